@@ -1,0 +1,307 @@
+//! What the model calls, and what becomes of it.
+//!
+//! [`Crib::handle`] takes any call, by any name: ours are answered, the rest is resolved to one tool
+//! in scope, its arguments are unwrapped and checked against the real schema, and the answer is
+//! either a call to run under the tool's real name or a refusal that carries what the model needs to
+//! get it right. A deferred tool called directly is forgiven: valid arguments run.
+
+mod arguments;
+mod refusal;
+mod validate;
+
+pub use refusal::{Code, Fault, Refusal};
+pub(crate) use validate::Validator;
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::catalog::ToolId;
+use crate::conversation::Conversation;
+use crate::crib::Crib;
+use crate::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX, Turn};
+use crate::json::Fields;
+use crate::reply::Reply;
+use crate::search::Ask;
+use crate::signature::signature;
+use crate::spelling::Meaning;
+use crate::text::shorten;
+use crate::wire_name;
+
+/// A call to be run: the real tool, the real arguments.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The tool.
+    pub id: ToolId,
+    /// Its name, for hooks, approvals and logs.
+    pub name: String,
+    /// Its arguments, as the model wrote them.
+    pub arguments: Box<RawValue>,
+    /// Whether they had to be taken out of a wrapping.
+    pub repaired: bool,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// Run it.
+    Run(Call),
+    /// Give the model this answer.
+    Answer(Reply),
+    /// Give the model this answer: it called wrongly, and can do better.
+    Refused(Refusal),
+}
+
+/// Times the same call may fail before the answer changes its tone.
+const REPEATS: u32 = 2;
+
+impl Crib {
+    /// Takes a call the model made, `input` being the JSON text of its arguments.
+    pub fn handle(
+        &self,
+        turn: &Turn<'_>,
+        conversation: &mut Conversation,
+        name: &str,
+        input: &str,
+    ) -> Outcome {
+        match name {
+            SEARCH | SEARCH_REGEX => match read_ask(name, input) {
+                Ok(ask) => Outcome::Answer(self.search(turn, conversation, &ask)),
+                Err(refusal) => Outcome::Refused(*refusal),
+            },
+            DESCRIBE => self.describe_call(turn, conversation, input),
+            CALL => self.bridge_call(turn, conversation, input),
+            _ => {
+                let candidates = arguments::readings(input);
+                self.run(turn, conversation, name, input, &candidates)
+            }
+        }
+    }
+
+    fn describe_call(
+        &self,
+        turn: &Turn<'_>,
+        conversation: &mut Conversation,
+        input: &str,
+    ) -> Outcome {
+        let readings = arguments::readings(input);
+        let fields = readings.first().and_then(|text| Fields::read(text));
+        let name = fields.as_ref().and_then(|fields| arguments::Wrapped::read(fields).name);
+        let Some(name) = name else {
+            return Outcome::Refused(no_name(DESCRIBE));
+        };
+        match self.resolve(turn, &name) {
+            Ok(id) => Outcome::Answer(self.describe(turn, conversation, id)),
+            Err(refusal) => Outcome::Refused(*refusal),
+        }
+    }
+
+    fn bridge_call(
+        &self,
+        turn: &Turn<'_>,
+        conversation: &mut Conversation,
+        input: &str,
+    ) -> Outcome {
+        // The whole input may itself have come as a string.
+        let readings = arguments::readings(input);
+        let Some(text) = readings.first() else {
+            return Outcome::Refused(Refusal::new(
+                Code::InvalidInput,
+                format!("{CALL} takes an object with `name` and `arguments`"),
+                format!("send {{\"name\": \"…\", \"arguments\": {{…}}}} to {CALL}"),
+            ));
+        };
+        let wrapped = Fields::read(text).map(|fields| {
+            let wrapped = arguments::Wrapped::read(&fields);
+            let candidates: Vec<Cow<'_, str>> =
+                wrapped.candidates().into_iter().map(|c| Cow::Owned(c.into_owned())).collect();
+            (wrapped.name, candidates)
+        });
+        match wrapped {
+            Some((Some(name), candidates)) if !name.trim().is_empty() => {
+                if wire_name::is_reserved(name.trim()) {
+                    let name = shorten(name.trim(), 40).into_owned();
+                    return Outcome::Refused(Refusal::new(
+                        Code::Recursion,
+                        format!("`{name}` is not called through {CALL}"),
+                        format!("call `{name}` directly"),
+                    ));
+                }
+                self.run(turn, conversation, &name, input, &candidates)
+            }
+            _ => Outcome::Refused(no_name(CALL)),
+        }
+    }
+
+    /// Resolves, checks, and runs or refuses.
+    fn run(
+        &self,
+        turn: &Turn<'_>,
+        conversation: &mut Conversation,
+        name: &str,
+        input: &str,
+        candidates: &[Cow<'_, str>],
+    ) -> Outcome {
+        let id = match self.resolve(turn, name) {
+            Ok(id) => id,
+            Err(mut refusal) => {
+                self.count_failure(conversation, name, input, &mut refusal);
+                return Outcome::Refused(*refusal);
+            }
+        };
+        let validator = self.validator(id);
+        let mut faults = Vec::new();
+        for (at, candidate) in candidates.iter().enumerate() {
+            let Ok(value) = serde_json::from_str::<Value>(candidate) else { continue };
+            let wrong = validator.faults(&value);
+            if wrong.is_empty() {
+                conversation.guard.called();
+                let Ok(arguments) = RawValue::from_string(candidate.clone().into_owned()) else {
+                    continue;
+                };
+                let name = self.catalog().tool(id).name().to_owned();
+                return Outcome::Run(Call { id, name, arguments, repaired: at > 0 });
+            }
+            if faults.is_empty() {
+                faults = wrong;
+            }
+        }
+        let mut refusal = self.invalid(conversation, id, faults);
+        self.count_failure(conversation, name, input, &mut refusal);
+        Outcome::Refused(refusal)
+    }
+
+    /// The one tool in scope that a name means.
+    fn resolve(&self, turn: &Turn<'_>, name: &str) -> Result<ToolId, Box<Refusal>> {
+        let shown = shorten(&crate::clean::one_line(name), 128).into_owned();
+        match self.spellings.resolve(self.catalog(), turn.scope, name) {
+            Meaning::One(id, _) => Ok(id),
+            Meaning::Several(ids) => {
+                let mut names: Vec<String> =
+                    ids.iter().map(|id| self.catalog().tool(*id).name().to_owned()).collect();
+                names.sort_unstable();
+                names.truncate(8);
+                let message = format!("`{shown}` fits several tools");
+                let mut refusal =
+                    Refusal::new(Code::AmbiguousName, message, "use one of `nearest`");
+                refusal.nearest = names;
+                Err(Box::new(refusal))
+            }
+            Meaning::Nothing => {
+                let missing = self.missing(turn, name);
+                let hint = if missing.nearest.is_empty() {
+                    format!("search with {SEARCH}")
+                } else {
+                    format!("use one of `nearest`, or search with {SEARCH}")
+                };
+                let message = format!("there is no tool `{shown}`");
+                let mut refusal = Refusal::new(Code::UnknownTool, message, hint);
+                refusal.nearest = missing.nearest;
+                Err(Box::new(refusal))
+            }
+        }
+    }
+
+    /// Refuses arguments: with the whole schema once, and the tool is revealed by that; after that
+    /// with its signature, since the schema is already before the model.
+    fn invalid(&self, conversation: &mut Conversation, id: ToolId, faults: Vec<Fault>) -> Refusal {
+        let tool = self.catalog().tool(id);
+        let message = match &faults[..] {
+            [] => "the arguments are not a JSON object".to_owned(),
+            [one] if one.at.is_empty() => format!("invalid arguments: {}", one.problem),
+            [one] => format!("invalid arguments: {} at `{}`", one.problem, one.at),
+            several => format!("invalid arguments: {} things are wrong", several.len()),
+        };
+        let mut refusal =
+            Refusal::new(Code::InvalidArguments, message, "send arguments that fit the schema");
+        refusal.tool = Some(tool.name().to_owned());
+        refusal.faults = faults;
+        if conversation.ledger.has(tool) {
+            refusal.signature = Some(signature(&tool.schema_value()));
+        } else {
+            refusal.input_schema = RawValue::from_string(tool.schema().to_owned()).ok();
+            conversation.ledger.reveal(tool);
+        }
+        refusal
+    }
+
+    fn count_failure(
+        &self,
+        conversation: &mut Conversation,
+        name: &str,
+        input: &str,
+        refusal: &mut Refusal,
+    ) {
+        let times = conversation.guard.failed(name, input);
+        if times <= REPEATS {
+            return;
+        }
+        refusal.hint = format!(
+            "this very call has failed {times} times: change it, use another tool, or say what is in the way"
+        );
+        // By now the schema may be far back, or gone with a compaction.
+        if let Some(id) = refusal.tool.as_deref().and_then(|name| self.catalog().find(name)) {
+            let schema = self.catalog().tool(id).schema().to_owned();
+            refusal.input_schema = RawValue::from_string(schema).ok();
+            refusal.signature = None;
+        }
+    }
+}
+
+fn no_name(tool: &str) -> Refusal {
+    Refusal::new(
+        Code::NoName,
+        format!("{tool} needs the `name` of a tool"),
+        format!("find the name with {SEARCH}"),
+    )
+}
+
+/// Reads the input of a search tool: strings where lists are meant and lists where strings are.
+fn read_ask(tool: &str, input: &str) -> Result<Ask, Box<Refusal>> {
+    let readings = arguments::readings(input);
+    let fields = readings.first().and_then(|text| Fields::read(text));
+    let Some(fields) = fields else {
+        // A bare string is a query.
+        if let Ok(query) = serde_json::from_str::<String>(input) {
+            return Ok(Ask::query(&query));
+        }
+        let hint = format!("send {{\"query\": \"…\"}} to {tool}");
+        return Err(Box::new(Refusal::new(
+            Code::InvalidInput,
+            format!("{tool} takes an object"),
+            hint,
+        )));
+    };
+    let strings = |keys: [&str; 2]| -> Vec<String> {
+        let values = keys.iter().filter_map(|key| fields.get(key));
+        values.flat_map(strings_in).collect()
+    };
+    let number = ["limit", "max_results"].iter().find_map(|key| fields.get(key));
+    let limit = number.and_then(|raw| raw.trim_matches('"').parse::<f64>().ok());
+    let pattern = (tool == SEARCH_REGEX).then(|| fields.string("pattern")).flatten();
+    if tool == SEARCH_REGEX && pattern.is_none() {
+        let hint = format!("send {{\"pattern\": \"…\"}}, or use {SEARCH}");
+        return Err(Box::new(Refusal::new(
+            Code::InvalidInput,
+            format!("{tool} needs a `pattern`"),
+            hint,
+        )));
+    }
+    Ok(Ask {
+        queries: strings(["query", "queries"]),
+        names: strings(["names", "name"]),
+        pattern,
+        limit: limit.map(|limit| limit.clamp(1.0, 1_000.0) as usize),
+    })
+}
+
+fn strings_in(raw: &str) -> Vec<String> {
+    match serde_json::from_str::<Value>(raw) {
+        Ok(Value::String(text)) => vec![text],
+        Ok(Value::Array(items)) => {
+            items.into_iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,78 @@
+//! What the model can fix, answered with what it needs.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// Why a call was not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// No tool of this name. The same for a tool out of scope: there is no difference to see.
+    UnknownTool,
+    /// The name fits several tools.
+    AmbiguousName,
+    /// The call names no tool.
+    NoName,
+    /// The arguments do not fit the schema.
+    InvalidArguments,
+    /// The input is not what the tool takes.
+    InvalidInput,
+    /// One of our own tools was called through `tool_call`.
+    Recursion,
+}
+
+/// One thing that is wrong with the arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// Where, as a JSON pointer; empty for the whole.
+    pub at: String,
+    /// What.
+    pub problem: String,
+}
+
+/// An answer in place of a result: what is wrong, where, and what would be right.
+#[derive(Debug, Clone, Serialize)]
+pub struct Refusal {
+    /// Which kind of wrong.
+    pub error: Code,
+    /// The one sentence to read.
+    pub message: String,
+    /// The tool that was meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// What is wrong where.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+    /// Names that may have been meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<String>,
+    /// The whole schema, the first time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Box<RawValue>>,
+    /// The schema in one line, once the whole one was shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// What to do next.
+    pub hint: String,
+}
+
+impl Refusal {
+    /// A refusal with nothing but its words.
+    pub(crate) fn new(error: Code, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            error,
+            message: message.into(),
+            tool: None,
+            faults: Vec::new(),
+            nearest: Vec::new(),
+            input_schema: None,
+            signature: None,
+            hint: hint.into(),
+        }
+    }
+
+    /// The answer as the model gets it.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

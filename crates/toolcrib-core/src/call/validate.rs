@@ -1,0 +1,244 @@
+//! Arguments against the real schema, before anything runs.
+//!
+//! The validator is a crate made for the job. The schema, however, is a stranger's: it may refer to
+//! itself in place, or fan out so that a hundred bytes of it mean a billion steps. So a walk over
+//! (schema, arguments) with a budget goes first, and a schema that overspends it is not validated at
+//! all: the server will, as it would without us.
+
+use jsonschema::PatternOptions;
+use serde_json::{Map, Value};
+
+use super::refusal::Fault;
+
+/// Faults that are reported; the first few say it all.
+const FAULTS: usize = 5;
+/// Steps of the walk over schema and arguments.
+const STEPS: usize = 20_000;
+/// Nesting of that walk.
+const DEPTH: usize = 200;
+/// Compiled size of one `pattern`, in bytes.
+const PATTERN_BYTES: usize = 256 << 10;
+
+/// A compiled schema; `None` inside when it cannot be used.
+#[derive(Debug)]
+pub(crate) struct Validator {
+    compiled: Option<(Value, jsonschema::Validator)>,
+}
+
+impl Validator {
+    /// Compiles a schema. Whatever is odd about it means "cannot tell", never "wrong".
+    pub(crate) fn new(schema: Value) -> Self {
+        let mut schema = schema;
+        lower_types(&mut schema);
+        let compiled = (unrolled(&schema) <= STEPS)
+            .then(|| {
+                jsonschema::options()
+                    .offline()
+                    .should_validate_formats(false)
+                    .with_pattern_options(
+                        PatternOptions::regex()
+                            .size_limit(PATTERN_BYTES)
+                            .dfa_size_limit(PATTERN_BYTES),
+                    )
+                    .build(&schema)
+                    .ok()
+            })
+            .flatten();
+        Self { compiled: compiled.map(|validator| (schema, validator)) }
+    }
+
+    /// What is wrong with the arguments; empty when they fit, or when nobody can tell.
+    pub(crate) fn faults(&self, arguments: &Value) -> Vec<Fault> {
+        let Some((schema, validator)) = &self.compiled else { return Vec::new() };
+        let mut walk = Walk { root: schema, steps: STEPS };
+        if !walk.affordable(schema, arguments, DEPTH) {
+            return Vec::new();
+        }
+        validator
+            .iter_errors(arguments)
+            .take(FAULTS)
+            .map(|error| Fault {
+                at: error.instance_path().to_string(),
+                problem: crate::text::shorten(&crate::clean::one_line(&error.to_string()), 300)
+                    .into_owned(),
+            })
+            .collect()
+    }
+}
+
+/// Gemini's subset writes `STRING` for `string`.
+fn lower_types(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if let Some(Value::String(kind)) = map.get_mut("type") {
+                kind.make_ascii_lowercase();
+            }
+            map.values_mut().for_each(lower_types);
+        }
+        Value::Array(items) => items.iter_mut().for_each(lower_types),
+        _ => {}
+    }
+}
+
+/// Where a local reference points.
+fn target<'a>(root: &'a Value, map: &Map<String, Value>) -> Option<(&'a Value, String)> {
+    let pointer = map.get("$ref").and_then(Value::as_str)?.strip_prefix('#')?;
+    Some((root.pointer(pointer)?, pointer.to_owned()))
+}
+
+/// How many values the schema has with every reference written out, a cycle counted once.
+fn unrolled(schema: &Value) -> usize {
+    fn size(value: &Value, root: &Value, sizes: &mut Vec<(String, usize)>) -> usize {
+        let below = match value {
+            Value::Object(map) => {
+                let referred = target(root, map).map_or(0, |(found, pointer)| {
+                    if let Some((_, known)) = sizes.iter().find(|(seen, _)| *seen == pointer) {
+                        return *known;
+                    }
+                    // Entered before descending, so that a cycle ends here.
+                    sizes.push((pointer.clone(), 1));
+                    let size = size(found, root, sizes);
+                    if let Some(entry) = sizes.iter_mut().find(|(seen, _)| *seen == pointer) {
+                        entry.1 = size;
+                    }
+                    size
+                });
+                map.values()
+                    .fold(referred, |sum, value| sum.saturating_add(size(value, root, sizes)))
+            }
+            Value::Array(items) => {
+                items.iter().fold(0usize, |sum, item| sum.saturating_add(size(item, root, sizes)))
+            }
+            _ => 0,
+        };
+        below.saturating_add(1)
+    }
+    size(schema, schema, &mut Vec::new())
+}
+
+/// The steps a validator would take, counted with a budget.
+struct Walk<'a> {
+    root: &'a Value,
+    steps: usize,
+}
+
+impl Walk<'_> {
+    fn affordable(&mut self, schema: &Value, instance: &Value, depth: usize) -> bool {
+        let Value::Object(map) = schema else { return true };
+        let (Some(steps), Some(depth)) = (self.steps.checked_sub(1), depth.checked_sub(1)) else {
+            return false;
+        };
+        self.steps = steps;
+        if let Some((found, _)) = target(self.root, map)
+            && !self.affordable(found, instance, depth)
+        {
+            return false;
+        }
+        map.iter().all(|(keyword, value)| match (keyword.as_str(), value, instance) {
+            ("allOf" | "anyOf" | "oneOf", Value::Array(all), _) => {
+                all.iter().all(|part| self.affordable(part, instance, depth))
+            }
+            ("not" | "if" | "then" | "else", part, _) => self.affordable(part, instance, depth),
+            ("dependentSchemas" | "dependencies", Value::Object(parts), _) => {
+                parts.values().all(|part| self.affordable(part, instance, depth))
+            }
+            ("properties", Value::Object(parts), Value::Object(members)) => {
+                parts.iter().all(|(name, part)| {
+                    members.get(name).is_none_or(|member| self.affordable(part, member, depth))
+                })
+            }
+            ("patternProperties", Value::Object(parts), Value::Object(members)) => parts
+                .values()
+                .all(|part| members.values().all(|member| self.affordable(part, member, depth))),
+            (
+                "additionalProperties" | "unevaluatedProperties" | "propertyNames",
+                part,
+                Value::Object(members),
+            ) => members.values().all(|member| self.affordable(part, member, depth)),
+            ("prefixItems" | "items", Value::Array(parts), Value::Array(items)) => {
+                parts.iter().zip(items).all(|(part, item)| self.affordable(part, item, depth))
+            }
+            (
+                "items" | "contains" | "additionalItems" | "unevaluatedItems",
+                part,
+                Value::Array(items),
+            ) => items.iter().all(|item| self.affordable(part, item, depth)),
+            _ => true,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn faults(schema: Value, arguments: &Value) -> Vec<(String, String)> {
+        let faults = Validator::new(schema).faults(arguments);
+        faults.into_iter().map(|fault| (fault.at, fault.problem)).collect()
+    }
+
+    #[test]
+    fn faults_say_what_and_where() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"to": {"type": "array", "items": {"type": "string"}}},
+            "required": ["to"],
+        });
+        assert_eq!(
+            faults(schema.clone(), &json!({"to": ["a", 1]})),
+            [("/to/1".to_owned(), r#"1 is not of type "string""#.to_owned())]
+        );
+        assert_eq!(
+            faults(schema, &json!({})),
+            [(String::new(), r#""to" is a required property"#.to_owned())]
+        );
+    }
+
+    #[test]
+    fn a_schema_nobody_can_use_refuses_nothing() {
+        for schema in [
+            json!({"$ref": "https://example.com/schema.json"}),
+            json!({"$ref": "#/nowhere"}),
+            json!({"type": 7}),
+            json!({"properties": {"a": {"pattern": "(.{0,50}){50}z"}}}),
+        ] {
+            assert_eq!(faults(schema.clone(), &json!({"a": "b"})), [], "{schema}");
+        }
+    }
+
+    #[test]
+    fn schemas_that_refer_to_themselves_end() {
+        let in_place = json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]});
+        assert_eq!(faults(in_place, &json!({})), []);
+        let fan: Map<String, Value> = (0..40)
+            .map(|i| {
+                let next = json!({"$ref": format!("#/$defs/d{}", i + 1)});
+                (format!("d{i}"), json!({"allOf": [next, next]}))
+            })
+            .collect();
+        assert_eq!(faults(json!({"$ref": "#/$defs/d0", "$defs": fan}), &json!({})), []);
+        let tree = json!({
+            "properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}},
+        });
+        let deep = (0..60).fold(json!({}), |inner, _| json!({"a": inner}));
+        assert_eq!(faults(tree, &deep), []);
+    }
+
+    #[test]
+    fn a_recursive_schema_is_validated_as_deep_as_the_arguments_go() {
+        let tree = json!({
+            "type": "object",
+            "properties": {"child": {"$ref": "#"}, "n": {"type": "integer"}},
+        });
+        let wrong = json!({"child": {"child": {"n": "x"}}});
+        assert_eq!(faults(tree, &wrong)[0].0, "/child/child/n");
+    }
+
+    #[test]
+    fn capital_types_of_gemini_count() {
+        let schema = json!({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}});
+        assert_eq!(faults(schema.clone(), &json!({"a": "x"})), []);
+        assert_eq!(faults(schema, &json!({"a": 1})).len(), 1);
+    }
+}

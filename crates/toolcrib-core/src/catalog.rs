@@ -1,0 +1,199 @@
+//! The immutable, ordered set of tools that everything else works on.
+//!
+//! A catalog never changes; another one takes its place, with the next generation. Building settles
+//! what a name means: one name, one tool, whatever order the servers connected in.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::error::Error;
+use crate::ingest::{Finding, Ingest, Problem, ingest};
+use crate::limits::Limits;
+use crate::tool::Tool;
+use crate::wire_name;
+
+/// A tool of one catalog, by position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ToolId(u32);
+
+impl ToolId {
+    pub(crate) fn at(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    /// The position in the catalog.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Tools, their servers, and what was noticed when they came in.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    tools: Vec<Tool>,
+    by_name: FxHashMap<Box<str>, ToolId>,
+    instructions: Vec<(Arc<str>, Box<str>)>,
+    findings: Vec<Finding>,
+    generation: u64,
+}
+
+impl Catalog {
+    /// Starts an empty catalog of generation 0.
+    pub fn builder() -> CatalogBuilder {
+        CatalogBuilder { generation: 0, ..CatalogBuilder::default() }
+    }
+
+    /// Starts the catalog that takes this one's place.
+    pub fn next(&self) -> CatalogBuilder {
+        CatalogBuilder { generation: self.generation + 1, ..CatalogBuilder::default() }
+    }
+
+    /// A catalog of one document, with the default limits.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, Error> {
+        let mut builder = Self::builder();
+        builder.add(ingest(bytes, None, &Limits::default())?);
+        Ok(builder.build())
+    }
+
+    /// How many tools there are.
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// Counts up each time a catalog takes another's place.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Every tool's id, in order.
+    pub fn ids(&self) -> impl Iterator<Item = ToolId> + use<> {
+        (0..self.tools.len()).map(ToolId::at)
+    }
+
+    /// The tool with this id. Ids come from this catalog, so there is one.
+    pub fn tool(&self, id: ToolId) -> &Tool {
+        &self.tools[id.index()]
+    }
+
+    /// All tools, in order.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// The tool of exactly this name.
+    pub fn find(&self, name: &str) -> Option<ToolId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// What a server says about itself.
+    pub fn instructions(&self, server: &str) -> Option<&str> {
+        self.instructions.iter().find(|(name, _)| **name == *server).map(|(_, text)| &**text)
+    }
+
+    /// What was held, renamed or cleaned.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+}
+
+/// Collects tools until the catalog is built.
+#[derive(Debug, Default)]
+pub struct CatalogBuilder {
+    generation: u64,
+    came: Ingest,
+}
+
+impl CatalogBuilder {
+    /// Takes in everything of one document.
+    pub fn add(&mut self, came: Ingest) -> &mut Self {
+        self.came.tools.extend(came.tools);
+        self.came.findings.extend(came.findings);
+        self.came.instructions.extend(came.instructions);
+        self
+    }
+
+    /// Settles names and closes the set.
+    ///
+    /// Two servers with the same name: both get their wire names. One server that declares a name
+    /// twice: the same definition counts once, different ones are all held, since neither the order
+    /// nor the luck of a hash may decide which tool a call runs.
+    pub fn build(self) -> Catalog {
+        let Ingest { tools, mut findings, instructions } = self.came;
+        let mut fates = Fates::of(&tools);
+        let mut by_name = FxHashMap::default();
+        let mut kept: Vec<Tool> = Vec::with_capacity(tools.len());
+        for (i, mut tool) in tools.into_iter().enumerate() {
+            let fate = fates.take(i);
+            if let Some(problem) = fate {
+                let held = !matches!(problem, Problem::Renamed { .. });
+                let name = Some(tool.name.to_string());
+                if let Problem::Renamed { to } = &problem {
+                    tool.name = to.as_str().into();
+                }
+                findings.push(Finding { place: "catalog".into(), tool: name, problem });
+                if held {
+                    continue;
+                }
+            }
+            by_name.insert(tool.name.clone(), ToolId::at(kept.len()));
+            kept.push(tool);
+        }
+        let instructions = instructions
+            .into_iter()
+            .map(|(server, text)| (Arc::from(server), text.into_boxed_str()))
+            .collect();
+        Catalog { tools: kept, by_name, instructions, findings, generation: self.generation }
+    }
+}
+
+/// What becomes of each tool that shares its name with another; the others have no entry.
+struct Fates(FxHashMap<usize, Problem>);
+
+impl Fates {
+    fn of(tools: &[Tool]) -> Self {
+        let mut first: FxHashMap<&str, usize> = FxHashMap::default();
+        let mut shared: FxHashMap<&str, Vec<usize>> = FxHashMap::default();
+        for (i, tool) in tools.iter().enumerate() {
+            if let Some(before) = first.insert(&tool.name, i) {
+                shared.entry(&tool.name).or_insert_with(|| vec![before]).push(i);
+            }
+        }
+        let mut fates = FxHashMap::default();
+        for (name, mut same) in shared {
+            same.sort_unstable();
+            same.dedup();
+            let servers = |i: &usize| tools[*i].server();
+            let several = same.iter().any(|i| servers(i) != servers(&same[0]));
+            for (position, &i) in same.iter().enumerate() {
+                let mut others = same.iter().filter(|o| **o != i && servers(o) == servers(&i));
+                let differs = others.clone().any(|&o| tools[o].definition != tools[i].definition);
+                let repeats = others.any(|o| *o < same[position]);
+                if differs {
+                    fates.insert(i, Problem::Collision);
+                } else if repeats {
+                    fates.insert(i, Problem::Duplicate);
+                } else if several && let Some(server) = tools[i].server() {
+                    let to = wire_name::of(server, name);
+                    // The wire name may be another tool's own name already.
+                    let fate = if first.contains_key(to.as_str()) {
+                        Problem::Collision
+                    } else {
+                        Problem::Renamed { to }
+                    };
+                    fates.insert(i, fate);
+                }
+            }
+        }
+        Self(fates)
+    }
+
+    fn take(&mut self, i: usize) -> Option<Problem> {
+        self.0.remove(&i)
+    }
+}

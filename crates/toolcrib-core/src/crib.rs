@@ -1,0 +1,116 @@
+//! The engine: one catalog, indexed, with the settings it is served under.
+//!
+//! A crib is immutable and shared. What differs between callers comes in with each call: the scope
+//! and the rest of the [`Turn`](crate::Turn), and the [`Conversation`](crate::Conversation).
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use rustc_hash::FxHasher;
+
+use crate::call::Validator;
+use crate::catalog::{Catalog, ToolId};
+use crate::query::Words;
+use crate::rank::{Explanation, Hit, Index};
+use crate::scope::Scope;
+use crate::settings::Settings;
+use crate::spelling::Spellings;
+use crate::tokens::{FourChars, TokenCounter};
+use crate::tool::Defer;
+
+/// A catalog ready to be served.
+#[derive(Debug)]
+pub struct Crib {
+    catalog: Catalog,
+    settings: Settings,
+    counter: Arc<dyn TokenCounter>,
+    pub(crate) index: Index,
+    pub(crate) spellings: Spellings,
+    policies: Vec<Defer>,
+    /// Compiled when a tool is first called.
+    validators: Vec<OnceLock<Validator>>,
+    /// Tokens of each definition, counted when they are first asked for.
+    sizes: OnceLock<Vec<usize>>,
+    fingerprint: u64,
+}
+
+impl Crib {
+    /// Indexes a catalog. Tokens are estimated until [`with_counter`](Self::with_counter) says how.
+    pub fn new(catalog: Catalog, settings: Settings) -> Self {
+        let mut hasher = FxHasher::default();
+        for tool in catalog.tools() {
+            (tool.name(), tool.definition()).hash(&mut hasher);
+        }
+        catalog.generation().hash(&mut hasher);
+        Self {
+            index: Index::build(&catalog, &settings.limits),
+            spellings: Spellings::of(&catalog),
+            policies: catalog.tools().iter().map(|tool| settings.rules.policy(tool).0).collect(),
+            validators: catalog.ids().map(|_| OnceLock::new()).collect(),
+            sizes: OnceLock::new(),
+            counter: Arc::new(FourChars),
+            fingerprint: hasher.finish(),
+            catalog,
+            settings,
+        }
+    }
+
+    /// The same crib, counting tokens another way.
+    #[must_use]
+    pub fn with_counter(mut self, counter: Arc<dyn TokenCounter>) -> Self {
+        self.counter = counter;
+        self.sizes = OnceLock::new();
+        self
+    }
+
+    /// The tools.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// How tokens are counted.
+    pub fn counter(&self) -> &dyn TokenCounter {
+        &*self.counter
+    }
+
+    /// Tokens of each tool's definition, by position in the catalog.
+    pub fn sizes(&self) -> &[usize] {
+        let count = |tool: &crate::Tool| self.counter.count(tool.definition());
+        self.sizes.get_or_init(|| self.catalog.tools().iter().map(count).collect())
+    }
+
+    /// The tools that fit the words best, with nothing cut off but the count: what `eval` measures
+    /// and every search starts from.
+    pub fn rank(&self, words: &Words, scope: &Scope, limit: usize) -> Vec<Hit> {
+        self.index.search(self, words, scope, limit).hits
+    }
+
+    /// Every number behind a tool's rank; `None` for a tool out of scope.
+    pub fn explain(&self, words: &Words, scope: &Scope, id: ToolId) -> Option<Explanation> {
+        scope.contains(id).then(|| self.index.explain(self, words, scope, id))
+    }
+
+    /// Bytes the index takes, beside the catalog itself.
+    pub fn index_bytes(&self) -> usize {
+        self.index.bytes()
+    }
+
+    pub(crate) fn policy(&self, id: ToolId) -> Defer {
+        self.policies[id.index()]
+    }
+
+    pub(crate) fn validator(&self, id: ToolId) -> &Validator {
+        self.validators[id.index()]
+            .get_or_init(|| Validator::new(self.catalog.tool(id).schema_value()))
+    }
+
+    /// Changes with anything the model could see of the catalog.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+}

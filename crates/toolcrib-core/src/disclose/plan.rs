@@ -1,0 +1,245 @@
+//! Putting a disclosure together.
+
+use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use rustc_hash::{FxHashSet, FxHasher};
+
+use super::{Disclosure, Kind, Shown, TERSE, Turn, own};
+use crate::catalog::ToolId;
+use crate::conversation::{Conversation, Ledger};
+use crate::crib::Crib;
+use crate::listing::{Listing, data};
+use crate::policy::{Because, Decision, Defers, Facts, Grounds, Verdict, verdict};
+use crate::tool::Defer;
+
+/// The listing a conversation has seen. It stays as it is, since it stands in the cached prefix;
+/// what changes after it is announced.
+#[derive(Debug, Clone)]
+pub(crate) struct Frozen {
+    listing: Listing,
+    /// The names the model knows of by now, listed or announced.
+    known: BTreeSet<String>,
+}
+
+impl Crib {
+    /// What the model sees this turn.
+    pub fn disclose(&self, turn: &Turn<'_>, conversation: &mut Conversation) -> Arc<Disclosure> {
+        let key = self.key(turn, conversation);
+        if let Some((same, last)) = &conversation.last
+            && *same == key
+        {
+            return Arc::clone(last);
+        }
+        let disclosure = Arc::new(self.compose(turn, conversation));
+        if !disclosure.passes_through() {
+            conversation.deferred = true;
+        }
+        // An announcement is said once; the same disclosure without it is what to repeat.
+        let repeat = if disclosure.announcement.is_some() {
+            Arc::new(Disclosure { announcement: None, ..(*disclosure).clone() })
+        } else {
+            Arc::clone(&disclosure)
+        };
+        conversation.last = Some((self.key(turn, conversation), repeat));
+        disclosure
+    }
+
+    /// Everything a disclosure depends on, in one number.
+    fn key(&self, turn: &Turn<'_>, conversation: &Conversation) -> u64 {
+        let mut hasher = FxHasher::default();
+        (self.fingerprint(), turn.scope, turn.context, turn.model).hash(&mut hasher);
+        (turn.connecting.is_empty(), turn.search_allowed, conversation.deferred).hash(&mut hasher);
+        for reveal in conversation.ledger.reveals() {
+            (&reveal.name, reveal.fingerprint).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    fn compose(&self, turn: &Turn<'_>, conversation: &mut Conversation) -> Disclosure {
+        let kind = self.settings().disclosure;
+        let policies: Vec<(ToolId, Defer)> =
+            turn.scope.ids().map(|id| (id, self.policy(id))).collect();
+        let deferrable = || policies.iter().filter(|(_, defer)| *defer != Defer::Never);
+        let sizes = self.sizes();
+        let tokens_before = policies.iter().map(|(id, _)| sizes[id.index()]).sum();
+        let mut facts = Facts {
+            tools: policies.len(),
+            deferrable: deferrable().count(),
+            always: policies.iter().filter(|(_, defer)| *defer == Defer::Always).count(),
+            deferrable_tokens: deferrable().map(|(id, _)| sizes[id.index()]).sum(),
+            replacement_tokens: 0,
+            context: turn.context,
+            filling: !turn.connecting.is_empty(),
+            search_allowed: turn.search_allowed,
+            deferred_before: conversation.deferred,
+        };
+        let activation = &self.settings().activation;
+        // What would stand in the tools' place is worked out only where it may come to that.
+        let mut decision = activation.decide(&facts);
+        if decision.defers == Defers::Everything {
+            let fresh = self.replace(turn, kind, decision, &Ledger::new(0), None);
+            facts.replacement_tokens = self.count(&fresh);
+            decision = activation.decide(&facts);
+        }
+        if decision.defers == Defers::Nothing {
+            return self.pass_through(turn, decision, tokens_before);
+        }
+        conversation.frozen = conversation.frozen.take().filter(|f| self.still_true(f, turn));
+        let frozen = conversation.frozen.as_ref();
+        let mut parts = self.replace(turn, kind, decision, &conversation.ledger, frozen);
+        let announcement = freeze(&parts, conversation);
+        let replaced = self.count(&parts);
+        let full: usize = parts.full().map(|id| sizes[id.index()]).sum();
+        Disclosure {
+            decision,
+            kind,
+            tokens_after: replaced + full,
+            shown: std::mem::take(&mut parts.shown),
+            own: parts.own,
+            instruction: Some(parts.instruction),
+            listing: parts.listing,
+            announcement,
+            tokens_before,
+        }
+    }
+
+    fn pass_through(&self, turn: &Turn<'_>, decision: Decision, tokens: usize) -> Disclosure {
+        let shown = turn.scope.ids().map(|id| Shown {
+            id,
+            definition: Some(self.catalog().tool(id).definition().to_owned()),
+            verdict: Verdict::Full(Because::NotActive),
+        });
+        Disclosure {
+            decision,
+            kind: self.settings().disclosure,
+            shown: shown.collect(),
+            own: Vec::new(),
+            instruction: None,
+            listing: None,
+            announcement: None,
+            tokens_before: tokens,
+            tokens_after: tokens,
+        }
+    }
+
+    /// What stands for the deferred tools.
+    fn replace(
+        &self,
+        turn: &Turn<'_>,
+        kind: Kind,
+        decision: Decision,
+        ledger: &Ledger,
+        frozen: Option<&Frozen>,
+    ) -> Parts {
+        let catalog = self.catalog();
+        let revealed: Vec<ToolId> = ledger
+            .reveals()
+            .filter(|_| kind.shows_revealed())
+            .filter_map(|reveal| catalog.find(&reveal.name))
+            .filter(|id| ledger.has(catalog.tool(*id)))
+            .collect();
+        let is_revealed: FxHashSet<ToolId> = revealed.iter().copied().collect();
+        let mut shown = Vec::with_capacity(turn.scope.len());
+        let mut listed = Vec::new();
+        for id in turn.scope.ids() {
+            let tool = catalog.tool(id);
+            let grounds = Grounds { in_scope: true, decision, revealed: is_revealed.contains(&id) };
+            let verdict = verdict(tool, &self.settings().rules, grounds);
+            let definition = match (&verdict, kind) {
+                (Verdict::Hidden, _) => continue,
+                (Verdict::Full(_), _) => Some(tool.definition_with(None, None)),
+                (Verdict::Deferred(_), Kind::Reveal) => {
+                    Some(tool.definition_with(Some(&self.settings().stub.schema(tool)), None))
+                }
+                (Verdict::Deferred(_), Kind::Terse) => {
+                    Some(tool.definition_with(None, Some(TERSE)))
+                }
+                (Verdict::Deferred(_), Kind::Bridge | Kind::Append) => None,
+            };
+            // A loaded tool keeps its line in the table of contents: the model forgets schemas,
+            // never names.
+            if definition.is_none() || (kind == Kind::Append && is_revealed.contains(&id)) {
+                listed.push(id);
+            }
+            shown.push(Shown { id, definition, verdict });
+        }
+        if kind == Kind::Append {
+            let place = |id: &ToolId| revealed.iter().position(|known| known == id);
+            shown.sort_by_key(|shown| place(&shown.id).map_or(0, |at| at + 1));
+        }
+        let listing = matches!(kind, Kind::Bridge | Kind::Append).then(|| match frozen {
+            Some(frozen) => frozen.listing.clone(),
+            None => Listing::fit(
+                catalog,
+                listed.iter().copied(),
+                &self.settings().listing,
+                turn.context,
+                self.counter(),
+            ),
+        });
+        let regex = self.settings().search.regex;
+        Parts {
+            own: own::tools(kind, regex, listing.as_ref()),
+            instruction: own::instruction(kind, self.settings().guidance, turn.model),
+            shown,
+            listing,
+            names: listed.iter().map(|id| catalog.tool(*id).name().to_owned()).collect(),
+        }
+    }
+
+    fn count(&self, parts: &Parts) -> usize {
+        let counter = self.counter();
+        let shape = crate::tool::Shape::Own;
+        let own: usize = parts.own.iter().map(|own| counter.count(&own.definition(shape))).sum();
+        let stubs: usize = parts.stubs().map(|text| counter.count(text)).sum();
+        own + stubs + counter.count(&parts.instruction)
+    }
+
+    /// Whether a frozen listing still speaks only of tools that are there for this caller. One that
+    /// does not is made anew: a changed prompt costs money, a name out of scope costs trust.
+    fn still_true(&self, frozen: &Frozen, turn: &Turn<'_>) -> bool {
+        let catalog = self.catalog();
+        frozen.known.iter().all(|name| {
+            catalog
+                .find(name)
+                .is_some_and(|id| turn.scope.contains(id) && self.policy(id) != Defer::Never)
+        })
+    }
+}
+
+/// Freezes the first listing; later says what came since.
+fn freeze(parts: &Parts, conversation: &mut Conversation) -> Option<String> {
+    let listing = parts.listing.as_ref()?;
+    let Some(frozen) = &mut conversation.frozen else {
+        let known = parts.names.clone();
+        conversation.frozen = Some(Frozen { listing: listing.clone(), known });
+        return None;
+    };
+    let added: Vec<_> = parts.names.difference(&frozen.known).map(|name| data(name)).collect();
+    frozen.known.clone_from(&parts.names);
+    (!added.is_empty()).then(|| format!("Deferred tools now available too: {}.", added.join(", ")))
+}
+
+/// The pieces of a disclosure that defers.
+struct Parts {
+    shown: Vec<Shown>,
+    own: Vec<own::OwnTool>,
+    instruction: String,
+    listing: Option<Listing>,
+    /// Every name the model is to know without its definition.
+    names: BTreeSet<String>,
+}
+
+impl Parts {
+    fn full(&self) -> impl Iterator<Item = ToolId> + '_ {
+        let full = |shown: &&Shown| matches!(shown.verdict, Verdict::Full(_));
+        self.shown.iter().filter(full).map(|shown| shown.id)
+    }
+
+    fn stubs(&self) -> impl Iterator<Item = &str> {
+        let deferred = |shown: &&Shown| matches!(shown.verdict, Verdict::Deferred(_));
+        self.shown.iter().filter(deferred).filter_map(|shown| shown.definition.as_deref())
+    }
+}

@@ -1,0 +1,99 @@
+//! Tools come in.
+//!
+//! One function takes bytes and finds out what they are: an MCP `tools/list` result, a `tools` array
+//! of any of the four LLM APIs (or the whole request around it), or our own lines. Whatever is wrong
+//! with one tool becomes a [`Finding`] about that tool; its siblings come in all the same.
+
+mod finding;
+mod read;
+mod schema;
+
+pub use finding::{Finding, Problem};
+pub(crate) use schema::{Part, walk};
+
+use crate::error::Error;
+use crate::json::{self, Fields};
+use crate::limits::Limits;
+use crate::tool::Tool;
+
+/// What came in, and what is to be said about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ingest {
+    /// The usable tools, in the order they stood in.
+    pub tools: Vec<Tool>,
+    /// What was held, changed or noticed.
+    pub findings: Vec<Finding>,
+    /// What a server says about itself as a whole, by server name.
+    pub instructions: Vec<(String, String)>,
+}
+
+/// Reads a catalog in any form. `label` names the server of tools that do not say theirs.
+///
+/// ```
+/// use toolcrib_core::{Limits, ingest};
+/// let list = br#"{"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object"}}]}"#;
+/// let came = ingest(list, Some("math"), &Limits::default())?;
+/// assert_eq!(came.tools[0].name(), "add");
+/// assert_eq!(came.tools[0].server(), Some("math"));
+/// # Ok::<(), toolcrib_core::Error>(())
+/// ```
+pub fn ingest(bytes: &[u8], label: Option<&str>, limits: &Limits) -> Result<Ingest, Error> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| Error::NotText { offset: error.valid_up_to() })?;
+    let text = text.trim_start_matches('\u{feff}');
+    let mut reader = read::Reader::new(label, limits);
+    match serde_json::from_str::<&serde_json::value::RawValue>(text) {
+        Ok(document) => read_document(document.get(), &mut reader)?,
+        Err(error) => read_lines(text, &error, &mut reader)?,
+    }
+    Ok(reader.finish())
+}
+
+fn read_document(text: &str, reader: &mut read::Reader<'_>) -> Result<(), Error> {
+    if let Some(items) = json::items(text) {
+        reader.list("tools", &items);
+        return Ok(());
+    }
+    let none = |found: &str| Error::NoTools { found: found.to_owned() };
+    let Some(fields) = Fields::read(text) else {
+        return Err(none(&format!("`{}`", crate::text::shorten(text, 40))));
+    };
+    // A JSON-RPC answer has its list one level down.
+    let result = fields.get("result").and_then(Fields::read);
+    let fields = result.unwrap_or(fields);
+    if let Some(list) = fields.get("tools") {
+        let items = json::items(list).ok_or_else(|| none("`tools` that is not an array"))?;
+        reader.about(&fields);
+        reader.list("tools", &items);
+        return Ok(());
+    }
+    if read::Reader::is_item(&fields) {
+        reader.item("document", text);
+        return Ok(());
+    }
+    let keys: Vec<_> = fields.iter().take(8).map(|(key, _)| format!("`{key}`")).collect();
+    Err(none(&format!("an object with the keys {}", keys.join(", "))))
+}
+
+fn read_lines(
+    text: &str,
+    whole: &serde_json::Error,
+    reader: &mut read::Reader<'_>,
+) -> Result<(), Error> {
+    let lines = || {
+        text.lines()
+            .enumerate()
+            .map(|(i, line)| (i + 1, line.trim()))
+            .filter(|(_, l)| !l.is_empty())
+    };
+    // One readable line is enough to call it lines; otherwise the document's own error says more.
+    if !lines().any(|(_, line)| Fields::read(line).is_some()) {
+        let problem = whole.to_string();
+        let problem = problem.split(" at line ").next().unwrap_or_default().to_owned();
+        return Err(Error::NotJson { problem, line: whole.line(), column: whole.column() });
+    }
+    for (number, line) in lines() {
+        reader.item(&format!("line {number}"), line);
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! A schema as the index and the bounds see it.
+//!
+//! `$ref`s are never followed: whatever a local one points to stands under `$defs` in the same
+//! document and is walked there, once; a remote one is a stranger's address and stays a string.
+
+use serde_json::Value;
+
+use super::finding::Problem;
+use crate::clean;
+use crate::json;
+use crate::limits::Limits;
+
+/// A piece of a schema that a tool can be found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part<'a> {
+    /// The name of a property, at any depth.
+    Name(&'a str),
+    /// A description inside the schema. Titles are left out: generators derive them from the names.
+    Text(&'a str),
+    /// A value of an `enum` or a `const`.
+    Value(&'a str),
+}
+
+/// Keywords whose value holds schemas by name.
+const NAMED: [&str; 5] =
+    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+
+/// Calls `visit` for every searchable piece, in document order.
+///
+/// Recursion is bounded: [`check`] has refused what is nested deeper than the limit, and
+/// `serde_json` itself refuses to parse more than 128 levels.
+pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut impl FnMut(Part<'a>)) {
+    let map = match schema {
+        Value::Object(map) => map,
+        Value::Array(items) => return items.iter().for_each(|item| walk(item, visit)),
+        _ => return,
+    };
+    for (key, value) in map {
+        match (key.as_str(), value) {
+            ("description", Value::String(text)) => visit(Part::Text(text)),
+            ("enum", Value::Array(values)) => {
+                values.iter().filter_map(Value::as_str).for_each(|text| visit(Part::Value(text)));
+            }
+            ("const", Value::String(text)) => visit(Part::Value(text)),
+            // Values, not schemas: an example of an address is not what the tool is about.
+            ("default" | "example" | "examples" | "required" | "enum" | "const", _) => {}
+            (named, Value::Object(members)) if NAMED.contains(&named) => {
+                for (name, member) in members {
+                    if named == "properties" {
+                        visit(Part::Name(name));
+                    }
+                    walk(member, visit);
+                }
+            }
+            (_, nested @ (Value::Object(_) | Value::Array(_))) => walk(nested, visit),
+            _ => {}
+        }
+    }
+}
+
+/// Whether the schema is within bounds, checked before anything recurses into it.
+pub(super) fn check(text: &str, limits: &Limits) -> Result<(), Problem> {
+    if text.len() > limits.schema_bytes {
+        return Err(Problem::SchemaTooLarge { bytes: text.len(), limit: limits.schema_bytes });
+    }
+    let size = json::measure(text);
+    if size.depth > limits.schema_depth {
+        return Err(Problem::SchemaTooDeep { depth: size.depth, limit: limits.schema_depth });
+    }
+    if size.nodes > limits.schema_nodes {
+        return Err(Problem::SchemaTooMany { nodes: size.nodes, limit: limits.schema_nodes });
+    }
+    let Ok(value @ Value::Object(_)) = serde_json::from_str::<Value>(text) else {
+        return Err(Problem::SchemaNotAnObject);
+    };
+    if let Some(values) = longest_enum(&value).filter(|values| *values > limits.enum_values) {
+        return Err(Problem::EnumTooLong { values, limit: limits.enum_values });
+    }
+    let mut hidden_name = false;
+    walk(&value, &mut |part| {
+        hidden_name |= matches!(part, Part::Name(name) if !clean::is_clean(name));
+    });
+    if hidden_name { Err(Problem::ParameterHidden) } else { Ok(()) }
+}
+
+fn longest_enum(value: &Value) -> Option<usize> {
+    match value {
+        Value::Object(map) => {
+            let own = map.get("enum").and_then(Value::as_array).map(Vec::len);
+            own.max(map.values().filter_map(longest_enum).max())
+        }
+        Value::Array(items) => items.iter().filter_map(longest_enum).max(),
+        _ => None,
+    }
+}

@@ -1,0 +1,205 @@
+//! Foreign JSON, kept as its owner wrote it.
+//!
+//! Schemas and definitions are carried as text: key order, number spelling and unknown keys survive
+//! because nothing re-serialises them. This file has the few operations we need on such text, all
+//! of them iterative, so that nesting from a stranger cannot exhaust the stack.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{self, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// A JSON object as an ordered list of keys and untouched values.
+#[derive(Debug)]
+pub(crate) struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    /// Reads an object; `None` for any other JSON.
+    pub(crate) fn read(text: &'a str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// The value under `key`. With a repeated key the last one counts, as in every JSON parser
+    /// that builds a map.
+    pub(crate) fn get(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v.get())
+    }
+
+    /// The text under `key`, when that value is a string.
+    pub(crate) fn string(&self, key: &str) -> Option<String> {
+        self.get(key).and_then(|raw| serde_json::from_str(raw).ok())
+    }
+
+    /// All keys with their values, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.0.iter().map(|(k, v)| (k.as_str(), v.get()))
+    }
+
+    /// The object again, with some values exchanged or, for `None`, left out, and all else as it
+    /// was. A key to be set that was not there is put last.
+    pub(crate) fn with(&self, edits: &[(&str, Option<String>)]) -> String {
+        let mut out = String::from("{");
+        let mut put = |key: &str, value: &str| {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            out.push_str(&quote(key));
+            out.push(':');
+            out.push_str(value);
+        };
+        for (key, value) in self.iter() {
+            match edits.iter().find(|(edited, _)| *edited == key) {
+                None => put(key, value),
+                Some((_, Some(new))) => put(key, new),
+                Some((_, None)) => {}
+            }
+        }
+        for (key, value) in edits {
+            if let (Some(value), None) = (value, self.get(key)) {
+                put(key, value);
+            }
+        }
+        out.push('}');
+        out
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Vec<(String, &'de RawValue)>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    fields.push(entry);
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Object).map(Fields)
+    }
+}
+
+/// Reads an array as untouched items; `None` for any other JSON.
+pub(crate) fn items(text: &str) -> Option<Vec<&RawValue>> {
+    serde_json::from_str(text).ok()
+}
+
+/// `text` as a JSON string literal.
+pub(crate) fn quote(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// How deep and how large a JSON text is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Measure {
+    /// Nested objects and arrays.
+    pub(crate) depth: usize,
+    /// Values of any kind.
+    pub(crate) nodes: usize,
+}
+
+/// Measures valid JSON without parsing it.
+pub(crate) fn measure(text: &str) -> Measure {
+    let mut measure = Measure { depth: 0, nodes: 1 };
+    let mut depth = 0usize;
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'"' => skip_string(&mut rest),
+            b'{' | b'[' => {
+                depth += 1;
+                measure.nodes += 1;
+                measure.depth = measure.depth.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' => measure.nodes += 1,
+            _ => {}
+        }
+    }
+    measure
+}
+
+fn skip_string(rest: &mut std::str::Bytes<'_>) {
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'\\' => {
+                rest.next();
+            }
+            b'"' => return,
+            _ => {}
+        }
+    }
+}
+
+/// Passes every string literal of valid JSON, keys included, through `change`; what `change` leaves
+/// alone stays byte for byte.
+pub(crate) fn map_strings(
+    text: &str,
+    mut change: impl FnMut(&str) -> Option<String>,
+) -> Cow<'_, str> {
+    let mut out: Option<String> = None;
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(open) = text[at..].find('"').map(|i| at + i) {
+        let mut inner = text[open + 1..].bytes();
+        skip_string(&mut inner);
+        let close = text.len() - inner.len();
+        at = close;
+        let literal = &text[open..close];
+        let Ok(value) = serde_json::from_str::<String>(literal) else { continue };
+        if let Some(new) = change(&value) {
+            let out = out.get_or_insert_with(String::new);
+            out.push_str(&text[copied..open]);
+            out.push_str(&quote(&new));
+            copied = close;
+        }
+    }
+    match out {
+        None => Cow::Borrowed(text),
+        Some(mut out) => {
+            out.push_str(&text[copied..]);
+            Cow::Owned(out)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_leave_every_other_byte_of_every_value_alone() {
+        let text = r#"{"a": 1.00, "b": {"z":1, "a":2}, "c": "x"}"#;
+        let fields = Fields::read(text).unwrap();
+        assert_eq!(
+            fields.with(&[("a", None), ("c", Some("[]".into())), ("d", Some("null".into()))]),
+            r#"{"b":{"z":1, "a":2},"c":[],"d":null}"#
+        );
+    }
+
+    #[test]
+    fn measuring_ignores_brackets_inside_strings() {
+        assert_eq!(measure(r#"{"a":"[[[\"{","b":[1,2]}"#), Measure { depth: 2, nodes: 5 });
+    }
+
+    #[test]
+    fn depth_from_a_stranger_is_measured_without_recursion() {
+        let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
+        assert_eq!(measure(&deep).depth, 1_000_000);
+    }
+
+    #[test]
+    fn only_changed_strings_are_rewritten() {
+        let text = r#"{ "k" : "a\u0062", "n": 1e2 }"#;
+        let drop_b = |s: &str| s.contains('b').then(|| s.replace('b', ""));
+        assert_eq!(map_strings(text, drop_b), r#"{ "k" : "a", "n": 1e2 }"#);
+        assert!(matches!(map_strings(text, |_| None), Cow::Borrowed(_)));
+    }
+}

@@ -1,0 +1,218 @@
+//! The table of contents: what the model sees of the tools it has not loaded.
+//!
+//! Names must be visible: a model that sees a bare count uses the wrong tool or says that there is
+//! none. So the listing keeps as much as its budget allows and degrades in steps: names with their
+//! first sentences, names alone, names of the smaller servers with the largest ones folded up, the
+//! servers, a count. Groups and names are sorted, so equal catalogs give equal bytes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+
+use crate::catalog::{Catalog, ToolId};
+use crate::json::quote;
+use crate::text::first_sentence;
+use crate::tokens::TokenCounter;
+use crate::wire_name;
+
+/// How much room the listing has.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListingSettings {
+    /// Tokens at most.
+    pub tokens: usize,
+    /// Percent of the context window at most, where the window is known.
+    pub context_percent: f64,
+    /// Characters at most: some clients cut a tool's description.
+    pub chars: usize,
+    /// Characters of a tool's first sentence.
+    pub sentence_chars: usize,
+}
+
+impl Default for ListingSettings {
+    fn default() -> Self {
+        // 4,000 tokens: about 150 tools with their sentences, 500 by name.
+        Self { tokens: 4_000, context_percent: 5.0, chars: 16_000, sentence_chars: 80 }
+    }
+}
+
+/// How far the listing had to degrade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// Names and first sentences.
+    Full,
+    /// Names.
+    Names,
+    /// Names of some servers, sizes of the others.
+    Mixed,
+    /// Servers and their sizes.
+    Groups,
+    /// How many tools there are.
+    Count,
+}
+
+/// The listing as the model gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// How far it had to degrade.
+    pub form: Form,
+    /// The text.
+    pub text: String,
+    /// Its size.
+    pub tokens: usize,
+}
+
+impl Listing {
+    /// The most telling listing of `ids` that fits.
+    pub fn fit(
+        catalog: &Catalog,
+        ids: impl IntoIterator<Item = ToolId>,
+        settings: &ListingSettings,
+        context: Option<usize>,
+        counter: &dyn TokenCounter,
+    ) -> Self {
+        let groups = Groups::of(catalog, ids);
+        let share =
+            context.map(|window| (window as f64 * settings.context_percent / 100.0) as usize);
+        let room = Room {
+            tokens: share.unwrap_or(usize::MAX).min(settings.tokens),
+            chars: settings.chars,
+            counter,
+        };
+        let fits = |form, text| room.fits(form, text);
+        fits(Form::Full, groups.full(settings.sentence_chars))
+            .or_else(|| fits(Form::Names, groups.names(&[])))
+            .or_else(|| groups.mixed(&room))
+            .or_else(|| fits(Form::Groups, groups.sizes()))
+            .unwrap_or_else(|| {
+                // A count always fits: whoever leaves no room for it still needs to know.
+                let text = groups.count();
+                Self { form: Form::Count, tokens: counter.count(&text), text }
+            })
+    }
+}
+
+struct Room<'a> {
+    tokens: usize,
+    chars: usize,
+    counter: &'a dyn TokenCounter,
+}
+
+impl Room<'_> {
+    fn fits(&self, form: Form, text: String) -> Option<Listing> {
+        // No vocabulary has tokens of more than a few dozen characters on tool text; a text far over
+        // budget is refused without counting it.
+        if text.chars().nth(self.chars).is_some() || text.len() / 32 > self.tokens {
+            return None;
+        }
+        let tokens = self.counter.count(&text);
+        (tokens <= self.tokens).then_some(Listing { form, text, tokens })
+    }
+}
+
+/// Tools by server, both sorted.
+struct Groups<'a> {
+    catalog: &'a Catalog,
+    by_server: BTreeMap<&'a str, Vec<ToolId>>,
+    total: usize,
+}
+
+impl<'a> Groups<'a> {
+    fn of(catalog: &'a Catalog, ids: impl IntoIterator<Item = ToolId>) -> Self {
+        let mut by_server: BTreeMap<&str, Vec<ToolId>> = BTreeMap::new();
+        let mut total = 0;
+        for id in ids {
+            by_server.entry(catalog.tool(id).server().unwrap_or_default()).or_default().push(id);
+            total += 1;
+        }
+        for ids in by_server.values_mut() {
+            ids.sort_unstable_by_key(|id| catalog.tool(*id).name());
+        }
+        Self { catalog, by_server, total }
+    }
+
+    fn full(&self, sentence_chars: usize) -> String {
+        let mut text = String::new();
+        for (server, ids) in &self.by_server {
+            let _ = writeln!(text, "{} ({}):", label(server), ids.len());
+            for id in ids {
+                let tool = self.catalog.tool(*id);
+                let sentence = first_sentence(tool.description(), sentence_chars);
+                let _ = match sentence.as_str() {
+                    "" => writeln!(text, "- {}", shown_name(tool.name())),
+                    some => writeln!(text, "- {}: {}", shown_name(tool.name()), data(some)),
+                };
+            }
+        }
+        text
+    }
+
+    /// Names by server; the servers at `folded` positions only by size.
+    fn names(&self, folded: &[bool]) -> String {
+        let mut text = String::new();
+        for (i, (server, ids)) in self.by_server.iter().enumerate() {
+            if folded.get(i) == Some(&true) {
+                let _ = writeln!(text, "{} ({} tools, names not listed)", label(server), ids.len());
+                continue;
+            }
+            let names: Vec<_> =
+                ids.iter().map(|id| shown_name(self.catalog.tool(*id).name())).collect();
+            let _ = writeln!(text, "{} ({}): {}", label(server), ids.len(), names.join(", "));
+        }
+        text
+    }
+
+    /// Folds up the largest servers, one after the other, until the rest fits.
+    fn mixed(&self, room: &Room<'_>) -> Option<Listing> {
+        let sizes: Vec<usize> = self
+            .by_server
+            .values()
+            .map(|ids| ids.iter().map(|id| self.catalog.tool(*id).name().len() + 2).sum())
+            .collect();
+        let mut largest_first: Vec<usize> = (0..sizes.len()).collect();
+        largest_first.sort_by_key(|i| std::cmp::Reverse(sizes[*i]));
+        let mut folded = vec![false; sizes.len()];
+        // The last one would make it the next form.
+        for &next in largest_first.iter().take(sizes.len().saturating_sub(1)) {
+            folded[next] = true;
+            let listed: usize = (0..sizes.len()).filter(|i| !folded[*i]).map(|i| sizes[i]).sum();
+            if listed > room.chars {
+                continue;
+            }
+            if let Some(listing) = room.fits(Form::Mixed, self.names(&folded)) {
+                return Some(listing);
+            }
+        }
+        None
+    }
+
+    fn sizes(&self) -> String {
+        let sizes: Vec<_> = self
+            .by_server
+            .iter()
+            .map(|(server, ids)| format!("{} ({})", label(server), ids.len()))
+            .collect();
+        format!("Servers and how many tools each has: {}\n", sizes.join(", "))
+    }
+
+    fn count(&self) -> String {
+        format!("{} tools on {} servers.\n", self.total, self.by_server.len())
+    }
+}
+
+fn label(server: &str) -> String {
+    if server.is_empty() { "other".into() } else { shown_name(&crate::text::shorten(server, 64)) }
+}
+
+/// A name as it is where it cannot be mistaken for anything else, quoted otherwise.
+fn shown_name(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
+    if wire_name::is_valid(name) || name.chars().all(plain) { name.to_owned() } else { data(name) }
+}
+
+/// Catalog text as a quoted string that cannot close any wrapper around it.
+pub(crate) fn data(text: &str) -> String {
+    quote(text).replace('<', "\\u003c")
+}

@@ -1,0 +1,303 @@
+//! Whether a conversation defers, and why.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::Defers;
+
+/// Whether deferral is up to the numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// The numbers decide.
+    #[default]
+    Auto,
+    /// Defer whatever may be deferred.
+    On,
+    /// Defer nothing.
+    Off,
+}
+
+impl<'de> Deserialize<'de> for Mode {
+    /// `auto`, `on`, `off`, or the shorthand `true` (auto) and `false` (off).
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Flag(bool),
+            Word(String),
+        }
+        match Written::deserialize(deserializer)? {
+            Written::Flag(true) => Ok(Self::Auto),
+            Written::Flag(false) => Ok(Self::Off),
+            Written::Word(word) => match word.to_ascii_lowercase().as_str() {
+                "auto" => Ok(Self::Auto),
+                "on" => Ok(Self::On),
+                "off" => Ok(Self::Off),
+                _ => Err(serde::de::Error::custom(format!(
+                    "`{word}` is none of `auto`, `on`, `off`, `true`, `false`"
+                ))),
+            },
+        }
+    }
+}
+
+/// When deferral sets in.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Activation {
+    /// On, off, or by the numbers.
+    pub mode: Mode,
+    /// At this many tools, counted over all of them; 0 for never by count.
+    pub tools: usize,
+    /// At this many tokens of tools that could be deferred; 0 for never by tokens.
+    pub tokens: usize,
+    /// At this share of the context window, in percent; 0 for never by share. Where both are set
+    /// the smaller number counts: ten percent of a million tokens is not a small prompt.
+    pub context_percent: f64,
+    /// Keep deferring once a conversation has begun to. Off, each turn decides anew, so that
+    /// removing servers returns to direct exposure, at the price of a changed prompt.
+    pub sticky: bool,
+}
+
+impl Default for Activation {
+    fn default() -> Self {
+        Self { mode: Mode::Auto, tools: 15, tokens: 20_000, context_percent: 10.0, sticky: true }
+    }
+}
+
+/// What the decision rests on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// All tools in scope.
+    pub tools: usize,
+    /// Those that may be deferred.
+    pub deferrable: usize,
+    /// Those that must be deferred below the threshold too.
+    pub always: usize,
+    /// Tokens of the deferrable ones.
+    pub deferrable_tokens: usize,
+    /// Tokens that would stand in their place: search tool, listing, instruction, stubs.
+    pub replacement_tokens: usize,
+    /// The model's context window, where it is known.
+    pub context: Option<usize>,
+    /// Whether servers are still connecting.
+    pub filling: bool,
+    /// Whether the model may call the search tool.
+    pub search_allowed: bool,
+    /// Whether this conversation has deferred before.
+    pub deferred_before: bool,
+}
+
+/// How much is deferred, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    /// How much.
+    pub defers: Defers,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why a conversation defers or does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Configured off.
+    Off,
+    /// The search tool is not allowed, so nothing could be loaded.
+    NoSearch,
+    /// No tool may be deferred.
+    NothingToDefer,
+    /// Configured on.
+    On,
+    /// It has deferred before.
+    Sticky,
+    /// Enough tools.
+    Count {
+        /// How many there are.
+        tools: usize,
+        /// How many are enough.
+        threshold: usize,
+    },
+    /// Enough tokens.
+    Tokens {
+        /// How many there are.
+        tokens: usize,
+        /// How many are enough.
+        threshold: usize,
+    },
+    /// Neither enough tools nor enough tokens.
+    Below,
+    /// Servers are still connecting, and what is there is not enough: ask again next turn.
+    StillFilling,
+    /// What would stand in the tools' place costs more than they do.
+    NoSaving {
+        /// Tokens as they are.
+        before: usize,
+        /// Tokens deferred.
+        after: usize,
+    },
+}
+
+impl Activation {
+    /// Decides for one turn.
+    ///
+    /// While servers are still connecting, a catalog can only grow: enough is enough already, and
+    /// "not enough" is no decision. A conversation that has begun to defer goes on doing so.
+    pub fn decide(&self, facts: &Facts) -> Decision {
+        let nothing = |reason| Decision { defers: Defers::Nothing, reason };
+        let everything = |reason| Decision { defers: Defers::Everything, reason };
+        if self.mode == Mode::Off {
+            return nothing(Reason::Off);
+        }
+        if !facts.search_allowed {
+            return nothing(Reason::NoSearch);
+        }
+        if facts.deferrable == 0 {
+            return nothing(Reason::NothingToDefer);
+        }
+        if self.mode == Mode::On {
+            return everything(Reason::On);
+        }
+        if self.sticky && facts.deferred_before {
+            return everything(Reason::Sticky);
+        }
+        let reason = match self.enough(facts) {
+            Some(enough) if facts.replacement_tokens < facts.deferrable_tokens => {
+                return everything(enough);
+            }
+            Some(_) => Reason::NoSaving {
+                before: facts.deferrable_tokens,
+                after: facts.replacement_tokens,
+            },
+            None if facts.filling => Reason::StillFilling,
+            None => Reason::Below,
+        };
+        // What its owner wants deferred always is not the numbers' to expose.
+        let defers = if facts.always > 0 { Defers::OnlyAlways } else { Defers::Nothing };
+        Decision { defers, reason }
+    }
+
+    fn enough(&self, facts: &Facts) -> Option<Reason> {
+        if self.tools > 0 && facts.tools >= self.tools {
+            return Some(Reason::Count { tools: facts.tools, threshold: self.tools });
+        }
+        let share = facts.context.filter(|_| self.context_percent > 0.0);
+        let share = share.map(|context| (context as f64 * self.context_percent / 100.0) as usize);
+        let absolute = (self.tokens > 0).then_some(self.tokens);
+        let threshold = share.into_iter().chain(absolute).min()?;
+        (facts.deferrable_tokens >= threshold)
+            .then_some(Reason::Tokens { tokens: facts.deferrable_tokens, threshold })
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("tool search is off"),
+            Self::NoSearch => f.write_str("the search tool is not allowed, so every tool is shown"),
+            Self::NothingToDefer => f.write_str("no tool may be deferred"),
+            Self::On => f.write_str("tool search is on"),
+            Self::Sticky => f.write_str("this conversation already defers"),
+            Self::Count { tools, threshold } => {
+                write!(f, "{tools} tools, the threshold is {threshold}")
+            }
+            Self::Tokens { tokens, threshold } => {
+                write!(f, "{tokens} tokens of tools, the threshold is {threshold}")
+            }
+            Self::Below => f.write_str("below the thresholds"),
+            Self::StillFilling => f.write_str("servers are still connecting: not decided yet"),
+            Self::NoSaving { before, after } => {
+                write!(f, "no saving: {before} tokens as they are, {after} deferred")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> Facts {
+        Facts {
+            tools: 20,
+            deferrable: 18,
+            deferrable_tokens: 5_000,
+            replacement_tokens: 600,
+            search_allowed: true,
+            ..Facts::default()
+        }
+    }
+
+    fn decide(change: impl FnOnce(&mut Activation, &mut Facts)) -> (Defers, Reason) {
+        let (mut activation, mut facts) = (Activation::default(), facts());
+        change(&mut activation, &mut facts);
+        let Decision { defers, reason } = activation.decide(&facts);
+        (defers, reason)
+    }
+
+    #[test]
+    fn the_count_decides_at_the_threshold_and_not_below() {
+        for (tools, defers) in
+            [(14, Defers::Nothing), (15, Defers::Everything), (16, Defers::Everything)]
+        {
+            assert_eq!(decide(|_, f| f.tools = tools).0, defers, "{tools}");
+        }
+    }
+
+    #[test]
+    fn few_large_tools_count_by_their_tokens_against_the_smaller_bound() {
+        let few = |tokens, context| {
+            decide(|_, f| {
+                (f.tools, f.deferrable, f.deferrable_tokens, f.context) = (5, 5, tokens, context);
+            })
+            .1
+        };
+        assert_eq!(
+            few(12_800, Some(128_000)),
+            Reason::Tokens { tokens: 12_800, threshold: 12_800 }
+        );
+        assert_eq!(few(12_799, Some(128_000)), Reason::Below);
+        assert_eq!(
+            few(20_000, Some(1_000_000)),
+            Reason::Tokens { tokens: 20_000, threshold: 20_000 }
+        );
+        assert_eq!(few(19_999, None), Reason::Below);
+    }
+
+    #[test]
+    fn nothing_is_deferred_at_a_loss_and_nothing_without_a_search_tool() {
+        assert_eq!(
+            decide(|_, f| f.replacement_tokens = 5_000),
+            (Defers::Nothing, Reason::NoSaving { before: 5_000, after: 5_000 })
+        );
+        assert_eq!(decide(|_, f| f.search_allowed = false), (Defers::Nothing, Reason::NoSearch));
+        assert_eq!(decide(|a, _| a.mode = Mode::Off), (Defers::Nothing, Reason::Off));
+        assert_eq!(decide(|_, f| f.deferrable = 0), (Defers::Nothing, Reason::NothingToDefer));
+    }
+
+    #[test]
+    fn always_is_honoured_below_the_threshold() {
+        assert_eq!(
+            decide(|_, f| (f.tools, f.always) = (3, 1)),
+            (Defers::OnlyAlways, Reason::Below)
+        );
+    }
+
+    #[test]
+    fn a_conversation_that_defers_keeps_deferring_unless_told_otherwise() {
+        let shrunk = |f: &mut Facts| (f.tools, f.deferred_before) = (3, true);
+        assert_eq!(decide(|_, f| shrunk(f)), (Defers::Everything, Reason::Sticky));
+        let anew = decide(|a, f| {
+            a.sticky = false;
+            shrunk(f);
+        });
+        assert_eq!(anew, (Defers::Nothing, Reason::Below));
+    }
+
+    #[test]
+    fn a_filling_catalog_is_never_decided_to_be_small() {
+        assert_eq!(decide(|_, f| (f.tools, f.filling) = (0, true)).1, Reason::StillFilling,);
+        assert_eq!(decide(|_, f| f.filling = true).0, Defers::Everything);
+    }
+}

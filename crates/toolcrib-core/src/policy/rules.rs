@@ -1,0 +1,164 @@
+//! Rules about tools, by name, pattern and server.
+//!
+//! They come from the embedder's code and from configuration and are merged. Letter case never
+//! decides: `Read_File` in a config means the tool `read_file`.
+
+use std::fmt;
+
+use super::Because;
+use crate::tool::{Defer, Tool};
+
+/// A name, or a pattern with `*` (any characters) and `?` (one character).
+///
+/// `github/*` speaks of a server's tools, anything without a slash of the full name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Glob {
+    text: String,
+    folded: Vec<char>,
+}
+
+impl Glob {
+    /// Takes a pattern as it was written.
+    pub fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), folded: fold(text.trim()) }
+    }
+
+    /// Whether a tool is meant.
+    pub fn matches(&self, tool: &Tool) -> bool {
+        if matches(&self.folded, &fold(tool.name())) {
+            return true;
+        }
+        self.folded.contains(&'/')
+            && tool.server().is_some_and(|server| {
+                let own = tool.name().strip_prefix(server).unwrap_or(tool.name());
+                let own = own.trim_start_matches(['_', '.', '/', ':']);
+                matches(&self.folded, &fold(&format!("{server}/{own}")))
+            })
+    }
+
+    fn matches_text(&self, text: &str) -> bool {
+        matches(&self.folded, &fold(text))
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn fold(text: &str) -> Vec<char> {
+    text.chars().flat_map(char::to_lowercase).collect()
+}
+
+/// Greedy matching with one point to come back to: quadratic at worst, never exponential.
+fn matches(pattern: &[char], text: &[char]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut retry = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                retry = Some((p, t));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match retry {
+                Some((star, from)) => {
+                    retry = Some((star, from + 1));
+                    p = star + 1;
+                    t = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+/// All rules, merged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Tools that are never deferred.
+    pub never: Vec<Glob>,
+    /// Tools that are deferred below the threshold too.
+    pub always: Vec<Glob>,
+    /// Whole servers.
+    pub servers: Vec<(Glob, Defer)>,
+}
+
+impl Rules {
+    /// Adds names or patterns that are never deferred.
+    #[must_use]
+    pub fn never_defer<'a>(mut self, patterns: impl IntoIterator<Item = &'a str>) -> Self {
+        self.never.extend(patterns.into_iter().map(Glob::new));
+        self
+    }
+
+    /// Both sets of rules together.
+    #[must_use]
+    pub fn merged(mut self, other: Self) -> Self {
+        self.never.extend(other.never);
+        self.always.extend(other.always);
+        self.servers.extend(other.servers);
+        self
+    }
+
+    /// The policy that holds for a tool, and who set it.
+    pub fn policy(&self, tool: &Tool) -> (Defer, Because) {
+        let named =
+            |globs: &[Glob]| globs.iter().find(|glob| glob.matches(tool)).map(Glob::to_string);
+        if let Some(rule) = named(&self.never) {
+            return (Defer::Never, Because::Rule(rule));
+        }
+        if tool.defer() == Defer::Never {
+            return (Defer::Never, Because::Owner(Defer::Never));
+        }
+        if let Some(rule) = named(&self.always) {
+            return (Defer::Always, Because::Rule(rule));
+        }
+        let server = tool.server().unwrap_or_default();
+        let by_server = self.servers.iter().find(|(glob, _)| glob.matches_text(server));
+        match by_server {
+            Some((glob, defer)) => (*defer, Because::Rule(format!("server {glob}"))),
+            None => (tool.defer(), Because::Owner(tool.defer())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+
+    #[test]
+    fn patterns_match_whatever_the_case() {
+        for (pattern, text, hit) in [
+            ("read_file", "Read_File", true),
+            ("READ_*", "read_file", true),
+            ("*issue*", "github__create_issue", true),
+            ("?ash", "Bash", true),
+            ("read", "read_file", false),
+            ("a*b*c", "aXbXd", false),
+            ("*", "", true),
+            ("ÜBER*", "über_uns", true),
+        ] {
+            assert_eq!(Glob::new(pattern).matches_text(text), hit, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn never_prevails_over_always_and_the_reason_names_the_rule() {
+        let json = br#"[{"name":"github__get","input_schema":{"type":"object"},"defer":"always"}]"#;
+        let catalog = Catalog::from_json(json).unwrap();
+        let tool = &catalog.tools()[0];
+        let rules = Rules::default();
+        assert_eq!(rules.policy(tool), (Defer::Always, Because::Owner(Defer::Always)));
+        let rules = Rules { servers: vec![(Glob::new("GitHub"), Defer::Never)], ..rules };
+        assert_eq!(rules.policy(tool), (Defer::Never, Because::Rule("server GitHub".into())));
+        let rules = rules.never_defer(["GITHUB/G*"]);
+        assert_eq!(rules.policy(tool), (Defer::Never, Because::Rule("GITHUB/G*".into())));
+    }
+}

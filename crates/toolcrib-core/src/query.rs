@@ -1,0 +1,196 @@
+//! What the model asked, parsed once.
+//!
+//! `select:a,b` loads by name. Anything else is words, in which `+word` must be there, `-word` must
+//! not (only before a letter: `-85.9` is a number), `server:` narrows to a server that is really in
+//! scope (`12:30` and `key:value` are words), and "quoted phrases" raise a tool that has them. An
+//! empty query browses.
+
+use crate::limits::Limits;
+use crate::text::words;
+
+/// One parsed query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Query {
+    /// Load these names.
+    Select(Vec<String>),
+    /// Rank by these words.
+    Words(Words),
+    /// List what there is, load nothing.
+    Browse,
+}
+
+/// A query in words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Words {
+    /// The text to rank by, operators taken out.
+    pub text: String,
+    /// Words a tool must have.
+    pub must: Vec<String>,
+    /// Words a tool must not have.
+    pub must_not: Vec<String>,
+    /// Servers to stay within; empty for all.
+    pub servers: Vec<String>,
+    /// Quoted phrases: a tool with one ranks higher, none is left out for the lack of it.
+    pub phrases: Vec<String>,
+    /// Whether the query was too long and lost its end.
+    pub cut: bool,
+}
+
+impl Words {
+    /// Plain words without operators: how `eval` asks.
+    pub fn plain(text: &str, limits: &Limits) -> Self {
+        let kept = &text[..text.floor_char_boundary(limits.query_bytes)];
+        Self { text: kept.to_owned(), cut: kept.len() < text.len(), ..Self::default() }
+    }
+}
+
+impl Query {
+    /// Parses a query. `is_server` tells whether a word names a server in scope.
+    pub fn parse(text: &str, limits: &Limits, is_server: impl Fn(&str) -> bool) -> Self {
+        let text = text.trim();
+        if let Some(names) = strip_select(text) {
+            let names = names.split([',', '\n']).map(str::trim).filter(|name| !name.is_empty());
+            return Self::Select(names.map(str::to_owned).collect());
+        }
+        let plain = Words::plain(text, limits);
+        let mut words = Words { cut: plain.cut, ..Words::default() };
+        for token in tokens(&plain.text) {
+            words.take(token, &is_server);
+        }
+        let has_words = words::all(&words.text).iter().any(|word| !word.is_empty());
+        let filters =
+            !(words.must.is_empty() && words.must_not.is_empty() && words.servers.is_empty());
+        if has_words || filters { Self::Words(words) } else { Self::Browse }
+    }
+}
+
+impl Words {
+    fn take(&mut self, token: Token<'_>, is_server: &impl Fn(&str) -> bool) {
+        match token {
+            Token::Quoted(phrase) => {
+                if words::all(phrase).len() > 1 {
+                    self.phrases.push(phrase.to_owned());
+                }
+                self.push(phrase);
+            }
+            Token::Word(word) => {
+                let begins = |rest: &str| rest.starts_with(char::is_alphabetic);
+                if let Some(rest) = word.strip_prefix('+').filter(|rest| begins(rest)) {
+                    self.must.push(rest.to_owned());
+                    return self.push(rest);
+                }
+                if let Some(rest) = word.strip_prefix('-').filter(|rest| begins(rest)) {
+                    return self.must_not.push(rest.to_owned());
+                }
+                match word.split_once(':') {
+                    Some(("server", name)) if is_server(name) => self.servers.push(name.to_owned()),
+                    Some((name, rest)) if is_server(name) => {
+                        self.servers.push(name.to_owned());
+                        self.push(rest);
+                    }
+                    _ => self.push(word),
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        if !self.text.is_empty() && !text.is_empty() {
+            self.text.push(' ');
+        }
+        self.text.push_str(text);
+    }
+}
+
+fn strip_select(text: &str) -> Option<&str> {
+    let head = text.get(..7)?;
+    head.eq_ignore_ascii_case("select:").then(|| &text[7..])
+}
+
+#[derive(Clone, Copy)]
+enum Token<'a> {
+    Word(&'a str),
+    Quoted(&'a str),
+}
+
+/// Splits at white space, keeping what stands between two double quotes together.
+fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start();
+        if let Some(inner) = rest.strip_prefix('"')
+            && let Some(end) = inner.find('"')
+        {
+            rest = &inner[end + 1..];
+            return Some(Token::Quoted(&inner[..end]));
+        }
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let (word, tail) = rest.split_at(end);
+        rest = tail;
+        (!word.is_empty()).then_some(Token::Word(word))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Query {
+        Query::parse(text, &Limits::default(), |name| name == "github")
+    }
+
+    fn words(text: &str) -> Words {
+        match parse(text) {
+            Query::Words(words) => words,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn select_takes_names_in_any_case_of_the_keyword() {
+        let names = vec!["a".to_owned(), "b c".to_owned()];
+        assert_eq!(parse("select:a, b c,"), Query::Select(names.clone()));
+        assert_eq!(parse("  SELECT:a,b c"), Query::Select(names));
+        assert_eq!(parse("select: "), Query::Select(vec![]));
+    }
+
+    #[test]
+    fn operators_only_where_they_cannot_be_text() {
+        let got = words("+issue create -gitlab at -85.9 and 12:30 key:value github:labels");
+        assert_eq!(
+            got,
+            Words {
+                text: "issue create at -85.9 and 12:30 key:value labels".into(),
+                must: vec!["issue".into()],
+                must_not: vec!["gitlab".into()],
+                servers: vec!["github".into()],
+                ..Words::default()
+            }
+        );
+        assert_eq!(words("server:github list").servers, ["github"]);
+        assert_eq!(words("server:gitlab list").text, "server:gitlab list");
+    }
+
+    #[test]
+    fn a_phrase_is_words_and_a_wish() {
+        let got = words("\"pull request\" open \"x");
+        assert_eq!(got.text, "pull request open \"x");
+        assert_eq!(got.phrases, ["pull request"]);
+    }
+
+    #[test]
+    fn nothing_to_search_for_browses() {
+        for text in ["", "   ", "\"\"", "...", "!?"] {
+            assert_eq!(parse(text), Query::Browse, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_length_limit_cuts_and_says_so() {
+        let limits = Limits { query_bytes: 5, ..Limits::default() };
+        for (text, cut) in [("abcd", false), ("abcde", false), ("abcdef", true)] {
+            assert_eq!(Words::plain(text, &limits).cut, cut);
+            assert!(Words::plain(text, &limits).text.len() <= 5);
+        }
+    }
+}

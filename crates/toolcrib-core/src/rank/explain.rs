@@ -1,0 +1,120 @@
+//! Every number behind a rank.
+
+use serde::Serialize;
+
+use super::fields::{self, FIELDS, Field};
+use super::index::{Index, total_weight};
+use super::plan::{Plan, Via};
+use crate::catalog::ToolId;
+use crate::crib::Crib;
+use crate::query::Words;
+use crate::scope::Scope;
+use crate::text::{is_filler, is_stop, stem, words};
+
+/// Why a tool has the score it has. The points of the words and the bonuses add up to it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The tool.
+    pub name: String,
+    /// The sum of everything below.
+    pub score: f32,
+    /// What each word of the query gave.
+    pub words: Vec<Points>,
+    /// For neighbouring words of the query found side by side.
+    pub pair_bonus: f32,
+    /// For quoted phrases.
+    pub phrase_bonus: f32,
+    /// For the share of the tool's name that was asked for.
+    pub name_bonus: f32,
+    /// For the tools beside it on its server that fit too.
+    pub server_bonus: f32,
+    /// For being named outright.
+    pub exact_bonus: f32,
+    /// Words of the query that no tool in scope has, nor anything like them.
+    pub unknown: Vec<String>,
+}
+
+/// What one word of the query gave one tool.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Points {
+    /// The word as it was asked.
+    pub word: String,
+    /// The term that served it.
+    pub term: String,
+    /// How that term came to serve it.
+    pub via: Via,
+    /// `weight × share × idf × impact`.
+    pub points: f32,
+    /// What the word is worth in this query.
+    pub weight: f32,
+    /// The discount for a stand-in.
+    pub share: f32,
+    /// The rarity of the term.
+    pub idf: f32,
+    /// What the term is worth in this tool, over all fields, saturated.
+    pub impact: f32,
+    /// What it is worth in each field, before that.
+    pub fields: Vec<(Field, f32)>,
+}
+
+impl Index {
+    pub(crate) fn explain(
+        &self,
+        crib: &Crib,
+        query: &Words,
+        scope: &Scope,
+        id: ToolId,
+    ) -> Explanation {
+        let plan = Plan::new(self, crib.catalog(), query, scope);
+        let (occurrences, lengths) = self.occurrences(crib.catalog(), id);
+        let mut points = Vec::new();
+        for slot in &plan.slots {
+            let best = slot.members.iter().filter_map(|member| {
+                let counts = occurrences.get(&member.term)?.counts;
+                let impact = fields::saturate(total_weight(&counts, &lengths));
+                Some((slot.weight * member.share * member.idf * impact, impact, member, counts))
+            });
+            let Some((worth, impact, member, counts)) = best.max_by(|a, b| a.0.total_cmp(&b.0))
+            else {
+                continue;
+            };
+            let in_fields = FIELDS.into_iter().filter(|field| counts[*field as usize] > 0);
+            let in_fields = in_fields.map(|field| {
+                (field, fields::weight(field, counts[field as usize], lengths[field as usize]))
+            });
+            points.push(Points {
+                word: slot.word.clone(),
+                term: member.text.clone(),
+                via: member.via,
+                points: worth,
+                weight: slot.weight,
+                share: member.share,
+                idf: member.idf,
+                impact,
+                fields: in_fields.collect(),
+            });
+        }
+        let mut candidates = self.candidates(crib, query, scope, &plan).into_iter();
+        // A tool that is no candidate has no rank, but its words have their numbers all the same.
+        let bonus = candidates.find(|found| found.id == id).map(|found| found.bonus);
+        let bonus = bonus.unwrap_or_default();
+        let base = points.iter().map(|word: &Points| word.points).sum();
+        let asked = words::all(&query.text);
+        let known = |word: &String| plan.slots.iter().any(|slot| stem(&slot.word) == stem(word));
+        let idle = |word: &String| is_stop(word) || is_filler(&stem(word));
+        let mut unknown: Vec<String> =
+            asked.into_iter().filter(|word| !idle(word) && !known(word)).collect();
+        unknown.dedup();
+        Explanation {
+            name: crib.catalog().tool(id).name().to_owned(),
+            score: bonus.total(base),
+            words: points,
+            pair_bonus: bonus.pairs,
+            phrase_bonus: bonus.phrases,
+            name_bonus: bonus.name,
+            server_bonus: bonus.server,
+            exact_bonus: bonus.exact,
+            unknown,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Which tools a query may find at all, and which it names.
+
+use super::index::{Index, Term};
+use crate::catalog::ToolId;
+use crate::crib::Crib;
+use crate::query::Words;
+use crate::scope::Scope;
+use crate::spelling::{self, How, Meaning};
+use crate::text::{stem, words};
+
+/// What a name that is spelled out is worth: more than any number of words.
+const EXACT: f32 = 1_000.0;
+/// The same for a name without its prefix: the whole name of another tool goes before it.
+const EXACT_TAIL: f32 = 500.0;
+
+/// The scope and the query's own conditions.
+pub(super) struct Filter<'a> {
+    index: &'a Index,
+    crib: &'a Crib,
+    pub(super) scope: &'a Scope,
+    servers: &'a [String],
+    /// `None` for a word that no tool has.
+    must: Vec<Option<Term>>,
+    must_not: Vec<Option<Term>>,
+}
+
+impl<'a> Filter<'a> {
+    pub(super) fn new(
+        index: &'a Index,
+        crib: &'a Crib,
+        words: &'a Words,
+        scope: &'a Scope,
+    ) -> Self {
+        let terms = |list: &[String]| -> Vec<Option<Term>> {
+            let words = list.iter().flat_map(|text| words::all(text));
+            words.map(|word| index.term(&stem(&word))).collect()
+        };
+        let (must, must_not) = (terms(&words.must), terms(&words.must_not));
+        Self { index, crib, scope, servers: &words.servers, must, must_not }
+    }
+
+    /// Whether it leaves out tools in scope, so that it is an answer even without words.
+    pub(super) fn is_narrow(&self) -> bool {
+        !self.servers.is_empty() || !self.must_not.is_empty()
+    }
+
+    pub(super) fn passes(&self, id: ToolId) -> bool {
+        let has = |term: &Option<Term>| {
+            let id = id.index() as u32;
+            term.is_some_and(|term| self.index.postings(term).0.binary_search(&id).is_ok())
+        };
+        let server = || self.crib.catalog().tool(id).server().unwrap_or_default();
+        self.scope.contains(id)
+            && (self.servers.is_empty()
+                || self.servers.iter().any(|name| name.eq_ignore_ascii_case(server())))
+            && self.must.iter().all(has)
+            && !self.must_not.iter().any(has)
+    }
+}
+
+/// The tools a query names, and what that is worth to each.
+pub(super) struct Named(Vec<(ToolId, f32)>);
+
+impl Named {
+    pub(super) fn in_query(crib: &Crib, words: &Words, scope: &Scope) -> Self {
+        let mut named = Self(Vec::new());
+        // No name is longer than a name may be.
+        if words.text.len() <= 2 * crib.settings().limits.name_bytes {
+            named.add(crib, scope, &words.text);
+        }
+        for token in words.text.split_whitespace().map(spelling::unwrap) {
+            if is_identifier(token) {
+                named.add(crib, scope, token);
+            }
+        }
+        named
+    }
+
+    fn add(&mut self, crib: &Crib, scope: &Scope, spelling: &str) {
+        let (ids, worth) = match crib.spellings.resolve(crib.catalog(), scope, spelling) {
+            Meaning::One(id, How::Exact | How::Whole) => (vec![id], EXACT),
+            Meaning::One(id, How::Tail) => (vec![id], EXACT_TAIL),
+            Meaning::Several(ids) => (ids, EXACT_TAIL),
+            Meaning::Nothing => return,
+        };
+        for id in ids {
+            if self.worth(id) == 0.0 {
+                self.0.push((id, worth));
+            }
+        }
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = ToolId> + '_ {
+        self.0.iter().map(|(id, _)| *id)
+    }
+
+    pub(super) fn worth(&self, id: ToolId) -> f32 {
+        self.0.iter().find(|(known, _)| *known == id).map_or(0.0, |(_, worth)| *worth)
+    }
+}
+
+/// Whether a word is written like a name and not like prose.
+fn is_identifier(token: &str) -> bool {
+    let hump = || {
+        let mut pairs = token.as_bytes().windows(2);
+        pairs.any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
+    };
+    token.contains(['_', '/', '.', ':', '-']) || hump()
+}

@@ -1,0 +1,336 @@
+//! Postings: for every term, the tools that have it and what it is worth there.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::fields::{self, FIELDS, Field};
+use crate::catalog::{Catalog, ToolId};
+use crate::limits::Limits;
+use crate::scope::Scope;
+use crate::text::{first_sentence, is_stop, split_compound, stem, words};
+use crate::tool::Tool;
+
+/// A term of the vocabulary, by position.
+pub(super) type Term = u32;
+
+/// The inverted index of one catalog.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    terms: FxHashMap<Box<str>, Term>,
+    /// Every term's text, sorted, to look up neighbours in spelling.
+    sorted: Vec<(Box<str>, Term)>,
+    /// Where each term's postings begin; one more entry than terms.
+    starts: Vec<u32>,
+    tools: Vec<u32>,
+    impacts: Vec<f32>,
+    /// The distinct terms of each tool's name; a run-together name stands as its words.
+    names: Lists,
+    /// The terms of each tool's name, server and first sentence in order, [`GAP`] between them.
+    sequences: Lists,
+    /// Each tool's server, by position in `servers`; [`GAP`] for none.
+    server_of: Vec<u32>,
+    /// Each tool's place among all names in order: the last word on ties.
+    name_ranks: Vec<u32>,
+    servers: Vec<(Arc<str>, Vec<ToolId>)>,
+    pub(super) limits: Limits,
+}
+
+/// No term, no server.
+pub(super) const GAP: u32 = u32::MAX;
+
+/// A list of terms for each tool, all in one allocation.
+#[derive(Debug, Default)]
+struct Lists {
+    terms: Vec<Term>,
+    /// Where each list begins; one more entry than lists once all are in.
+    starts: Vec<u32>,
+}
+
+impl Lists {
+    fn begin(&mut self) {
+        self.starts.push(self.terms.len() as u32);
+    }
+
+    fn get(&self, id: ToolId) -> &[Term] {
+        &self.terms[self.starts[id.index()] as usize..self.starts[id.index() + 1] as usize]
+    }
+
+    fn len(&self) -> usize {
+        self.terms.len() + self.starts.len()
+    }
+}
+
+/// One term in one tool: how often in each field.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Occurrence {
+    pub(super) counts: [u32; FIELDS.len()],
+}
+
+impl Index {
+    pub(crate) fn build(catalog: &Catalog, limits: &Limits) -> Self {
+        let mut builder = Builder::default();
+        for id in catalog.ids() {
+            builder.add(catalog, id, limits);
+        }
+        let mut index = builder.finish();
+        index.limits = limits.clone();
+        index.name_ranks = name_ranks(catalog);
+        index.servers = servers(catalog);
+        index.server_of = vec![GAP; catalog.len()];
+        for (at, (_, ids)) in index.servers.iter().enumerate() {
+            for id in ids {
+                index.server_of[id.index()] = at as u32;
+            }
+        }
+        index
+    }
+
+    /// The term of this stem.
+    pub(super) fn term(&self, stem: &str) -> Option<Term> {
+        self.terms.get(stem).copied()
+    }
+
+    /// The tools with a term, in catalog order, and what it is worth in each.
+    pub(super) fn postings(&self, term: Term) -> (&[u32], &[f32]) {
+        let range = self.starts[term as usize] as usize..self.starts[term as usize + 1] as usize;
+        (&self.tools[range.clone()], &self.impacts[range])
+    }
+
+    /// In how many tools of the scope a term is.
+    pub(super) fn document_frequency(&self, term: Term, scope: &Scope) -> usize {
+        let (tools, _) = self.postings(term);
+        if scope.is_all() {
+            return tools.len();
+        }
+        tools.iter().filter(|tool| scope.contains(ToolId::at(**tool as usize))).count()
+    }
+
+    /// The terms that begin with `prefix`, in order.
+    pub(super) fn with_prefix<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = (&'a str, Term)> + 'a {
+        let from = self.sorted.partition_point(|(text, _)| &**text < prefix);
+        self.sorted[from..]
+            .iter()
+            .take_while(move |(text, _)| text.starts_with(prefix))
+            .map(|(text, term)| (&**text, *term))
+    }
+
+    pub(super) fn name_terms(&self, id: ToolId) -> &[Term] {
+        self.names.get(id)
+    }
+
+    pub(super) fn sequence(&self, id: ToolId) -> &[Term] {
+        self.sequences.get(id)
+    }
+
+    /// The position of a tool's server in [`servers`](Self::servers).
+    pub(super) fn server_of(&self, id: ToolId) -> Option<usize> {
+        Some(self.server_of[id.index()]).filter(|at| *at != GAP).map(|at| at as usize)
+    }
+
+    pub(super) fn name_rank(&self, id: ToolId) -> u32 {
+        self.name_ranks[id.index()]
+    }
+
+    /// The servers in order of their names, with their tools.
+    pub(crate) fn servers(&self) -> &[(Arc<str>, Vec<ToolId>)] {
+        &self.servers
+    }
+
+    /// Bytes on the heap, as allocated for what is there.
+    pub(crate) fn bytes(&self) -> usize {
+        let text: usize = self.sorted.iter().map(|(text, _)| 2 * (text.len() + 24)).sum();
+        let numbers = self.starts.len()
+            + self.tools.len()
+            + self.impacts.len()
+            + self.names.len()
+            + self.sequences.len()
+            + self.server_of.len()
+            + self.name_ranks.len();
+        text + 4 * numbers
+    }
+
+    /// Every word of a tool that is indexed.
+    pub(super) fn each_word(
+        &self,
+        catalog: &Catalog,
+        id: ToolId,
+        visit: &mut impl FnMut(Field, &str),
+    ) {
+        fields::each_word(catalog, catalog.tool(id), &self.limits, visit);
+    }
+
+    /// How often each term of a tool stands in each field, and how long the fields are: what the
+    /// weights were made from, for an explanation.
+    pub(super) fn occurrences(
+        &self,
+        catalog: &Catalog,
+        id: ToolId,
+    ) -> (FxHashMap<Term, Occurrence>, [u32; FIELDS.len()]) {
+        let mut found: FxHashMap<Term, Occurrence> = FxHashMap::default();
+        let mut lengths = [0; FIELDS.len()];
+        self.each_word(catalog, id, &mut |field, word| {
+            lengths[field as usize] += 1;
+            if let Some(term) = self.term(&stem(word)) {
+                let entry = found.entry(term).or_insert(Occurrence { counts: [0; FIELDS.len()] });
+                entry.counts[field as usize] += 1;
+            }
+        });
+        (found, lengths)
+    }
+}
+
+/// The weight of one term in one tool: the sum over its fields.
+pub(super) fn total_weight(counts: &[u32; FIELDS.len()], lengths: &[u32; FIELDS.len()]) -> f32 {
+    let mut sum = 0.0;
+    for field in FIELDS {
+        let at = field as usize;
+        if counts[at] > 0 {
+            sum += fields::weight(field, counts[at], lengths[at]);
+        }
+    }
+    sum
+}
+
+#[derive(Default)]
+struct Builder {
+    terms: FxHashMap<Box<str>, Term>,
+    /// Words seen before, so that each is stemmed once.
+    words: FxHashMap<Box<str>, Term>,
+    postings: Vec<(Term, u32, f32)>,
+    names: Lists,
+    sequences: Lists,
+    /// The words of the tool at hand.
+    seen: Vec<(Term, Field)>,
+}
+
+impl Builder {
+    fn add(&mut self, catalog: &Catalog, id: ToolId, limits: &Limits) {
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.clear();
+        let mut lengths = [0u32; FIELDS.len()];
+        fields::each_word(catalog, catalog.tool(id), limits, &mut |field, word| {
+            lengths[field as usize] += 1;
+            seen.push((self.intern(word), field));
+        });
+        seen.sort_unstable();
+        for same in seen.chunk_by(|a, b| a.0 == b.0) {
+            let term = same[0].0;
+            let mut counts = [0u32; FIELDS.len()];
+            for (_, field) in same {
+                counts[*field as usize] += 1;
+            }
+            let impact = fields::saturate(total_weight(&counts, &lengths));
+            self.postings.push((term, id.index() as u32, impact));
+        }
+        self.note_order(catalog.tool(id));
+        self.seen = seen;
+    }
+
+    /// Notes the name's terms, and the order of the words that a phrase may be found in.
+    fn note_order(&mut self, tool: &Tool) {
+        let own = fields::own_name(tool);
+        self.names.begin();
+        let mut name: Vec<Term> = Vec::new();
+        words::each(own, &mut |word| {
+            if is_stop(word) {
+                return;
+            }
+            match split_compound(word)[..] {
+                [] => name.push(self.intern(word)),
+                ref parts => name.extend(parts.iter().map(|part| self.intern(part))),
+            }
+        });
+        name.sort_unstable();
+        name.dedup();
+        self.names.terms.extend(name);
+        self.sequences.begin();
+        let sentence = first_sentence(tool.description(), 200);
+        for text in [own, tool.server().unwrap_or_default(), &sentence] {
+            words::each(text, &mut |word| {
+                if !is_stop(word) {
+                    let term = self.intern(word);
+                    self.sequences.terms.push(term);
+                }
+            });
+            self.sequences.terms.push(GAP);
+        }
+    }
+
+    fn intern(&mut self, word: &str) -> Term {
+        if let Some(term) = self.words.get(word) {
+            return *term;
+        }
+        let stemmed = stem(word);
+        let next = self.terms.len() as Term;
+        let term = if let Some(term) = self.terms.get(&*stemmed) {
+            *term
+        } else {
+            self.terms.insert(Box::from(&*stemmed), next);
+            next
+        };
+        self.words.insert(Box::from(word), term);
+        term
+    }
+
+    /// Orders the postings by term; each term's tools stay in catalog order.
+    fn finish(mut self) -> Index {
+        self.names.begin();
+        self.sequences.begin();
+        let mut starts = vec![0u32; self.terms.len() + 1];
+        for (term, _, _) in &self.postings {
+            starts[*term as usize + 1] += 1;
+        }
+        for i in 1..starts.len() {
+            starts[i] += starts[i - 1];
+        }
+        let mut next = starts.clone();
+        let mut tools = vec![0u32; self.postings.len()];
+        let mut impacts = vec![0f32; self.postings.len()];
+        for (term, tool, impact) in &self.postings {
+            let at = &mut next[*term as usize];
+            tools[*at as usize] = *tool;
+            impacts[*at as usize] = *impact;
+            *at += 1;
+        }
+        let mut sorted: Vec<_> =
+            self.terms.iter().map(|(text, term)| (text.clone(), *term)).collect();
+        sorted.sort_unstable();
+        Index {
+            terms: self.terms,
+            sorted,
+            starts,
+            tools,
+            impacts,
+            names: self.names,
+            sequences: self.sequences,
+            ..Index::default()
+        }
+    }
+}
+
+fn name_ranks(catalog: &Catalog) -> Vec<u32> {
+    let mut order: Vec<ToolId> = catalog.ids().collect();
+    order.sort_unstable_by_key(|id| catalog.tool(*id).name());
+    let mut ranks = vec![0; order.len()];
+    for (rank, id) in order.iter().enumerate() {
+        ranks[id.index()] = rank as u32;
+    }
+    ranks
+}
+
+fn servers(catalog: &Catalog) -> Vec<(Arc<str>, Vec<ToolId>)> {
+    let mut by_name: FxHashMap<&Arc<str>, Vec<ToolId>> = FxHashMap::default();
+    for id in catalog.ids() {
+        if let Some(server) = &catalog.tool(id).server {
+            by_name.entry(server).or_default().push(id);
+        }
+    }
+    let mut servers: Vec<_> =
+        by_name.into_iter().map(|(server, ids)| (Arc::clone(server), ids)).collect();
+    servers.sort_unstable();
+    servers
+}

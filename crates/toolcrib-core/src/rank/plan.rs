@@ -1,0 +1,300 @@
+//! A query's words, turned into the terms to look for.
+//!
+//! Each word is one slot. A slot is served by the word's own term, or by what stands for it: a
+//! synonym, a relative by prefix, a typo's neighbour, each at a discount. A tool gets the best of a
+//! slot and not the sum, so that saying one thing in three ways counts once.
+
+use rustc_hash::FxHashMap;
+
+use super::index::{Index, Term};
+use crate::catalog::{Catalog, ToolId};
+use crate::query::Words;
+use crate::reply::Correction;
+use crate::scope::Scope;
+use crate::text::{is_common, is_filler, is_stop, related, stem, words};
+
+/// What a synonym is worth, against the word itself.
+const SYNONYM: f32 = 0.4;
+/// What it is worth when the catalog does not know the word at all.
+const SYNONYM_ALONE: f32 = 0.7;
+/// What a relative by prefix is worth: `analyst` for `analysis`.
+const RELATIVE: f32 = 0.4;
+/// What a completion is worth: `repository` for `repo`, where `repo` is unknown.
+const COMPLETION: f32 = 0.6;
+/// What the neighbour of a typo is worth.
+const TYPO: f32 = 0.5;
+/// What two neighbours found side by side are worth beyond each, of their rarity.
+const PAIR: f32 = 0.3;
+/// Everyday words and numbers count half.
+const HALF: f32 = 0.5;
+/// Terms that may stand for one word, of each kind.
+const STAND_INS: usize = 12;
+/// A stand-in that is in more than this share of the tools tells nothing and costs time.
+const TOO_COMMON: f32 = 0.2;
+/// In a catalog this small nothing is too common.
+const NOT_COMMON: usize = 20;
+
+/// How a term came to serve a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// It is the word, up to inflection.
+    Word,
+    /// It means the same.
+    Synonym,
+    /// It begins the same.
+    Prefix,
+    /// It is one letter away.
+    Typo,
+}
+
+/// One word of the query and the terms that serve it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Slot {
+    pub(super) word: String,
+    /// What the word is worth in this query.
+    pub(super) weight: f32,
+    pub(super) members: Vec<Member>,
+}
+
+/// A term that serves a slot.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Member {
+    pub(super) term: Term,
+    pub(super) text: String,
+    pub(super) via: Via,
+    /// The discount of its kind.
+    pub(super) share: f32,
+    /// Its rarity, capped by the word's own.
+    pub(super) idf: f32,
+}
+
+/// A query, ready to run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Plan {
+    pub(super) slots: Vec<Slot>,
+    /// Neighbouring words of the query that the catalog knows, with what finding them side by side
+    /// is worth.
+    pub(super) pairs: Vec<(Term, Term, f32)>,
+    pub(super) corrections: Vec<Correction>,
+    /// Whether words were left out for their number.
+    pub(super) cut: bool,
+}
+
+impl Plan {
+    pub(super) fn new(index: &Index, catalog: &Catalog, words: &Words, scope: &Scope) -> Self {
+        let mut plan = Self::default();
+        // Only what is left when the filler is gone says something, unless nothing is left.
+        let all: Vec<String> =
+            words::all(&words.text).into_iter().filter(|w| !is_stop(w)).collect();
+        let idle = |word: &str| is_filler(&stem(word));
+        let telling = all.iter().any(|word| !idle(word));
+        let mut sequence: Vec<String> = Vec::new();
+        let mut at: FxHashMap<String, usize> = FxHashMap::default();
+        let mut counted: Vec<(String, String, u32)> = Vec::new();
+        for word in all.into_iter().filter(|word| !(telling && idle(word))) {
+            let stemmed = stem(&word).into_owned();
+            sequence.push(stemmed.clone());
+            match at.get(&stemmed) {
+                Some(i) => counted[*i].2 += 1,
+                None if counted.len() == index.limits.query_words => plan.cut = true,
+                None => {
+                    at.insert(stemmed.clone(), counted.len());
+                    counted.push((word, stemmed, 1));
+                }
+            }
+        }
+        for (word, stemmed, count) in counted {
+            let slots = Slots { index, catalog, scope };
+            plan.slot(&slots, word, &stemmed, count);
+        }
+        plan.pair(&sequence, index.limits.query_words);
+        plan
+    }
+
+    /// Notes the neighbours among words that the catalog has.
+    fn pair(&mut self, sequence: &[String], most: usize) {
+        let own = |stemmed: &String| {
+            let own = |slot: &Slot| slot.members.first().filter(|m| m.via == Via::Word).cloned();
+            self.slots.iter().filter_map(own).find(|member| member.text == *stemmed)
+        };
+        let known: Vec<Option<Member>> = sequence.iter().take(2 * most).map(own).collect();
+        for pair in known.windows(2) {
+            if let [Some(a), Some(b)] = pair
+                && a.term != b.term
+                && !self.pairs.iter().any(|(x, y, _)| (*x, *y) == (a.term, b.term))
+            {
+                self.pairs.push((a.term, b.term, PAIR * (a.idf + b.idf)));
+            }
+        }
+    }
+
+    fn slot(&mut self, slots: &Slots<'_>, word: String, stemmed: &str, count: u32) {
+        let own = slots.member(stemmed, Via::Word, 1.0, None);
+        let cap = own.as_ref().map(|own| own.idf);
+        let known = own.is_some();
+        let mut members: Vec<Member> = own.into_iter().collect();
+        let discount = if known { SYNONYM } else { SYNONYM_ALONE };
+        let synonyms = related(stemmed).iter();
+        members.extend(synonyms.filter_map(|s| slots.member(s, Via::Synonym, discount, cap)));
+        slots.relatives(stemmed, cap, &mut members);
+        if members.is_empty() {
+            slots.completions(stemmed, &mut members);
+        }
+        if members.is_empty() {
+            slots.typos(stemmed, &mut members);
+            if let Some(best) = members.iter().min_by(|a, b| a.idf.total_cmp(&b.idf)) {
+                let read_as = slots.surface(best);
+                self.corrections.push(Correction { word: word.clone(), read_as });
+            }
+        }
+        if members.is_empty() {
+            return;
+        }
+        let mut weight = (count as f32).sqrt();
+        if is_common(&word) || word.bytes().all(|b| b.is_ascii_digit()) {
+            weight *= HALF;
+        }
+        self.slots.push(Slot { word, weight, members });
+    }
+}
+
+/// Looks up terms for one caller.
+struct Slots<'a> {
+    index: &'a Index,
+    catalog: &'a Catalog,
+    scope: &'a Scope,
+}
+
+impl Slots<'_> {
+    fn member(&self, text: &str, via: Via, share: f32, cap: Option<f32>) -> Option<Member> {
+        let term = self.index.term(text)?;
+        let frequency = self.index.document_frequency(term, self.scope);
+        let most = ((self.scope.len() as f32 * TOO_COMMON) as usize).max(NOT_COMMON);
+        if frequency == 0 || (via != Via::Word && frequency > most) {
+            return None;
+        }
+        let idf = idf(frequency, self.scope.len());
+        let idf = cap.map_or(idf, |cap| idf.min(cap));
+        Some(Member { term, text: text.to_owned(), via, share, idf })
+    }
+
+    /// A term as it is written in a tool in scope: a stem is nothing to show.
+    fn surface(&self, member: &Member) -> String {
+        let (tools, _) = self.index.postings(member.term);
+        let ids = tools.iter().map(|tool| ToolId::at(*tool as usize));
+        let first =
+            ids.filter(|id| self.scope.contains(*id)).min_by_key(|id| self.index.name_rank(*id));
+        let mut shortest: Option<String> = None;
+        if let Some(id) = first {
+            self.index.each_word(self.catalog, id, &mut |_, word| {
+                let shorter = shortest
+                    .as_ref()
+                    .is_none_or(|known| (word.len(), word) < (known.len(), known.as_str()));
+                if shorter && stem(word) == member.text {
+                    shortest = Some(word.to_owned());
+                }
+            });
+        }
+        shortest.unwrap_or_else(|| member.text.clone())
+    }
+
+    /// Terms that share all but the last letters: forms that the stemmer keeps apart.
+    fn relatives(&self, stemmed: &str, cap: Option<f32>, members: &mut Vec<Member>) {
+        const SHARED: usize = 5;
+        if stemmed.len() < SHARED || !stemmed.bytes().all(|b| b.is_ascii_lowercase()) {
+            return;
+        }
+        let mut found = 0;
+        for (text, _) in self.index.with_prefix(&stemmed[..SHARED]) {
+            let common = text.bytes().zip(stemmed.bytes()).take_while(|(a, b)| a == b).count();
+            let (short, long) = (text.len().min(stemmed.len()), text.len().max(stemmed.len()));
+            let near = long - common <= 7 && short - common <= 1;
+            if !near || text == stemmed || members.iter().any(|member| member.text == text) {
+                continue;
+            }
+            if let Some(member) = self.member(text, Via::Prefix, RELATIVE, cap) {
+                members.push(member);
+                found += 1;
+                if found == STAND_INS {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Terms that an unknown word begins.
+    fn completions(&self, stemmed: &str, members: &mut Vec<Member>) {
+        if stemmed.chars().count() < 3 {
+            return;
+        }
+        // Counted after the scope has been asked, or a hidden tool's words would take up places.
+        let mut found: Vec<Member> = self
+            .index
+            .with_prefix(stemmed)
+            .filter_map(|(text, _)| self.member(text, Via::Prefix, COMPLETION, None))
+            .take(4 * STAND_INS)
+            .collect();
+        // The commonest are the likeliest to be meant.
+        found.sort_by(|a, b| a.idf.total_cmp(&b.idf).then_with(|| a.text.cmp(&b.text)));
+        members.extend(found.into_iter().take(STAND_INS));
+    }
+
+    /// Terms one edit away from an unknown word. The first letter is taken as right: it nearly
+    /// always is, and it makes the vocabulary thirty times smaller.
+    fn typos(&self, stemmed: &str, members: &mut Vec<Member>) {
+        let Some(first) = stemmed.get(..1).filter(|_| stemmed.len() >= 4) else { return };
+        for (text, _) in self.index.with_prefix(first) {
+            if text.len().abs_diff(stemmed.len()) <= 1
+                && is_one_edit(stemmed.as_bytes(), text.as_bytes())
+                && let Some(member) = self.member(text, Via::Typo, TYPO, None)
+            {
+                members.push(member);
+                if members.len() == STAND_INS {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Rarity: a term in every tool is worth next to nothing, and never less than that.
+pub(super) fn idf(frequency: usize, total: usize) -> f32 {
+    let (frequency, total) = (frequency as f32, total as f32);
+    (1.0 + (total - frequency + 0.5) / (frequency + 0.5)).ln()
+}
+
+/// Whether one insertion, deletion, substitution or swap of neighbours leads from `a` to `b`.
+fn is_one_edit(a: &[u8], b: &[u8]) -> bool {
+    let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[same..], &b[same..]);
+    match (a, b) {
+        ([], []) => false,
+        _ if a.len() == b.len() => {
+            a[1..] == b[1..] || (a.len() > 1 && a[0] == b[1] && a[1] == b[0] && a[2..] == b[2..])
+        }
+        _ if a.len() + 1 == b.len() => *a == b[1..],
+        _ if a.len() == b.len() + 1 => a[1..] == *b,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_edit_and_no_more() {
+        for (a, b, near) in [
+            ("issue", "isue", true),
+            ("isue", "issue", true),
+            ("issue", "isseu", true),
+            ("issue", "issux", true),
+            ("issue", "issue", false),
+            ("issue", "isxux", false),
+            ("a", "abc", false),
+        ] {
+            assert_eq!(is_one_edit(a.as_bytes(), b.as_bytes()), near, "{a} {b}");
+        }
+    }
+}

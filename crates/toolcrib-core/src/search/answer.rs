@@ -1,0 +1,190 @@
+//! Fitting what was found into a reply.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use super::Finds;
+use crate::catalog::ToolId;
+use crate::conversation::{Circling, Conversation};
+use crate::crib::Crib;
+use crate::disclose::{CALL, DESCRIBE, Turn};
+use crate::listing::data;
+use crate::reply::{Available, Found, Reply, ServerSize};
+use crate::signature;
+use crate::text::shorten;
+use crate::tool::Defer;
+
+/// Characters of a description where only a signature is shown.
+const BRIEF: usize = 400;
+/// Characters of a signature.
+const SIGNATURE: usize = 2_000;
+
+/// How much of a tool is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Schema,
+    Signature,
+}
+
+impl Crib {
+    /// The full schema of one tool, by any spelling of its name.
+    pub(crate) fn describe(
+        &self,
+        turn: &Turn<'_>,
+        conversation: &mut Conversation,
+        id: ToolId,
+    ) -> Reply {
+        let tool = self.catalog().tool(id);
+        conversation.ledger.reveal(tool);
+        Reply {
+            query: format!("select:{}", tool.name()),
+            hits: vec![self.found(id, 0.0, Detail::Schema)],
+            loaded: vec![tool.name().to_owned()],
+            connecting: turn.connecting.to_vec(),
+            ..Reply::default()
+        }
+    }
+
+    /// The reply to a search; what it shows is recorded.
+    pub(super) fn answer(
+        &self,
+        turn: &Turn<'_>,
+        conversation: &mut Conversation,
+        query: String,
+        finds: Finds,
+        circling: Circling,
+    ) -> Reply {
+        let mut reply = Reply {
+            query,
+            missing: finds.missing,
+            omitted: finds.omitted,
+            did_you_mean: finds.corrections,
+            notes: finds.notes,
+            ..Reply::default()
+        };
+        let mut room = self.settings().search.reply_tokens;
+        let (mut signatures, mut schemas) = (0, 0);
+        for (at, (id, score)) in finds.picked.iter().enumerate() {
+            let asked = finds.by_name.contains(id)
+                || (at == 0 && matches!(circling, Circling::Describe(_)));
+            let detail = if asked || !self.is_visible(conversation, *id) {
+                Detail::Schema
+            } else {
+                Detail::Signature
+            };
+            match self.fit(*id, *score, detail, &mut room) {
+                Some(found) => {
+                    if found.input_schema.is_some() {
+                        schemas += 1;
+                    } else {
+                        signatures += 1;
+                    }
+                    conversation.ledger.reveal(self.catalog().tool(*id));
+                    reply.loaded.push(found.name.clone());
+                    reply.hits.push(found);
+                }
+                None => reply.omitted.push(self.catalog().tool(*id).name().to_owned()),
+            }
+        }
+        if signatures > 0 {
+            reply.notes.push(format!("{schemas} with the full schema, {signatures} as a signature; `select:NAME` or {DESCRIBE} gives the full one."));
+        }
+        if reply.hits.is_empty() {
+            reply.available = Some(self.available(turn));
+            reply.connecting = turn.connecting.to_vec();
+            if !turn.connecting.is_empty() {
+                reply
+                    .notes
+                    .push("Some servers are still connecting: search again in a moment.".into());
+            }
+        }
+        nudge(conversation, circling, &mut reply);
+        reply
+    }
+
+    /// One tool, in as much detail as there is room for; `None` when there is none.
+    fn fit(&self, id: ToolId, score: f32, detail: Detail, room: &mut usize) -> Option<Found> {
+        for detail in [detail, Detail::Signature] {
+            let found = self.found(id, score, detail);
+            let body = found
+                .input_schema
+                .as_ref()
+                .map_or_else(|| found.signature.as_deref().unwrap_or_default(), |raw| raw.get());
+            let size = self.counter().count(&found.description) + self.counter().count(body);
+            if size <= *room {
+                *room -= size;
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    fn found(&self, id: ToolId, score: f32, detail: Detail) -> Found {
+        let tool = self.catalog().tool(id);
+        let schema = match detail {
+            Detail::Schema => RawValue::from_string(tool.schema().to_owned()).ok(),
+            Detail::Signature => None,
+        };
+        let description = match &schema {
+            Some(_) => tool.description().to_owned(),
+            None => shorten(tool.description(), BRIEF).into_owned(),
+        };
+        let signature = schema
+            .is_none()
+            .then(|| shorten(&signature::signature(&tool.schema_value()), SIGNATURE).into_owned());
+        Found {
+            name: tool.name().to_owned(),
+            server: tool.server().map(str::to_owned),
+            description,
+            score,
+            input_schema: schema,
+            signature,
+        }
+    }
+
+    /// What there is for this caller: all names, or servers and sizes where that is too much.
+    fn available(&self, turn: &Turn<'_>) -> Available {
+        let catalog = self.catalog();
+        if turn.scope.len() <= self.settings().search.names {
+            let mut names: Vec<_> =
+                turn.scope.ids().map(|id| catalog.tool(id).name().to_owned()).collect();
+            names.sort_unstable();
+            return Available::Names(names);
+        }
+        let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
+        for id in turn.scope.ids() {
+            *sizes.entry(catalog.tool(id).server().unwrap_or_default()).or_default() += 1;
+        }
+        let size = |(server, tools): (&str, usize)| ServerSize { server: server.to_owned(), tools };
+        let mut servers: Vec<_> = sizes.into_iter().map(size).collect();
+        // Too many servers to name: the largest ones.
+        if servers.len() > self.settings().search.names {
+            servers.sort_by(|a, b| b.tools.cmp(&a.tools).then_with(|| a.server.cmp(&b.server)));
+            servers.truncate(self.settings().search.names);
+        }
+        Available::Servers(servers)
+    }
+
+    /// Whether the model has this tool's schema before it.
+    pub(super) fn is_visible(&self, conversation: &Conversation, id: ToolId) -> bool {
+        self.policy(id) == Defer::Never || conversation.ledger.has(self.catalog().tool(id))
+    }
+}
+
+/// Tells a model that goes in circles so.
+fn nudge(conversation: &Conversation, circling: Circling, reply: &mut Reply) {
+    let (Circling::Nudge(times) | Circling::Describe(times)) = circling else { return };
+    let tried: Vec<_> = conversation.guard.queries().map(data).collect();
+    let tried = tried.join(", ");
+    let advice = match reply.hits.first() {
+        Some(best) => format!("Call `{}` if it serves, or say what is missing.", best.name),
+        None => "Load one of the available names with select:NAME, or say what is missing.".into(),
+    };
+    reply.notes.push(format!("{times} searches without a call: {tried}. {advice}"));
+    if matches!(circling, Circling::Describe(_)) && !reply.hits.is_empty() {
+        reply.notes.push(format!(
+            "The first hit is described in full: call it, directly or through {CALL}."
+        ));
+    }
+}

@@ -1,0 +1,242 @@
+//! Answering a search: names, words, patterns, or a look around.
+//!
+//! Every answer teaches. A hit carries what is needed to call the tool; a miss says what there is,
+//! what the words may have been meant to be, and which servers have yet to connect.
+
+mod answer;
+
+use crate::catalog::ToolId;
+use crate::conversation::{Circling, Conversation};
+use crate::crib::Crib;
+use crate::disclose::Turn;
+use crate::listing::data;
+use crate::pattern;
+use crate::query::{Query, Words};
+use crate::rank::Hit;
+use crate::reply::{Correction, Missing, Reply};
+use crate::spelling::{self, Meaning};
+use crate::text::shorten;
+
+/// What one call of a search tool asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ask {
+    /// Queries, in words or `select:`.
+    pub queries: Vec<String>,
+    /// Names to load.
+    pub names: Vec<String>,
+    /// A pattern, where that is asked for.
+    pub pattern: Option<String>,
+    /// How many results; clamped to what is allowed.
+    pub limit: Option<usize>,
+}
+
+impl Ask {
+    /// One query.
+    pub fn query(text: &str) -> Self {
+        Self { queries: vec![text.to_owned()], ..Self::default() }
+    }
+}
+
+/// Names like a missing one that are offered.
+const NEAREST: usize = 3;
+/// What a search found, before it is fitted into a reply.
+#[derive(Debug, Default)]
+struct Finds {
+    picked: Vec<(ToolId, f32)>,
+    /// Whether these were asked for by name: then already-loaded ones are shown in full again.
+    by_name: Vec<ToolId>,
+    missing: Vec<Missing>,
+    omitted: Vec<String>,
+    corrections: Vec<Correction>,
+    notes: Vec<String>,
+    browsed: bool,
+}
+
+impl Finds {
+    fn pick(&mut self, id: ToolId, score: f32) {
+        if !self.picked.iter().any(|(known, _)| *known == id) {
+            self.picked.push((id, score));
+        }
+    }
+}
+
+impl Crib {
+    /// Answers a search and records what it showed.
+    pub fn search(&self, turn: &Turn<'_>, conversation: &mut Conversation, ask: &Ask) -> Reply {
+        let mut finds = Finds::default();
+        let mut asks = 0;
+        let most = self.settings().limits.asks;
+        self.select(turn, &ask.names, &mut finds);
+        if let Some(pattern) = &ask.pattern {
+            self.match_pattern(turn, pattern, ask.limit, &mut finds);
+            asks += 1;
+        }
+        let mut per_query = Vec::new();
+        for query in ask.queries.iter().take(most) {
+            let is_server = |name: &str| self.has_server(turn, name);
+            match Query::parse(query, &self.settings().limits, is_server) {
+                Query::Select(names) => self.select(turn, &names, &mut finds),
+                Query::Browse => finds.browsed = true,
+                Query::Words(words) => {
+                    asks += 1;
+                    per_query.push(self.find(
+                        turn,
+                        conversation,
+                        query,
+                        &words,
+                        ask.limit,
+                        &mut finds,
+                    ));
+                }
+            }
+        }
+        if ask.queries.len() > most {
+            let (all, kept) = (ask.queries.len(), most);
+            finds.notes.push(format!("{all} queries were asked, the first {kept} are answered."));
+        }
+        interleave(&per_query, &mut finds);
+        finds.browsed |= ask.queries.is_empty() && ask.names.is_empty() && ask.pattern.is_none();
+        let query = shown_query(ask);
+        let circling = if asks > 0 { conversation.guard.searched(&query) } else { Circling::No };
+        self.answer(turn, conversation, query, finds, circling)
+    }
+
+    fn select(&self, turn: &Turn<'_>, names: &[String], finds: &mut Finds) {
+        let most = self.settings().search.max_limit;
+        for name in names {
+            match self.spellings.resolve(self.catalog(), turn.scope, name) {
+                Meaning::One(id, _) if finds.by_name.contains(&id) => {}
+                Meaning::One(id, _) if finds.by_name.len() < most => {
+                    finds.by_name.push(id);
+                    finds.pick(id, 0.0);
+                }
+                Meaning::One(id, _) => {
+                    finds.omitted.push(self.catalog().tool(id).name().to_owned());
+                }
+                Meaning::Several(ids) => finds.missing.push(self.ambiguous(name, &ids)),
+                Meaning::Nothing => finds.missing.push(self.missing(turn, name)),
+            }
+        }
+        if !finds.omitted.is_empty() {
+            finds
+                .notes
+                .push(format!("At most {most} tools are loaded at once; ask again for the rest."));
+        }
+    }
+
+    fn ambiguous(&self, name: &str, ids: &[ToolId]) -> Missing {
+        let mut nearest: Vec<_> =
+            ids.iter().map(|id| self.catalog().tool(*id).name().to_owned()).collect();
+        nearest.sort_unstable();
+        nearest.truncate(self.settings().search.max_limit);
+        Missing { name: shown(name), nearest }
+    }
+
+    pub(crate) fn missing(&self, turn: &Turn<'_>, name: &str) -> Missing {
+        let nearest = spelling::nearest(self.catalog(), turn.scope, name, NEAREST);
+        Missing { name: shown(name), nearest: nearest.into_iter().map(str::to_owned).collect() }
+    }
+
+    fn find(
+        &self,
+        turn: &Turn<'_>,
+        conversation: &Conversation,
+        query: &str,
+        words: &Words,
+        limit: Option<usize>,
+        finds: &mut Finds,
+    ) -> Vec<Hit> {
+        let limit = self.clamp(limit);
+        // More than asked for, so that what is cut off or moved back leaves no gap.
+        let ranked = self.index.search(self, words, turn.scope, limit * 4);
+        finds.corrections.extend(ranked.corrections);
+        if words.cut || ranked.cut {
+            finds.notes.push(format!(
+                "The query was too long; it was read as far as it goes: {}",
+                data(&shorten(&words.text, 80))
+            ));
+        }
+        let best = ranked.hits.first().map_or(0.0, |hit| hit.score);
+        let cutoff = best * self.settings().search.cutoff;
+        let mut hits: Vec<Hit> =
+            ranked.hits.into_iter().filter(|hit| hit.score >= cutoff).collect();
+        // What the model has already is the last it needs, unless it asked for it by name.
+        hits.sort_by_key(|hit| !hit.exact && self.is_visible(conversation, hit.id));
+        hits.truncate(limit);
+        if hits.is_empty() {
+            finds.notes.push(format!(
+                "Nothing matches {}. Try another word for it, or fewer words.",
+                data(&shorten(query, 80))
+            ));
+        }
+        hits
+    }
+
+    fn match_pattern(&self, turn: &Turn<'_>, text: &str, limit: Option<usize>, finds: &mut Finds) {
+        let limits = &self.settings().limits;
+        let regex = match pattern::compile(text, limits) {
+            Ok(regex) => regex,
+            Err(bad) => {
+                finds.notes.push(format!(
+                    "The pattern cannot be used: {}. Use plain words with tool_search instead.",
+                    bad.message
+                ));
+                return;
+            }
+        };
+        let found = pattern::matches(&regex, self.catalog(), turn.scope, limits);
+        if found.partial {
+            finds
+                .notes
+                .push("The catalog is too large for one pattern: the answer is partial.".into());
+        }
+        if found.tools.is_empty() {
+            finds.notes.push("No tool matches the pattern.".into());
+        }
+        for (id, place) in found.tools.iter().take(self.clamp(limit)) {
+            let score = match place {
+                pattern::Place::Name => 3.0,
+                pattern::Place::Description => 2.0,
+                pattern::Place::Parameters => 1.0,
+            };
+            finds.pick(*id, score);
+        }
+    }
+
+    fn has_server(&self, turn: &Turn<'_>, name: &str) -> bool {
+        self.index.servers().iter().any(|(server, ids)| {
+            server.eq_ignore_ascii_case(name) && ids.iter().any(|id| turn.scope.contains(*id))
+        })
+    }
+
+    fn clamp(&self, limit: Option<usize>) -> usize {
+        let search = &self.settings().search;
+        limit.unwrap_or(search.limit).clamp(1, search.max_limit)
+    }
+}
+
+/// The best of every query first, then the second best: no need is served last.
+fn interleave(per_query: &[Vec<Hit>], finds: &mut Finds) {
+    let longest = per_query.iter().map(Vec::len).max().unwrap_or(0);
+    for rank in 0..longest {
+        for hits in per_query {
+            if let Some(hit) = hits.get(rank) {
+                finds.pick(hit.id, hit.score);
+            }
+        }
+    }
+}
+
+/// A name as it was asked for, fit to be shown.
+fn shown(name: &str) -> String {
+    shorten(&crate::clean::one_line(name), 128).into_owned()
+}
+
+/// What was asked, on one line.
+fn shown_query(ask: &Ask) -> String {
+    let pattern = ask.pattern.iter().map(|pattern| format!("/{pattern}/"));
+    let names = (!ask.names.is_empty()).then(|| format!("select:{}", ask.names.join(",")));
+    let all: Vec<String> =
+        names.into_iter().chain(pattern).chain(ask.queries.iter().cloned()).collect();
+    shorten(&all.join(" | "), 500).into_owned()
+}

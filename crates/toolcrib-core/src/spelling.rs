@@ -1,0 +1,206 @@
+//! Any spelling of a name, to the tool it means.
+//!
+//! Models paste names as they saw them last: the wire name, `server/tool`, `server.tool`, quoted,
+//! in backticks, without the prefix, with `-` for `_`, in another case. A spelling is folded to its
+//! words and looked up; it resolves when exactly one tool in scope answers to it.
+
+use std::hash::Hasher;
+
+use rustc_hash::FxHasher;
+
+use crate::catalog::{Catalog, ToolId};
+use crate::scope::Scope;
+use crate::text::words::fold_name;
+use crate::wire_name;
+
+/// What a spelling means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// Exactly one tool.
+    One(ToolId, How),
+    /// Several tools, each as good as the other, by id.
+    Several(Vec<ToolId>),
+    /// None.
+    Nothing,
+}
+
+/// How a spelling led to its tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// Letter for letter.
+    Exact,
+    /// The whole name in another spelling.
+    Whole,
+    /// The name without its prefix.
+    Tail,
+}
+
+/// Hashes of folded names, sorted, so that a lookup is a binary search and costs 16 bytes a name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Spellings {
+    whole: Vec<(u64, ToolId)>,
+    tails: Vec<(u64, ToolId)>,
+}
+
+impl Spellings {
+    pub(crate) fn of(catalog: &Catalog) -> Self {
+        let mut spellings = Self::default();
+        for id in catalog.ids() {
+            let tool = catalog.tool(id);
+            let folded = fold_name(tool.name());
+            if let Some(server) = tool.server() {
+                let server = fold_name(server);
+                // `server/tool` for a name that came without its server.
+                spellings.whole.push((hash(&format!("{server}_{folded}")), id));
+                if let Some(tail) = folded.strip_prefix(&server).and_then(|t| t.strip_prefix('_')) {
+                    spellings.tails.push((hash(tail), id));
+                }
+            }
+            let wire = wire_name::of_full(tool.name());
+            if wire != tool.name() {
+                spellings.whole.push((hash(&fold_name(&wire)), id));
+            }
+            for tail in tails(tool.name()) {
+                spellings.tails.push((hash(&fold_name(tail)), id));
+            }
+            spellings.whole.push((hash(&folded), id));
+        }
+        for list in [&mut spellings.whole, &mut spellings.tails] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        spellings
+    }
+
+    /// The tool in scope that a spelling means.
+    pub(crate) fn resolve(&self, catalog: &Catalog, scope: &Scope, spelling: &str) -> Meaning {
+        let spelling = unwrap(spelling);
+        if let Some(id) = catalog.find(spelling).filter(|id| scope.contains(*id)) {
+            return Meaning::One(id, How::Exact);
+        }
+        let folded = fold_name(spelling);
+        if folded.is_empty() {
+            return Meaning::Nothing;
+        }
+        for (list, how) in [(&self.whole, How::Whole), (&self.tails, How::Tail)] {
+            let mut found = lookup(list, hash(&folded), scope);
+            // A client's own prefix, as in `mcp__github__create_issue`, means nothing to us.
+            if found.is_empty()
+                && how == How::Whole
+                && let Some(bare) = folded.strip_prefix("mcp_")
+            {
+                found = lookup(list, hash(bare), scope);
+            }
+            match found[..] {
+                [] => {}
+                [id] => return Meaning::One(id, how),
+                _ => return Meaning::Several(found),
+            }
+        }
+        Meaning::Nothing
+    }
+}
+
+fn lookup(list: &[(u64, ToolId)], key: u64, scope: &Scope) -> Vec<ToolId> {
+    let from = list.partition_point(|(hash, _)| *hash < key);
+    list[from..]
+        .iter()
+        .take_while(|(hash, _)| *hash == key)
+        .map(|(_, id)| *id)
+        .filter(|id| scope.contains(*id))
+        .collect()
+}
+
+/// 64 bits: among a million names the chance of any clash is below 1 in 30 million.
+fn hash(text: &str) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}
+
+/// What remains of a name when prefixes are taken off at `__`, `.`, `/` and `:`.
+fn tails(name: &str) -> impl Iterator<Item = &str> {
+    ["__", ".", "/", ":"]
+        .into_iter()
+        .flat_map(move |mark| name.match_indices(mark).map(move |(at, _)| &name[at + mark.len()..]))
+        .filter(|tail| !tail.is_empty())
+}
+
+/// A name without the quotes, backticks, brackets and full stops it was pasted in.
+pub(crate) fn unwrap(spelling: &str) -> &str {
+    spelling.trim_matches(|c: char| {
+        c.is_whitespace()
+            || matches!(
+                c,
+                '"' | '\''
+                    | '`'
+                    | '“'
+                    | '”'
+                    | '‘'
+                    | '’'
+                    | '<'
+                    | '>'
+                    | ','
+                    | ';'
+                    | '('
+                    | ')'
+                    | '['
+                    | ']'
+                    | '.'
+                    | ':'
+                    | '!'
+                    | '?'
+            )
+    })
+}
+
+/// The names most like a spelling, nearest first: by words in common, then by letters.
+pub(crate) fn nearest<'a>(
+    catalog: &'a Catalog,
+    scope: &Scope,
+    spelling: &str,
+    count: usize,
+) -> Vec<&'a str> {
+    let wanted = fold_name(unwrap(&crate::text::shorten(spelling, 128)));
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let mut scored: Vec<(u32, &str)> = scope
+        .ids()
+        .filter_map(|id| {
+            let name = catalog.tool(id).name();
+            let likeness = likeness(&wanted, &fold_name(name));
+            (likeness >= 35).then_some((likeness, name))
+        })
+        .collect();
+    scored.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    scored.truncate(count);
+    scored.into_iter().map(|(_, name)| name).collect()
+}
+
+/// 0 to 100: shared pairs of letters (Dice), the measure that forgives order and typos alike.
+fn likeness(a: &str, b: &str) -> u32 {
+    let pairs = |text: &str| {
+        let mut pairs: Vec<[u8; 2]> =
+            text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect();
+        pairs.sort_unstable();
+        pairs
+    };
+    let (a, b) = (pairs(a), pairs(b));
+    if a.is_empty() || b.is_empty() {
+        return 0;
+    }
+    let (mut i, mut j, mut shared) = (0, 0, 0usize);
+    while i < a.len() && j < b.len() {
+        match a[i].cmp(&b[j]) {
+            std::cmp::Ordering::Less => i += 1,
+            std::cmp::Ordering::Greater => j += 1,
+            std::cmp::Ordering::Equal => {
+                shared += 1;
+                i += 1;
+                j += 1;
+            }
+        }
+    }
+    (200 * shared / (a.len() + b.len())) as u32
+}

@@ -1,0 +1,200 @@
+//! Text, identifiers included, into folded words.
+//!
+//! Tool names are code and descriptions are prose, often mixed in one sentence, so there is one
+//! splitter for both. `create_issue`, `createIssue`, `create-issue` and "create issue" are the same
+//! two words; `HTTPServer` is `http` and `server`; `base64` is `base` and `64`, while `s3`, `mp3` and
+//! `2fa` stay whole, since one or two letters alone say nothing. Scripts that put no blanks between
+//! words become overlapping pairs of characters.
+
+use unicode_normalization::UnicodeNormalization;
+
+/// What a character is to the splitter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Lower,
+    Upper,
+    Digit,
+    /// A letter of a script written without blanks.
+    Pair,
+    Other,
+}
+
+fn class(c: char) -> Class {
+    match c {
+        'a'..='z' => Class::Lower,
+        'A'..='Z' => Class::Upper,
+        '0'..='9' => Class::Digit,
+        _ if c.is_ascii() => Class::Other,
+        _ if is_unspaced(c) => Class::Pair,
+        _ if c.is_uppercase() => Class::Upper,
+        _ if c.is_numeric() => Class::Digit,
+        _ if c.is_alphanumeric() || unicode_normalization::char::is_combining_mark(c) => {
+            Class::Lower
+        }
+        _ => Class::Other,
+    }
+}
+
+/// Thai, Lao, Myanmar, Khmer, kana, Han, Hangul and their full- and half-width forms.
+fn is_unspaced(c: char) -> bool {
+    matches!(c,
+        '\u{e00}'..='\u{eff}'
+        | '\u{1000}'..='\u{109f}'
+        | '\u{1780}'..='\u{17ff}'
+        | '\u{3005}'..='\u{3007}'
+        | '\u{3040}'..='\u{30ff}'
+        | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7af}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{ff66}'..='\u{ff9f}'
+        | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Calls `visit` with every word of `text`, folded, in order.
+pub(crate) fn each(text: &str, visit: &mut impl FnMut(&str)) {
+    let mut folded = String::new();
+    for run in text.split(|c: char| class(c) == Class::Other) {
+        if run.is_ascii() {
+            split_run(run, |piece| {
+                folded.clear();
+                folded.push_str(piece);
+                folded.make_ascii_lowercase();
+                visit(&folded);
+            });
+        } else {
+            each_foreign(run, visit);
+        }
+    }
+}
+
+/// All words of `text`.
+pub(crate) fn all(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    each(text, &mut |word| words.push(word.to_owned()));
+    words
+}
+
+/// A name with its spelling folded away: the words joined by `_`.
+pub(crate) fn fold_name(name: &str) -> String {
+    all(name).join("_")
+}
+
+fn each_foreign(run: &str, visit: &mut impl FnMut(&str)) {
+    // Compatibility forms first: full-width Latin is Latin, half-width kana is kana.
+    let run: String = run.nfkc().collect();
+    let mut rest = run.as_str();
+    while let Some(first) = rest.chars().next() {
+        let pairs = class(first) == Class::Pair;
+        let end = rest.find(|c| (class(c) == Class::Pair) != pairs).unwrap_or(rest.len());
+        let (part, tail) = rest.split_at(end);
+        rest = tail;
+        if pairs {
+            each_pair(part, visit);
+        } else {
+            split_run(part, |piece| visit(&fold(piece)));
+        }
+    }
+}
+
+fn each_pair(run: &str, visit: &mut impl FnMut(&str)) {
+    let starts: Vec<usize> = run.char_indices().map(|(at, _)| at).collect();
+    if starts.len() < 3 {
+        return visit(run);
+    }
+    for i in 0..starts.len() - 1 {
+        visit(&run[starts[i]..starts.get(i + 2).copied().unwrap_or(run.len())]);
+    }
+}
+
+/// Lower case, and Latin accents away: `Café` is found by `cafe`.
+fn fold(word: &str) -> String {
+    word.nfkd()
+        .filter(|c| !('\u{300}'..='\u{36f}').contains(c))
+        .flat_map(char::to_lowercase)
+        .filter(|c| c.is_alphanumeric() || unicode_normalization::char::is_combining_mark(*c))
+        .collect()
+}
+
+/// Splits a run of letters and digits at camel humps, acronym ends and digits.
+fn split_run(run: &str, mut visit: impl FnMut(&str)) {
+    if run.is_empty() {
+        return;
+    }
+    let mut start = 0;
+    let mut chars = run.char_indices().peekable();
+    let mut before = Class::Other;
+    while let Some((at, c)) = chars.next() {
+        let here = class(c);
+        let next = chars.peek().map(|(_, c)| class(*c));
+        let hump = matches!(before, Class::Lower | Class::Digit) && here == Class::Upper;
+        let acronym_end =
+            before == Class::Upper && here == Class::Upper && next == Some(Class::Lower);
+        let digits = (before == Class::Digit) != (here == Class::Digit)
+            && before != Class::Other
+            && splits_at_digit(&run[start..], at - start);
+        if at > start && (hump || acronym_end || digits) {
+            visit(&run[start..at]);
+            start = at;
+        }
+        before = here;
+    }
+    visit(&run[start..]);
+}
+
+/// Whether letters and digits that meet at `at` are two words: not when one side has only one or two.
+fn splits_at_digit(piece: &str, at: usize) -> bool {
+    let is_digit = |c: char| class(c) == Class::Digit;
+    let after = &piece[at..];
+    let digit_first = piece.starts_with(is_digit);
+    let after_len = if digit_first {
+        after.find(|c| class(c) != Class::Lower).unwrap_or(after.len())
+    } else {
+        usize::MAX
+    };
+    let letters = if digit_first { after_len } else { at };
+    letters > 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_in_every_style_are_the_same_words() {
+        for name in ["create_issue", "createIssue", "create-issue", "Create.Issue", "CREATE_ISSUE"]
+        {
+            assert_eq!(all(name), ["create", "issue"], "{name}");
+        }
+        assert_eq!(
+            all("mcp__github__list_pullRequests"),
+            ["mcp", "github", "list", "pull", "requests"]
+        );
+        assert_eq!(all("getHTTPServerURL"), ["get", "http", "server", "url"]);
+    }
+
+    #[test]
+    fn digits_part_from_words_but_not_from_a_letter_or_two() {
+        assert_eq!(
+            all("base64 top10 utf8Decode"),
+            ["base", "64", "top", "10", "utf", "8", "decode"]
+        );
+        assert_eq!(
+            all("s3 mp3 ec2 2fa v2Beta 64bit"),
+            ["s3", "mp3", "ec2", "2fa", "v2", "beta", "64", "bit"]
+        );
+    }
+
+    #[test]
+    fn accents_and_widths_fold() {
+        assert_eq!(all("Café ＡＰＩ naïve Über"), ["cafe", "api", "naive", "uber"]);
+        assert_eq!(all("ПоискФайлов"), ["поиск", "фаилов"]);
+    }
+
+    #[test]
+    fn scripts_without_blanks_become_pairs() {
+        assert_eq!(all("搜索工具 API"), ["搜索", "索工", "工具", "api"]);
+        assert_eq!(all("天気"), ["天気"]);
+        assert_eq!(all("ファイル"), ["ファ", "ァイ", "イル"]);
+    }
+}

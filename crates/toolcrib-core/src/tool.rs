@@ -1,0 +1,272 @@
+//! A tool as its owner declared it.
+//!
+//! The definition is kept as text, in the shape it came in, so that a revealed tool is the owner's
+//! own JSON and not our reading of it. Beside it stand the few things everybody asks for.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::{self, Fields};
+
+/// What a tool without parameters declares.
+pub const EMPTY_SCHEMA: &str = r#"{"type":"object","properties":{}}"#;
+
+/// Whether its owner lets a tool be deferred.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Defer {
+    /// Its full schema is always shown.
+    Never,
+    /// Deferred once deferral is active.
+    #[default]
+    Automatic,
+    /// Deferred below the threshold too.
+    Always,
+}
+
+/// The shapes a tool definition comes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    /// MCP: `{name, title, description, inputSchema}`.
+    Mcp,
+    /// Anthropic Messages: `{name, description, input_schema}`.
+    Anthropic,
+    /// OpenAI Chat Completions: `{type: function, function: {name, description, parameters}}`.
+    Chat,
+    /// OpenAI Responses: `{type: function, name, description, parameters}`.
+    Responses,
+    /// Gemini: `{name, description, parameters}` or `parametersJsonSchema`.
+    Gemini,
+    /// Ours: `{name, description, input_schema, server}`, with `title`, `keywords`, `defer` if wanted.
+    Own,
+}
+
+impl Shape {
+    /// The keys under which this shape may hold the input schema; the first is the one to write.
+    pub(crate) fn schema_keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Mcp => &["inputSchema"],
+            Self::Anthropic | Self::Own => &["input_schema"],
+            Self::Chat | Self::Responses => &["parameters"],
+            Self::Gemini => &["parametersJsonSchema", "parameters"],
+        }
+    }
+
+    /// The fields that hold name, description and schema: one level down in Chat Completions.
+    pub(crate) fn inner<'a>(self, outer: &Fields<'a>) -> Option<Fields<'a>> {
+        match self {
+            Self::Chat => Fields::read(outer.get("function")?),
+            _ => None,
+        }
+    }
+
+    /// A definition in this shape, of a tool that is ours.
+    pub(crate) fn write(self, name: &str, description: &str, schema: &str) -> String {
+        let (name, description) = (json::quote(name), json::quote(description));
+        match self {
+            Self::Mcp => {
+                format!(r#"{{"name":{name},"description":{description},"inputSchema":{schema}}}"#)
+            }
+            Self::Anthropic | Self::Own => {
+                format!(r#"{{"name":{name},"description":{description},"input_schema":{schema}}}"#)
+            }
+            Self::Chat => format!(
+                r#"{{"type":"function","function":{{"name":{name},"description":{description},"parameters":{schema}}}}}"#
+            ),
+            // Left out, `strict` means "try strict" to this API, and our bridge has an open object.
+            Self::Responses => format!(
+                r#"{{"type":"function","name":{name},"description":{description},"parameters":{schema},"strict":false}}"#
+            ),
+            Self::Gemini => format!(
+                r#"{{"name":{name},"description":{description},"parametersJsonSchema":{schema}}}"#
+            ),
+        }
+    }
+}
+
+/// One tool of a [`Catalog`](crate::Catalog).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    pub(crate) name: Box<str>,
+    pub(crate) server: Option<Arc<str>>,
+    pub(crate) title: Option<Box<str>>,
+    pub(crate) description: Box<str>,
+    pub(crate) keywords: Vec<Box<str>>,
+    pub(crate) defer: Defer,
+    pub(crate) shape: Shape,
+    /// The owner's JSON, without hidden characters.
+    pub(crate) definition: Box<str>,
+    /// Where in `definition` the input schema stands; `None` for a tool without one.
+    pub(crate) schema: Option<Range<u32>>,
+}
+
+impl Tool {
+    /// The full name, as its owner or its catalog gave it. Unique in a catalog.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The server or group it belongs to.
+    pub fn server(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
+
+    /// A title for people, where the owner gave one.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// The description, without hidden characters.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Words its owner wants it to be found by.
+    pub fn keywords(&self) -> impl Iterator<Item = &str> {
+        self.keywords.iter().map(AsRef::as_ref)
+    }
+
+    /// What its owner says about deferring it.
+    pub fn defer(&self) -> Defer {
+        self.defer
+    }
+
+    /// The shape its definition came in.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The owner's definition, as JSON text in [`shape`](Self::shape).
+    pub fn definition(&self) -> &str {
+        &self.definition
+    }
+
+    /// The input schema, as JSON text.
+    pub fn schema(&self) -> &str {
+        let stated = self
+            .schema
+            .as_ref()
+            .and_then(|range| self.definition.get(range.start as usize..range.end as usize));
+        stated.unwrap_or(EMPTY_SCHEMA)
+    }
+
+    /// The input schema, parsed. Ingest has checked that it parses.
+    pub(crate) fn schema_value(&self) -> serde_json::Value {
+        serde_json::from_str(self.schema()).unwrap_or_default()
+    }
+
+    /// The definition under the tool's present name, with another schema or description where one
+    /// is given, and everything else as it was.
+    pub(crate) fn definition_with(
+        &self,
+        schema: Option<&str>,
+        description: Option<&str>,
+    ) -> String {
+        let Some(outer) = Fields::read(&self.definition) else {
+            return self.definition.to_string();
+        };
+        let inner = self.shape.inner(&outer);
+        let fields = inner.as_ref().unwrap_or(&outer);
+        let mut edits: Vec<(&str, Option<String>)> = Vec::new();
+        if fields.string("name").as_deref() != Some(&*self.name) {
+            edits.push(("name", Some(json::quote(&self.name))));
+        }
+        if let Some(description) = description {
+            edits.push(("description", Some(json::quote(description))));
+        }
+        if let Some(schema) = schema {
+            let keys = self.shape.schema_keys();
+            edits.push((keys[0], Some(schema.to_owned())));
+            // Where a shape has two keys for the schema they exclude each other.
+            edits.extend(keys[1..].iter().map(|key| (*key, None)));
+            if fields.get("strict") == Some("true") {
+                // An open object is no strict schema.
+                edits.push(("strict", Some("false".into())));
+            }
+        }
+        let edited = fields.with(&edits);
+        if inner.is_some() { outer.with(&[("function", Some(edited))]) } else { edited }
+    }
+
+    /// Changes when anything the model is shown of this tool changes, and only then: key order and
+    /// white space of the schema do not count.
+    pub fn fingerprint(&self) -> Fingerprint {
+        let mut hasher = blake3::Hasher::new();
+        let schema = self.schema_value();
+        let mut canonical = String::new();
+        write_canonical(&schema, &mut canonical);
+        for part in [&*self.name, self.title().unwrap_or(""), &*self.description, &canonical] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        let mut short = [0; 16];
+        short.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        Fingerprint(short)
+    }
+}
+
+/// JSON with sorted keys and no white space. Recursion is bounded by the depth that ingest allows.
+fn write_canonical(value: &serde_json::Value, out: &mut String) {
+    match value {
+        serde_json::Value::Object(map) => {
+            let mut keys: Vec<_> = map.iter().collect();
+            keys.sort_by_key(|(key, _)| key.as_str());
+            out.push('{');
+            for (key, value) in keys {
+                out.push_str(&json::quote(key));
+                out.push(':');
+                write_canonical(value, out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        serde_json::Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                write_canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+/// 128 bits over everything the model is shown of a tool.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u8; 16]);
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+impl Serialize for Fingerprint {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Fingerprint {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let mut bytes = [0; 16];
+        let ok = text.len() == 32
+            && text.is_ascii()
+            && bytes.iter_mut().enumerate().all(|(i, byte)| {
+                u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map(|b| *byte = b).is_ok()
+            });
+        if ok { Ok(Self(bytes)) } else { Err(serde::de::Error::custom("not a fingerprint")) }
+    }
+}

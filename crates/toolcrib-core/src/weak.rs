@@ -1,0 +1,73 @@
+//! Tools that search can hardly find, because their owner said too little.
+
+use std::collections::BTreeSet;
+
+use crate::catalog::{Catalog, ToolId};
+use crate::clean;
+use crate::text::{is_stop, words};
+
+/// Words a tool needs to be found by anything but its exact name.
+const ENOUGH: usize = 3;
+
+/// What little there is to find a tool by.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Weakness {
+    /// The tool.
+    pub name: String,
+    /// Whether it has a description.
+    pub described: bool,
+    /// All the words its name, title, keywords and description have.
+    pub words: Vec<String>,
+}
+
+impl Catalog {
+    /// Why a tool's index entry is too weak; `None` for one that can be found.
+    pub fn weakness(&self, id: ToolId) -> Option<Weakness> {
+        let tool = self.tool(id);
+        let texts = [tool.name(), tool.title().unwrap_or_default(), tool.description()];
+        let mut found = BTreeSet::new();
+        for text in texts.into_iter().chain(tool.keywords()) {
+            words::each(text, &mut |word| {
+                // One letter, a number or a hash is a word to nobody.
+                let letters = word.chars().filter(|c| c.is_alphabetic()).count();
+                if letters > 1 && 2 * letters > word.chars().count() && !is_stop(word) {
+                    found.insert(word.to_owned());
+                }
+            });
+            // The server's name finds the server, not the tool.
+            for word in tool.server().map(words::all).unwrap_or_default() {
+                found.remove(&word);
+            }
+        }
+        (found.len() < ENOUGH).then(|| Weakness {
+            name: tool.name().to_owned(),
+            described: !clean::one_line(tool.description()).is_empty(),
+            words: found.into_iter().collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_opaque_name_without_a_description_is_weak() {
+        let tools = br#"[
+            {"name": "acme__op1", "input_schema": {}, "server": "acme"},
+            {"name": "acme__run", "description": "Runs it.", "input_schema": {}, "server": "acme"},
+            {"name": "acme__pay_open_invoice", "input_schema": {}, "server": "acme"}
+        ]"#;
+        let catalog = Catalog::from_json(tools).unwrap();
+        let weak: Vec<_> = catalog.ids().filter_map(|id| catalog.weakness(id)).collect();
+        let weakness = |name: &str, described, words: &[&str]| Weakness {
+            name: name.into(),
+            described,
+            words: words.iter().map(ToString::to_string).collect(),
+        };
+        assert_eq!(
+            weak,
+            [weakness("acme__op1", false, &["op"]), weakness("acme__run", true, &["run", "runs"])]
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! The command line, as it is typed.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use toolcrib_core::Settings;
+
+/// Tool search for any agent: see what it does to your tools.
+#[derive(Debug, Parser)]
+#[command(name = "toolcrib", version, disable_help_subcommand = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Find tools, as a model would with `tool_search`
+    Search(SearchArgs),
+    /// Show every number behind a rank
+    Explain(ExplainArgs),
+    /// Show what the tools cost and what deferring them saves
+    Stats(StatsArgs),
+    /// Measure ranking quality on folders of judged queries
+    Eval(EvalArgs),
+}
+
+impl Command {
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Self::Search(args) => args.json,
+            Self::Explain(args) => args.json,
+            Self::Stats(args) => args.json,
+            Self::Eval(args) => args.json,
+        }
+    }
+}
+
+/// Where the tools and the settings come from.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Source {
+    /// A catalog: a file, a folder, or `-`; `.json` or `.jsonl`, also `.gz`. Without one: a sample
+    #[arg(long, value_name = "F")]
+    pub(crate) catalog: Vec<PathBuf>,
+    /// Settings to start from
+    #[arg(long, value_name = "P", default_value = "default")]
+    pub(crate) preset: Preset,
+    /// Settings in TOML; otherwise `./toolcrib.toml` or the one in the user's config folder
+    #[arg(long, value_name = "F")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// A named set of settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Preset {
+    /// Ours
+    Default,
+    /// Ours, ranking by words alone
+    Words,
+}
+
+impl Preset {
+    pub(crate) fn settings(self) -> Settings {
+        // Until there are vectors, ours ranks by words alone.
+        match self {
+            Self::Default | Self::Words => Settings::default(),
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Words => "words",
+        }
+    }
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SearchArgs {
+    #[command(flatten)]
+    pub(crate) source: Source,
+    /// Results at most
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Words, `select:NAME,NAME`, or nothing at all to browse
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) query: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    pub(crate) source: Source,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The words
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) query: String,
+    /// The tool to explain, in any spelling; without it the first three
+    pub(crate) tool: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) source: Source,
+    /// The model's context window, in tokens
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    pub(crate) context: usize,
+    /// The model whose tokens are counted: exact for OpenAI's, an estimate for others
+    #[arg(long, value_name = "NAME", default_value = "gpt-5")]
+    pub(crate) model: String,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct EvalArgs {
+    /// Folders with `catalog.jsonl` and `queries.jsonl`, either also `.gz`
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) folders: Vec<PathBuf>,
+    /// Settings to measure
+    #[arg(long, value_name = "P", default_value = "default")]
+    pub(crate) preset: Preset,
+    /// Queries of each set at most
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the ranking of every query here, a JSON line each
+    #[arg(long, value_name = "OUT")]
+    pub(crate) run_file: Option<PathBuf>,
+}

@@ -1,0 +1,118 @@
+//! `toolcrib eval`: how good the ranking is.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use toolcrib_eval::{Dataset, Ranked, Score, SetReport, evaluate, mean};
+
+use crate::args::EvalArgs;
+use crate::output::{Failure, Output, remark};
+
+#[derive(Serialize)]
+struct Answer {
+    preset: &'static str,
+    datasets: Vec<SetReport>,
+    mean: Score,
+}
+
+pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure> {
+    let settings = args.preset.settings();
+    let limit = args.limit.unwrap_or(usize::MAX);
+    let mut datasets = Vec::new();
+    let mut runs = Vec::new();
+    for folder in &args.folders {
+        let set = Dataset::open(folder).map_err(|error| {
+            Failure::input(format!("`{}`", folder.display()), &error, error.hint())
+        })?;
+        if set.queries.is_empty() {
+            remark(&format!("warning: `{}` has no queries, skipped", set.name));
+            continue;
+        }
+        let bar = progress(&set, limit);
+        let (report, run) = evaluate(set, &settings, limit, || bar.inc(1));
+        bar.finish_and_clear();
+        datasets.push(report);
+        runs.extend(run);
+    }
+    if let Some(path) = &args.run_file {
+        write_runs(path, &runs)?;
+    }
+    let said = !datasets.is_empty();
+    let answer = Answer { preset: args.preset.name(), mean: mean(&datasets), datasets };
+    if output.is_json() {
+        output.document(&answer)?;
+    } else {
+        output.line(&table(&answer).to_string())?;
+    }
+    Ok(said)
+}
+
+/// A bar on standard error, and none where nobody looks at it.
+fn progress(set: &Dataset, limit: usize) -> ProgressBar {
+    let bar = ProgressBar::new(set.queries.len().min(limit) as u64);
+    let style = ProgressStyle::with_template("{msg:24} {bar:40} {pos}/{len}");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar.set_message(set.name.clone());
+    bar
+}
+
+fn write_runs(path: &Path, runs: &[Ranked]) -> Result<(), Failure> {
+    let failed = |source| Failure::Write { path: path.display().to_string(), source };
+    let mut file = BufWriter::new(File::create(path).map_err(failed)?);
+    for ranked in runs {
+        let line = serde_json::to_string(ranked).map_err(|error| failed(error.into()))?;
+        writeln!(file, "{line}").map_err(failed)?;
+    }
+    file.flush().map_err(failed)
+}
+
+fn table(answer: &Answer) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    table.set_header([
+        "set",
+        "tools",
+        "queries",
+        "nDCG@10",
+        "R@1",
+        "R@5",
+        "R@10",
+        "MRR",
+        "complete@5",
+        "build ms",
+        "p50 µs",
+        "p99 µs",
+    ]);
+    let row = |name: &str, tools: String, queries: String, score: &Score| {
+        let metrics = &score.metrics;
+        let shares = [
+            metrics.ndcg10,
+            metrics.recall1,
+            metrics.recall5,
+            metrics.recall10,
+            metrics.mrr,
+            metrics.complete5,
+        ];
+        let times = [score.build_ms, score.p50_us, score.p99_us];
+        [name.to_owned(), tools, queries]
+            .into_iter()
+            .chain(shares.iter().map(|share| format!("{share:.3}")))
+            .chain(times.iter().map(|time| format!("{time:.1}")))
+            .collect::<Vec<_>>()
+    };
+    for set in &answer.datasets {
+        table.add_row(row(&set.name, set.tools.to_string(), set.queries.to_string(), &set.score));
+    }
+    table.add_row(row("mean", String::new(), String::new(), &answer.mean));
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}

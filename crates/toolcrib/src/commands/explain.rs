@@ -1,0 +1,166 @@
+//! `toolcrib explain`: why this tool, and not that one.
+
+use serde::Serialize;
+use toolcrib_core::policy::{Because, Verdict};
+use toolcrib_core::rank::{Explanation, Points};
+use toolcrib_core::{Conversation, Crib, Outcome, Query, Scope, Turn, Words};
+
+use crate::args::ExplainArgs;
+use crate::load;
+use crate::output::{Failure, Output};
+
+/// Tools that are explained when none is named.
+const FIRST: usize = 3;
+
+#[derive(Serialize)]
+struct Answer {
+    query: String,
+    tools: Vec<Explained>,
+}
+
+#[derive(Serialize)]
+struct Explained {
+    /// The place in the ranking, from 1; none for a tool that does not fit at all.
+    rank: Option<usize>,
+    #[serde(flatten)]
+    explanation: Explanation,
+    /// What would become of the tool in a conversation that begins now.
+    shown: String,
+}
+
+pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<bool, Failure> {
+    let crib = load::crib(&args.source)?;
+    let scope = Scope::all(crib.catalog());
+    let limits = &crib.settings().limits;
+    let is_server = |name: &str| {
+        crib.catalog()
+            .tools()
+            .iter()
+            .any(|tool| tool.server().is_some_and(|server| server.eq_ignore_ascii_case(name)))
+    };
+    let words = match Query::parse(&args.query, limits, is_server) {
+        Query::Words(words) => words,
+        Query::Select(_) | Query::Browse => {
+            let hint = "give words; `select:` and an empty query are not ranked";
+            return Err(Failure::input(format!("`{}`", args.query), &"nothing to rank", hint));
+        }
+    };
+    let ranked = crib.rank(&words, &scope, usize::MAX);
+    let ids = match &args.tool {
+        None => ranked.iter().take(FIRST).map(|hit| hit.id).collect(),
+        Some(name) => vec![resolve(&crib, &scope, name)?],
+    };
+    let mut tools = Vec::new();
+    for id in ids {
+        let Some(explanation) = crib.explain(&words, &scope, id) else { continue };
+        let rank = ranked.iter().position(|hit| hit.id == id).map(|at| at + 1);
+        tools.push(Explained { rank, shown: shown(&crib, &scope, &explanation.name), explanation });
+    }
+    let said = tools.iter().any(|tool| tool.rank.is_some());
+    if output.is_json() {
+        output.document(&Answer { query: args.query.clone(), tools })?;
+    } else {
+        print(&words, &tools, output)?;
+    }
+    Ok(said)
+}
+
+/// The tool of any spelling, found the way a model's own call would find it.
+fn resolve(crib: &Crib, scope: &Scope, name: &str) -> Result<toolcrib_core::ToolId, Failure> {
+    let input = serde_json::json!({ "name": name }).to_string();
+    match crib.handle(&Turn::new(scope), &mut Conversation::new(), "tool_describe", &input) {
+        Outcome::Answer(reply) => {
+            reply.loaded.first().and_then(|name| crib.catalog().find(name)).ok_or_else(|| {
+                Failure::input(
+                    format!("`{name}`"),
+                    &"no such tool",
+                    "browse with `toolcrib search ''`",
+                )
+            })
+        }
+        Outcome::Refused(refusal) => {
+            let hint = match &refusal.nearest[..] {
+                [] => "list the names with `toolcrib search ''`".to_owned(),
+                names => format!("did you mean {}?", names.join(", ")),
+            };
+            Err(Failure::input(format!("`{name}`"), &refusal.message, hint))
+        }
+        Outcome::Run(_) => {
+            Err(Failure::input(format!("`{name}`"), &"not described", "report this bug"))
+        }
+    }
+}
+
+fn shown(crib: &Crib, scope: &Scope, name: &str) -> String {
+    let disclosure = crib.disclose(&Turn::new(scope), &mut Conversation::new());
+    let verdict =
+        disclosure.shown.iter().find(|shown| crib.catalog().tool(shown.id).name() == name);
+    match verdict.map(|shown| &shown.verdict) {
+        Some(Verdict::Full(Because::NotActive) | Verdict::Hidden) | None => {
+            format!("in full: {}", disclosure.decision.reason)
+        }
+        Some(Verdict::Full(because)) => format!("in full: {because}"),
+        Some(Verdict::Deferred(because)) => {
+            format!("deferred: {because} ({})", disclosure.decision.reason)
+        }
+    }
+}
+
+fn print(words: &Words, tools: &[Explained], output: &mut Output) -> Result<(), Failure> {
+    if tools.is_empty() {
+        return output.line(&format!("nothing fits `{}`", words.text));
+    }
+    for (at, tool) in tools.iter().enumerate() {
+        if at > 0 {
+            output.line("")?;
+        }
+        let explanation = &tool.explanation;
+        let rank = tool.rank.map_or("not ranked".to_owned(), |rank| format!("rank {rank}"));
+        output.line(&format!("{}  {rank}", explanation.name))?;
+        for points in &explanation.words {
+            output.line(&word_line(points))?;
+        }
+        let bonuses = [
+            (explanation.pair_bonus, "words side by side, as asked"),
+            (explanation.phrase_bonus, "quoted phrase"),
+            (explanation.name_bonus, "share of the name that was asked for"),
+            (explanation.server_bonus, "neighbours on its server fit too"),
+            (explanation.exact_bonus, "named outright"),
+        ];
+        for (points, reason) in bonuses.into_iter().filter(|(points, _)| *points > 0.0) {
+            output.line(&format!("{points:>10.4}  {reason}"))?;
+        }
+        output.line(&format!("{:>10.4}  score", explanation.score))?;
+        if !explanation.unknown.is_empty() {
+            output.line(&format!("{:>10}  in no tool: {}", "", explanation.unknown.join(", ")))?;
+        }
+        output.line(&format!("{:>10}  shown {}", "", tool.shown))?;
+    }
+    Ok(())
+}
+
+fn word_line(points: &Points) -> String {
+    let via = serde_json::to_value(points.via).unwrap_or_default();
+    let via = match via.as_str() {
+        Some("word") | None => String::new(),
+        Some(via) => format!(" by {via} `{}`", points.term),
+    };
+    let fields: Vec<String> = points
+        .fields
+        .iter()
+        .map(|(field, weight)| {
+            let field = serde_json::to_value(field).unwrap_or_default();
+            format!("{} {weight:.2}", field.as_str().unwrap_or_default().replace('_', " "))
+        })
+        .collect();
+    format!(
+        "{:>10.4}  `{}`{via} = weight {:.2} x share {:.2} x rarity {:.3} x impact {:.3} ({})",
+        points.points,
+        points.word,
+        points.weight,
+        points.share,
+        points.idf,
+        points.impact,
+        fields.join(", ")
+    )
+}

@@ -1,0 +1,61 @@
+//! `toolcrib search`: what a model gets from `tool_search`.
+
+use toolcrib_core::reply::{Available, Reply};
+use toolcrib_core::text::first_sentence;
+use toolcrib_core::{Ask, Conversation, Scope, Turn};
+use toolcrib_tokens::{Counter, Vocabulary};
+
+use crate::args::SearchArgs;
+use crate::load;
+use crate::output::{Failure, Output};
+
+pub(crate) fn run(args: &SearchArgs, output: &mut Output) -> Result<bool, Failure> {
+    let crib = load::crib(&args.source)?;
+    let crib = crib.with_counter(Counter::exact(Vocabulary::O200k).shared());
+    let scope = Scope::all(crib.catalog());
+    let ask = Ask { limit: args.limit, ..Ask::query(&args.query) };
+    let reply = crib.search(&Turn::new(&scope), &mut Conversation::new(), &ask);
+    let browsed = reply.available.is_some() && reply.notes.is_empty() && reply.missing.is_empty();
+    if output.is_json() {
+        output.document(&reply)?;
+    } else {
+        print(&reply, output)?;
+    }
+    Ok(browsed || !reply.hits.is_empty())
+}
+
+fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
+    for hit in &reply.hits {
+        let score = if hit.score > 0.0 { format!("  {:.2}", hit.score) } else { String::new() };
+        output.line(&format!("{}{score}", hit.name))?;
+        let sentence = first_sentence(&hit.description, 100);
+        if !sentence.is_empty() {
+            output.line(&format!("  {sentence}"))?;
+        }
+        let schema = hit.input_schema.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let signature = match (&hit.signature, schema) {
+            (Some(signature), _) => signature.clone(),
+            (None, Some(schema)) => toolcrib_core::signature(&schema),
+            (None, None) => continue,
+        };
+        output.line(&format!("  {signature}"))?;
+    }
+    for missing in &reply.missing {
+        let nearest = match &missing.nearest[..] {
+            [] => String::new(),
+            names => format!("; nearest: {}", names.join(", ")),
+        };
+        output.line(&format!("no tool `{}`{nearest}", missing.name))?;
+    }
+    for correction in &reply.did_you_mean {
+        output.line(&format!("read `{}` as `{}`", correction.word, correction.read_as))?;
+    }
+    match &reply.available {
+        Some(Available::Names(names)) => names.iter().try_for_each(|name| output.line(name))?,
+        Some(Available::Servers(servers)) => servers
+            .iter()
+            .try_for_each(|size| output.line(&format!("{} ({})", size.server, size.tools)))?,
+        None => {}
+    }
+    reply.notes.iter().try_for_each(|note| output.line(note))
+}

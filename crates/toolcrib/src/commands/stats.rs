@@ -1,0 +1,224 @@
+//! `toolcrib stats`: what the tools cost, and what deferring them saves.
+
+use std::collections::BTreeMap;
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
+use toolcrib_core::disclose::Kind;
+use toolcrib_core::policy::{Defers, Mode};
+use toolcrib_core::{Conversation, Crib, Scope, Settings, TokenCounter, Turn, Weakness};
+use toolcrib_tokens::Counter;
+
+use crate::args::StatsArgs;
+use crate::load;
+use crate::output::{Failure, Output};
+
+/// Columns of the longest bar.
+const BAR: usize = 24;
+/// Weak tools that are printed.
+const SHOWN_WEAK: usize = 10;
+/// Servers that are printed.
+const SHOWN_SERVERS: usize = 30;
+
+#[derive(Serialize)]
+struct Answer {
+    tools: usize,
+    tokens: usize,
+    counter: String,
+    exact: bool,
+    context: usize,
+    context_percent: f64,
+    /// Whether tool search sets in with these settings, and why.
+    active: bool,
+    reason: String,
+    servers: Vec<Cost>,
+    disclosures: Vec<Disclosed>,
+    weak: Vec<Weakness>,
+}
+
+#[derive(Serialize)]
+struct Cost {
+    server: String,
+    tools: usize,
+    tokens: usize,
+    percent: f64,
+}
+
+#[derive(Serialize)]
+struct Disclosed {
+    disclosure: &'static str,
+    /// Tokens of the first turn.
+    tokens: usize,
+    /// Negative where deferring would cost more than it saves.
+    saved: isize,
+    saved_percent: f64,
+    context_percent: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listing: Option<String>,
+}
+
+pub(crate) fn run(args: &StatsArgs, output: &mut Output) -> Result<bool, Failure> {
+    let counter = Counter::for_model(&args.model);
+    let crib = load::crib(&args.source)?.with_counter(counter.clone().shared());
+    let answer = answer(&crib, &counter, args.context);
+    if output.is_json() {
+        output.document(&answer)?;
+    } else {
+        print(&answer, output)?;
+    }
+    Ok(true)
+}
+
+fn answer(crib: &Crib, counter: &Counter, context: usize) -> Answer {
+    let scope = Scope::all(crib.catalog());
+    let turn = Turn { context: Some(context), ..Turn::new(&scope) };
+    let tokens: usize = crib.sizes().iter().sum();
+    let decided = crib.disclose(&turn, &mut Conversation::new());
+    let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
+    let catalog = crib.catalog();
+    Answer {
+        tools: catalog.len(),
+        tokens,
+        counter: counter.label().to_owned(),
+        exact: counter.is_exact(),
+        context,
+        context_percent: percent(tokens, context),
+        active: decided.decision.defers != Defers::Nothing,
+        reason: decided.decision.reason.to_string(),
+        servers: servers(crib),
+        disclosures: disclosures(crib, &turn, counter, (tokens, context)),
+        weak: catalog.ids().filter_map(|id| catalog.weakness(id)).collect(),
+    }
+}
+
+/// Tools and tokens by server, the dearest first.
+fn servers(crib: &Crib) -> Vec<Cost> {
+    let total: usize = crib.sizes().iter().sum();
+    let mut sums: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for (tool, size) in crib.catalog().tools().iter().zip(crib.sizes()) {
+        let (tools, tokens) = sums.entry(tool.server().unwrap_or("(none)")).or_default();
+        *tools += 1;
+        *tokens += size;
+    }
+    let mut servers: Vec<Cost> = sums
+        .into_iter()
+        .map(|(server, (tools, tokens))| Cost {
+            server: server.to_owned(),
+            tools,
+            tokens,
+            percent: 100.0 * tokens as f64 / total.max(1) as f64,
+        })
+        .collect();
+    servers.sort_by_key(|server| std::cmp::Reverse(server.tokens));
+    servers
+}
+
+/// The first turn under every disclosure, each as if tool search were on.
+fn disclosures(
+    crib: &Crib,
+    turn: &Turn<'_>,
+    counter: &Counter,
+    (before, context): (usize, usize),
+) -> Vec<Disclosed> {
+    let disclosed = |disclosure, tokens: usize, listing| {
+        let saved = before.cast_signed() - tokens.cast_signed();
+        Disclosed {
+            disclosure,
+            tokens,
+            saved,
+            saved_percent: 100.0 * saved as f64 / before.max(1) as f64,
+            context_percent: 100.0 * tokens as f64 / context.max(1) as f64,
+            listing,
+        }
+    };
+    let mut all = vec![disclosed("pass-through", before, None)];
+    let kinds = [
+        (Kind::Bridge, "bridge"),
+        (Kind::Append, "append"),
+        (Kind::Reveal, "reveal"),
+        (Kind::Terse, "terse"),
+    ];
+    for (kind, name) in kinds {
+        let mut settings: Settings = crib.settings().clone();
+        settings.disclosure = kind;
+        settings.activation.mode = Mode::On;
+        let other =
+            Crib::new(crib.catalog().clone(), settings).with_counter(counter.clone().shared());
+        let shown = other.disclose(turn, &mut Conversation::new());
+        let form = shown.listing.as_ref().map(|listing| serde_json::to_value(listing.form));
+        let form = form.and_then(Result::ok).and_then(|form| form.as_str().map(str::to_owned));
+        all.push(disclosed(name, shown.tokens_after, form));
+    }
+    all
+}
+
+fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
+    let exact = if answer.exact { "exact" } else { "estimated" };
+    output.line(&format!(
+        "{} tools cost {} tokens on every turn ({exact}, {}): {:.1} % of a context of {}.",
+        answer.tools, answer.tokens, answer.counter, answer.context_percent, answer.context
+    ))?;
+    let active = if answer.active { "would defer" } else { "would not defer" };
+    output.line(&format!("Tool search {active}: {}.\n", answer.reason))?;
+
+    let mut table = new_table(["server", "tools", "tokens", "share", ""]);
+    let most = answer.servers.first().map_or(1, |server| server.tokens.max(1));
+    for server in answer.servers.iter().take(SHOWN_SERVERS) {
+        table.add_row([
+            server.server.clone(),
+            server.tools.to_string(),
+            server.tokens.to_string(),
+            format!("{:.1} %", server.percent),
+            bar(server.tokens, most),
+        ]);
+    }
+    output.line(&table.to_string())?;
+    if answer.servers.len() > SHOWN_SERVERS {
+        output.line(&format!("and {} more servers", answer.servers.len() - SHOWN_SERVERS))?;
+    }
+    output.line("")?;
+
+    let mut table = new_table(["disclosure", "first turn", "saved", "context", ""]);
+    let most = answer.disclosures.iter().map(|row| row.tokens).max().unwrap_or(1).max(1);
+    for row in &answer.disclosures {
+        let listing = row.listing.as_ref().map_or(String::new(), |form| format!(" ({form})"));
+        table.add_row([
+            format!("{}{listing}", row.disclosure),
+            row.tokens.to_string(),
+            format!("{:.1} %", row.saved_percent),
+            format!("{:.1} %", row.context_percent),
+            bar(row.tokens, most),
+        ]);
+    }
+    output.line(&table.to_string())?;
+    print_weak(&answer.weak, output)
+}
+
+fn print_weak(weak: &[Weakness], output: &mut Output) -> Result<(), Failure> {
+    if weak.is_empty() {
+        return Ok(());
+    }
+    output.line(&format!("\n{} tools say too little to be found:", weak.len()))?;
+    for tool in weak.iter().take(SHOWN_WEAK) {
+        let lack = if tool.described { "described in a word or two" } else { "no description" };
+        output.line(&format!("  {} ({lack})", tool.name))?;
+    }
+    if weak.len() > SHOWN_WEAK {
+        output.line(&format!("  and {} more; `--json` lists them", weak.len() - SHOWN_WEAK))?;
+    }
+    Ok(())
+}
+
+fn new_table(header: [&str; 5]) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(header);
+    for column in table.column_iter_mut().skip(1).take(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn bar(part: usize, most: usize) -> String {
+    "█".repeat((part * BAR).div_ceil(most).min(BAR))
+}
