@@ -174,6 +174,9 @@ pub(crate) fn nearest<'a>(
         })
         .collect();
     scored.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    // Far behind the best is not near: a shared prefix alone makes any two names alike.
+    let best = scored.first().map_or(0, |(likeness, _)| *likeness);
+    scored.retain(|(likeness, _)| 10 * likeness >= 6 * best);
     scored.truncate(count);
     scored.into_iter().map(|(_, name)| name).collect()
 }

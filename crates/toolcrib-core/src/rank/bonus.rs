@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::filter::Named;
 use super::index::{Index, Term};
-use super::plan::{Plan, Slot, idf};
+use super::plan::{Plan, Slot};
 use crate::catalog::ToolId;
 use crate::crib::Crib;
 use crate::query::Words;
@@ -63,6 +63,8 @@ pub(super) struct SecondLook<'a> {
     phrases: Vec<String>,
     /// How well the query asks for each of its terms, sorted by term.
     covered: Vec<(Term, f32)>,
+    /// One bit for each first word of a pair, by its last six bits.
+    firsts: u64,
 }
 
 impl<'a> SecondLook<'a> {
@@ -78,7 +80,8 @@ impl<'a> SecondLook<'a> {
         covered.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
         covered.dedup_by_key(|(term, _)| *term);
         let phrases = words.phrases.iter().map(|phrase| words::fold_name(phrase)).collect();
-        Self { index, crib, scope, plan, named, phrases, covered }
+        let firsts = plan.pairs.iter().fold(0, |mask, (first, _, _)| mask | 1 << (first % 64));
+        Self { index, crib, scope, plan, named, phrases, covered, firsts }
     }
 
     /// Looks at all candidates; the neighbours' part needs them together.
@@ -126,19 +129,28 @@ impl<'a> SecondLook<'a> {
         Bonus { pairs, phrases, name, ..Bonus::default() }
     }
 
+    /// One pass over the tool's words; the mask tells most of them apart at once.
     fn pairs(&self, id: ToolId) -> f32 {
-        if self.plan.pairs.is_empty() {
-            return 0.0;
+        let mut sum = 0.0;
+        let mut found = 0u128;
+        for pair in self.index.sequence(id).windows(2) {
+            if self.firsts >> (pair[0] % 64) & 1 == 0 {
+                continue;
+            }
+            let known = self.plan.pairs.iter().position(|(a, b, _)| [*a, *b] == *pair);
+            // Once a tool, however often it says so.
+            if let Some(at) = known.filter(|at| found >> (at % 128) & 1 == 0) {
+                found |= 1 << (at % 128);
+                sum += self.plan.pairs[at].2;
+            }
         }
-        let sequence = self.index.sequence(id);
-        let there = |a: Term, b: Term| sequence.windows(2).any(|pair| pair == [a, b]);
-        self.plan.pairs.iter().filter(|(a, b, _)| there(*a, *b)).map(|(_, _, worth)| worth).sum()
+        sum
     }
 
     fn name_share(&self, id: ToolId) -> f32 {
         let (mut asked, mut all) = (0.0, 0.0);
         for term in self.index.name_terms(id) {
-            let rarity = idf(self.index.document_frequency(*term, self.scope), self.scope.len());
+            let rarity = self.index.rarity(*term, self.scope);
             let covered = self.covered.binary_search_by_key(term, |(known, _)| *known);
             asked += covered.map_or(0.0, |at| self.covered[at].1) * rarity;
             all += rarity;

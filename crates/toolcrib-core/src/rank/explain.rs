@@ -84,7 +84,7 @@ impl Index {
             });
             points.push(Points {
                 word: slot.word.clone(),
-                term: member.text.clone(),
+                term: self.text(member.term).to_owned(),
                 via: member.via,
                 points: worth,
                 weight: slot.weight,

@@ -20,10 +20,16 @@ pub(crate) struct Index {
     terms: FxHashMap<Box<str>, Term>,
     /// Every term's text, sorted, to look up neighbours in spelling.
     sorted: Vec<(Box<str>, Term)>,
+    /// Where in `sorted` each term stands.
+    places: Vec<u32>,
+    /// Where in `sorted` the terms with the same first [`ROOT`] bytes stand.
+    roots: FxHashMap<[u8; ROOT], (u32, u32)>,
     /// Where each term's postings begin; one more entry than terms.
     starts: Vec<u32>,
     tools: Vec<u32>,
     impacts: Vec<f32>,
+    /// Each term's rarity in the whole catalog.
+    rarities: Vec<f32>,
     /// The distinct terms of each tool's name; a run-together name stands as its words.
     names: Lists,
     /// The terms of each tool's name, server and first sentence in order, [`GAP`] between them.
@@ -35,6 +41,9 @@ pub(crate) struct Index {
     servers: Vec<(Arc<str>, Vec<ToolId>)>,
     pub(super) limits: Limits,
 }
+
+/// Bytes that relatives have in common.
+pub(super) const ROOT: usize = 5;
 
 /// No term, no server.
 pub(super) const GAP: u32 = u32::MAX;
@@ -76,6 +85,8 @@ impl Index {
         let mut index = builder.finish();
         index.limits = limits.clone();
         index.name_ranks = name_ranks(catalog);
+        let frequencies = index.starts.windows(2).map(|pair| (pair[1] - pair[0]) as usize);
+        index.rarities = frequencies.map(|frequency| idf(frequency, catalog.len())).collect();
         index.servers = servers(catalog);
         index.server_of = vec![GAP; catalog.len()];
         for (at, (_, ids)) in index.servers.iter().enumerate() {
@@ -91,6 +102,11 @@ impl Index {
         self.terms.get(stem).copied()
     }
 
+    /// The text of a term.
+    pub(super) fn text(&self, term: Term) -> &str {
+        &self.sorted[self.places[term as usize] as usize].0
+    }
+
     /// The tools with a term, in catalog order, and what it is worth in each.
     pub(super) fn postings(&self, term: Term) -> (&[u32], &[f32]) {
         let range = self.starts[term as usize] as usize..self.starts[term as usize + 1] as usize;
@@ -104,6 +120,21 @@ impl Index {
             return tools.len();
         }
         tools.iter().filter(|tool| scope.contains(ToolId::at(**tool as usize))).count()
+    }
+
+    /// How rare a term is in the scope; looked up where the scope is the whole catalog.
+    pub(super) fn rarity(&self, term: Term, scope: &Scope) -> f32 {
+        if scope.is_all() {
+            return self.rarities[term as usize];
+        }
+        idf(self.document_frequency(term, scope), scope.len())
+    }
+
+    /// The terms with these first bytes, in order: one look-up, where a search through the sorted
+    /// terms would cost a query more than its postings do.
+    pub(super) fn with_root(&self, root: [u8; ROOT]) -> impl Iterator<Item = (&str, Term)> {
+        let (from, to) = self.roots.get(&root).copied().unwrap_or_default();
+        self.sorted[from as usize..to as usize].iter().map(|(text, term)| (&**text, *term))
     }
 
     /// The terms that begin with `prefix`, in order.
@@ -146,11 +177,13 @@ impl Index {
         let numbers = self.starts.len()
             + self.tools.len()
             + self.impacts.len()
+            + self.rarities.len()
+            + self.places.len()
             + self.names.len()
             + self.sequences.len()
             + self.server_of.len()
             + self.name_ranks.len();
-        text + 4 * numbers
+        text + 4 * numbers + 16 * self.roots.len()
     }
 
     /// Every word of a tool that is indexed.
@@ -181,6 +214,12 @@ impl Index {
         });
         (found, lengths)
     }
+}
+
+/// Rarity: a term in every tool is worth next to nothing, and never less than that.
+pub(super) fn idf(frequency: usize, total: usize) -> f32 {
+    let (frequency, total) = (frequency as f32, total as f32);
+    (1.0 + (total - frequency + 0.5) / (frequency + 0.5)).ln()
 }
 
 /// The weight of one term in one tool: the sum over its fields.
@@ -299,7 +338,17 @@ impl Builder {
         let mut sorted: Vec<_> =
             self.terms.iter().map(|(text, term)| (text.clone(), *term)).collect();
         sorted.sort_unstable();
+        let mut roots: FxHashMap<[u8; ROOT], (u32, u32)> = FxHashMap::default();
+        let mut places = vec![0u32; sorted.len()];
+        for (at, (text, term)) in sorted.iter().enumerate() {
+            places[*term as usize] = at as u32;
+            if let Some(root) = text.as_bytes().first_chunk::<ROOT>() {
+                roots.entry(*root).or_insert((at as u32, 0)).1 = at as u32 + 1;
+            }
+        }
         Index {
+            roots,
+            places,
             terms: self.terms,
             sorted,
             starts,

@@ -4,9 +4,7 @@
 //! synonym, a relative by prefix, a typo's neighbour, each at a discount. A tool gets the best of a
 //! slot and not the sum, so that saying one thing in three ways counts once.
 
-use rustc_hash::FxHashMap;
-
-use super::index::{Index, Term};
+use super::index::{Index, ROOT, Term, idf};
 use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
 use crate::reply::Correction;
@@ -30,7 +28,7 @@ const HALF: f32 = 0.5;
 /// Terms that may stand for one word, of each kind.
 const STAND_INS: usize = 12;
 /// A stand-in that is in more than this share of the tools tells nothing and costs time.
-const TOO_COMMON: f32 = 0.2;
+const TOO_COMMON: f32 = 0.1;
 /// In a catalog this small nothing is too common.
 const NOT_COMMON: usize = 20;
 
@@ -58,10 +56,9 @@ pub(super) struct Slot {
 }
 
 /// A term that serves a slot.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Member {
     pub(super) term: Term,
-    pub(super) text: String,
     pub(super) via: Via,
     /// The discount of its kind.
     pub(super) share: f32,
@@ -84,42 +81,25 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(index: &Index, catalog: &Catalog, words: &Words, scope: &Scope) -> Self {
         let mut plan = Self::default();
+        let asked = Asked::new(&words.text, index.limits.query_words);
+        plan.cut = asked.cut;
         // Only what is left when the filler is gone says something, unless nothing is left.
-        let all: Vec<String> =
-            words::all(&words.text).into_iter().filter(|w| !is_stop(w)).collect();
-        let idle = |word: &str| is_filler(&stem(word));
-        let telling = all.iter().any(|word| !idle(word));
-        let mut sequence: Vec<String> = Vec::new();
-        let mut at: FxHashMap<String, usize> = FxHashMap::default();
-        let mut counted: Vec<(String, String, u32)> = Vec::new();
-        for word in all.into_iter().filter(|word| !(telling && idle(word))) {
-            let stemmed = stem(&word).into_owned();
-            sequence.push(stemmed.clone());
-            match at.get(&stemmed) {
-                Some(i) => counted[*i].2 += 1,
-                None if counted.len() == index.limits.query_words => plan.cut = true,
-                None => {
-                    at.insert(stemmed.clone(), counted.len());
-                    counted.push((word, stemmed, 1));
-                }
-            }
+        let telling = asked.words.iter().any(|word| !word.filler);
+        let slots = Slots { index, catalog, scope };
+        let mut own: Vec<Option<Member>> = Vec::with_capacity(asked.words.len());
+        for word in &asked.words {
+            let idle = telling && word.filler;
+            own.push(if idle { None } else { plan.slot(&slots, word) });
         }
-        for (word, stemmed, count) in counted {
-            let slots = Slots { index, catalog, scope };
-            plan.slot(&slots, word, &stemmed, count);
-        }
-        plan.pair(&sequence, index.limits.query_words);
+        let spoken = asked.order.iter().filter(|at| !(telling && asked.words[**at].filler));
+        let neighbours: Vec<Option<Member>> = spoken.map(|at| own[*at]).collect();
+        plan.pair(&neighbours);
         plan
     }
 
     /// Notes the neighbours among words that the catalog has.
-    fn pair(&mut self, sequence: &[String], most: usize) {
-        let own = |stemmed: &String| {
-            let own = |slot: &Slot| slot.members.first().filter(|m| m.via == Via::Word).cloned();
-            self.slots.iter().filter_map(own).find(|member| member.text == *stemmed)
-        };
-        let known: Vec<Option<Member>> = sequence.iter().take(2 * most).map(own).collect();
-        for pair in known.windows(2) {
+    fn pair(&mut self, neighbours: &[Option<Member>]) {
+        for pair in neighbours.windows(2) {
             if let [Some(a), Some(b)] = pair
                 && a.term != b.term
                 && !self.pairs.iter().any(|(x, y, _)| (*x, *y) == (a.term, b.term))
@@ -129,9 +109,11 @@ impl Plan {
         }
     }
 
-    fn slot(&mut self, slots: &Slots<'_>, word: String, stemmed: &str, count: u32) {
+    /// Adds the slot of one word; returns the member that is the word itself.
+    fn slot(&mut self, slots: &Slots<'_>, asked: &AskedWord) -> Option<Member> {
+        let AskedWord { word, stemmed, count, .. } = asked;
         let own = slots.member(stemmed, Via::Word, 1.0, None);
-        let cap = own.as_ref().map(|own| own.idf);
+        let cap = own.map(|own| own.idf);
         let known = own.is_some();
         let mut members: Vec<Member> = own.into_iter().collect();
         let discount = if known { SYNONYM } else { SYNONYM_ALONE };
@@ -142,20 +124,73 @@ impl Plan {
             slots.completions(stemmed, &mut members);
         }
         if members.is_empty() {
-            slots.typos(stemmed, &mut members);
+            slots.typos(word, stemmed, &mut members);
             if let Some(best) = members.iter().min_by(|a, b| a.idf.total_cmp(&b.idf)) {
                 let read_as = slots.surface(best);
                 self.corrections.push(Correction { word: word.clone(), read_as });
             }
         }
         if members.is_empty() {
-            return;
+            return None;
         }
-        let mut weight = (count as f32).sqrt();
-        if is_common(&word) || word.bytes().all(|b| b.is_ascii_digit()) {
+        let mut weight = (*count as f32).sqrt();
+        if is_common(word) || word.bytes().all(|b| b.is_ascii_digit()) {
             weight *= HALF;
         }
-        self.slots.push(Slot { word, weight, members });
+        self.slots.push(Slot { word: word.clone(), weight, members });
+        own
+    }
+}
+
+/// A distinct word of a query.
+struct AskedWord {
+    word: String,
+    stemmed: String,
+    count: u32,
+    filler: bool,
+}
+
+/// The words of a query, each once, and the order they were said in.
+#[derive(Default)]
+struct Asked {
+    words: Vec<AskedWord>,
+    order: Vec<usize>,
+    cut: bool,
+}
+
+impl Asked {
+    fn new(text: &str, most: usize) -> Self {
+        let mut asked = Self::default();
+        words::each(text, &mut |word| {
+            if is_stop(word) {
+                return;
+            }
+            let stemmed = stem(word);
+            let known = asked.words.iter().position(|known| known.stemmed == stemmed);
+            let at = match known {
+                Some(at) => {
+                    asked.words[at].count += 1;
+                    at
+                }
+                None if asked.words.len() == most => {
+                    asked.cut = true;
+                    return;
+                }
+                None => {
+                    let filler = is_filler(&stemmed);
+                    let stemmed = stemmed.into_owned();
+                    asked.words.push(AskedWord {
+                        word: word.to_owned(),
+                        stemmed,
+                        count: 1,
+                        filler,
+                    });
+                    asked.words.len() - 1
+                }
+            };
+            asked.order.push(at);
+        });
+        asked
     }
 }
 
@@ -168,7 +203,10 @@ struct Slots<'a> {
 
 impl Slots<'_> {
     fn member(&self, text: &str, via: Via, share: f32, cap: Option<f32>) -> Option<Member> {
-        let term = self.index.term(text)?;
+        self.at(self.index.term(text)?, via, share, cap)
+    }
+
+    fn at(&self, term: Term, via: Via, share: f32, cap: Option<f32>) -> Option<Member> {
         let frequency = self.index.document_frequency(term, self.scope);
         let most = ((self.scope.len() as f32 * TOO_COMMON) as usize).max(NOT_COMMON);
         if frequency == 0 || (via != Via::Word && frequency > most) {
@@ -176,11 +214,12 @@ impl Slots<'_> {
         }
         let idf = idf(frequency, self.scope.len());
         let idf = cap.map_or(idf, |cap| idf.min(cap));
-        Some(Member { term, text: text.to_owned(), via, share, idf })
+        Some(Member { term, via, share, idf })
     }
 
     /// A term as it is written in a tool in scope: a stem is nothing to show.
     fn surface(&self, member: &Member) -> String {
+        let text = self.index.text(member.term);
         let (tools, _) = self.index.postings(member.term);
         let ids = tools.iter().map(|tool| ToolId::at(*tool as usize));
         let first =
@@ -191,29 +230,29 @@ impl Slots<'_> {
                 let shorter = shortest
                     .as_ref()
                     .is_none_or(|known| (word.len(), word) < (known.len(), known.as_str()));
-                if shorter && stem(word) == member.text {
+                if shorter && stem(word) == text {
                     shortest = Some(word.to_owned());
                 }
             });
         }
-        shortest.unwrap_or_else(|| member.text.clone())
+        shortest.unwrap_or_else(|| text.to_owned())
     }
 
     /// Terms that share all but the last letters: forms that the stemmer keeps apart.
     fn relatives(&self, stemmed: &str, cap: Option<f32>, members: &mut Vec<Member>) {
-        const SHARED: usize = 5;
-        if stemmed.len() < SHARED || !stemmed.bytes().all(|b| b.is_ascii_lowercase()) {
+        let Some(root) = stemmed.as_bytes().first_chunk::<ROOT>() else { return };
+        if !stemmed.bytes().all(|b| b.is_ascii_lowercase()) {
             return;
         }
         let mut found = 0;
-        for (text, _) in self.index.with_prefix(&stemmed[..SHARED]) {
+        for (text, term) in self.index.with_root(*root) {
             let common = text.bytes().zip(stemmed.bytes()).take_while(|(a, b)| a == b).count();
             let (short, long) = (text.len().min(stemmed.len()), text.len().max(stemmed.len()));
             let near = long - common <= 7 && short - common <= 1;
-            if !near || text == stemmed || members.iter().any(|member| member.text == text) {
+            if !near || text == stemmed || members.iter().any(|member| member.term == term) {
                 continue;
             }
-            if let Some(member) = self.member(text, Via::Prefix, RELATIVE, cap) {
+            if let Some(member) = self.at(term, Via::Prefix, RELATIVE, cap) {
                 members.push(member);
                 found += 1;
                 if found == STAND_INS {
@@ -232,22 +271,23 @@ impl Slots<'_> {
         let mut found: Vec<Member> = self
             .index
             .with_prefix(stemmed)
-            .filter_map(|(text, _)| self.member(text, Via::Prefix, COMPLETION, None))
+            .filter_map(|(_, term)| self.at(term, Via::Prefix, COMPLETION, None))
             .take(4 * STAND_INS)
             .collect();
         // The commonest are the likeliest to be meant.
-        found.sort_by(|a, b| a.idf.total_cmp(&b.idf).then_with(|| a.text.cmp(&b.text)));
+        let text = |member: &Member| self.index.text(member.term);
+        found.sort_by(|a, b| a.idf.total_cmp(&b.idf).then_with(|| text(a).cmp(text(b))));
         members.extend(found.into_iter().take(STAND_INS));
     }
 
     /// Terms one edit away from an unknown word. The first letter is taken as right: it nearly
     /// always is, and it makes the vocabulary thirty times smaller.
-    fn typos(&self, stemmed: &str, members: &mut Vec<Member>) {
-        let Some(first) = stemmed.get(..1).filter(|_| stemmed.len() >= 4) else { return };
-        for (text, _) in self.index.with_prefix(first) {
+    fn typos(&self, word: &str, stemmed: &str, members: &mut Vec<Member>) {
+        let Some(first) = stemmed.get(..1).filter(|_| word.len() >= 4) else { return };
+        for (text, term) in self.index.with_prefix(first).filter(|(text, _)| text.len() >= 4) {
             if text.len().abs_diff(stemmed.len()) <= 1
                 && is_one_edit(stemmed.as_bytes(), text.as_bytes())
-                && let Some(member) = self.member(text, Via::Typo, TYPO, None)
+                && let Some(member) = self.at(term, Via::Typo, TYPO, None)
             {
                 members.push(member);
                 if members.len() == STAND_INS {
@@ -256,12 +296,6 @@ impl Slots<'_> {
             }
         }
     }
-}
-
-/// Rarity: a term in every tool is worth next to nothing, and never less than that.
-pub(super) fn idf(frequency: usize, total: usize) -> f32 {
-    let (frequency, total) = (frequency as f32, total as f32);
-    (1.0 + (total - frequency + 0.5) / (frequency + 0.5)).ln()
 }
 
 /// Whether one insertion, deletion, substitution or swap of neighbours leads from `a` to `b`.

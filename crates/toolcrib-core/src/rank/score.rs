@@ -13,15 +13,40 @@ use crate::query::Words;
 use crate::scope::Scope;
 
 /// Candidates that get the second look.
-const CANDIDATES: usize = 200;
+const CANDIDATES: usize = 128;
 
-/// Sums by tool and by slot, kept between queries so that a query costs what it touches.
+/// One tool's sum while a query runs.
+///
+/// The stamp is the slot that touched the tool last. Stamps only grow, from query to query too, so
+/// nothing is ever cleared: a stamp from before this query means "not touched yet".
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    /// The sum over the slots before.
+    done: f32,
+    /// The best of the slot at hand.
+    best: f32,
+    stamp: u32,
+}
+
+/// Kept between queries, so that a query costs what it touches.
 #[derive(Default)]
 struct Scratch {
-    scores: Vec<f32>,
+    cells: Vec<Cell>,
     touched: Vec<u32>,
-    slot: Vec<f32>,
-    slot_touched: Vec<u32>,
+    stamp: u32,
+}
+
+impl Scratch {
+    /// Makes room for `tools`, and for as many stamps as there are slots.
+    fn prepare(&mut self, tools: usize, slots: usize) {
+        if self.cells.len() < tools {
+            self.cells.resize(tools, Cell::default());
+        }
+        if self.stamp.checked_add(slots as u32 + 1).is_none() {
+            self.cells.fill(Cell::default());
+            self.stamp = 0;
+        }
+    }
 }
 
 thread_local! {
@@ -47,8 +72,12 @@ impl Index {
                 exact: found.bonus.exact > 0.0,
             })
             .collect();
-        hits.sort_unstable_by(|a, b| self.order((a.id, a.score), (b.id, b.score)));
-        hits.truncate(limit);
+        let order = |a: &Hit, b: &Hit| self.order((a.id, a.score), (b.id, b.score));
+        if limit < hits.len() {
+            hits.select_nth_unstable_by(limit, order);
+            hits.truncate(limit);
+        }
+        hits.sort_unstable_by(order);
         Ranking { hits, corrections: plan.corrections, cut: plan.cut }
     }
 
@@ -84,50 +113,38 @@ impl Index {
 
     /// The best tools of a plan by their words alone.
     fn run(&self, plan: &Plan, filter: &Filter<'_>, scratch: &mut Scratch) -> Vec<(ToolId, f32)> {
-        let tools = filter.scope.size_of_catalog();
-        let Scratch { scores, touched, slot: best, slot_touched } = scratch;
-        if scores.len() < tools {
-            scores.resize(tools, 0.0);
-            best.resize(tools, 0.0);
-        }
+        scratch.prepare(filter.scope.size_of_catalog(), plan.slots.len());
+        let Scratch { cells, touched, stamp } = scratch;
+        let before = *stamp;
         for slot in &plan.slots {
-            if let [only] = &slot.members[..] {
-                let worth = slot.weight * only.share * only.idf;
-                let (ids, impacts) = self.postings(only.term);
-                for (id, impact) in ids.iter().zip(impacts) {
-                    let score = &mut scores[*id as usize];
-                    if *score == 0.0 {
-                        touched.push(*id);
-                    }
-                    *score += worth * impact;
-                }
-                continue;
-            }
+            *stamp += 1;
             for member in &slot.members {
                 let worth = slot.weight * member.share * member.idf;
                 let (ids, impacts) = self.postings(member.term);
                 for (id, impact) in ids.iter().zip(impacts) {
-                    let best = &mut best[*id as usize];
-                    if *best == 0.0 {
-                        slot_touched.push(*id);
+                    let cell = &mut cells[*id as usize];
+                    let points = worth * impact;
+                    if cell.stamp == *stamp {
+                        cell.best = cell.best.max(points);
+                        continue;
                     }
-                    *best = best.max(worth * impact);
+                    if cell.stamp <= before {
+                        touched.push(*id);
+                        cell.done = 0.0;
+                    } else {
+                        cell.done += cell.best;
+                    }
+                    cell.best = points;
+                    cell.stamp = *stamp;
                 }
-            }
-            for id in slot_touched.drain(..) {
-                let score = &mut scores[id as usize];
-                if *score == 0.0 {
-                    touched.push(id);
-                }
-                *score += std::mem::take(&mut best[id as usize]);
             }
         }
         let mut candidates: Vec<(ToolId, f32)> = Vec::with_capacity(touched.len());
         for id in touched.drain(..) {
-            let score = std::mem::take(&mut scores[id as usize]);
+            let cell = &cells[id as usize];
             let id = ToolId::at(id as usize);
             if filter.passes(id) {
-                candidates.push((id, score));
+                candidates.push((id, cell.done + cell.best));
             }
         }
         if candidates.len() > CANDIDATES {

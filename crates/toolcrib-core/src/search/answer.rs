@@ -63,29 +63,27 @@ impl Crib {
             notes: finds.notes,
             ..Reply::default()
         };
-        let mut room = self.settings().search.reply_tokens;
-        let (mut signatures, mut schemas) = (0, 0);
-        for (at, (id, score)) in finds.picked.iter().enumerate() {
-            let asked = finds.by_name.contains(id)
-                || (at == 0 && matches!(circling, Circling::Describe(_)));
-            let detail = if asked || !self.is_visible(conversation, *id) {
-                Detail::Schema
-            } else {
-                Detail::Signature
-            };
-            match self.fit(*id, *score, detail, &mut room) {
-                Some(found) => {
-                    if found.input_schema.is_some() {
-                        schemas += 1;
-                    } else {
-                        signatures += 1;
-                    }
-                    conversation.ledger.reveal(self.catalog().tool(*id));
-                    reply.loaded.push(found.name.clone());
-                    reply.hits.push(found);
-                }
-                None => reply.omitted.push(self.catalog().tool(*id).name().to_owned()),
-            }
+        let wanted: Vec<(ToolId, f32, Detail)> = finds
+            .picked
+            .iter()
+            .enumerate()
+            .map(|(at, (id, score))| {
+                let asked = finds.by_name.contains(id)
+                    || (at == 0 && matches!(circling, Circling::Describe(_)));
+                let known = !asked && self.is_visible(conversation, *id);
+                (*id, *score, if known { Detail::Signature } else { Detail::Schema })
+            })
+            .collect();
+        let fitted = self.fit(&wanted);
+        let schemas = fitted.iter().filter(|found| found.input_schema.is_some()).count();
+        let signatures = fitted.len() - schemas;
+        for (id, _, _) in &wanted[fitted.len()..] {
+            reply.omitted.push(self.catalog().tool(*id).name().to_owned());
+        }
+        for (found, (id, _, _)) in fitted.into_iter().zip(&wanted) {
+            conversation.ledger.reveal(self.catalog().tool(*id));
+            reply.loaded.push(found.name.clone());
+            reply.hits.push(found);
         }
         if signatures > 0 {
             reply.notes.push(format!("{schemas} with the full schema, {signatures} as a signature; `select:NAME` or {DESCRIBE} gives the full one."));
@@ -103,21 +101,38 @@ impl Crib {
         reply
     }
 
-    /// One tool, in as much detail as there is room for; `None` when there is none.
-    fn fit(&self, id: ToolId, score: f32, detail: Detail, room: &mut usize) -> Option<Found> {
-        for detail in [detail, Detail::Signature] {
-            let found = self.found(id, score, detail);
-            let body = found
-                .input_schema
-                .as_ref()
-                .map_or_else(|| found.signature.as_deref().unwrap_or_default(), |raw| raw.get());
-            let size = self.counter().count(&found.description) + self.counter().count(body);
-            if size <= *room {
-                *room -= size;
-                return Some(found);
+    /// The first tool in full, as many others as the budget has room for as signatures, and then, in
+    /// order, as many of those in full as it still has room for.
+    fn fit(&self, wanted: &[(ToolId, f32, Detail)]) -> Vec<Found> {
+        let mut room = self.settings().search.reply_tokens;
+        let mut fitted: Vec<(Found, usize)> = Vec::new();
+        for (id, score, detail) in wanted {
+            let best = if fitted.is_empty() { *detail } else { Detail::Signature };
+            let fits = [best, Detail::Signature].into_iter().find_map(|detail| {
+                let found = self.found(*id, *score, detail);
+                let size = self.size(&found);
+                (size <= room).then_some((found, size))
+            });
+            let Some((found, size)) = fits else { break };
+            room -= size;
+            fitted.push((found, size));
+        }
+        for ((found, size), (id, score, detail)) in fitted.iter_mut().zip(wanted) {
+            if *detail == Detail::Schema && found.input_schema.is_none() {
+                let full = self.found(*id, *score, Detail::Schema);
+                if let Some(left) = (room + *size).checked_sub(self.size(&full)) {
+                    room = left;
+                    *found = full;
+                }
             }
         }
-        None
+        fitted.into_iter().map(|(found, _)| found).collect()
+    }
+
+    fn size(&self, found: &Found) -> usize {
+        let schema = found.input_schema.as_ref().map(|raw| raw.get());
+        let body = schema.or(found.signature.as_deref()).unwrap_or_default();
+        self.counter().count(&found.description) + self.counter().count(body)
     }
 
     fn found(&self, id: ToolId, score: f32, detail: Detail) -> Found {

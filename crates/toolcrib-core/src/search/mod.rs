@@ -160,8 +160,8 @@ impl Crib {
         let cutoff = best * self.settings().search.cutoff;
         let mut hits: Vec<Hit> =
             ranked.hits.into_iter().filter(|hit| hit.score >= cutoff).collect();
-        // What the model has already is the last it needs, unless it asked for it by name.
-        hits.sort_by_key(|hit| !hit.exact && self.is_visible(conversation, hit.id));
+        // What the model has already is the last it needs, unless it named it.
+        hits.sort_by_key(|hit| (!hit.exact, self.is_visible(conversation, hit.id)));
         hits.truncate(limit);
         if hits.is_empty() {
             finds.notes.push(format!(

@@ -1,0 +1,262 @@
+//! Calls: unwrapped, checked, run or refused with what the model needs.
+
+use serde_json::{Value, json};
+use toolcrib_core::call::{Code, Fault};
+use toolcrib_core::{Catalog, Crib, Outcome, Settings};
+
+use crate::support::{Chat, crib, office, strings, tool};
+
+fn ran(name: &str, arguments: &str) -> (String, String) {
+    (name.to_owned(), arguments.to_owned())
+}
+
+#[test]
+fn the_bridge_unwraps_to_the_real_tool_in_any_spelling() {
+    let crib = crib(&office());
+    let mut chat = Chat::new(&crib);
+    for name in
+        ["mail__send", "mail.send", "mail/send", "MAIL__SEND", "send", "`mail__send`", "mail-send"]
+    {
+        let input = json!({"name": name, "arguments": {"to": "a", "subject": "b"}}).to_string();
+        assert_eq!(
+            chat.runs("tool_call", &input),
+            ran("mail__send", r#"{"to":"a","subject":"b"}"#),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn arguments_run_as_they_were_written() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "number"}}});
+    let crib = crib(&[tool("a__b", "", &schema)]);
+    // Order, blanks and the spelling of numbers are the caller's.
+    let arguments = r#"{ "z":1.00, "n": 12345678901234567890123, "a":[ ] }"#;
+    let input = format!(r#"{{"name":"a__b","arguments":{arguments}}}"#);
+    assert_eq!(Chat::new(&crib).runs("tool_call", &input).1, arguments);
+    assert_eq!(Chat::new(&crib).runs("a__b", arguments).1, arguments);
+}
+
+#[test]
+fn every_wrapping_is_taken_off_when_that_is_what_fits() {
+    let crib = crib(&office());
+    let wanted = r#"{"to":"a","subject":"b"}"#;
+    for input in [
+        r#"{"name":"mail__send","arguments":{"to":"a","subject":"b"}}"#,
+        r#"{"name":"mail__send","arguments":"{\"to\":\"a\",\"subject\":\"b\"}"}"#,
+        r#"{"name":"mail__send","arguments":{"arguments":{"to":"a","subject":"b"}}}"#,
+        r#"{"name":"mail__send","arguments":{"name":"mail__send","arguments":{"to":"a","subject":"b"}}}"#,
+        r#"{"name":"mail__send","to":"a","subject":"b"}"#,
+        r#"{"name":"mail__send","arguments":{},"to":"a","subject":"b"}"#,
+        r#"{"tool_name":"mail__send","args":{"to":"a","subject":"b"}}"#,
+        r#""{\"name\":\"mail__send\",\"arguments\":{\"to\":\"a\",\"subject\":\"b\"}}""#,
+    ] {
+        assert_eq!(Chat::new(&crib).runs("tool_call", input), ran("mail__send", wanted), "{input}");
+    }
+}
+
+#[test]
+fn nothing_is_taken_off_that_belongs_to_the_tool() {
+    let schema = json!({"type": "object", "properties": {"arguments": {"type": "object"}}, "required": ["arguments"]});
+    let crib = crib(&[tool("a__run", "Runs with arguments.", &schema)]);
+    let input = r#"{"name":"a__run","arguments":{"arguments":{"x":1}}}"#;
+    assert_eq!(Chat::new(&crib).runs("tool_call", input).1, r#"{"arguments":{"x":1}}"#);
+}
+
+#[test]
+fn no_arguments_come_in_many_ways() {
+    let crib = crib(&[tool("a__ping", "", &json!({"type": "object", "properties": {}}))]);
+    for input in [
+        r#"{"name":"a__ping"}"#,
+        r#"{"name":"a__ping","arguments":""}"#,
+        r#"{"name":"a__ping","arguments":null}"#,
+    ] {
+        assert_eq!(Chat::new(&crib).runs("tool_call", input).1, "{}", "{input}");
+    }
+    for input in ["", "  ", "null", "{}", "\"\""] {
+        assert_eq!(Chat::new(&crib).runs("a__ping", input).1, "{}", "{input:?}");
+    }
+}
+
+#[test]
+fn a_wrong_call_is_answered_with_the_schema_once_and_what_is_wrong_where() {
+    let crib = crib(&office());
+    let mut chat = Chat::new(&crib);
+    let first = chat.refused("mail__send", r#"{"to":["a"],"subject":"b"}"#);
+    assert_eq!((first.error, first.tool.as_deref()), (Code::InvalidArguments, Some("mail__send")));
+    assert_eq!(
+        first.faults,
+        [Fault { at: "/to".into(), problem: r#"["a"] is not of type "string""#.into() }]
+    );
+    assert_eq!(first.input_schema.unwrap().get(), office()[5]["input_schema"].to_string());
+    assert!(chat.conversation.ledger().has_name("mail__send"), "shown is revealed");
+    let second = chat.refused("mail__send", r#"{"to":"a"}"#);
+    assert!(second.input_schema.is_none());
+    assert_eq!(second.signature.as_deref(), Some("{to: string; subject: string; body?: string}"));
+    assert_eq!(second.message, r#"invalid arguments: "subject" is a required property"#);
+}
+
+#[test]
+fn a_direct_call_of_a_deferred_tool_runs_when_it_is_right() {
+    let crib = crib(&office());
+    assert_eq!(
+        Chat::new(&crib).runs("mail__delete_message", r#"{"id":"7"}"#),
+        ran("mail__delete_message", r#"{"id":"7"}"#)
+    );
+}
+
+#[test]
+fn the_same_mistake_again_and_again_changes_the_answer() {
+    let crib = crib(&office());
+    let mut chat = Chat::new(&crib);
+    let hints: Vec<String> = (0..4).map(|_| chat.refused("mail__send", "{}").hint).collect();
+    assert_eq!(hints[1], "send arguments that fit the schema");
+    assert!(hints[2].starts_with("this very call has failed 3 times"), "{}", hints[2]);
+    assert!(
+        chat.refused("mail__send", "{}").input_schema.is_some(),
+        "by now the schema may be out of sight"
+    );
+}
+
+#[test]
+fn unknown_and_out_of_scope_are_one_answer() {
+    let crib = crib(&office());
+    let mut all = Chat::new(&crib);
+    let mut some = Chat::within(&crib, &["mail__send", "mail__search_messages"]);
+    let nobody = all.refused("nobody__knows", "{}");
+    assert_eq!(
+        (nobody.error, nobody.message.as_str()),
+        (Code::UnknownTool, "there is no tool `nobody__knows`")
+    );
+    let hidden = some.refused(
+        "tool_call",
+        r#"{"name":"github__create_issue","arguments":{"repo":"r","title":"t"}}"#,
+    );
+    assert_eq!((hidden.error, hidden.nearest.len()), (Code::UnknownTool, 0));
+    assert_eq!(hidden.message, "there is no tool `github__create_issue`");
+    let near = some.refused("tool_describe", r#"{"name":"mail__sent"}"#);
+    assert_eq!(near.nearest, ["mail__send"]);
+}
+
+#[test]
+fn a_name_for_two_tools_is_asked_back() {
+    let crib = crib(&office());
+    let refusal = Chat::new(&crib).refused("search_messages", r#"{"query":"x"}"#);
+    assert_eq!(
+        (refusal.error, refusal.nearest),
+        (
+            Code::AmbiguousName,
+            vec!["mail__search_messages".into(), "slack__search_messages".into()]
+        )
+    );
+    let mut mail = Chat::within(&crib, &["mail__search_messages"]);
+    assert_eq!(
+        mail.runs("search_messages", r#"{"query":"x"}"#).0,
+        "mail__search_messages",
+        "in scope there is one"
+    );
+}
+
+#[test]
+fn the_bridge_does_not_call_itself() {
+    let crib = crib(&office());
+    for name in ["tool_call", "tool_search", "TOOL_DESCRIBE"] {
+        let input = json!({"name": name, "arguments": {}}).to_string();
+        let refusal = Chat::new(&crib).refused("tool_call", &input);
+        assert_eq!(
+            (refusal.error, refusal.hint),
+            (Code::Recursion, format!("call `{name}` directly"))
+        );
+    }
+    for input in ["{}", r#"{"arguments":{}}"#, r#"{"name":""}"#] {
+        assert_eq!(Chat::new(&crib).refused("tool_call", input).error, Code::NoName, "{input}");
+    }
+    for input in ["[]", "7", "{"] {
+        assert_eq!(
+            Chat::new(&crib).refused("tool_call", input).error,
+            Code::InvalidInput,
+            "{input}"
+        );
+    }
+}
+
+#[test]
+fn describe_shows_one_schema_in_full_and_loads_it() {
+    let crib = crib(&office());
+    let mut chat = Chat::new(&crib);
+    let Outcome::Answer(reply) = chat.call("tool_describe", r#"{"name":"create_issue"}"#) else {
+        panic!()
+    };
+    assert_eq!(reply.loaded, ["github__create_issue"]);
+    assert_eq!(
+        reply.hits[0].input_schema.as_ref().unwrap().get(),
+        office()[0]["input_schema"].to_string()
+    );
+    assert!(chat.conversation.ledger().has_name("github__create_issue"));
+}
+
+#[test]
+fn search_takes_its_input_as_models_send_it() {
+    let crib = crib(&office());
+    for input in [
+        r#"{"query":"select:mail__send"}"#,
+        r#"{"query":["select:mail__send"]}"#,
+        r#"{"queries":["select:mail__send"]}"#,
+        r#"{"names":["mail__send"]}"#,
+        r#""select:mail__send""#,
+        r#"{"query":"select:mail__send","max_results":1,"other":true}"#,
+        r#"{"arguments":{"query":"mail__send"},"limit":"3"}"#,
+    ] {
+        let Outcome::Answer(reply) = Chat::new(&crib).call("tool_search", input) else {
+            panic!("{input}")
+        };
+        if !input.contains("\"arguments\"") {
+            assert_eq!(reply.loaded, ["mail__send"], "{input}");
+        }
+    }
+    assert_eq!(Chat::new(&crib).refused("tool_search", "[1]").error, Code::InvalidInput);
+    assert_eq!(Chat::new(&crib).refused("tool_search_regex", "{}").error, Code::InvalidInput);
+    let Outcome::Answer(reply) =
+        Chat::new(&crib).call("tool_search_regex", r#"{"pattern":"^mail__(send|delete)"}"#)
+    else {
+        panic!()
+    };
+    assert_eq!(reply.loaded, ["mail__delete_message", "mail__send"]);
+}
+
+#[test]
+fn a_schema_nobody_understands_lets_the_server_decide() {
+    for schema in [
+        json!({"type": 7}),
+        json!({"$ref": "https://example.com/s.json"}),
+        json!({"allOf": [{"$ref": "#"}]}),
+    ] {
+        let crib = crib(&[tool("a__b", "", &schema)]);
+        assert_eq!(Chat::new(&crib).runs("a__b", r#"{"x":1}"#).1, r#"{"x":1}"#, "{schema}");
+    }
+}
+
+#[test]
+fn a_call_after_the_schema_changed_gets_the_new_schema() {
+    let old = crib(&[tool("a__b", "Does.", &strings(&["x"], 1))]);
+    let new = crib(&[tool("a__b", "Does.", &strings(&["y"], 1))]);
+    let mut chat = Chat::new(&old);
+    chat.search("select:a__b");
+    let mut later = Chat { conversation: chat.conversation, ..Chat::new(&new) };
+    let refusal = later.refused("a__b", r#"{"x":"1"}"#);
+    assert!(refusal.input_schema.is_some_and(|schema| schema.get().contains("\"y\"")));
+}
+
+#[test]
+fn a_schema_from_a_stranger_is_validated_in_bounded_time() {
+    let fan: serde_json::Map<String, Value> = (0..60)
+        .map(|i| (format!("d{i}"), json!({"anyOf": [{"$ref": format!("#/$defs/d{}", i + 1)}, {"$ref": format!("#/$defs/d{}", i + 1)}]})))
+        .collect();
+    let schema = json!({"$ref": "#/$defs/d0", "$defs": fan});
+    let crib = Crib::new(
+        Catalog::from_json(json!([{"name": "a", "input_schema": schema}]).to_string().as_bytes())
+            .unwrap(),
+        Settings::default(),
+    );
+    Chat::new(&crib).runs("a", "{}");
+}

@@ -1,0 +1,297 @@
+//! What the model sees, turn by turn.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcrib_core::disclose::Kind;
+use toolcrib_core::policy::{Because, Decision, Defers, Reason, Verdict};
+use toolcrib_core::{Catalog, Conversation, Crib, Defer, Disclosure, Scope, Settings, Shape, Turn};
+
+use crate::support::{Chat, catalog, crib_with, lines, office, strings, tool};
+
+fn show(chat: &mut Chat<'_>) -> Arc<Disclosure> {
+    chat.crib.disclose(&Turn::new(&chat.scope), &mut chat.conversation)
+}
+
+fn parsed(disclosure: &Disclosure) -> Vec<Value> {
+    let text = disclosure.tools_json("[]", Shape::Own);
+    serde_json::from_str(&text).unwrap()
+}
+
+fn shown_names(disclosure: &Disclosure) -> Vec<String> {
+    parsed(disclosure).iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Sixteen tools that cost enough to be worth deferring.
+fn talkative() -> Vec<Value> {
+    let schema = strings(&["alpha", "beta", "gamma", "delta"], 2);
+    let words = "Does a thing with many words to say about it.";
+    (0..16).map(|i| tool(&format!("s__t{i}"), words, &schema)).collect()
+}
+
+#[test]
+fn the_bridge_is_three_tools_that_never_change() {
+    let crib = crib_with(&office(), "[defer]\nnever = ['mail__send']\n");
+    let mut chat = Chat::new(&crib);
+    let first = show(&mut chat);
+    assert_eq!(shown_names(&first), ["mail__send", "tool_search", "tool_describe", "tool_call"]);
+    assert_eq!(parsed(&first)[0], office()[5], "what is never deferred is there as it came");
+    chat.search("select:github__create_issue,slack__post_message");
+    chat.runs("mail__delete_message", r#"{"id":"1"}"#);
+    assert_eq!(show(&mut chat).definitions(Shape::Chat), first.definitions(Shape::Chat));
+    assert!(first.own[0].description.contains("- github__create_issue: \"Open a new issue"));
+    assert!(
+        first.instruction.as_ref().unwrap().contains("Do not say that a capability is missing")
+    );
+}
+
+#[test]
+fn reveal_stubs_every_schema_and_restores_what_was_asked_for() {
+    let crib = crib_with(&office(), "disclosure = 'reveal'\n");
+    let mut chat = Chat::new(&crib);
+    let first = parsed(&show(&mut chat));
+    assert_eq!(first.len(), 9);
+    let stub = json!({"type": "object", "properties": {}, "additionalProperties": true});
+    assert_eq!(first[0]["input_schema"], stub);
+    assert_eq!(
+        (&first[0]["name"], &first[0]["description"]),
+        (&office()[0]["name"], &office()[0]["description"])
+    );
+    chat.search("select:github__create_issue");
+    let second = parsed(&show(&mut chat));
+    assert_eq!(second[0], office()[0], "its own definition, in its own place");
+    assert_eq!(second[1..], first[1..]);
+}
+
+#[test]
+fn a_stub_can_name_the_query_that_loads_it() {
+    let crib = crib_with(&office(), "disclosure = 'reveal'\nstub = 'hint'\n");
+    let first = parsed(&show(&mut Chat::new(&crib)));
+    assert_eq!(
+        first[0]["input_schema"]["description"],
+        "Not loaded. Load it with tool_search: select:github__create_issue"
+    );
+}
+
+#[test]
+fn terse_keeps_parameters_and_withholds_descriptions() {
+    let crib = crib_with(&office(), "disclosure = 'terse'\n[search]\nregex = true\n");
+    let first = parsed(&show(&mut Chat::new(&crib)));
+    assert_eq!(first[0]["description"], "[d]");
+    assert_eq!(first[0]["input_schema"], office()[0]["input_schema"]);
+    assert_eq!(
+        (&first[8]["name"], &first[9]["name"]),
+        (&json!("tool_search"), &json!("tool_search_regex"))
+    );
+}
+
+#[test]
+fn append_adds_what_was_found_at_the_end_in_order_of_discovery() {
+    let crib = crib_with(&office(), "disclosure = 'append'\n");
+    let mut chat = Chat::new(&crib);
+    let mut arrays = vec![show(&mut chat).tools_json("[]", Shape::Own).into_owned()];
+    for name in ["slack__post_message", "github__create_issue", "mail__send"] {
+        chat.search(&format!("select:{name}"));
+        arrays.push(show(&mut chat).tools_json("[]", Shape::Own).into_owned());
+    }
+    for pair in arrays.windows(2) {
+        let prefix = pair[0].strip_suffix(']').unwrap();
+        assert!(pair[1].starts_with(prefix), "each array begins with the one before");
+    }
+    let last = show(&mut chat);
+    assert_eq!(
+        shown_names(&last),
+        ["tool_search", "slack__post_message", "github__create_issue", "mail__send"]
+    );
+    assert!(
+        last.own[0].description.contains("slack__post_message"),
+        "a loaded tool keeps its line"
+    );
+}
+
+#[test]
+fn stubs_are_written_in_the_shape_the_tool_came_in() {
+    let s = strings(&["q"], 1);
+    let cases = [
+        (
+            Shape::Mcp,
+            json!([{"name": "a", "inputSchema": s, "annotations": {"readOnlyHint": true}}]),
+        ),
+        (
+            Shape::Chat,
+            json!([{"type": "function", "function": {"name": "a", "parameters": s, "strict": true}}]),
+        ),
+        (
+            Shape::Responses,
+            json!([{"type": "function", "name": "a", "parameters": s, "strict": true, "x": 1}]),
+        ),
+        (Shape::Gemini, json!([{"functionDeclarations": [{"name": "a", "parameters": s}]}])),
+    ];
+    let stub = json!({"type": "object", "properties": {}, "additionalProperties": true});
+    let want = [
+        json!({"name": "a", "inputSchema": stub, "annotations": {"readOnlyHint": true}}),
+        json!({"type": "function", "function": {"name": "a", "parameters": stub, "strict": false}}),
+        json!({"type": "function", "name": "a", "parameters": stub, "strict": false, "x": 1}),
+        json!({"name": "a", "parametersJsonSchema": stub}),
+    ];
+    for ((shape, input), want) in cases.into_iter().zip(want) {
+        let settings =
+            Settings::from_toml("disclosure = 'reveal'\n[activation]\nmode = 'on'").unwrap();
+        let crib = Crib::new(Catalog::from_json(input.to_string().as_bytes()).unwrap(), settings);
+        let shown = show(&mut Chat::new(&crib));
+        let definitions = shown.definitions(shape);
+        assert_eq!(serde_json::from_str::<Value>(&definitions[0]).unwrap(), want);
+        let own: Value = serde_json::from_str(&definitions[1]).unwrap();
+        assert!(own.to_string().contains("tool_search"));
+    }
+}
+
+#[test]
+fn numbers_decide_and_the_reason_is_told() {
+    let many = talkative();
+    let crib = |count: usize| Crib::new(catalog(&many[..count]), Settings::default());
+    let decision = |crib: &Crib| show(&mut Chat::new(crib)).decision;
+    assert_eq!(decision(&crib(14)), Decision { defers: Defers::Nothing, reason: Reason::Below });
+    assert_eq!(
+        decision(&crib(15)),
+        Decision { defers: Defers::Everything, reason: Reason::Count { tools: 15, threshold: 15 } }
+    );
+    let tiny: Vec<Value> = (0..15).map(|i| json!({"name": format!("t{i}")})).collect();
+    let shown = show(&mut Chat::new(&Crib::new(catalog(&tiny), Settings::default())));
+    assert!(
+        matches!(shown.decision.reason, Reason::NoSaving { before, after } if after >= before),
+        "{:?}",
+        shown.decision
+    );
+    assert!(shown.passes_through());
+}
+
+#[test]
+fn always_is_deferred_below_the_threshold_and_never_is_not_deferred_above() {
+    let mut tools = office();
+    tools[0]["defer"] = json!("always");
+    tools[1]["defer"] = json!("never");
+    let few = Crib::new(catalog(&tools), Settings::default());
+    let shown = show(&mut Chat::new(&few));
+    let verdict = |shown: &Disclosure, i: usize| {
+        shown.shown.iter().find(|s| s.id.index() == i).unwrap().verdict.clone()
+    };
+    assert_eq!(verdict(&shown, 0), Verdict::Deferred(Because::Owner(Defer::Always)));
+    assert_eq!(verdict(&shown, 2), Verdict::Full(Because::NotActive));
+    let on = crib_with(&tools, "");
+    let shown = show(&mut Chat::new(&on));
+    assert_eq!(verdict(&shown, 1), Verdict::Full(Because::Owner(Defer::Never)));
+    assert_eq!(verdict(&shown, 2), Verdict::Deferred(Because::Active));
+}
+
+#[test]
+fn rules_come_from_code_and_from_configuration() {
+    let mut settings = Settings::from_toml(
+        "[activation]\nmode = 'on'\n[defer]\nnever = ['MAIL__*']\n[defer.servers]\nslack = 'never'",
+    )
+    .unwrap();
+    settings.rules = settings.rules.never_defer(["github__create_issue"]);
+    let crib = Crib::new(catalog(&office()), settings);
+    let shown = show(&mut Chat::new(&crib));
+    let deferred: Vec<_> = shown
+        .shown
+        .iter()
+        .filter(|s| matches!(s.verdict, Verdict::Deferred(_)))
+        .map(|s| crib.catalog().tool(s.id).name())
+        .collect();
+    assert_eq!(deferred, ["github__list_issues", "github__merge_pull_request"]);
+}
+
+#[test]
+fn without_the_search_tool_everything_is_exposed() {
+    let crib = crib_with(&office(), "");
+    let scope = Scope::all(crib.catalog());
+    let turn = Turn { search_allowed: false, ..Turn::new(&scope) };
+    let shown = crib.disclose(&turn, &mut Conversation::new());
+    assert!(shown.passes_through());
+    assert_eq!(shown.decision.reason, Reason::NoSearch);
+}
+
+#[test]
+fn a_conversation_that_defers_keeps_deferring_when_servers_go() {
+    let (all, few) = (&talkative()[..], &talkative()[..3]);
+    let auto = "[activation]\n";
+    let crib = crib_with(all, auto);
+    let mut chat = Chat::new(&crib);
+    assert!(!show(&mut chat).passes_through());
+    let fewer = crib_with(few, auto);
+    let mut later = Chat { conversation: chat.conversation, ..Chat::new(&fewer) };
+    assert_eq!(show(&mut later).decision.reason, Reason::Sticky);
+    let anew = crib_with(few, "[activation]\nsticky = false\n");
+    let mut later = Chat { conversation: later.conversation, ..Chat::new(&anew) };
+    assert!(show(&mut later).passes_through());
+}
+
+#[test]
+fn servers_that_connect_later_are_announced_and_the_prompt_stays() {
+    let first = crib_with(&office()[..3], "");
+    let mut chat = Chat::new(&first);
+    let before = show(&mut chat);
+    let all = crib_with(&office(), "");
+    let mut later = Chat { conversation: chat.conversation, ..Chat::new(&all) };
+    let after = show(&mut later);
+    assert_eq!(after.definitions(Shape::Own), before.definitions(Shape::Own));
+    assert_eq!(
+        after.announcement.as_deref(),
+        Some(
+            "Deferred tools now available too: \"mail__delete_message\", \"mail__search_messages\", \"mail__send\", \"slack__post_message\", \"slack__search_messages\"."
+        )
+    );
+    assert_eq!(show(&mut later).announcement, None, "said once");
+}
+
+#[test]
+fn a_tool_that_leaves_the_scope_leaves_the_listing() {
+    let crib = crib_with(&office(), "");
+    let mut chat = Chat::new(&crib);
+    assert!(show(&mut chat).own[0].description.contains("slack__post_message"));
+    chat.scope = Scope::named(crib.catalog(), ["mail__send", "mail__search_messages"]);
+    let shown = show(&mut chat);
+    assert!(!format!("{shown:?}").contains("slack"), "{shown:?}");
+}
+
+#[test]
+fn nothing_changed_is_the_same_disclosure() {
+    let crib = crib_with(&office(), "");
+    let mut chat = Chat::new(&crib);
+    assert!(Arc::ptr_eq(&show(&mut chat), &show(&mut chat)));
+    let before = show(&mut chat);
+    chat.search("select:mail__send");
+    assert!(!Arc::ptr_eq(&before, &show(&mut chat)), "a reveal is a change");
+}
+
+#[test]
+fn weak_models_are_told_more() {
+    let crib = crib_with(&office(), "");
+    let scope = Scope::all(crib.catalog());
+    let instruction = |model| {
+        let turn = Turn { model, ..Turn::new(&scope) };
+        crib.disclose(&turn, &mut Conversation::new()).instruction.clone().unwrap()
+    };
+    assert!(instruction(Some("qwen3-14b")).contains("Example:"));
+    assert!(!instruction(Some("anthropic/claude-opus-5")).contains("Example:"));
+    assert!(instruction(None).contains("Example:"));
+}
+
+#[test]
+fn a_renamed_tool_is_shown_under_its_new_name() {
+    let mut builder = Catalog::builder();
+    for server in ["github", "slack"] {
+        let text = lines(&[json!({"name": "search", "description": server, "inputSchema": {}})]);
+        builder.add(
+            toolcrib_core::ingest(text.as_bytes(), Some(server), &toolcrib_core::Limits::default())
+                .unwrap(),
+        );
+    }
+    let settings = Settings {
+        disclosure: Kind::Reveal,
+        ..Settings::from_toml("[activation]\nmode = 'on'").unwrap()
+    };
+    let crib = Crib::new(builder.build(), settings);
+    assert_eq!(shown_names(&show(&mut Chat::new(&crib)))[..2], ["github__search", "slack__search"]);
+}

@@ -1,0 +1,295 @@
+//! Tools come in, in every shape, and one bad tool takes nobody along.
+
+use serde_json::{Value, json};
+use toolcrib_core::clean::Hidden;
+use toolcrib_core::{Catalog, Defer, Error, Ingest, Limits, Problem, Shape, ingest, signature};
+
+fn read(text: &str) -> Ingest {
+    ingest(text.as_bytes(), Some("label"), &Limits::default()).unwrap()
+}
+
+const SCHEMA: &str = r#"{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}"#;
+
+#[test]
+fn every_shape_gives_the_same_tool() {
+    let s = SCHEMA;
+    let cases = [
+        (
+            Shape::Mcp,
+            format!(r#"{{"tools":[{{"name":"find","description":"Finds.","inputSchema":{s}}}]}}"#),
+        ),
+        (
+            Shape::Mcp,
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{{"name":"find","description":"Finds.","inputSchema":{s}}}]}}}}"#
+            ),
+        ),
+        (
+            Shape::Anthropic,
+            format!(r#"[{{"name":"find","description":"Finds.","input_schema":{s}}}]"#),
+        ),
+        (
+            Shape::Anthropic,
+            format!(
+                r#"{{"model":"m","tools":[{{"type":"custom","name":"find","description":"Finds.","input_schema":{s}}}]}}"#
+            ),
+        ),
+        (
+            Shape::Chat,
+            format!(
+                r#"[{{"type":"function","function":{{"name":"find","description":"Finds.","parameters":{s}}}}}]"#
+            ),
+        ),
+        (
+            Shape::Responses,
+            format!(
+                r#"[{{"type":"function","name":"find","description":"Finds.","parameters":{s}}}]"#
+            ),
+        ),
+        (
+            Shape::Responses,
+            format!(
+                r#"[{{"type":"namespace","name":"label","tools":[{{"type":"function","name":"find","description":"Finds.","parameters":{s}}}]}}]"#
+            ),
+        ),
+        (
+            Shape::Gemini,
+            format!(
+                r#"[{{"functionDeclarations":[{{"name":"find","description":"Finds.","parametersJsonSchema":{s}}}]}}]"#
+            ),
+        ),
+        (
+            Shape::Gemini,
+            format!(
+                r#"{{"tools":[{{"functionDeclarations":[{{"name":"find","description":"Finds.","parameters":{s}}}]}}]}}"#
+            ),
+        ),
+        (
+            Shape::Own,
+            format!(
+                r#"{{"name":"find","description":"Finds.","input_schema":{s},"server":"label"}}"#
+            ),
+        ),
+    ];
+    for (shape, text) in cases {
+        let came = read(&text);
+        assert_eq!(came.findings, [], "{text}");
+        let tool = &came.tools[0];
+        assert_eq!(
+            (tool.name(), tool.description(), tool.schema()),
+            ("find", "Finds.", s),
+            "{text}"
+        );
+        assert_eq!((tool.shape(), tool.server()), (shape, Some("label")), "{text}");
+    }
+}
+
+#[test]
+fn a_schema_stays_as_it_came() {
+    let schema = r#"{ "zeta":1.0, "type" : "object",  "properties":{"b":{"minimum":1e3},"a":{}},"$ref":"https://example.com/x.json" }"#;
+    let came = read(&format!(r#"[{{"name":"t","input_schema":{schema}}}]"#));
+    assert_eq!(came.tools[0].schema(), schema);
+}
+
+#[test]
+fn names_are_used_as_they_are_and_servers_are_read_off_prefixes() {
+    let tools = r#"[
+        {"name":"mcp__github__get me","input_schema":{}},
+        {"name":"slack__post","inputSchema":{}},
+        {"name":"math.hypot","input_schema":{},"server":"math"},
+        {"name":"plain","input_schema":{},"server":""},
+        {"name":"other","input_schema":{}}
+    ]"#;
+    let came = read(tools);
+    let got: Vec<_> = came.tools.iter().map(|tool| (tool.name(), tool.server())).collect();
+    let want = [
+        ("mcp__github__get me", Some("github")),
+        ("slack__post", Some("slack")),
+        ("math.hypot", Some("math")),
+        ("plain", None),
+        ("other", Some("label")),
+    ];
+    assert_eq!(got, want);
+}
+
+#[test]
+fn one_bad_tool_takes_nobody_along() {
+    let deep = format!("{}{}", r#"{"items":"#.repeat(70), "{}") + &"}".repeat(70);
+    let wide: Vec<u32> = (0..2_001).collect();
+    let cases = [
+        ("7".to_owned(), Problem::NotAnObject),
+        (r#"{"description":"x"}"#.to_owned(), Problem::NoName),
+        (r#"{"name":"","input_schema":{}}"#.to_owned(), Problem::NoName),
+        (r#"{"name":"tool_search","input_schema":{}}"#.to_owned(), Problem::NameReserved),
+        (r#"{"name":"Tool_Call","input_schema":{}}"#.to_owned(), Problem::NameReserved),
+        ("{\"name\":\"a\u{200b}b\",\"input_schema\":{}}".to_owned(), Problem::NameHidden),
+        (r#"{"name":"a","input_schema":[]}"#.to_owned(), Problem::SchemaNotAnObject),
+        (
+            format!(r#"{{"name":"a","input_schema":{deep}}}"#),
+            Problem::SchemaTooDeep { depth: 71, limit: 64 },
+        ),
+        (
+            json!({"name": "a", "input_schema": {"enum": wide}}).to_string(),
+            Problem::EnumTooLong { values: 2_001, limit: 2_000 },
+        ),
+        (
+            "{\"name\":\"a\",\"input_schema\":{\"properties\":{\"x\u{202e}\":{}}}}".to_owned(),
+            Problem::ParameterHidden,
+        ),
+    ];
+    for (bad, problem) in cases {
+        let came = read(&format!(r#"[{bad},{{"name":"good","input_schema":{{}}}}]"#));
+        assert_eq!(came.tools.len(), 1, "{bad}");
+        assert_eq!(came.findings.len(), 1, "{bad}");
+        assert!(came.findings[0].is_held());
+        assert_eq!(
+            (&came.findings[0].problem, came.findings[0].place.as_str()),
+            (&problem, "tools[0]")
+        );
+    }
+}
+
+#[test]
+fn a_line_that_is_not_json_is_one_line_lost() {
+    let came = read(
+        "{\"name\":\"a\",\"input_schema\":{}}\n{oops\n\n{\"name\":\"b\",\"input_schema\":{}}\n",
+    );
+    assert_eq!(came.tools.len(), 2);
+    assert_eq!(came.findings[0].place, "line 2");
+    assert!(matches!(came.findings[0].problem, Problem::NotJson(_)));
+}
+
+#[test]
+fn hidden_text_is_removed_and_reported() {
+    let text = "[{\"name\":\"a\",\"description\":\"Reads\u{200b} files.\u{e0049}\u{e0047}\",\"input_schema\":{\"properties\":{\"p\":{\"description\":\"A \\u202epath\"}}}}]";
+    let came = read(text);
+    let tool = &came.tools[0];
+    assert_eq!(tool.description(), "Reads files.");
+    assert_eq!(tool.schema(), r#"{"properties":{"p":{"description":"A path"}}}"#);
+    let classes = vec![Hidden::Bidi, Hidden::ZeroWidth, Hidden::Tag];
+    assert_eq!(came.findings[0].problem, Problem::HiddenText(classes));
+    assert!(!came.findings[0].is_held());
+}
+
+#[test]
+fn a_providers_own_tools_are_left_to_it() {
+    let came = read(
+        r#"[{"type":"web_search_20250305","name":"web_search"},{"type":"tool_search"},{"type":"mcp","server_label":"x"}]"#,
+    );
+    assert_eq!(came.tools, []);
+    let kinds: Vec<_> = came.findings.iter().map(|finding| finding.to_string()).collect();
+    assert_eq!(
+        kinds[0],
+        "tools[0]: `web_search`: `web_search_20250305` is the provider's own tool, left as it is"
+    );
+    assert!(came.findings.iter().all(|finding| !finding.is_held()));
+}
+
+#[test]
+fn owners_say_when_to_defer_and_what_to_find_by() {
+    let came = read(
+        r#"[
+        {"name":"a","input_schema":{},"defer":"never","keywords":["alpha"]},
+        {"name":"b","input_schema":{},"defer_loading":true},
+        {"name":"c","inputSchema":{},"_meta":{"anthropic/alwaysLoad":true}},
+        {"name":"d","inputSchema":{},"title":"Dee","_meta":{"toolcrib/keywords":["delta"],"toolcrib/defer":"always"}}
+    ]"#,
+    );
+    let policies: Vec<Defer> = came.tools.iter().map(toolcrib_core::Tool::defer).collect();
+    assert_eq!(policies, [Defer::Never, Defer::Always, Defer::Never, Defer::Always]);
+    assert_eq!(came.tools[0].keywords().collect::<Vec<_>>(), ["alpha"]);
+    assert_eq!(
+        (came.tools[3].title(), came.tools[3].keywords().next()),
+        (Some("Dee"), Some("delta"))
+    );
+}
+
+#[test]
+fn wrong_documents_are_errors_with_hints() {
+    for (text, want) in [
+        ("", "not JSON: EOF while parsing a value at line 1, column 0"),
+        ("{\"a\":", "not JSON: EOF while parsing a value at line 1, column 5"),
+        ("7", "no tools in this JSON: found `7`"),
+        ("{\"a\":1,\"b\":2}", "no tools in this JSON: found an object with the keys `a`, `b`"),
+        ("{\"tools\":{}}", "no tools in this JSON: found `tools` that is not an array"),
+    ] {
+        let error = ingest(text.as_bytes(), None, &Limits::default()).unwrap_err();
+        assert_eq!(error.to_string(), want);
+        assert!(!error.hint().is_empty());
+    }
+    let error = ingest(b"[\xff]", None, &Limits::default()).unwrap_err();
+    assert_eq!(error, Error::NotText { offset: 1 });
+}
+
+fn built(documents: &[(&str, &str)]) -> Catalog {
+    let mut builder = Catalog::builder();
+    for (label, text) in documents {
+        builder.add(ingest(text.as_bytes(), Some(label), &Limits::default()).unwrap());
+    }
+    builder.build()
+}
+
+fn names(catalog: &Catalog) -> Vec<&str> {
+    catalog.tools().iter().map(toolcrib_core::Tool::name).collect()
+}
+
+#[test]
+fn two_servers_with_one_name_both_keep_their_tool_in_either_order() {
+    let github = ("github", r#"[{"name":"search","inputSchema":{},"description":"Code."}]"#);
+    let slack =
+        ("slack", r#"[{"name":"search","inputSchema":{}},{"name":"post","inputSchema":{}}]"#);
+    assert_eq!(names(&built(&[github, slack])), ["github__search", "slack__search", "post"]);
+    assert_eq!(names(&built(&[slack, github])), ["slack__search", "post", "github__search"]);
+    let catalog = built(&[github, slack]);
+    assert_eq!(
+        catalog.findings()[0].to_string(),
+        "catalog: `search`: several servers use this name: now `github__search`"
+    );
+}
+
+#[test]
+fn one_server_with_two_meanings_for_a_name_loses_both() {
+    let twice = r#"[{"name":"a","input_schema":{},"description":"x"},{"name":"a","input_schema":{},"description":"y"},{"name":"b","input_schema":{}}]"#;
+    let catalog = built(&[("s", twice)]);
+    assert_eq!(names(&catalog), ["b"]);
+    assert!(catalog.findings().iter().all(|finding| finding.problem == Problem::Collision));
+    let same = r#"[{"name":"a","input_schema":{}},{"name":"a","input_schema":{}}]"#;
+    let catalog = built(&[("s", same)]);
+    assert_eq!(names(&catalog), ["a"]);
+    assert_eq!(catalog.findings()[0].problem, Problem::Duplicate);
+}
+
+#[test]
+fn the_next_catalog_has_the_next_generation() {
+    let first = Catalog::builder().build();
+    assert_eq!((first.generation(), first.next().build().generation()), (0, 1));
+}
+
+#[test]
+fn fingerprints_see_every_change_but_order_and_blanks() {
+    let print = |text: &str| read(text).tools[0].fingerprint();
+    let base = print(
+        r#"[{"name":"a","description":"d","input_schema":{"type":"object","properties":{"x":{},"y":{}}}}]"#,
+    );
+    let same = print(
+        r#"[{"description":"d","name":"a","input_schema":{"properties":{ "y":{},"x":{}},"type":"object"}}]"#,
+    );
+    assert_eq!(base, same);
+    for other in [
+        r#"[{"name":"b","description":"d","input_schema":{"type":"object","properties":{"x":{},"y":{}}}}]"#,
+        r#"[{"name":"a","description":"e","input_schema":{"type":"object","properties":{"x":{},"y":{}}}}]"#,
+        r#"[{"name":"a","description":"d","input_schema":{"type":"object","properties":{"x":{},"z":{}}}}]"#,
+        r#"[{"name":"a","title":"t","description":"d","input_schema":{"type":"object","properties":{"x":{},"y":{}}}}]"#,
+    ] {
+        assert_ne!(base, print(other), "{other}");
+    }
+}
+
+#[test]
+fn a_reference_to_itself_is_kept_and_never_inlined() {
+    let schema = r##"{"type":"object","properties":{"filter":{"$ref":"#/$defs/f"}},"$defs":{"f":{"type":"object","properties":{"and":{"type":"array","items":{"$ref":"#/$defs/f"}}}}}}"##;
+    let came = read(&format!(r#"[{{"name":"a","input_schema":{schema}}}]"#));
+    assert_eq!(came.tools[0].schema(), schema);
+    let value: Value = serde_json::from_str(schema).unwrap();
+    assert_eq!(signature(&value), "{filter?: {and?: any[]}}");
+}

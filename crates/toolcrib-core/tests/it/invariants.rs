@@ -1,0 +1,271 @@
+//! The invariants of the design, as properties over generated catalogs, scopes and questions.
+//!
+//! Each was seen to fail on a seeded fault: CONTRIBUTING.md says which, and how to repeat it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use toolcrib_core::reply::Form;
+use toolcrib_core::{
+    Ask, Catalog, Conversation, Crib, Ledger, Limits, Outcome, Query, Scope, Settings, Shape, Turn,
+    ingest, wire_name,
+};
+
+use crate::support::{crib_with, lines};
+
+const WORDS: [&str; 16] = [
+    "create",
+    "issue",
+    "delete",
+    "mail",
+    "send",
+    "file",
+    "list",
+    "search",
+    "repository",
+    "weather",
+    "forecast",
+    "message",
+    "update",
+    "calendar",
+    "event",
+    "photo",
+];
+
+fn words(
+    count: impl Into<proptest::collection::SizeRange>,
+) -> impl Strategy<Value = Vec<&'static str>> {
+    proptest::collection::vec(proptest::sample::select(&WORDS[..]), count)
+}
+
+/// A tool with a name of one or two words, some prose and some parameters.
+fn tool() -> impl Strategy<Value = Value> {
+    (words(1..3), words(0..8), words(0..3), 0..4usize).prop_map(
+        |(name, prose, properties, server)| {
+            let server = ["", "acme", "globex", "initech"][server];
+            let properties: serde_json::Map<String, Value> = properties
+                .iter()
+                .map(|word| ((*word).to_owned(), json!({"type": "string", "description": word})))
+                .collect();
+            let name = name.join("_");
+            let name = if server.is_empty() { name } else { format!("{server}__{name}") };
+            json!({
+                "name": name, "server": server, "description": prose.join(" "),
+                "input_schema": {"type": "object", "properties": properties},
+            })
+        },
+    )
+}
+
+/// Tools with distinct names, and which of them are in scope.
+fn scoped_tools() -> impl Strategy<Value = Vec<(Value, bool)>> {
+    proptest::collection::vec((tool(), any::<bool>()), 0..24).prop_map(|tools| {
+        let mut seen = HashMap::new();
+        tools
+            .into_iter()
+            .filter(|(tool, _)| seen.insert(tool["name"].to_string(), ()).is_none())
+            .collect()
+    })
+}
+
+/// Words, operators, names and typos.
+fn question() -> impl Strategy<Value = String> {
+    let token = prop_oneof![
+        4 => proptest::sample::select(&WORDS[..]).prop_map(str::to_owned),
+        1 => proptest::sample::select(&["isue", "mesage", "wether", "foto", "repo"][..]).prop_map(str::to_owned),
+        1 => proptest::sample::select(&["+mail", "-file", "acme:", "server:globex", "\"send mail\""][..]).prop_map(str::to_owned),
+        1 => (0..3usize, words(1..3)).prop_map(|(s, w)| format!("{}__{}", ["acme", "globex", "initech"][s], w.join("_"))),
+    ];
+    let plain = proptest::collection::vec(token.clone(), 0..6).prop_map(|tokens| tokens.join(" "));
+    let select =
+        proptest::collection::vec(token, 1..4).prop_map(|t| format!("select:{}", t.join(",")));
+    prop_oneof![3 => plain, 1 => select]
+}
+
+fn build(tools: &[Value], toml: &str) -> Crib {
+    let mut builder = Catalog::builder();
+    builder.add(ingest(lines(tools).as_bytes(), None, &Limits::default()).unwrap_or_default());
+    let on = "[activation]\nmode = 'on'\n";
+    Crib::new(builder.build(), Settings::from_toml(&format!("{toml}{on}")).unwrap())
+}
+
+/// Everything a caller can get out of an engine for one question, as text.
+fn everything(crib: &Crib, scope: &Scope, question: &str) -> Vec<String> {
+    let turn = Turn::new(scope);
+    let mut out = Vec::new();
+    for form in [Form::Json, Form::Functions, Form::Markdown] {
+        out.push(crib.search(&turn, &mut Conversation::new(), &Ask::query(question)).text(form));
+    }
+    let pattern = Ask { pattern: Some(question.replace(' ', "|")), ..Ask::default() };
+    out.push(crib.search(&turn, &mut Conversation::new(), &pattern).text(Form::Json));
+    let shown = crib.disclose(&turn, &mut Conversation::new());
+    out.extend(shown.definitions(Shape::Own).iter().map(ToString::to_string));
+    out.extend(shown.instruction.clone());
+    let mut conversation = Conversation::new();
+    for (tool, key) in [("tool_describe", "name"), ("tool_call", "name"), (question, "text")] {
+        let input = json!({key: question}).to_string();
+        out.push(match crib.handle(&turn, &mut conversation, tool, &input) {
+            Outcome::Run(call) => format!("run {} {}", call.name, call.arguments),
+            Outcome::Answer(reply) => reply.text(Form::Json),
+            Outcome::Refused(refusal) => refusal.text(),
+        });
+    }
+    if let Query::Words(words) = Query::parse(question, &Limits::default(), |_| false) {
+        for hit in crib.rank(&words, scope, 10) {
+            out.push(serde_json::to_string(&crib.explain(&words, scope, hit.id)).unwrap());
+        }
+    }
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    /// Invariant 1. A scope is as good as a smaller catalog: every byte of every answer, scores
+    /// included, is what it would be if the other tools did not exist.
+    #[test]
+    fn what_is_out_of_scope_does_not_exist(tools in scoped_tools(), question in question()) {
+        let all: Vec<Value> = tools.iter().map(|(tool, _)| tool.clone()).collect();
+        let some: Vec<Value> =
+            tools.iter().filter(|(_, visible)| *visible).map(|(tool, _)| tool.clone()).collect();
+        let (whole, small) = (build(&all, ""), build(&some, ""));
+        let visible: Vec<String> =
+            some.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+        let scope = Scope::named(whole.catalog(), visible.iter().map(String::as_str));
+        prop_assert_eq!(
+            everything(&whole, &scope, &question),
+            everything(&small, &Scope::all(small.catalog()), &question)
+        );
+    }
+
+    /// Invariant 2. The order in which tools came in reaches no answer.
+    #[test]
+    fn the_order_of_the_catalog_reaches_no_answer(
+        tools in scoped_tools(), question in question(), shift in 0..24usize, kind in 0..2usize,
+    ) {
+        let tools: Vec<Value> = tools.into_iter().map(|(tool, _)| tool).collect();
+        let mut turned = tools.clone();
+        turned.rotate_left(shift % tools.len().max(1));
+        turned.reverse();
+        let toml = ["disclosure = 'bridge'\n", "disclosure = 'append'\n"][kind];
+        let (a, b) = (build(&tools, toml), build(&turned, toml));
+        prop_assert_eq!(
+            everything(&a, &Scope::all(a.catalog()), &question),
+            everything(&b, &Scope::all(b.catalog()), &question)
+        );
+    }
+
+    /// Invariant 5. Any text is answered.
+    #[test]
+    fn any_text_gets_an_answer(text in "(?s).{0,300}", other in "\\PC{0,40}") {
+        let crib = build(&crate::support::office(), "");
+        let scope = Scope::all(crib.catalog());
+        everything(&crib, &scope, &text);
+        everything(&crib, &scope, &format!("{other}:{text}"));
+        for tool in ["tool_search", "tool_search_regex", "tool_call", "tool_describe", &other] {
+            crib.handle(&Turn::new(&scope), &mut Conversation::new(), tool, &text);
+            let input = json!({"name": other, "query": text, "pattern": text, "arguments": text});
+            crib.handle(&Turn::new(&scope), &mut Conversation::new(), tool, &input.to_string());
+        }
+        let _ = Settings::from_toml(&text);
+        let _ = Ledger::import(&text, 8);
+        let limits = Limits { query_bytes: 7, description_bytes: 5, indexed_description_bytes: 3, ..Limits::default() };
+        Query::parse(&text, &limits, |_| true);
+        let tool = json!({"name": "t", "description": text, "input_schema": {"description": text}});
+        Crib::new(Catalog::from_json(tool.to_string().as_bytes()).unwrap(), Settings { limits: limits.clone(), ..Settings::default() });
+        let _ = ingest(tool.to_string().as_bytes(), Some(&other), &limits);
+    }
+
+    /// Invariant 5. Any bytes are a catalog or an error with a hint.
+    #[test]
+    fn any_bytes_are_a_catalog_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Err(error) = ingest(&bytes, None, &Limits::default()) {
+            prop_assert!(!error.hint().is_empty());
+        }
+    }
+
+    /// Invariant 5. Any JSON is, too, and whatever comes in is clean, named and bounded.
+    #[test]
+    fn any_json_comes_in_clean(
+        name in "\\PC{0,12}|[\\x00-\\x20a-z\u{200b}\u{202e}\u{e0041}_]{0,12}",
+        description in "(?s).{0,40}",
+        schema in "(null|true|\\[\\]|\\{\\}|\\{\"type\":7\\}|\\{\"properties\":\\{\"a\u{200b}\":\\{\\}\\}\\})",
+        key in "(input_schema|inputSchema|parameters|parametersJsonSchema)",
+    ) {
+        let text = format!(
+            "[{{\"name\":{},\"description\":{},\"{key}\":{schema}}}, {{\"name\":\"sibling\",\"input_schema\":{{}}}}]",
+            json!(name), json!(description)
+        );
+        let came = ingest(text.as_bytes(), None, &Limits::default()).unwrap();
+        prop_assert!(came.tools.iter().any(|tool| tool.name() == "sibling"), "{:?}", came.findings);
+        for tool in &came.tools {
+            prop_assert!(toolcrib_core::clean::is_clean(tool.description()));
+            prop_assert!(toolcrib_core::clean::is_clean(tool.definition()));
+            prop_assert!(!wire_name::is_reserved(tool.name()));
+            prop_assert!(serde_json::from_str::<Value>(tool.schema()).unwrap().is_object());
+        }
+    }
+
+    /// Invariant 6. Wire names are injective, valid for every provider, and never ours.
+    #[test]
+    fn wire_names_are_injective(pairs in proptest::collection::vec(("[_a-b.]{0,4}|\\PC{0,80}|tool", "[_a-b.]{0,4}|\\PC{0,80}|search"), 1..60)) {
+        let mut owners: HashMap<String, &(String, String)> = HashMap::new();
+        for pair in &pairs {
+            let name = wire_name::of(&pair.0, &pair.1);
+            prop_assert!(wire_name::is_valid(&name), "{:?} became {}", pair, name);
+            prop_assert!(!wire_name::is_reserved(&name));
+            prop_assert_eq!(&name, &wire_name::of(&pair.0, &pair.1));
+            let owner = *owners.entry(name.clone()).or_insert(pair);
+            prop_assert_eq!(owner, pair, "both are {}", name);
+        }
+    }
+
+    /// Invariant 6, for names that are settled already.
+    #[test]
+    fn settled_names_stay_apart_too(names in proptest::collection::hash_set("[_a-b. ]{1,4}|\\PC{1,80}|tool_search|a_h[a-z2-7]{16}", 1..40)) {
+        let wires: std::collections::HashSet<Cow<'_, str>> = names.iter().map(|name| wire_name::of_full(name)).collect();
+        prop_assert_eq!(wires.len(), names.len());
+        prop_assert!(wires.iter().all(|wire| wire_name::is_valid(wire) && !wire_name::is_reserved(wire)));
+    }
+
+    /// Invariant 7. Below activation the array is the very text that came in: no search tool, no
+    /// note, not one blank moved.
+    #[test]
+    fn below_activation_nothing_moves(
+        tools in proptest::collection::vec(tool(), 0..14), blanks in "[ \\n\\t]{0,3}", shape in 0..4usize,
+    ) {
+        let definitions: Vec<String> = tools.iter().enumerate().map(|(i, tool)| {
+            let name = format!("{}{i}", tool["name"].as_str().unwrap());
+            let (description, schema) = (&tool["description"], &tool["input_schema"]);
+            match shape {
+                0 => format!("{{\"name\":{}{blanks},\"description\":{description},\"input_schema\":{schema}}}", json!(name)),
+                1 => format!("{{\"type\":\"function\",{blanks}\"function\":{{\"name\":{},\"parameters\":{schema}}}}}", json!(name)),
+                2 => format!("{{\"type\":\"function\",\"name\":{},\"parameters\":{blanks}{schema},\"x\":1.0}}", json!(name)),
+                _ => format!("{{\"name\":{},\"parametersJsonSchema\":{schema}{blanks}}}", json!(name)),
+            }
+        }).collect();
+        let input = format!("{blanks}[{}]", definitions.join(&format!(",{blanks}")));
+        let shape = [Shape::Anthropic, Shape::Chat, Shape::Responses, Shape::Gemini][shape];
+        let crib = Crib::new(Catalog::from_json(input.as_bytes()).unwrap(), Settings::default());
+        let scope = Scope::all(crib.catalog());
+        prop_assert_eq!(crib.catalog().len(), tools.len());
+        let shown = crib.disclose(&Turn::new(&scope), &mut Conversation::new());
+        prop_assert!(shown.passes_through());
+        prop_assert_eq!(shown.tools_json(&input, shape), input.as_str());
+        prop_assert_eq!((shown.own.len(), &shown.instruction, &shown.listing), (0, &None, &None));
+        prop_assert_eq!(shown.definitions(shape), definitions);
+    }
+
+    /// Once something is deferred, at least one tool is there in full: ours.
+    #[test]
+    fn at_least_one_tool_is_always_whole(tools in scoped_tools(), kind in 0..4usize) {
+        let tools: Vec<Value> = tools.into_iter().map(|(tool, _)| tool).collect();
+        let kind = ["bridge", "reveal", "terse", "append"][kind];
+        let crib = crib_with(&tools, &format!("disclosure = '{kind}'\n"));
+        let scope = Scope::all(crib.catalog());
+        let shown = crib.disclose(&Turn::new(&scope), &mut Conversation::new());
+        prop_assert!(tools.is_empty() || shown.own.iter().any(|own| own.name == "tool_search"));
+    }
+}

@@ -1,0 +1,165 @@
+//! Every limit at one below, at, and one above.
+
+use serde_json::json;
+use toolcrib_core::{Ask, Limits, Problem, Words, ingest};
+
+use crate::support::{Chat, crib, crib_with, office, tool};
+
+/// What a document gives under a limit: the tools that came in, and the first problem.
+fn came(text: &str, limits: &Limits) -> (usize, Option<Problem>) {
+    let came = ingest(text.as_bytes(), None, limits).unwrap();
+    (came.tools.len(), came.findings.first().map(|finding| finding.problem.clone()))
+}
+
+#[test]
+fn names() {
+    let limits = Limits { name_bytes: 4, ..Limits::default() };
+    let named =
+        |name: &str| came(&json!([{"name": name, "input_schema": {}}]).to_string(), &limits);
+    assert_eq!(named("abc"), (1, None));
+    assert_eq!(named("abcd"), (1, None));
+    assert_eq!(named("abcde"), (0, Some(Problem::NameTooLong { bytes: 5, limit: 4 })));
+}
+
+#[test]
+fn descriptions_are_cut_at_a_character_and_the_definition_is_kept() {
+    let limits = Limits { description_bytes: 4, ..Limits::default() };
+    let described = |text: &str| {
+        let text = json!([{"name": "a", "description": text, "input_schema": {}}]).to_string();
+        let came = ingest(text.as_bytes(), None, &limits).unwrap();
+        (
+            came.tools[0].description().to_owned(),
+            came.findings.len(),
+            came.tools[0].definition().len(),
+        )
+    };
+    assert_eq!(described("abc").0, "abc");
+    assert_eq!(described("abcd"), ("abcd".into(), 0, 51));
+    assert_eq!(described("abcdé"), ("abcd".into(), 1, 53));
+    assert_eq!(described("abcé").0, "abc");
+}
+
+#[test]
+fn schemas() {
+    let schema = |schema: &str, limits: &Limits| {
+        came(&format!(r#"[{{"name":"a","input_schema":{schema}}}]"#), limits)
+    };
+    let bytes = |limit| Limits { schema_bytes: limit, ..Limits::default() };
+    let text = r#"{"type":"object"}"#;
+    assert_eq!(schema(text, &bytes(18)), (1, None));
+    assert_eq!(schema(text, &bytes(17)), (1, None));
+    assert_eq!(
+        schema(text, &bytes(16)),
+        (0, Some(Problem::SchemaTooLarge { bytes: 17, limit: 16 }))
+    );
+    let depth = |limit| Limits { schema_depth: limit, ..Limits::default() };
+    let text = r#"{"a":{"b":{}}}"#;
+    assert_eq!(schema(text, &depth(4)).0, 1);
+    assert_eq!(schema(text, &depth(3)).0, 1);
+    assert_eq!(schema(text, &depth(2)), (0, Some(Problem::SchemaTooDeep { depth: 3, limit: 2 })));
+    let nodes = |limit| Limits { schema_nodes: limit, ..Limits::default() };
+    let text = r#"{"a":[1,2,3]}"#;
+    assert_eq!(schema(text, &nodes(6)).0, 1);
+    assert_eq!(schema(text, &nodes(5)).0, 1);
+    assert_eq!(schema(text, &nodes(4)), (0, Some(Problem::SchemaTooMany { nodes: 5, limit: 4 })));
+    let values = |limit| Limits { enum_values: limit, ..Limits::default() };
+    let text = r#"{"enum":["a","b"]}"#;
+    assert_eq!(schema(text, &values(3)).0, 1);
+    assert_eq!(schema(text, &values(2)).0, 1);
+    assert_eq!(schema(text, &values(1)), (0, Some(Problem::EnumTooLong { values: 2, limit: 1 })));
+}
+
+#[test]
+fn a_schema_of_a_million_levels_or_values_is_held_and_costs_nothing_else() {
+    let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
+    let wide = format!("[{}1]", "1,".repeat(1_000_000));
+    for bomb in [deep, wide] {
+        let limits = Limits { schema_bytes: usize::MAX, ..Limits::default() };
+        let text = format!(
+            r#"[{{"name":"a","input_schema":{{"x":{bomb}}}}},{{"name":"b","input_schema":{{}}}}]"#
+        );
+        assert_eq!(came(&text, &limits).0, 1);
+    }
+}
+
+#[test]
+fn queries_are_cut_by_bytes_and_by_words_and_the_reply_says_so() {
+    let crib = crib_with(&office(), "[limits]\nquery_words = 3\nquery_bytes = 40\n");
+    let cut = |query: &str| {
+        let reply = Chat::new(&crib).search(query);
+        reply.notes.iter().any(|note| note.contains("too long"))
+    };
+    assert!(!cut("issue mail"));
+    assert!(!cut("issue mail message"));
+    assert!(cut("issue mail message channel"));
+    assert!(!cut(&"issue ".repeat(6)));
+    assert!(cut(&"issue ".repeat(8)));
+}
+
+#[test]
+fn the_number_of_results_is_clamped() {
+    let tools: Vec<_> =
+        (0..60).map(|i| tool(&format!("s__mail_{i:02}"), "Mail.", &json!({}))).collect();
+    let crib = crib(&tools);
+    let hits = |limit| Chat::new(&crib).ask(&Ask { limit, ..Ask::query("mail") }).hits.len();
+    assert_eq!(hits(None), 5);
+    for (asked, got) in [(0, 1), (1, 1), (19, 19), (20, 20), (21, 20), (usize::MAX, 20)] {
+        assert_eq!(hits(Some(asked)), got, "{asked}");
+    }
+}
+
+#[test]
+fn queries_in_one_call() {
+    let crib = crib_with(&office(), "[limits]\nasks = 2\n");
+    let notes = |count: usize| {
+        let queries = vec!["issue".to_owned(); count];
+        Chat::new(&crib).ask(&Ask { queries, ..Ask::default() }).notes
+    };
+    assert_eq!(notes(2), Vec::<String>::new());
+    assert_eq!(notes(3), ["3 queries were asked, the first 2 are answered."]);
+}
+
+#[test]
+fn words_of_a_tool_that_reach_the_index() {
+    let tools = [tool("srv__thing", "one two three four", &json!({}))];
+    let found = |limit: usize, word: &str| {
+        let crib = crib_with(&tools, &format!("[limits]\nindexed_words = {limit}\n"));
+        !crib
+            .rank(
+                &Words::plain(word, &Limits::default()),
+                &toolcrib_core::Scope::all(crib.catalog()),
+                5,
+            )
+            .is_empty()
+    };
+    // The name's word, then those of the description that are no stop words: two, three, four.
+    assert!(found(4, "four") && !found(3, "four"));
+    assert!(found(3, "three") && !found(2, "three"));
+}
+
+#[test]
+fn patterns() {
+    let ask = |toml: &str, pattern: &str| {
+        let crib = crib_with(&office(), toml);
+        let ask = Ask { pattern: Some(pattern.into()), ..Ask::default() };
+        Chat::new(&crib).ask(&ask)
+    };
+    let short = "[limits]\npattern_bytes = 5\n";
+    assert_eq!(ask(short, "mail").hits.len(), 3);
+    assert_eq!(ask(short, "mails").hits.len(), 1);
+    assert_eq!(
+        ask(short, "emails").notes[0],
+        "The pattern cannot be used: the pattern has 6 bytes, the limit is 5. Use plain words with tool_search instead."
+    );
+    // Linear in the text is not enough: this one is linear in fifty thousand states.
+    assert!(ask("", "(.{0,50}){50}z").notes[0].contains("too large once compiled"));
+    assert!(ask("", "(").notes[0].contains("unclosed group"));
+    let size = office()[0].to_string().len();
+    let partial = |bytes: usize| {
+        let reply = ask(&format!("[limits]\npattern_scan_bytes = {bytes}\n"), "issue");
+        (reply.hits.len(), reply.notes.iter().any(|note| note.contains("partial")))
+    };
+    assert_eq!(partial(size - 1), (0, true));
+    assert_eq!(partial(size), (1, true));
+    assert_eq!(partial(1 << 20), (2, false));
+}

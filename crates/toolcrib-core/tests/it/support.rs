@@ -1,0 +1,126 @@
+//! Small catalogs and short ways to ask about them.
+
+use serde_json::{Value, json};
+use toolcrib_core::{
+    Ask, Catalog, Conversation, Crib, Outcome, Refusal, Reply, Scope, Settings, Turn,
+};
+
+/// A tool in our own form.
+pub(crate) fn tool(name: &str, description: &str, schema: &Value) -> Value {
+    let server = name.split_once("__").map_or("", |(server, _)| server);
+    json!({"name": name, "description": description, "input_schema": schema, "server": server})
+}
+
+pub(crate) fn lines(tools: &[Value]) -> String {
+    tools.iter().map(|tool| format!("{tool}\n")).collect()
+}
+
+pub(crate) fn catalog(tools: &[Value]) -> Catalog {
+    Catalog::from_json(Value::from(tools.to_vec()).to_string().as_bytes()).unwrap()
+}
+
+/// A schema with string properties, the first `required` of which are required.
+pub(crate) fn strings(names: &[&str], required: usize) -> Value {
+    let properties: serde_json::Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
+    json!({"type": "object", "properties": properties, "required": names[..required]})
+}
+
+/// Eight tools on three servers, enough to be wrong about.
+pub(crate) fn office() -> Vec<Value> {
+    vec![
+        tool(
+            "github__create_issue",
+            "Open a new issue in a repository.",
+            &strings(&["repo", "title", "body"], 2),
+        ),
+        tool(
+            "github__list_issues",
+            "List the issues of a repository.",
+            &strings(&["repo", "state"], 1),
+        ),
+        tool(
+            "github__merge_pull_request",
+            "Merge a pull request.",
+            &strings(&["repo", "number"], 2),
+        ),
+        tool(
+            "slack__post_message",
+            "Post a message to a channel.",
+            &strings(&["channel", "text"], 2),
+        ),
+        tool("slack__search_messages", "Search messages in all channels.", &strings(&["query"], 1)),
+        tool(
+            "mail__send",
+            "Send an email to one or more people.",
+            &strings(&["to", "subject", "body"], 2),
+        ),
+        tool(
+            "mail__search_messages",
+            "Find emails by sender, subject or text.",
+            &strings(&["query"], 1),
+        ),
+        tool("mail__delete_message", "Move an email to the bin.", &strings(&["id"], 1)),
+    ]
+}
+
+/// An engine in which deferral is on, whatever the numbers.
+pub(crate) fn crib(tools: &[Value]) -> Crib {
+    crib_with(tools, "")
+}
+
+/// The same, with more settings.
+pub(crate) fn crib_with(tools: &[Value], toml: &str) -> Crib {
+    let on = if toml.contains("[activation]") { "" } else { "[activation]\nmode = 'on'\n" };
+    Crib::new(catalog(tools), Settings::from_toml(&format!("{toml}\n{on}")).unwrap())
+}
+
+/// One conversation with an engine, everything in scope.
+pub(crate) struct Chat<'a> {
+    pub(crate) crib: &'a Crib,
+    pub(crate) scope: Scope,
+    pub(crate) conversation: Conversation,
+}
+
+impl<'a> Chat<'a> {
+    pub(crate) fn new(crib: &'a Crib) -> Self {
+        Self { crib, scope: Scope::all(crib.catalog()), conversation: Conversation::new() }
+    }
+
+    pub(crate) fn within(crib: &'a Crib, names: &[&str]) -> Self {
+        let scope = Scope::named(crib.catalog(), names.iter().copied());
+        Self { scope, ..Self::new(crib) }
+    }
+
+    pub(crate) fn search(&mut self, query: &str) -> Reply {
+        self.ask(&Ask::query(query))
+    }
+
+    pub(crate) fn ask(&mut self, ask: &Ask) -> Reply {
+        self.crib.search(&Turn::new(&self.scope), &mut self.conversation, ask)
+    }
+
+    pub(crate) fn call(&mut self, name: &str, input: &str) -> Outcome {
+        self.crib.handle(&Turn::new(&self.scope), &mut self.conversation, name, input)
+    }
+
+    /// The name and arguments of a call that runs.
+    pub(crate) fn runs(&mut self, name: &str, input: &str) -> (String, String) {
+        match self.call(name, input) {
+            Outcome::Run(call) => (call.name, call.arguments.get().to_owned()),
+            other => panic!("{name} {input}: {other:?}"),
+        }
+    }
+
+    pub(crate) fn refused(&mut self, name: &str, input: &str) -> Refusal {
+        match self.call(name, input) {
+            Outcome::Refused(refusal) => refusal,
+            other => panic!("{name} {input}: {other:?}"),
+        }
+    }
+}
+
+/// The names of a reply's hits.
+pub(crate) fn names(reply: &Reply) -> Vec<&str> {
+    reply.hits.iter().map(|hit| hit.name.as_str()).collect()
+}

@@ -1,0 +1,49 @@
+//! Any name called with any arguments.
+//!
+//! Up to the first NUL or newline stands the name, behind it the arguments; the same text is then
+//! given to each of our own tools. What is to be run must be a tool in scope with an object for
+//! arguments; what is refused must be refused in JSON that names nothing out of scope.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+use toolcrib_core::{Call, Conversation, Crib, Outcome, Refusal, Scope, Turn};
+use toolcrib_fuzz::{check_name, check_reply, every_second};
+
+static CRIB: LazyLock<Crib> = LazyLock::new(toolcrib_fuzz::crib);
+static SCOPE: LazyLock<Scope> = LazyLock::new(|| every_second(CRIB.catalog()));
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let (name, input) = text.split_once(['\0', '\n']).unwrap_or((text, ""));
+    let turn = Turn::new(&SCOPE);
+    let mut conversation = Conversation::new();
+    // A call that fails for the third time is answered differently.
+    for name in [name, name, name, CALL, DESCRIBE, SEARCH, SEARCH_REGEX] {
+        match CRIB.handle(&turn, &mut conversation, name, input) {
+            Outcome::Run(call) => check_call(&call),
+            Outcome::Answer(reply) => check_reply(&CRIB, &SCOPE, &reply),
+            Outcome::Refused(refusal) => check_refusal(&refusal),
+        }
+    }
+});
+
+fn check_call(call: &Call) {
+    assert!(SCOPE.contains(call.id), "{:?} is not in scope", call.name);
+    assert_eq!(CRIB.catalog().tool(call.id).name(), call.name);
+    let arguments = serde_json::from_str(call.arguments.get());
+    assert!(matches!(arguments, Ok(Value::Object(_))), "{}", call.arguments);
+}
+
+fn check_refusal(refusal: &Refusal) {
+    let text = refusal.text();
+    assert!(matches!(serde_json::from_str(&text), Ok(Value::Object(_))), "{text}");
+    assert!(!refusal.message.is_empty() && !refusal.hint.is_empty(), "{text}");
+    for name in refusal.nearest.iter().chain(&refusal.tool) {
+        check_name(&CRIB, &SCOPE, name);
+    }
+}

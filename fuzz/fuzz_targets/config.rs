@@ -1,0 +1,55 @@
+//! Any text as settings.
+//!
+//! An error must say what to do. Settings that are accepted must be within the ranges that are
+//! documented, and a crib must be able to serve under them, however odd the numbers are.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use toolcrib_core::{Ask, Catalog, Conversation, Crib, Settings, Turn};
+use toolcrib_fuzz::{check_reply, every_second};
+
+static CATALOG: LazyLock<Catalog> = LazyLock::new(toolcrib_fuzz::catalog);
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Settings::from_toml(text) {
+        Err(error) => assert!(!error.hint().is_empty() && !error.to_string().is_empty()),
+        Ok(settings) => {
+            check_ranges(&settings);
+            serve(settings);
+        }
+    }
+});
+
+fn check_ranges(settings: &Settings) {
+    let search = &settings.search;
+    assert!((1..=search.max_limit).contains(&search.limit), "limit {}", search.limit);
+    assert!(search.max_limit <= 50, "max_limit {}", search.max_limit);
+    assert!((0.0..=1.0).contains(&search.cutoff), "cutoff {}", search.cutoff);
+    assert!(search.reply_tokens >= 200, "reply_tokens {}", search.reply_tokens);
+    for percent in [settings.activation.context_percent, settings.listing.context_percent] {
+        assert!((0.0..=100.0).contains(&percent), "context_percent {percent}");
+    }
+}
+
+fn serve(settings: Settings) {
+    let crib = Crib::new(CATALOG.clone(), settings);
+    let scope = every_second(crib.catalog());
+    let turn = Turn { context: Some(100_000), ..Turn::new(&scope) };
+    let mut conversation = Conversation::new();
+    let shown = crib.disclose(&turn, &mut conversation);
+    assert!(shown.shown.iter().all(|shown| scope.contains(shown.id)), "shown out of scope");
+    let asks = [
+        Ask::query("open an issue in the repository"),
+        Ask::query("select:ping, tree/insert-node, vault__rotate_key"),
+        Ask { pattern: Some("issue|node".into()), ..Ask::default() },
+        Ask::default(),
+    ];
+    for ask in asks {
+        check_reply(&crib, &scope, &crib.search(&turn, &mut conversation, &ask));
+    }
+    crib.disclose(&turn, &mut conversation);
+}

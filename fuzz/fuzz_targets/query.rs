@@ -1,0 +1,90 @@
+//! Any query over any catalog.
+//!
+//! The first line is the query, the rest the catalog; where that has no tools, a fixed one stands
+//! in. The reply may tell of tools in scope only, must be the same for whoever asks again, and the
+//! same as if the tools out of scope did not exist and the others came in another order. The parts
+//! of an explanation must add up to the score that was given.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use toolcrib_core::rank::Explanation;
+use toolcrib_core::reply::Form;
+use toolcrib_core::{
+    Ask, Catalog, Conversation, Crib, Query, Reply, Scope, Settings, Turn, Words,
+};
+use toolcrib_fuzz::{check_reply, every_second, without_the_hidden};
+
+struct Pair {
+    whole: Crib,
+    scope: Scope,
+    /// The same without what is out of scope.
+    bare: Crib,
+}
+
+impl Pair {
+    fn new(whole: Crib) -> Self {
+        let scope = every_second(whole.catalog());
+        let bare = without_the_hidden(&whole, &scope);
+        Self { whole, scope, bare }
+    }
+}
+
+static FIXED: LazyLock<Pair> = LazyLock::new(|| Pair::new(toolcrib_fuzz::crib()));
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let (query, tools) = text.split_once('\n').unwrap_or((text, ""));
+    match Catalog::from_json(tools.as_bytes()) {
+        Ok(catalog) if !catalog.is_empty() => {
+            check(&Pair::new(Crib::new(catalog, Settings::default())), query);
+        }
+        _ => check(&FIXED, query),
+    }
+});
+
+fn check(pair: &Pair, query: &str) {
+    let Pair { whole, scope, bare } = pair;
+    let reply = ask(whole, scope, query);
+    check_reply(whole, scope, &reply);
+    let text = reply.text(Form::Json);
+    assert_eq!(text, ask(whole, scope, query).text(Form::Json), "asked again");
+    let bare_scope = Scope::all(bare.catalog());
+    let bare_text = ask(bare, &bare_scope, query).text(Form::Json);
+    assert_eq!(text, bare_text, "with the hidden tools, and without them in another order");
+    check_score(whole, scope, query, &reply);
+}
+
+fn ask(crib: &Crib, scope: &Scope, query: &str) -> Reply {
+    crib.search(&Turn::new(scope), &mut Conversation::new(), &Ask::query(query))
+}
+
+fn check_score(crib: &Crib, scope: &Scope, query: &str, reply: &Reply) {
+    let (Some(words), Some(hit)) = (words(crib, scope, query), reply.hits.first()) else { return };
+    let id = crib.catalog().find(&hit.name).expect("a hit is a tool");
+    let explanation = crib.explain(&words, scope, id).expect("a hit is in scope");
+    let sum = sum(&explanation);
+    let most = 1e-3 * hit.score.max(1.0);
+    assert!((sum - hit.score).abs() <= most, "{sum} against {}: {explanation:?}", hit.score);
+}
+
+/// The query as the search reads it; `None` where it does not rank.
+fn words(crib: &Crib, scope: &Scope, query: &str) -> Option<Words> {
+    let is_server = |name: &str| {
+        let mut servers = scope.ids().filter_map(|id| crib.catalog().tool(id).server());
+        servers.any(|server| server.eq_ignore_ascii_case(name))
+    };
+    match Query::parse(query, &crib.settings().limits, is_server) {
+        Query::Words(words) => Some(words),
+        Query::Select(_) | Query::Browse => None,
+    }
+}
+
+fn sum(explanation: &Explanation) -> f32 {
+    let Explanation { pair_bonus, phrase_bonus, name_bonus, server_bonus, exact_bonus, .. } =
+        explanation;
+    let words: f32 = explanation.words.iter().map(|word| word.points).sum();
+    words + pair_bonus + phrase_bonus + name_bonus + server_bonus + exact_bonus
+}
