@@ -67,7 +67,7 @@ mod tests {
         };
         assert_eq!(
             weak,
-            [weakness("acme__op1", false, &["op"]), weakness("acme__run", true, &["run", "runs"])]
+            [weakness("acme__op1", false, &["op1"]), weakness("acme__run", true, &["run", "runs"])]
         );
     }
 }

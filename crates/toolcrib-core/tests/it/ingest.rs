@@ -177,7 +177,7 @@ fn a_providers_own_tools_are_left_to_it() {
         r#"[{"type":"web_search_20250305","name":"web_search"},{"type":"tool_search"},{"type":"mcp","server_label":"x"}]"#,
     );
     assert_eq!(came.tools, []);
-    let kinds: Vec<_> = came.findings.iter().map(|finding| finding.to_string()).collect();
+    let kinds: Vec<_> = came.findings.iter().map(ToString::to_string).collect();
     assert_eq!(
         kinds[0],
         "tools[0]: `web_search`: `web_search_20250305` is the provider's own tool, left as it is"

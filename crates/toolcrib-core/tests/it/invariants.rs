@@ -3,7 +3,7 @@
 //! Each was seen to fail on a seeded fault: CONTRIBUTING.md says which, and how to repeat it.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -62,11 +62,8 @@ fn tool() -> impl Strategy<Value = Value> {
 /// Tools with distinct names, and which of them are in scope.
 fn scoped_tools() -> impl Strategy<Value = Vec<(Value, bool)>> {
     proptest::collection::vec((tool(), any::<bool>()), 0..24).prop_map(|tools| {
-        let mut seen = HashMap::new();
-        tools
-            .into_iter()
-            .filter(|(tool, _)| seen.insert(tool["name"].to_string(), ()).is_none())
-            .collect()
+        let mut seen = HashSet::new();
+        tools.into_iter().filter(|(tool, _)| seen.insert(tool["name"].to_string())).collect()
     })
 }
 
@@ -225,7 +222,7 @@ proptest! {
     /// Invariant 6, for names that are settled already.
     #[test]
     fn settled_names_stay_apart_too(names in proptest::collection::hash_set("[_a-b. ]{1,4}|\\PC{1,80}|tool_search|a_h[a-z2-7]{16}", 1..40)) {
-        let wires: std::collections::HashSet<Cow<'_, str>> = names.iter().map(|name| wire_name::of_full(name)).collect();
+        let wires: HashSet<Cow<'_, str>> = names.iter().map(|name| wire_name::of_full(name)).collect();
         prop_assert_eq!(wires.len(), names.len());
         prop_assert!(wires.iter().all(|wire| wire_name::is_valid(wire) && !wire_name::is_reserved(wire)));
     }

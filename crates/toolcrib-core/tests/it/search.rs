@@ -133,12 +133,12 @@ fn a_quoted_phrase_raises_and_never_filters() {
         ..Words::plain("pull request lever", &Limits::default())
     };
     let scope = Scope::all(crib.catalog());
-    let score = |words: &Words, id: usize| {
+    let points = |words: &Words, id: usize| {
         let id = crib.catalog().ids().nth(id).unwrap();
         crib.explain(words, &scope, id).unwrap().score
     };
     let (plain, quoted) = (words(vec![]), words(vec!["pull request".into()]));
-    assert!(score(&quoted, 1) > score(&plain, 1));
+    assert!(points(&quoted, 1) > points(&plain, 1));
     assert_eq!(crib.rank(&quoted, &scope, 5).len(), 2);
 }
 

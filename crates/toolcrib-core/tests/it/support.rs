@@ -12,7 +12,7 @@ pub(crate) fn tool(name: &str, description: &str, schema: &Value) -> Value {
 }
 
 pub(crate) fn lines(tools: &[Value]) -> String {
-    tools.iter().map(|tool| format!("{tool}\n")).collect()
+    tools.iter().fold(String::new(), |text, tool| text + &tool.to_string() + "\n")
 }
 
 pub(crate) fn catalog(tools: &[Value]) -> Catalog {
