@@ -42,6 +42,8 @@ impl Crib {
             (tool.name(), tool.definition()).hash(&mut hasher);
         }
         catalog.generation().hash(&mut hasher);
+        // Settings hold floats, which do not hash; their text does, and it is made once.
+        format!("{settings:?}").hash(&mut hasher);
         Self {
             index: Index::build(&catalog, &settings.limits),
             spellings: Spellings::of(&catalog),
@@ -109,8 +111,8 @@ impl Crib {
             .get_or_init(|| Validator::new(self.catalog.tool(id).schema_value()))
     }
 
-    /// Changes with anything the model could see of the catalog.
-    pub(crate) fn fingerprint(&self) -> u64 {
-        self.fingerprint
+    /// Changes with anything that could change what the model sees: catalog, settings, counter.
+    pub(crate) fn fingerprint(&self) -> (u64, &str) {
+        (self.fingerprint, self.counter.label())
     }
 }
