@@ -113,7 +113,10 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let listed: Vec<&str> = lines.clone().take_while(|line| line.starts_with('<')).collect();
     let problem =
         if listed.is_empty() { problem } else { format!("{problem} {}", listed.join(" ")) };
-    let tip = lines.find_map(|line| line.strip_prefix("tip: ")).map(str::to_owned);
+    let tip = lines.find_map(|line| {
+        line.strip_prefix("tip: ").or_else(|| line.strip_prefix('[')?.strip_suffix(']'))
+    });
+    let tip = tip.map(str::to_owned);
     let hint = match (error.kind(), tip) {
         (ErrorKind::UnknownArgument, _) if !problem.contains("'-") => {
             "quote a query of several words"

@@ -33,6 +33,9 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
             remark(&format!("warning: `{}` has no queries, skipped", set.name));
             continue;
         }
+        for finding in set.catalog.findings().iter().filter(|finding| finding.is_held()) {
+            remark(&format!("warning: `{}`: {finding}", set.name));
+        }
         let bar = progress(&set, limit);
         let (report, run) = evaluate(set, &settings, limit, || bar.inc(1));
         bar.finish_and_clear();

@@ -1,0 +1,84 @@
+//! What holds for every command: exit codes, hints, one document.
+
+use crate::{file, toolcrib, with_input};
+
+#[test]
+fn wrong_usage_is_2_with_a_hint() {
+    for (args, error, hint) in [
+        (&[][..], "no command", "toolcrib search"),
+        (&["serch", "x"], "unrecognized subcommand 'serch'", "search"),
+        (&["search", "create", "issue"], "unexpected argument 'issue' found", "quote a query"),
+        (&["search", "--limit", "x", "y"], "invalid value 'x' for '--limit <N>'", "--help"),
+        (
+            &["search", "--preset", "nope", "y"],
+            "invalid value 'nope' for '--preset <P>'",
+            "possible values: default, words",
+        ),
+        (&["search", "--nope", "y"], "unexpected argument '--nope' found", ""),
+        (&["eval"], "<DIR>", "--help"),
+    ] {
+        let run = toolcrib(args);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{args:?}");
+        let lines: Vec<&str> = run.err.lines().collect();
+        assert!(
+            lines[0].starts_with("error: ") && lines[0].contains(error),
+            "{args:?}: {}",
+            run.err
+        );
+        assert!(lines[1].starts_with("hint: ") && lines[1].contains(hint), "{args:?}: {}", run.err);
+    }
+}
+
+#[test]
+fn wrong_input_is_2_with_what_where_and_a_hint() {
+    for (text, error) in [
+        ("", "`-`: not JSON: EOF while parsing a value at line 1, column 0"),
+        ("{\"a\":1}", "`-`: no tools in this JSON: found an object with the keys `a`"),
+        ("[1,", "`-`: not JSON: EOF while parsing a value at line 1, column 3"),
+    ] {
+        let run = with_input(&["search", "--catalog", "-", "x"], text);
+        assert_eq!(run.code, 2);
+        assert!(run.err.starts_with(&format!("error: {error}\nhint: ")), "{}", run.err);
+    }
+    let run = toolcrib(&["search", "--catalog", "/nowhere.json", "x"]);
+    assert!(run.err.starts_with("error: cannot read `/nowhere.json`: "), "{}", run.err);
+    assert_eq!(run.code, 2);
+    let path = file("empty/readme.txt", "");
+    let run = toolcrib(&["search", "--catalog", path.strip_suffix("/readme.txt").unwrap(), "x"]);
+    assert!(run.err.contains("no catalog in"), "{}", run.err);
+}
+
+#[test]
+fn with_json_an_error_is_one_document_too() {
+    for args in [
+        &["search", "--json", "--catalog", "/nowhere", "x"][..],
+        &["stats", "--json", "--nope"],
+        &["eval", "--json"],
+    ] {
+        let run = toolcrib(args);
+        assert_eq!(run.code, 2);
+        let document = run.json();
+        assert!(document["error"].is_string() && document["hint"].is_string(), "{document}");
+    }
+}
+
+#[test]
+fn help_is_an_answer() {
+    for args in [&["--help"][..], &["search", "--help"], &["--version"]] {
+        let run = toolcrib(args);
+        assert_eq!((run.code, run.err.as_str()), (0, ""));
+        assert!(!run.out.is_empty());
+    }
+}
+
+#[test]
+fn a_deep_or_huge_catalog_is_answered() {
+    let deep = format!(
+        "[{{\"name\":\"a\",\"input_schema\":{}{}}},{{\"name\":\"fine\",\"input_schema\":{{}}}}]",
+        "{\"a\":".repeat(100_000) + "1",
+        "}".repeat(100_000)
+    );
+    let run = with_input(&["search", "--json", "--catalog", "-", "fine"], &deep);
+    assert_eq!(run.json()["loaded"], serde_json::json!(["fine"]));
+    assert!(run.err.contains("held: the schema"), "{}", run.err);
+}

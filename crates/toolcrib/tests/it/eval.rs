@@ -1,0 +1,94 @@
+//! `toolcrib eval`.
+
+use serde_json::Value;
+
+use crate::{file, sample, toolcrib};
+
+#[test]
+fn a_set_is_measured_and_the_run_is_written() {
+    let out = file("run.jsonl", "");
+    let run = toolcrib(&["eval", "--json", "--run-file", &out, sample()]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let answer = run.json();
+    let set = &answer["datasets"][0];
+    assert_eq!(
+        (answer["preset"].as_str(), set["name"].as_str(), set["tools"].as_u64()),
+        (Some("default"), Some("sample"), Some(72))
+    );
+    for key in [
+        "ndcg@10",
+        "recall@1",
+        "recall@5",
+        "recall@10",
+        "mrr",
+        "complete@5",
+        "build_ms",
+        "p50_us",
+        "p99_us",
+    ] {
+        assert_eq!(set[key], answer["mean"][key], "one set is its own mean: {key}");
+        assert!(set[key].as_f64().unwrap() > 0.0);
+    }
+    let lines: Vec<Value> = std::fs::read_to_string(out)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len() as u64, set["queries"].as_u64().unwrap());
+    assert!(lines[0]["ranked"].as_array().unwrap().len() <= 10 && lines[0]["dataset"] == "sample");
+}
+
+/// Our own floor on our own sample: exact names always, words and paraphrases nearly so.
+#[test]
+fn the_sample_stays_findable() {
+    let mean = &toolcrib(&["eval", "--json", sample()]).json()["mean"];
+    let number = |key: &str| mean[key].as_f64().unwrap();
+    assert!(number("ndcg@10") > 0.75 && number("recall@10") > 0.85, "{mean}");
+}
+
+#[test]
+fn the_same_ranking_every_time() {
+    let ranked = || {
+        let out = file("again.jsonl", "");
+        toolcrib(&["eval", "--run-file", &out, sample()]);
+        std::fs::read_to_string(out).unwrap()
+    };
+    assert_eq!(ranked(), ranked());
+}
+
+#[test]
+fn a_folder_without_queries_is_skipped_with_a_warning() {
+    let catalog = file("only/catalog.jsonl", "{\"name\":\"a\",\"input_schema\":{}}\n");
+    let folder = catalog.strip_suffix("/catalog.jsonl").unwrap();
+    let run = toolcrib(&["eval", "--json", sample(), folder]);
+    assert_eq!((run.code, run.err.as_str()), (0, "warning: `only` has no queries, skipped\n"));
+    assert_eq!(toolcrib(&["eval", folder]).code, 1, "nothing measured is a no");
+}
+
+#[test]
+fn queries_are_plain_words() {
+    let tools = "{\"name\":\"north\",\"description\":\"Degrees north.\",\"input_schema\":{}}\n{\"name\":\"south\",\"description\":\"Degrees south.\",\"input_schema\":{}}\n";
+    let catalog = file("plain/catalog.jsonl", tools);
+    file(
+        "plain/queries.jsonl",
+        "{\"id\":\"1\",\"query\":\"select:x -south degrees +nothere\",\"gold\":[\"south\"]}\n",
+    );
+    let run = toolcrib(&["eval", "--json", catalog.strip_suffix("/catalog.jsonl").unwrap()]);
+    assert_eq!(run.json()["mean"]["recall@1"].as_f64(), Some(1.0), "{run:?}");
+}
+
+#[test]
+fn bad_sets_are_input_errors_with_their_place() {
+    let catalog = file("broken/catalog.jsonl", "{\"name\":\"a\",\"input_schema\":{}}\n");
+    file("broken/queries.jsonl", "{\"id\":\"1\"}\n");
+    let run = toolcrib(&["eval", catalog.strip_suffix("/catalog.jsonl").unwrap()]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.err.contains("queries.jsonl`, line 1: missing field `query`")
+            && run.err.contains("\nhint: "),
+        "{}",
+        run.err
+    );
+    let run = toolcrib(&["eval", "/nowhere"]);
+    assert_eq!((run.code, run.err.contains("hint: a set is a folder")), (2, true));
+}

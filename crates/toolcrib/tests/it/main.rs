@@ -1,0 +1,66 @@
+//! The command line as people and scripts meet it: the real binary, its output and its exit codes.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod contract;
+mod eval;
+mod explain;
+mod search;
+mod stats;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// What a run of the binary gave.
+#[derive(Debug)]
+struct Run {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Run {
+    /// The one document on standard output.
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+fn toolcrib(args: &[&str]) -> Run {
+    with_input(args, "")
+}
+
+fn with_input(args: &[&str], input: &str) -> Run {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_toolcrib"))
+        .args(args)
+        // No config of whoever runs the tests.
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        .env_remove("XDG_CONFIG_HOME")
+        .env("HOME", env!("CARGO_TARGET_TMPDIR"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that fails early does not read: that is no failure of the test.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let done = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Run { code: done.status.code().unwrap(), out: text(done.stdout), err: text(done.stderr) }
+}
+
+/// A file of this test's own.
+fn file(name: &str, text: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// The sample as a retrieval set.
+fn sample() -> &'static str {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/sample")
+}

@@ -1,0 +1,93 @@
+//! `toolcrib search`.
+
+use serde_json::{Value, json};
+
+use crate::{file, toolcrib, with_input};
+
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|hit| hit["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn select_loads_one_and_names_what_is_near_the_other() {
+    let run =
+        toolcrib(&["search", "--json", "select:github__create_issue,github__creat_issu,nope"]);
+    let reply = run.json();
+    assert_eq!(run.code, 0);
+    assert_eq!(reply["loaded"], json!(["github__create_issue"]));
+    assert_eq!(names(&reply["missing"]), ["github__creat_issu", "nope"]);
+    assert_eq!(reply["missing"][0]["nearest"][0], "github__create_issue");
+    assert!(reply["hits"][0]["input_schema"]["properties"]["title"].is_object());
+}
+
+#[test]
+fn an_empty_query_lists_names_and_loads_nothing() {
+    let run = toolcrib(&["search", "--json", ""]);
+    let reply = run.json();
+    assert_eq!((run.code, &reply["hits"], &reply["loaded"]), (0, &json!([]), &json!([])));
+    let listed = reply["available"]["names"].as_array().unwrap();
+    assert!(listed.contains(&json!("github__create_issue")) && listed.len() > 50);
+}
+
+#[test]
+fn a_miss_is_a_document_and_exit_code_1() {
+    let run = toolcrib(&["search", "--json", "xylophone quartet zzz"]);
+    assert_eq!((run.code, run.json()["hits"].as_array().unwrap().len()), (1, 0));
+    assert_eq!(toolcrib(&["search", "select:nope"]).code, 1);
+}
+
+#[test]
+fn people_read_names_sentences_and_signatures() {
+    let run = toolcrib(&["search", "--limit", "1", "create an issue"]);
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert!(lines[0].starts_with("github__create_issue  "), "{run:?}");
+    assert_eq!(lines[1], "  Open a new issue in a repository.");
+    assert!(lines[2].starts_with("  {owner: string; repo: string; title: string; body?: string;"));
+    assert_eq!((lines.len(), run.code), (3, 0));
+}
+
+#[test]
+fn catalogs_come_from_files_folders_and_standard_input() {
+    let mcp = r#"{"tools":[{"name":"open_door","description":"Opens a door.","inputSchema":{"type":"object"}}]}"#;
+    let chat = r#"[{"type":"function","function":{"name":"close_door","description":"Closes a door.","parameters":{"type":"object"}}}]"#;
+    let one = file("doors/house.json", mcp);
+    file("doors/garage.json", chat);
+    let folder = one.strip_suffix("/house.json").unwrap();
+    let found = |args: &[&str], input: &str| {
+        let run = with_input(args, input);
+        let mut names: Vec<String> =
+            names(&run.json()["hits"]).iter().map(ToString::to_string).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(found(&["search", "--json", "--catalog", &one, "door"], ""), ["open_door"]);
+    assert_eq!(
+        found(&["search", "--json", "--catalog", folder, "door"], ""),
+        ["close_door", "open_door"]
+    );
+    assert_eq!(found(&["search", "--json", "--catalog", "-", "door"], chat), ["close_door"]);
+    let run = toolcrib(&["search", "--json", "--catalog", folder, "house:"]);
+    assert_eq!(
+        names(&run.json()["hits"]),
+        ["open_door"],
+        "a file without servers names its tools'"
+    );
+}
+
+#[test]
+fn what_is_held_is_said_and_the_rest_is_searched() {
+    let run = with_input(
+        &["search", "--json", "--catalog", "-", "door"],
+        "{\"name\":\"tool_search\",\"input_schema\":{}}\n{\"name\":\"open_door\",\"input_schema\":{}}\n",
+    );
+    assert_eq!(names(&run.json()["hits"]), ["open_door"]);
+    assert_eq!(run.err, "note: line 1: `tool_search`: held: the name is reserved\n");
+}
+
+#[test]
+fn two_dashes_end_the_options() {
+    let run = toolcrib(&["search", "--json", "--", "-delete file"]);
+    let reply = run.json();
+    assert!(!names(&reply["hits"]).iter().any(|name| name.contains("delete")));
+    assert_eq!(run.code, 0);
+}

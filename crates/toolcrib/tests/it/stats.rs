@@ -1,0 +1,67 @@
+//! `toolcrib stats`.
+
+use crate::{file, toolcrib, with_input};
+
+#[test]
+fn costs_and_savings_are_counted() {
+    let answer = toolcrib(&["stats", "--json", "--context", "100000"]).json();
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let servers = answer["servers"].as_array().unwrap();
+    let total: f64 = servers.iter().map(|server| number(&server["tokens"])).sum();
+    assert_eq!(number(&answer["tokens"]), total);
+    assert!((number(&answer["context_percent"]) - total / 1_000.0).abs() < 1e-9);
+    let kinds: Vec<_> = answer["disclosures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["disclosure"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["pass-through", "bridge", "append", "reveal", "terse"]);
+    let bridge = &answer["disclosures"][1];
+    assert_eq!(number(&bridge["saved"]), total - number(&bridge["tokens"]));
+    assert!(number(&bridge["saved_percent"]) > 75.0);
+    assert_eq!(
+        (answer["exact"].as_bool(), answer["counter"].as_str()),
+        (Some(true), Some("o200k"))
+    );
+    assert_eq!(
+        (answer["active"].as_bool(), answer["reason"].as_str()),
+        (Some(true), Some("72 tools, the threshold is 15"))
+    );
+}
+
+#[test]
+fn a_model_without_a_public_vocabulary_gets_an_estimate_that_says_so() {
+    let run = toolcrib(&["stats", "--model", "claude-opus-5"]);
+    assert!(run.out.contains("(estimated, o200k, an estimate for claude-opus-5)"), "{}", run.out);
+}
+
+#[test]
+fn tools_that_say_too_little_are_named() {
+    let tools = "{\"name\":\"acme__op1\",\"server\":\"acme\",\"input_schema\":{}}\n{\"name\":\"acme__pay_open_invoice\",\"server\":\"acme\",\"input_schema\":{}}\n";
+    let run = with_input(&["stats", "--catalog", "-"], tools);
+    assert!(
+        run.out.contains("1 tools say too little to be found:\n  acme__op1 (no description)\n"),
+        "{}",
+        run.out
+    );
+    assert!(run.out.contains("would not defer: below the thresholds"), "{}", run.out);
+}
+
+#[test]
+fn settings_are_honoured_and_a_typo_is_an_error_with_its_place() {
+    let good = file("good.toml", "[activation]\nmode = false\n");
+    assert!(
+        toolcrib(&["stats", "--config", &good]).out.contains("would not defer: tool search is off")
+    );
+    let bad = file("bad.toml", "[activation]\ntreshold = 3\n");
+    let run = toolcrib(&["stats", "--json", "--config", &bad]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.err.contains("line 2, column 1") && run.err.contains("unknown field `treshold`"),
+        "{}",
+        run.err
+    );
+    assert!(run.err.ends_with("hint: the keys and their defaults are in docs/settings.md\n"));
+    assert!(run.json()["hint"].is_string());
+}
