@@ -103,13 +103,17 @@ impl<'a> Reader<'a> {
 
         // The definition is cleaned as text, so that nothing else in it moves.
         let mut removed: Vec<Hidden> = Vec::new();
-        let definition = json::map_strings(text, |value| {
+        let cleaned = json::map_strings(text, |value| {
             let (cleaned, classes) = clean::clean(value);
             (cleaned != value).then(|| {
                 removed.extend(classes);
                 cleaned.into_owned()
             })
         });
+        let definition = match cleaned {
+            Ok(definition) => definition,
+            Err(error) => return self.note(place, Some(name), Problem::NotJson(error.to_string())),
+        };
         removed.sort_unstable();
         removed.dedup();
         if !removed.is_empty() {

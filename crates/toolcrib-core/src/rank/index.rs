@@ -8,7 +8,7 @@ use super::fields::{self, FIELDS, Field};
 use crate::catalog::{Catalog, ToolId};
 use crate::limits::Limits;
 use crate::scope::Scope;
-use crate::text::{first_sentence, is_stop, split_compound, stem, words};
+use crate::text::{first_sentence_of, is_stop, split_compound, stem, words};
 use crate::tool::Tool;
 
 /// A term of the vocabulary, by position.
@@ -30,10 +30,10 @@ pub(crate) struct Index {
     impacts: Vec<f32>,
     /// Each term's rarity in the whole catalog.
     rarities: Vec<f32>,
-    /// The distinct terms of each tool's name; a run-together name stands as its words.
-    names: Lists,
-    /// The terms of each tool's name, server and first sentence in order, [`GAP`] between them.
-    sequences: Lists,
+    /// What a second look at a tool reads, in one place: how many distinct terms its name has, those
+    /// terms (a run-together name stands as its words), and then the terms of its name, server and
+    /// first sentence in order, [`GAP`] between them.
+    records: Lists,
     /// Each tool's server, by position in `servers`; [`GAP`] for none.
     server_of: Vec<u32>,
     /// Each tool's place among all names in order: the last word on ties.
@@ -150,11 +150,13 @@ impl Index {
     }
 
     pub(super) fn name_terms(&self, id: ToolId) -> &[Term] {
-        self.names.get(id)
+        let record = self.records.get(id);
+        &record[1..=record[0] as usize]
     }
 
     pub(super) fn sequence(&self, id: ToolId) -> &[Term] {
-        self.sequences.get(id)
+        let record = self.records.get(id);
+        &record[1 + record[0] as usize..]
     }
 
     /// The position of a tool's server in [`servers`](Self::servers).
@@ -179,8 +181,7 @@ impl Index {
             + self.impacts.len()
             + self.rarities.len()
             + self.places.len()
-            + self.names.len()
-            + self.sequences.len()
+            + self.records.len()
             + self.server_of.len()
             + self.name_ranks.len();
         text + 4 * numbers + 16 * self.roots.len()
@@ -240,8 +241,7 @@ struct Builder {
     /// Words seen before, so that each is stemmed once.
     words: FxHashMap<Box<str>, Term>,
     postings: Vec<(Term, u32, f32)>,
-    names: Lists,
-    sequences: Lists,
+    records: Lists,
     /// The words of the tool at hand.
     seen: Vec<(Term, Field)>,
 }
@@ -272,7 +272,7 @@ impl Builder {
     /// Notes the name's terms, and the order of the words that a phrase may be found in.
     fn note_order(&mut self, tool: &Tool) {
         let own = fields::own_name(tool);
-        self.names.begin();
+        self.records.begin();
         let mut name: Vec<Term> = Vec::new();
         words::each(own, &mut |word| {
             if is_stop(word) {
@@ -285,17 +285,17 @@ impl Builder {
         });
         name.sort_unstable();
         name.dedup();
-        self.names.terms.extend(name);
-        self.sequences.begin();
-        let sentence = first_sentence(tool.description(), 200);
-        for text in [own, tool.server().unwrap_or_default(), &sentence] {
+        self.records.terms.push(name.len() as u32);
+        self.records.terms.extend(name);
+        let sentence = first_sentence_of(tool.description(), 200);
+        for text in [own, tool.server().unwrap_or_default(), sentence] {
             words::each(text, &mut |word| {
                 if !is_stop(word) {
                     let term = self.intern(word);
-                    self.sequences.terms.push(term);
+                    self.records.terms.push(term);
                 }
             });
-            self.sequences.terms.push(GAP);
+            self.records.terms.push(GAP);
         }
     }
 
@@ -317,8 +317,7 @@ impl Builder {
 
     /// Orders the postings by term; each term's tools stay in catalog order.
     fn finish(mut self) -> Index {
-        self.names.begin();
-        self.sequences.begin();
+        self.records.begin();
         let mut starts = vec![0u32; self.terms.len() + 1];
         for (term, _, _) in &self.postings {
             starts[*term as usize + 1] += 1;
@@ -354,8 +353,7 @@ impl Builder {
             starts,
             tools,
             impacts,
-            names: self.names,
-            sequences: self.sequences,
+            records: self.records,
             ..Index::default()
         }
     }

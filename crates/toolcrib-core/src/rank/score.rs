@@ -13,7 +13,7 @@ use crate::query::Words;
 use crate::scope::Scope;
 
 /// Candidates that get the second look.
-const CANDIDATES: usize = 128;
+const CANDIDATES: usize = 64;
 
 /// One tool's sum while a query runs.
 ///

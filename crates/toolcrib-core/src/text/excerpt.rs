@@ -30,6 +30,13 @@ pub fn first_sentence(text: &str, max: usize) -> String {
     shorten(&line[..end], max).into_owned()
 }
 
+/// The first sentence as it stands, in at most `max` bytes. A line break ends it too.
+pub(crate) fn first_sentence_of(text: &str, max: usize) -> &str {
+    let text = text.trim_start();
+    let head = text[..text.floor_char_boundary(max)].lines().next().unwrap_or_default();
+    &head[..sentence_end(head).unwrap_or(head.len())]
+}
+
 /// Where the first sentence ends, its mark included.
 fn sentence_end(line: &str) -> Option<usize> {
     let mut chars = line.char_indices().peekable();

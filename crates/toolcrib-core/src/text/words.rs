@@ -53,18 +53,52 @@ fn is_unspaced(c: char) -> bool {
 
 /// Calls `visit` with every word of `text`, folded, in order.
 pub(crate) fn each(text: &str, visit: &mut impl FnMut(&str)) {
-    let mut folded = String::new();
+    if text.is_ascii() {
+        return each_ascii(text, visit);
+    }
     for run in text.split(|c: char| class(c) == Class::Other) {
         if run.is_ascii() {
-            split_run(run, |piece| {
-                folded.clear();
-                folded.push_str(piece);
-                folded.make_ascii_lowercase();
-                visit(&folded);
-            });
+            each_ascii(run, visit);
         } else {
             each_foreign(run, visit);
         }
+    }
+}
+
+/// The same for ASCII, byte by byte: nearly all text of nearly all catalogs.
+fn each_ascii(text: &str, visit: &mut impl FnMut(&str)) {
+    let mut folded = String::new();
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if !bytes[at].is_ascii_alphanumeric() {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        // Lower-case letters alone, or after one capital, need no splitting.
+        at += 1;
+        while at < bytes.len() && bytes[at].is_ascii_lowercase() {
+            at += 1;
+        }
+        let simple = bytes[start].is_ascii_alphabetic();
+        let ended = at == bytes.len() || !bytes[at].is_ascii_alphanumeric();
+        if simple && ended {
+            folded.clear();
+            folded.push_str(&text[start..at]);
+            folded.make_ascii_lowercase();
+            visit(&folded);
+            continue;
+        }
+        while at < bytes.len() && bytes[at].is_ascii_alphanumeric() {
+            at += 1;
+        }
+        split_run(&text[start..at], |piece| {
+            folded.clear();
+            folded.push_str(piece);
+            folded.make_ascii_lowercase();
+            visit(&folded);
+        });
     }
 }
 

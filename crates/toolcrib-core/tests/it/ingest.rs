@@ -125,6 +125,10 @@ fn one_bad_tool_takes_nobody_along() {
         ("{\"name\":\"a\u{200b}b\",\"input_schema\":{}}".to_owned(), Problem::NameHidden),
         (r#"{"name":"a","input_schema":[]}"#.to_owned(), Problem::SchemaNotAnObject),
         (
+            r#"{"name":"a","description":"half \udc01","input_schema":{}}"#.to_owned(),
+            Problem::NotJson("lone leading surrogate in hex escape at line 1 column 12".into()),
+        ),
+        (
             format!(r#"{{"name":"a","input_schema":{deep}}}"#),
             Problem::SchemaTooDeep { depth: 71, limit: 64 },
         ),
