@@ -5,6 +5,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::fields::{self, FIELDS, Field};
+use super::plan::Via;
+use super::relation;
 use crate::catalog::{Catalog, ToolId};
 use crate::limits::Limits;
 use crate::scope::Scope;
@@ -18,12 +20,14 @@ pub(super) type Term = u32;
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     terms: FxHashMap<Box<str>, Term>,
+    /// Words as the catalog writes them, so that a query's need no stemming.
+    words: FxHashMap<Box<str>, Term>,
+    /// For each term, what may stand for it: synonyms, then relatives by prefix.
+    stand_ins: FxHashMap<Term, Box<[(Term, Via)]>>,
     /// Every term's text, sorted, to look up neighbours in spelling.
     sorted: Vec<(Box<str>, Term)>,
     /// Where in `sorted` each term stands.
     places: Vec<u32>,
-    /// Where in `sorted` the terms with the same first [`ROOT`] bytes stand.
-    roots: FxHashMap<[u8; ROOT], (u32, u32)>,
     /// Where each term's postings begin; one more entry than terms.
     starts: Vec<u32>,
     tools: Vec<u32>,
@@ -41,9 +45,6 @@ pub(crate) struct Index {
     servers: Vec<(Arc<str>, Vec<ToolId>)>,
     pub(super) limits: Limits,
 }
-
-/// Bytes that relatives have in common.
-pub(super) const ROOT: usize = 5;
 
 /// No term, no server.
 pub(super) const GAP: u32 = u32::MAX;
@@ -97,6 +98,16 @@ impl Index {
         index
     }
 
+    /// The term of a word that the catalog writes just so.
+    pub(super) fn known_word(&self, word: &str) -> Option<Term> {
+        self.words.get(word).copied()
+    }
+
+    /// What may stand for a term, whether or not it is in anyone's scope.
+    pub(super) fn stand_ins(&self, term: Term) -> &[(Term, Via)] {
+        self.stand_ins.get(&term).map_or(&[], |list| list)
+    }
+
     /// The term of this stem.
     pub(super) fn term(&self, stem: &str) -> Option<Term> {
         self.terms.get(stem).copied()
@@ -128,13 +139,6 @@ impl Index {
             return self.rarities[term as usize];
         }
         idf(self.document_frequency(term, scope), scope.len())
-    }
-
-    /// The terms with these first bytes, in order: one look-up, where a search through the sorted
-    /// terms would cost a query more than its postings do.
-    pub(super) fn with_root(&self, root: [u8; ROOT]) -> impl Iterator<Item = (&str, Term)> {
-        let (from, to) = self.roots.get(&root).copied().unwrap_or_default();
-        self.sorted[from as usize..to as usize].iter().map(|(text, term)| (&**text, *term))
     }
 
     /// The terms that begin with `prefix`, in order.
@@ -184,7 +188,9 @@ impl Index {
             + self.records.len()
             + self.server_of.len()
             + self.name_ranks.len();
-        text + 4 * numbers + 16 * self.roots.len()
+        let words: usize = self.words.keys().map(|word| word.len() + 24).sum();
+        let stand_ins: usize = self.stand_ins.values().map(|list| 8 * list.len() + 24).sum();
+        text + words + stand_ins + 4 * numbers
     }
 
     /// Every word of a tool that is indexed.
@@ -337,16 +343,13 @@ impl Builder {
         let mut sorted: Vec<_> =
             self.terms.iter().map(|(text, term)| (text.clone(), *term)).collect();
         sorted.sort_unstable();
-        let mut roots: FxHashMap<[u8; ROOT], (u32, u32)> = FxHashMap::default();
         let mut places = vec![0u32; sorted.len()];
-        for (at, (text, term)) in sorted.iter().enumerate() {
+        for (at, (_, term)) in sorted.iter().enumerate() {
             places[*term as usize] = at as u32;
-            if let Some(root) = text.as_bytes().first_chunk::<ROOT>() {
-                roots.entry(*root).or_insert((at as u32, 0)).1 = at as u32 + 1;
-            }
         }
         Index {
-            roots,
+            stand_ins: relation::stand_ins(&self.terms, &sorted),
+            words: self.words,
             places,
             terms: self.terms,
             sorted,

@@ -13,6 +13,7 @@ mod fields;
 mod filter;
 mod index;
 mod plan;
+mod relation;
 mod score;
 
 pub use explain::{Explanation, Points};

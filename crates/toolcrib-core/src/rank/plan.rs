@@ -4,7 +4,10 @@
 //! synonym, a relative by prefix, a typo's neighbour, each at a discount. A tool gets the best of a
 //! slot and not the sum, so that saying one thing in three ways counts once.
 
-use super::index::{Index, ROOT, Term, idf};
+use std::borrow::Cow;
+
+use super::index::{Index, Term, idf};
+use super::relation::are_relatives;
 use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
 use crate::reply::Correction;
@@ -81,7 +84,7 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(index: &Index, catalog: &Catalog, words: &Words, scope: &Scope) -> Self {
         let mut plan = Self::default();
-        let asked = Asked::new(&words.text, index.limits.query_words);
+        let asked = Asked::new(index, &words.text);
         plan.cut = asked.cut;
         // Only what is left when the filler is gone says something, unless nothing is left.
         let telling = asked.words.iter().any(|word| !word.filler);
@@ -110,16 +113,11 @@ impl Plan {
     }
 
     /// Adds the slot of one word; returns the member that is the word itself.
-    fn slot(&mut self, slots: &Slots<'_>, asked: &AskedWord) -> Option<Member> {
-        let AskedWord { word, stemmed, count, .. } = asked;
-        let own = slots.member(stemmed, Via::Word, 1.0, None);
-        let cap = own.map(|own| own.idf);
-        let known = own.is_some();
+    fn slot(&mut self, slots: &Slots<'_>, asked: &AskedWord<'_>) -> Option<Member> {
+        let AskedWord { word, stemmed, term, count, .. } = asked;
+        let own = term.and_then(|term| slots.at(term, Via::Word, 1.0, None));
         let mut members: Vec<Member> = own.into_iter().collect();
-        let discount = if known { SYNONYM } else { SYNONYM_ALONE };
-        let synonyms = related(stemmed).iter();
-        members.extend(synonyms.filter_map(|s| slots.member(s, Via::Synonym, discount, cap)));
-        slots.relatives(stemmed, cap, &mut members);
+        slots.stand_ins(*term, stemmed, own.map(|own| own.idf), &mut members);
         if members.is_empty() {
             slots.completions(stemmed, &mut members);
         }
@@ -143,45 +141,52 @@ impl Plan {
 }
 
 /// A distinct word of a query.
-struct AskedWord {
+struct AskedWord<'a> {
     word: String,
-    stemmed: String,
+    stemmed: Cow<'a, str>,
+    /// The term, where the catalog has it.
+    term: Option<Term>,
     count: u32,
     filler: bool,
 }
 
 /// The words of a query, each once, and the order they were said in.
 #[derive(Default)]
-struct Asked {
-    words: Vec<AskedWord>,
+struct Asked<'a> {
+    words: Vec<AskedWord<'a>>,
     order: Vec<usize>,
     cut: bool,
 }
 
-impl Asked {
-    fn new(text: &str, most: usize) -> Self {
+impl<'a> Asked<'a> {
+    fn new(index: &'a Index, text: &str) -> Self {
         let mut asked = Self::default();
         words::each(text, &mut |word| {
             if is_stop(word) {
                 return;
             }
-            let stemmed = stem(word);
-            let known = asked.words.iter().position(|known| known.stemmed == stemmed);
-            let at = match known {
+            let known = index.known_word(word);
+            let stemmed = known.map_or_else(
+                || Cow::Owned(stem(word).into_owned()),
+                |term| Cow::Borrowed(index.text(term)),
+            );
+            let before = asked.words.iter().position(|before| before.stemmed == stemmed);
+            let at = match before {
                 Some(at) => {
                     asked.words[at].count += 1;
                     at
                 }
-                None if asked.words.len() == most => {
+                None if asked.words.len() == index.limits.query_words => {
                     asked.cut = true;
                     return;
                 }
                 None => {
+                    let term = known.or_else(|| index.term(&stemmed));
                     let filler = is_filler(&stemmed);
-                    let stemmed = stemmed.into_owned();
                     asked.words.push(AskedWord {
                         word: word.to_owned(),
                         stemmed,
+                        term,
                         count: 1,
                         filler,
                     });
@@ -202,10 +207,6 @@ struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    fn member(&self, text: &str, via: Via, share: f32, cap: Option<f32>) -> Option<Member> {
-        self.at(self.index.term(text)?, via, share, cap)
-    }
-
     fn at(&self, term: Term, via: Via, share: f32, cap: Option<f32>) -> Option<Member> {
         let frequency = self.index.document_frequency(term, self.scope);
         let most = ((self.scope.len() as f32 * TOO_COMMON) as usize).max(NOT_COMMON);
@@ -238,25 +239,38 @@ impl Slots<'_> {
         shortest.unwrap_or_else(|| text.to_owned())
     }
 
-    /// Terms that share all but the last letters: forms that the stemmer keeps apart.
-    fn relatives(&self, stemmed: &str, cap: Option<f32>, members: &mut Vec<Member>) {
-        let Some(root) = stemmed.as_bytes().first_chunk::<ROOT>() else { return };
-        if !stemmed.bytes().all(|b| b.is_ascii_lowercase()) {
+    /// Synonyms and relatives. A term that is there for other callers only has them too, so that
+    /// this one cannot tell: for a word without a term they are looked up in the lists themselves.
+    fn stand_ins(
+        &self,
+        term: Option<Term>,
+        stemmed: &str,
+        cap: Option<f32>,
+        members: &mut Vec<Member>,
+    ) {
+        let synonym = if cap.is_some() { SYNONYM } else { SYNONYM_ALONE };
+        let mut relatives = 0;
+        let mut add = |term: Term, via: Via| {
+            let share = if via == Via::Synonym { synonym } else { RELATIVE };
+            if via == Via::Prefix && relatives == STAND_INS {
+                return;
+            }
+            if let Some(member) = self.at(term, via, share, cap) {
+                relatives += usize::from(via == Via::Prefix);
+                members.push(member);
+            }
+        };
+        if let Some(term) = term {
+            self.index.stand_ins(term).iter().for_each(|(other, via)| add(*other, *via));
             return;
         }
-        let mut found = 0;
-        for (text, term) in self.index.with_root(*root) {
-            let common = text.bytes().zip(stemmed.bytes()).take_while(|(a, b)| a == b).count();
-            let (short, long) = (text.len().min(stemmed.len()), text.len().max(stemmed.len()));
-            let near = long - common <= 7 && short - common <= 1;
-            if !near || text == stemmed || members.iter().any(|member| member.term == term) {
-                continue;
-            }
-            if let Some(member) = self.at(term, Via::Prefix, RELATIVE, cap) {
-                members.push(member);
-                found += 1;
-                if found == STAND_INS {
-                    return;
+        let synonyms: Vec<Term> =
+            related(stemmed).iter().filter_map(|s| self.index.term(s)).collect();
+        synonyms.iter().for_each(|other| add(*other, Via::Synonym));
+        if let Some(root) = stemmed.get(..5) {
+            for (text, other) in self.index.with_prefix(root) {
+                if are_relatives(stemmed, text) && !synonyms.contains(&other) {
+                    add(other, Via::Prefix);
                 }
             }
         }

@@ -1,0 +1,68 @@
+//! Which terms may stand for which: worked out once, when the vocabulary is known.
+
+use rustc_hash::FxHashMap;
+
+use super::index::Term;
+use super::plan::Via;
+use crate::text::related;
+
+/// Bytes that relatives have in common.
+const ROOT: usize = 5;
+
+/// For each term its synonyms in the vocabulary, then its relatives by prefix, in order.
+pub(super) fn stand_ins(
+    terms: &FxHashMap<Box<str>, Term>,
+    sorted: &[(Box<str>, Term)],
+) -> FxHashMap<Term, Box<[(Term, Via)]>> {
+    let mut all = FxHashMap::default();
+    // Sorted, the terms of one root stand together.
+    let same_root = |a: &(Box<str>, Term), b: &(Box<str>, Term)| {
+        let root = |text: &str| text.as_bytes().first_chunk::<ROOT>().copied();
+        root(&a.0).is_some() && root(&a.0) == root(&b.0)
+    };
+    for family in sorted.chunk_by(same_root) {
+        for (text, term) in family {
+            let synonyms = related(text).iter().filter_map(|s| terms.get(s.as_str()));
+            let mut list: Vec<(Term, Via)> = synonyms.map(|s| (*s, Via::Synonym)).collect();
+            for (other, relative) in family {
+                if are_relatives(text, other) && !list.iter().any(|(known, _)| known == relative) {
+                    list.push((*relative, Via::Prefix));
+                }
+            }
+            if !list.is_empty() {
+                all.insert(*term, list.into_boxed_slice());
+            }
+        }
+    }
+    all
+}
+
+/// Whether two terms are forms of one word that the stemmer keeps apart: all but the last letters
+/// in common, as in `analysi` and `analyst`.
+pub(super) fn are_relatives(a: &str, b: &str) -> bool {
+    let plain = |text: &str| text.len() >= ROOT && text.bytes().all(|b| b.is_ascii_lowercase());
+    if a == b || !plain(a) || !plain(b) {
+        return false;
+    }
+    let common = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    let (short, long) = (a.len().min(b.len()), a.len().max(b.len()));
+    common >= ROOT && long - common <= 7 && short - common <= 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_relatives;
+
+    #[test]
+    fn forms_of_one_word_and_no_others() {
+        assert!(are_relatives("relat", "relationship") && are_relatives("convers", "convert"));
+        for (a, b) in [
+            ("issue", "issue"),
+            ("convers", "conveyor"),
+            ("form", "format"),
+            ("contract", "contrast"),
+        ] {
+            assert!(!are_relatives(a, b), "{a} {b}");
+        }
+    }
+}
