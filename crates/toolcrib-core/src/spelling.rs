@@ -154,12 +154,15 @@ pub(crate) fn unwrap(spelling: &str) -> &str {
     })
 }
 
-/// The names most like a spelling, nearest first: by words in common, then by letters.
+/// Names that are offered for one that is not there.
+const NEAREST: usize = 3;
+
+/// The names most like a spelling, nearest first, as far as they reach `floor`, of 100.
 pub(crate) fn nearest<'a>(
     catalog: &'a Catalog,
     scope: &Scope,
     spelling: &str,
-    count: usize,
+    floor: u32,
 ) -> Vec<&'a str> {
     let wanted = fold_name(unwrap(&crate::text::shorten(spelling, 128)));
     if wanted.is_empty() {
@@ -170,14 +173,14 @@ pub(crate) fn nearest<'a>(
         .filter_map(|id| {
             let name = catalog.tool(id).name();
             let likeness = likeness(&wanted, &fold_name(name));
-            (likeness >= 35).then_some((likeness, name))
+            (likeness >= floor).then_some((likeness, name))
         })
         .collect();
     scored.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
     // Far behind the best is not near: a shared prefix alone makes any two names alike.
     let best = scored.first().map_or(0, |(likeness, _)| *likeness);
     scored.retain(|(likeness, _)| 10 * likeness >= 6 * best);
-    scored.truncate(count);
+    scored.truncate(NEAREST);
     scored.into_iter().map(|(_, name)| name).collect()
 }
 

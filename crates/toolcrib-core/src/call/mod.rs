@@ -53,6 +53,9 @@ pub enum Outcome {
     Refused(Refusal),
 }
 
+/// How alike a name must be, of 100, to be offered for one that was called: the model may well try it.
+const ALIKE: u32 = 35;
+
 /// Times the same call may fail before the answer changes its tone.
 const REPEATS: u32 = 2;
 
@@ -189,7 +192,7 @@ impl Crib {
                 Err(Box::new(refusal))
             }
             Meaning::Nothing => {
-                let missing = self.missing(turn, name);
+                let missing = self.missing(turn, name, ALIKE);
                 let hint = if missing.nearest.is_empty() {
                     format!("search with {SEARCH}")
                 } else {

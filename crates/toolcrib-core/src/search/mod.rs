@@ -37,8 +37,9 @@ impl Ask {
     }
 }
 
-/// Names like a missing one that are offered.
-const NEAREST: usize = 3;
+/// How alike a name must be to be offered for a missing one: a letter or two, since whoever asked
+/// for it sees that it is a guess.
+const ALIKE: u32 = 1;
 /// What a search found, before it is fitted into a reply.
 #[derive(Debug, Default)]
 struct Finds {
@@ -114,7 +115,7 @@ impl Crib {
                     finds.omitted.push(self.catalog().tool(id).name().to_owned());
                 }
                 Meaning::Several(ids) => finds.missing.push(self.ambiguous(name, &ids)),
-                Meaning::Nothing => finds.missing.push(self.missing(turn, name)),
+                Meaning::Nothing => finds.missing.push(self.missing(turn, name, ALIKE)),
             }
         }
         if !finds.omitted.is_empty() {
@@ -132,8 +133,8 @@ impl Crib {
         Missing { name: shown(name), nearest }
     }
 
-    pub(crate) fn missing(&self, turn: &Turn<'_>, name: &str) -> Missing {
-        let nearest = spelling::nearest(self.catalog(), turn.scope, name, NEAREST);
+    pub(crate) fn missing(&self, turn: &Turn<'_>, name: &str, alike: u32) -> Missing {
+        let nearest = spelling::nearest(self.catalog(), turn.scope, name, alike);
         Missing { name: shown(name), nearest: nearest.into_iter().map(str::to_owned).collect() }
     }
 

@@ -17,6 +17,7 @@ fn select_loads_one_and_names_what_is_near_the_other() {
     assert_eq!(reply["loaded"], json!(["github__create_issue"]));
     assert_eq!(names(&reply["missing"]), ["github__creat_issu", "nope"]);
     assert_eq!(reply["missing"][0]["nearest"][0], "github__create_issue");
+    assert!(!reply["missing"][1]["nearest"].as_array().unwrap().is_empty());
     assert!(reply["hits"][0]["input_schema"]["properties"]["title"].is_object());
 }
 
