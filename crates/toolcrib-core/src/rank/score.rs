@@ -32,7 +32,11 @@ struct Cell {
 #[derive(Default)]
 struct Scratch {
     cells: Vec<Cell>,
+    /// The tools that were touched, as many as were counted; one place more than there are tools.
     touched: Vec<u32>,
+    /// Their sums, in the same order, and room to sort a copy of them.
+    sums: Vec<f32>,
+    order: Vec<u32>,
     stamp: u32,
 }
 
@@ -41,6 +45,7 @@ impl Scratch {
     fn prepare(&mut self, tools: usize, slots: usize) {
         if self.cells.len() < tools {
             self.cells.resize(tools, Cell::default());
+            self.touched.resize(tools + 1, 0);
         }
         if self.stamp.checked_add(slots as u32 + 1).is_none() {
             self.cells.fill(Cell::default());
@@ -114,40 +119,56 @@ impl Index {
     /// The best tools of a plan by their words alone.
     fn run(&self, plan: &Plan, filter: &Filter<'_>, scratch: &mut Scratch) -> Vec<(ToolId, f32)> {
         scratch.prepare(filter.scope.size_of_catalog(), plan.slots.len());
-        let Scratch { cells, touched, stamp } = scratch;
+        let Scratch { cells, touched, stamp, .. } = scratch;
         let before = *stamp;
+        let mut count = 0;
         for slot in &plan.slots {
             *stamp += 1;
             for member in &slot.members {
                 let worth = slot.weight * member.share * member.idf;
                 let (ids, impacts) = self.postings(member.term);
                 for (id, impact) in ids.iter().zip(impacts) {
+                    // No branches: whether a tool was touched before is a coin toss to a processor.
                     let cell = &mut cells[*id as usize];
                     let points = worth * impact;
-                    if cell.stamp == *stamp {
-                        cell.best = cell.best.max(points);
-                        continue;
-                    }
-                    if cell.stamp <= before {
-                        touched.push(*id);
-                        cell.done = 0.0;
-                    } else {
-                        cell.done += cell.best;
-                    }
-                    cell.best = points;
+                    let fresh = cell.stamp <= before;
+                    let same = cell.stamp == *stamp;
+                    touched[count] = *id;
+                    count += usize::from(fresh);
+                    let carried = if same { 0.0 } else { cell.best };
+                    cell.done = if fresh { 0.0 } else { cell.done + carried };
+                    cell.best = if same { cell.best.max(points) } else { points };
                     cell.stamp = *stamp;
                 }
             }
         }
-        let mut candidates: Vec<(ToolId, f32)> = Vec::with_capacity(touched.len());
-        for id in touched.drain(..) {
-            let cell = &cells[id as usize];
-            let id = ToolId::at(id as usize);
-            if filter.passes(id) {
-                candidates.push((id, cell.done + cell.best));
-            }
+        self.best(filter, scratch, count)
+    }
+
+    /// The best of the tools that were touched and pass.
+    fn best(&self, filter: &Filter<'_>, scratch: &mut Scratch, count: usize) -> Vec<(ToolId, f32)> {
+        let Scratch { cells, touched, sums, order, .. } = scratch;
+        sums.clear();
+        sums.extend(touched[..count].iter().map(|id| {
+            let Cell { done, best, .. } = cells[*id as usize];
+            if filter.passes(ToolId::at(*id as usize)) { done + best } else { 0.0 }
+        }));
+        let mut threshold = f32::MIN_POSITIVE;
+        if sums.len() > CANDIDATES {
+            // Positive floats are in the order of their bits, and integers partition much faster.
+            order.clear();
+            order.extend(sums.iter().map(|sum| sum.to_bits()));
+            let at = order.len() - CANDIDATES;
+            threshold = threshold.max(f32::from_bits(*order.select_nth_unstable(at).1));
         }
+        let mut candidates: Vec<(ToolId, f32)> = touched
+            .iter()
+            .zip(sums.iter())
+            .filter(|(_, sum)| **sum >= threshold)
+            .map(|(id, sum)| (ToolId::at(*id as usize), *sum))
+            .collect();
         if candidates.len() > CANDIDATES {
+            // Ties at the threshold: the earlier names stay.
             candidates.select_nth_unstable_by(CANDIDATES - 1, |a, b| self.order(*a, *b));
             candidates.truncate(CANDIDATES);
         }
