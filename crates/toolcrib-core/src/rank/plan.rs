@@ -261,12 +261,16 @@ impl Slots<'_> {
             }
         };
         if let Some(term) = term {
-            self.index.stand_ins(term).iter().for_each(|(other, via)| add(*other, *via));
+            for (other, via) in self.index.stand_ins(term) {
+                add(*other, *via);
+            }
             return;
         }
         let synonyms: Vec<Term> =
             related(stemmed).iter().filter_map(|s| self.index.term(s)).collect();
-        synonyms.iter().for_each(|other| add(*other, Via::Synonym));
+        for other in &synonyms {
+            add(*other, Via::Synonym);
+        }
         if let Some(root) = stemmed.get(..5) {
             for (text, other) in self.index.with_prefix(root) {
                 if are_relatives(stemmed, text) && !synonyms.contains(&other) {
