@@ -12,9 +12,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use toolcrib_core::rank::Explanation;
 use toolcrib_core::reply::Form;
-use toolcrib_core::{
-    Ask, Catalog, Conversation, Crib, Query, Reply, Scope, Settings, Turn, Words,
-};
+use toolcrib_core::{Ask, Catalog, Conversation, Crib, Query, Reply, Scope, Settings, Turn, Words};
 use toolcrib_fuzz::{check_reply, every_second, without_the_hidden};
 
 struct Pair {

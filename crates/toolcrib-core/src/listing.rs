@@ -81,11 +81,10 @@ impl Listing {
             chars: settings.chars,
             counter,
         };
-        let fits = |form, text| room.fits(form, text);
-        fits(Form::Full, groups.full(settings.sentence_chars))
-            .or_else(|| fits(Form::Names, groups.names(&[])))
+        room.fits(Form::Full, &groups.full(settings.sentence_chars))
+            .or_else(|| room.fits(Form::Names, &groups.names()))
             .or_else(|| groups.mixed(&room))
-            .or_else(|| fits(Form::Groups, groups.sizes()))
+            .or_else(|| room.fits(Form::Groups, &groups.sizes()))
             .unwrap_or_else(|| {
                 // A count always fits: whoever leaves no room for it still needs to know.
                 let text = groups.count();
@@ -101,14 +100,14 @@ struct Room<'a> {
 }
 
 impl Room<'_> {
-    fn fits(&self, form: Form, text: String) -> Option<Listing> {
+    fn fits(&self, form: Form, text: &str) -> Option<Listing> {
         // No vocabulary has tokens of more than a few dozen characters on tool text; a text far over
         // budget is refused without counting it.
         if text.chars().nth(self.chars).is_some() || text.len() / 32 > self.tokens {
             return None;
         }
-        let tokens = self.counter.count(&text);
-        (tokens <= self.tokens).then_some(Listing { form, text, tokens })
+        let tokens = self.counter.count(text);
+        (tokens <= self.tokens).then(|| Listing { form, text: text.to_owned(), tokens })
     }
 }
 
@@ -149,43 +148,46 @@ impl<'a> Groups<'a> {
         text
     }
 
-    /// Names by server; the servers at `folded` positions only by size.
-    fn names(&self, folded: &[bool]) -> String {
-        let mut text = String::new();
-        for (i, (server, ids)) in self.by_server.iter().enumerate() {
-            if folded.get(i) == Some(&true) {
-                let _ = writeln!(text, "{} ({} tools, names not listed)", label(server), ids.len());
-                continue;
-            }
-            let names: Vec<_> =
-                ids.iter().map(|id| shown_name(self.catalog.tool(*id).name())).collect();
-            let _ = writeln!(text, "{} ({}): {}", label(server), ids.len(), names.join(", "));
-        }
-        text
+    fn names(&self) -> String {
+        self.by_server.iter().map(|(server, ids)| self.line(server, ids)).collect()
     }
 
     /// Folds up the largest servers, one after the other, until the rest fits.
+    ///
+    /// Whether it may fit is first told by its length, so that a catalog of a thousand servers is
+    /// written out a few times and not a thousand.
     fn mixed(&self, room: &Room<'_>) -> Option<Listing> {
-        let sizes: Vec<usize> = self
-            .by_server
-            .values()
-            .map(|ids| ids.iter().map(|id| self.catalog.tool(*id).name().len() + 2).sum())
-            .collect();
-        let mut largest_first: Vec<usize> = (0..sizes.len()).collect();
-        largest_first.sort_by_key(|i| std::cmp::Reverse(sizes[*i]));
-        let mut folded = vec![false; sizes.len()];
+        let open: Vec<String> = self.by_server.iter().map(|(s, ids)| self.line(s, ids)).collect();
+        let shut: Vec<String> =
+            self.by_server.iter().map(|(s, ids)| folded_line(s, ids.len())).collect();
+        let mut largest_first: Vec<usize> = (0..open.len()).collect();
+        largest_first.sort_by_key(|i| std::cmp::Reverse(open[*i].len()));
+        let mut folded = vec![false; open.len()];
+        let mut chars: usize = open.iter().map(|line| line.chars().count()).sum();
+        let mut most = room.chars;
         // The last one would make it the next form.
-        for &next in largest_first.iter().take(sizes.len().saturating_sub(1)) {
+        for &next in largest_first.iter().take(open.len().saturating_sub(1)) {
             folded[next] = true;
-            let listed: usize = (0..sizes.len()).filter(|i| !folded[*i]).map(|i| sizes[i]).sum();
-            if listed > room.chars {
+            chars = chars + shut[next].chars().count() - open[next].chars().count();
+            if chars > most {
                 continue;
             }
-            if let Some(listing) = room.fits(Form::Mixed, self.names(&folded)) {
+            let lines = (0..open.len()).map(|i| if folded[i] { &shut[i] } else { &open[i] });
+            let text: String = lines.map(String::as_str).collect();
+            if let Some(listing) = room.fits(Form::Mixed, &text) {
                 return Some(listing);
             }
+            // As many characters a token as this text has, and a little less, must do.
+            let tokens = room.counter.count(&text).max(1);
+            most = (chars * room.tokens / tokens).min(chars.saturating_sub(1));
         }
         None
+    }
+
+    fn line(&self, server: &str, ids: &[ToolId]) -> String {
+        let names: Vec<_> =
+            ids.iter().map(|id| shown_name(self.catalog.tool(*id).name())).collect();
+        format!("{} ({}): {}\n", label(server), ids.len(), names.join(", "))
     }
 
     fn sizes(&self) -> String {
@@ -200,6 +202,10 @@ impl<'a> Groups<'a> {
     fn count(&self) -> String {
         format!("{} tools on {} servers.\n", self.total, self.by_server.len())
     }
+}
+
+fn folded_line(server: &str, tools: usize) -> String {
+    format!("{} ({tools} tools, names not listed)\n", label(server))
 }
 
 fn label(server: &str) -> String {

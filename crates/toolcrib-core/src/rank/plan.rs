@@ -31,7 +31,7 @@ const HALF: f32 = 0.5;
 /// Terms that may stand for one word, of each kind.
 const STAND_INS: usize = 12;
 /// A stand-in that is in more than this share of the tools tells nothing and costs time.
-const TOO_COMMON: f32 = 0.1;
+const TOO_COMMON: f32 = 0.05;
 /// In a catalog this small nothing is too common.
 const NOT_COMMON: usize = 20;
 
