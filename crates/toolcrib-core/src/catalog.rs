@@ -33,7 +33,7 @@ impl ToolId {
 pub struct Catalog {
     tools: Vec<Tool>,
     by_name: FxHashMap<Box<str>, ToolId>,
-    instructions: Vec<(Arc<str>, Box<str>)>,
+    instructions: FxHashMap<Arc<str>, Box<str>>,
     findings: Vec<Finding>,
     generation: u64,
 }
@@ -93,7 +93,7 @@ impl Catalog {
 
     /// What a server says about itself.
     pub fn instructions(&self, server: &str) -> Option<&str> {
-        self.instructions.iter().find(|(name, _)| **name == *server).map(|(_, text)| &**text)
+        self.instructions.get(server).map(AsRef::as_ref)
     }
 
     /// What was held, renamed or cleaned.

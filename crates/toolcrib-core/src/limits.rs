@@ -30,8 +30,10 @@ pub struct Limits {
     pub query_bytes: usize,
     /// Distinct words of a query that are scored; the rest is cut, and the reply says so.
     pub query_words: usize,
-    /// Queries, or names, in one call.
+    /// Queries in one call; the rest is left out, and the reply says so.
     pub asks: usize,
+    /// Names in one call; the rest is left out, and the reply says so.
+    pub names: usize,
     /// Bytes of a `tool_search_regex` pattern.
     pub pattern_bytes: usize,
     /// Compiled size of a pattern, in bytes.
@@ -58,6 +60,7 @@ impl Default for Limits {
             query_bytes: 4 << 10,
             query_words: 128,
             asks: 16,
+            names: 64,
             pattern_bytes: 256,
             pattern_compiled_bytes: 256 << 10,
             pattern_scan_bytes: 32 << 20,

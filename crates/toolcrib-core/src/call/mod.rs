@@ -56,6 +56,9 @@ pub enum Outcome {
 /// How alike a name must be, of 100, to be offered for one that was called: the model may well try it.
 const ALIKE: u32 = 35;
 
+/// Characters of a signature in a refusal.
+const SIGNATURE: usize = 2_000;
+
 /// Times the same call may fail before the answer changes its tone.
 const REPEATS: u32 = 2;
 
@@ -221,7 +224,8 @@ impl Crib {
         refusal.tool = Some(tool.name().to_owned());
         refusal.faults = faults;
         if conversation.ledger.has(tool) {
-            refusal.signature = Some(signature(&tool.schema_value()));
+            let signature = signature(&tool.schema_value());
+            refusal.signature = Some(shorten(&signature, SIGNATURE).into_owned());
         } else {
             refusal.input_schema = RawValue::from_string(tool.schema().to_owned()).ok();
             conversation.ledger.reveal(tool);

@@ -23,6 +23,9 @@ pub(crate) struct Frozen {
     known: BTreeSet<String>,
 }
 
+/// Names in one announcement.
+const ANNOUNCED: usize = 50;
+
 impl Crib {
     /// What the model sees this turn.
     pub fn disclose(&self, turn: &Turn<'_>, conversation: &mut Conversation) -> Arc<Disclosure> {
@@ -217,9 +220,16 @@ fn freeze(parts: &Parts, conversation: &mut Conversation) -> Option<String> {
         conversation.frozen = Some(Frozen { listing: listing.clone(), known });
         return None;
     };
-    let added: Vec<_> = parts.names.difference(&frozen.known).map(|name| data(name)).collect();
+    let added: Vec<&String> = parts.names.difference(&frozen.known).collect();
+    let shown: Vec<String> = added.iter().take(ANNOUNCED).map(|name| data(name)).collect();
+    let more = match added.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more, to be found by searching"),
+    };
+    let announcement = (!added.is_empty())
+        .then(|| format!("Deferred tools now available too: {}{more}.", shown.join(", ")));
     frozen.known.clone_from(&parts.names);
-    (!added.is_empty()).then(|| format!("Deferred tools now available too: {}.", added.join(", ")))
+    announcement
 }
 
 /// The pieces of a disclosure that defers.

@@ -40,12 +40,16 @@ impl Ask {
 /// How alike a name must be to be offered for a missing one: a letter or two, since whoever asked
 /// for it sees that it is a guess.
 const ALIKE: u32 = 1;
+/// Missing names that are guessed at: each guess reads every name there is.
+const GUESSES: usize = 8;
 /// What a search found, before it is fitted into a reply.
 #[derive(Debug, Default)]
 struct Finds {
     picked: Vec<(ToolId, f32)>,
     /// Whether these were asked for by name: then already-loaded ones are shown in full again.
     by_name: Vec<ToolId>,
+    /// How many names were asked for.
+    names: usize,
     missing: Vec<Missing>,
     omitted: Vec<String>,
     corrections: Vec<Correction>,
@@ -104,7 +108,13 @@ impl Crib {
 
     fn select(&self, turn: &Turn<'_>, names: &[String], finds: &mut Finds) {
         let most = self.settings().search.max_limit;
-        for name in names {
+        let room = self.settings().limits.names.saturating_sub(finds.names);
+        finds.names += names.len();
+        if names.len() > room {
+            let (all, kept) = (names.len(), room);
+            finds.notes.push(format!("{all} names were asked for, the first {kept} are answered."));
+        }
+        for name in names.iter().take(room) {
             match self.spellings.resolve(self.catalog(), turn.scope, name) {
                 Meaning::One(id, _) if finds.by_name.contains(&id) => {}
                 Meaning::One(id, _) if finds.by_name.len() < most => {
@@ -115,7 +125,12 @@ impl Crib {
                     finds.omitted.push(self.catalog().tool(id).name().to_owned());
                 }
                 Meaning::Several(ids) => finds.missing.push(self.ambiguous(name, &ids)),
-                Meaning::Nothing => finds.missing.push(self.missing(turn, name, ALIKE)),
+                Meaning::Nothing if finds.missing.len() < GUESSES => {
+                    finds.missing.push(self.missing(turn, name, ALIKE));
+                }
+                Meaning::Nothing => {
+                    finds.missing.push(Missing { name: shown(name), nearest: Vec::new() });
+                }
             }
         }
         if !finds.omitted.is_empty() {

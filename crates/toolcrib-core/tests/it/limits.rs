@@ -120,6 +120,16 @@ fn queries_in_one_call() {
 }
 
 #[test]
+fn names_in_one_call() {
+    let crib = crib_with(&office(), "[limits]\nnames = 2\n");
+    let reply = |names: &str| Chat::new(&crib).search(&format!("select:{names}"));
+    assert_eq!(reply("mail__send,zz").notes, Vec::<String>::new());
+    let over = reply("mail__send,zz,slack__post_message");
+    assert_eq!(over.loaded, ["mail__send"]);
+    assert_eq!(over.notes, ["3 names were asked for, the first 2 are answered."]);
+}
+
+#[test]
 fn words_of_a_tool_that_reach_the_index() {
     let tools = [tool("srv__thing", "one two three four", &json!({}))];
     let found = |limit: usize, word: &str| {
