@@ -62,8 +62,7 @@ pub fn check_reply(crib: &Crib, scope: &Scope, reply: &Reply) {
     }
     let settings = crib.settings();
     assert!(reply.loaded.len() <= settings.search.max_limit, "{} loaded", reply.loaded.len());
-    let asked = settings.limits.asks.max(settings.search.max_limit);
-    assert!(reply.missing.len() <= asked, "{} names were looked up", reply.missing.len());
+    assert!(reply.missing.len() <= settings.limits.names, "{} missing", reply.missing.len());
     assert!(reply.hits.iter().all(|hit| hit.score.is_finite()), "a score that is no number");
     for form in [Form::Json, Form::Functions, Form::Markdown] {
         check_text(reply, form);

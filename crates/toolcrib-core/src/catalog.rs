@@ -3,9 +3,10 @@
 //! A catalog never changes; another one takes its place, with the next generation. Building settles
 //! what a name means: one name, one tool, whatever order the servers connected in.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::error::Error;
 use crate::ingest::{Finding, Ingest, Problem, ingest};
@@ -36,6 +37,8 @@ pub struct Catalog {
     instructions: FxHashMap<Arc<str>, Box<str>>,
     findings: Vec<Finding>,
     generation: u64,
+    /// A hash of the generation and all names, to tell one catalog's scopes from another's.
+    identity: u64,
 }
 
 impl Catalog {
@@ -69,6 +72,10 @@ impl Catalog {
     /// Counts up each time a catalog takes another's place.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    pub(crate) fn identity(&self) -> u64 {
+        self.identity
     }
 
     /// Every tool's id, in order.
@@ -135,6 +142,7 @@ impl CatalogBuilder {
                 let name = Some(tool.name.to_string());
                 if let Problem::Renamed { to } = &problem {
                     tool.name = to.as_str().into();
+                    tool.differs = true;
                 }
                 findings.push(Finding { place: "catalog".into(), tool: name, problem });
                 if held {
@@ -148,7 +156,13 @@ impl CatalogBuilder {
             .into_iter()
             .map(|(server, text)| (Arc::from(server), text.into_boxed_str()))
             .collect();
-        Catalog { tools: kept, by_name, instructions, findings, generation: self.generation }
+        let mut hasher = FxHasher::default();
+        self.generation.hash(&mut hasher);
+        for tool in &kept {
+            tool.name.hash(&mut hasher);
+        }
+        let (generation, identity) = (self.generation, hasher.finish());
+        Catalog { tools: kept, by_name, instructions, findings, generation, identity }
     }
 }
 
@@ -180,13 +194,10 @@ impl Fates {
                     fates.insert(i, Problem::Duplicate);
                 } else if several && let Some(server) = tools[i].server() {
                     let to = wire_name::of(server, name);
-                    // The wire name may be another tool's own name already.
-                    let fate = if first.contains_key(to.as_str()) {
-                        Problem::Collision
-                    } else {
-                        Problem::Renamed { to }
-                    };
-                    fates.insert(i, fate);
+                    // Whoever calls itself by another's wire name does not get it held by that.
+                    let taken = first.contains_key(to.as_str());
+                    let to = if taken { wire_name::distinct(server, name) } else { to };
+                    fates.insert(i, Problem::Renamed { to });
                 }
             }
         }

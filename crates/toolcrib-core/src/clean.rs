@@ -93,69 +93,71 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
     }
     let mut out = String::with_capacity(text.len());
     let mut removed = Vec::new();
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match hidden(c) {
-            None => out.push(c),
-            Some(_) if c == '\r' && chars.peek() == Some(&'\n') => {}
-            Some(class) => {
-                let class = if skip_escape(c, &mut chars) { Hidden::Ansi } else { class };
-                removed.push(class);
-            }
+    let mut escapes = Escapes { text, endless: 0 };
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let next = at + c.len_utf8();
+        let Some(class) = hidden(c) else {
+            out.push(c);
+            at = next;
+            continue;
+        };
+        let end = escapes.end(c, next);
+        if !(c == '\r' && text[next..].starts_with('\n')) {
+            removed.push(if end > next { Hidden::Ansi } else { class });
         }
+        at = end;
     }
     removed.sort_unstable();
     removed.dedup();
     (Cow::Owned(out), removed)
 }
 
-/// Consumes the rest of a terminal escape that begins with `first`; false when it is none.
-fn skip_escape(first: char, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> bool {
-    let kind = match first {
-        '\u{1b}' => match rest.peek() {
-            Some(&kind @ ('[' | ']' | 'P' | '_' | '^' | 'X')) => {
-                rest.next();
-                kind
-            }
-            Some('\u{20}'..='\u{7e}') => {
-                rest.next();
-                return true;
-            }
-            _ => return false,
-        },
-        '\u{9b}' => '[',
-        '\u{9d}' => ']',
-        _ => return false,
-    };
-    if kind == '[' {
-        // Parameters and intermediates, then one final byte.
-        while rest.next_if(|c| ('\u{20}'..='\u{3f}').contains(c)).is_some() {}
-        rest.next_if(|c| ('\u{40}'..='\u{7e}').contains(c));
-    } else {
+/// Finds the ends of terminal escapes.
+struct Escapes<'a> {
+    text: &'a str,
+    /// Up to here no string command ends, so that text full of openings is read once.
+    endless: usize,
+}
+
+impl Escapes<'_> {
+    /// Where the escape that begins with `first`, right before `at`, ends; `at` when it is none.
+    fn end(&mut self, first: char, at: usize) -> usize {
+        let rest = &self.text.as_bytes()[at..];
+        let (kind, body) = match (first, rest.first()) {
+            ('\u{1b}', Some(kind @ (b'[' | b']' | b'P' | b'_' | b'^' | b'X'))) => (*kind, at + 1),
+            ('\u{1b}', Some(0x20..=0x7e)) => return at + 1,
+            ('\u{9b}', _) => (b'[', at),
+            ('\u{9d}', _) => (b']', at),
+            _ => return at,
+        };
+        let rest = &self.text[body..];
+        if kind == b'[' {
+            // Parameters and intermediates, then one final byte.
+            let count = rest.bytes().take_while(|b| (0x20..=0x3f).contains(b)).count();
+            let last = rest.as_bytes().get(count).is_some_and(|b| (0x40..=0x7e).contains(b));
+            return body + count + usize::from(last);
+        }
         // A string command runs to BEL or ST. Without either, only its opening is taken: the text
         // after it is the reader's to see.
-        let mut ahead = rest.clone();
-        let mut length = 0usize;
-        while let Some(c) = ahead.next() {
-            length += 1;
+        if body < self.endless {
+            return body;
+        }
+        let mut chars = rest.char_indices().peekable();
+        while let Some((i, c)) = chars.next() {
             match c {
-                '\u{7}' | '\u{9c}' => break,
-                '\u{1b}' if ahead.peek() == Some(&'\\') => {
-                    length += 1;
-                    break;
+                '\u{7}' | '\u{9c}' => return body + i + c.len_utf8(),
+                '\u{1b}' if chars.peek().is_some_and(|(_, c)| *c == '\\') => return body + i + 2,
+                '\n' => {
+                    self.endless = body + i;
+                    return body;
                 }
-                '\n' => return true,
                 _ => {}
             }
-            if ahead.peek().is_none() {
-                return true;
-            }
         }
-        for _ in 0..length {
-            rest.next();
-        }
+        self.endless = self.text.len();
+        body
     }
-    true
 }
 
 /// `text` on one line: cleaned, with every run of white space made one blank.

@@ -10,6 +10,7 @@ use rustc_hash::FxHasher;
 
 use crate::call::Validator;
 use crate::catalog::{Catalog, ToolId};
+use crate::disclose::Turn;
 use crate::query::Words;
 use crate::rank::{Explanation, Hit, Index};
 use crate::scope::Scope;
@@ -21,11 +22,13 @@ use crate::tool::Defer;
 /// A catalog ready to be served.
 #[derive(Debug)]
 pub struct Crib {
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
     settings: Settings,
     counter: Arc<dyn TokenCounter>,
-    pub(crate) index: Index,
-    pub(crate) spellings: Spellings,
+    pub(crate) index: Arc<Index>,
+    pub(crate) spellings: Arc<Spellings>,
+    /// What a caller with another catalog's scope may know of.
+    nothing: Scope,
     policies: Vec<Defer>,
     /// Compiled when a tool is first called.
     validators: Vec<OnceLock<Validator>>,
@@ -37,6 +40,26 @@ pub struct Crib {
 impl Crib {
     /// Indexes a catalog. Tokens are estimated until [`with_counter`](Self::with_counter) says how.
     pub fn new(catalog: Catalog, settings: Settings) -> Self {
+        let index = Arc::new(Index::build(&catalog, &settings.limits));
+        let spellings = Arc::new(Spellings::of(&catalog));
+        Self::assemble(Arc::new(catalog), index, spellings, settings, Arc::new(FourChars))
+    }
+
+    /// The same catalog and index under other settings. Limits on what is indexed stay as they were.
+    #[must_use]
+    pub fn with_settings(&self, settings: Settings) -> Self {
+        let (index, spellings) = (Arc::clone(&self.index), Arc::clone(&self.spellings));
+        let (catalog, counter) = (Arc::clone(&self.catalog), Arc::clone(&self.counter));
+        Self::assemble(catalog, index, spellings, settings, counter)
+    }
+
+    fn assemble(
+        catalog: Arc<Catalog>,
+        index: Arc<Index>,
+        spellings: Arc<Spellings>,
+        settings: Settings,
+        counter: Arc<dyn TokenCounter>,
+    ) -> Self {
         let mut hasher = FxHasher::default();
         for tool in catalog.tools() {
             (tool.name(), tool.definition()).hash(&mut hasher);
@@ -45,15 +68,16 @@ impl Crib {
         // Settings hold floats, which do not hash; their text does, and it is made once.
         format!("{settings:?}").hash(&mut hasher);
         Self {
-            index: Index::build(&catalog, &settings.limits),
-            spellings: Spellings::of(&catalog),
             policies: catalog.tools().iter().map(|tool| settings.rules.policy(tool).0).collect(),
             validators: catalog.ids().map(|_| OnceLock::new()).collect(),
             sizes: OnceLock::new(),
-            counter: Arc::new(FourChars),
+            nothing: Scope::none(&catalog),
             fingerprint: hasher.finish(),
             catalog,
             settings,
+            counter,
+            index,
+            spellings,
         }
     }
 
@@ -89,11 +113,12 @@ impl Crib {
     /// The tools that fit the words best, with nothing cut off but the count: what `eval` measures
     /// and every search starts from.
     pub fn rank(&self, words: &Words, scope: &Scope, limit: usize) -> Vec<Hit> {
-        self.index.search(self, words, scope, limit).hits
+        self.index.search(self, words, self.own(scope), limit).hits
     }
 
     /// Every number behind a tool's rank; `None` for a tool out of scope.
     pub fn explain(&self, words: &Words, scope: &Scope, id: ToolId) -> Option<Explanation> {
+        let scope = self.own(scope);
         scope.contains(id).then(|| self.index.explain(self, words, scope, id))
     }
 
@@ -102,13 +127,25 @@ impl Crib {
         self.index.bytes()
     }
 
+    /// The scope, if it is one of this catalog: ids of another mean other tools, or none.
+    pub(crate) fn own<'a>(&'a self, scope: &'a Scope) -> &'a Scope {
+        if scope.is_of(&self.catalog) { scope } else { &self.nothing }
+    }
+
+    /// The turn, with a scope that is one of this catalog.
+    pub(crate) fn own_turn<'a>(&'a self, turn: &Turn<'a>) -> Turn<'a> {
+        Turn { scope: self.own(turn.scope), ..turn.clone() }
+    }
+
     pub(crate) fn policy(&self, id: ToolId) -> Defer {
         self.policies[id.index()]
     }
 
     pub(crate) fn validator(&self, id: ToolId) -> &Validator {
-        self.validators[id.index()]
-            .get_or_init(|| Validator::new(self.catalog.tool(id).schema_value()))
+        self.validators[id.index()].get_or_init(|| {
+            let tool = self.catalog.tool(id);
+            Validator::new(tool.schema_value(), tool.shape())
+        })
     }
 
     /// Changes with anything that could change what the model sees: catalog, settings, counter.

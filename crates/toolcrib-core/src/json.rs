@@ -138,12 +138,12 @@ fn skip_string(rest: &mut std::str::Bytes<'_>) {
     }
 }
 
-/// Passes every string literal of JSON, keys included, through `change`; what `change` leaves alone
-/// stays byte for byte. A literal that is no text, such as half a surrogate pair, is an error: a raw
+/// Passes every string literal of JSON through `change`, which is told whether it is a key; what it
+/// leaves alone stays byte for byte. A literal that is no text, such as half a surrogate pair, is an error: a raw
 /// value may hold one, and whoever parses it later would stumble.
 pub(crate) fn map_strings(
     text: &str,
-    mut change: impl FnMut(&str) -> Option<String>,
+    mut change: impl FnMut(&str, bool) -> Option<String>,
 ) -> Result<Cow<'_, str>, serde_json::Error> {
     let mut out: Option<String> = None;
     let mut copied = 0;
@@ -155,7 +155,8 @@ pub(crate) fn map_strings(
         at = close;
         let literal = &text[open..close];
         let value: String = serde_json::from_str(literal)?;
-        if let Some(new) = change(&value) {
+        let is_key = text[close..].trim_start().starts_with(':');
+        if let Some(new) = change(&value, is_key) {
             let out = out.get_or_insert_with(String::new);
             out.push_str(&text[copied..open]);
             out.push_str(&quote(&new));
@@ -199,9 +200,9 @@ mod tests {
     #[test]
     fn only_changed_strings_are_rewritten() {
         let text = r#"{ "k" : "a\u0062", "n": 1e2 }"#;
-        let drop_b = |s: &str| s.contains('b').then(|| s.replace('b', ""));
+        let drop_b = |s: &str, _| s.contains('b').then(|| s.replace('b', ""));
         assert_eq!(map_strings(text, drop_b).unwrap(), r#"{ "k" : "a", "n": 1e2 }"#);
-        assert!(matches!(map_strings(text, |_| None), Ok(Cow::Borrowed(_))));
-        assert!(map_strings(r#"{"k":"\udc01"}"#, |_| None).is_err());
+        assert!(matches!(map_strings(text, |_, _| None), Ok(Cow::Borrowed(_))));
+        assert!(map_strings(r#"{"k":"\udc01"}"#, |_, _| None).is_err());
     }
 }

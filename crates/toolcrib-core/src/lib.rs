@@ -72,7 +72,7 @@ pub use conversation::{Conversation, Conversations, Ledger};
 pub use crib::Crib;
 pub use disclose::{Disclosure, Turn};
 pub use error::Error;
-pub use ingest::{Finding, Ingest, Problem, ingest};
+pub use ingest::{Finding, Ingest, Origin, Problem, ingest};
 pub use limits::Limits;
 pub use query::{Query, Words};
 pub use reply::Reply;

@@ -16,6 +16,8 @@ pub struct Limits {
     pub description_bytes: usize,
     /// Bytes of a description that reach the index. A longer text gains nothing by its length.
     pub indexed_description_bytes: usize,
+    /// Bytes of one whole definition. Over it the tool is held.
+    pub definition_bytes: usize,
     /// Bytes of one input schema. Over it the tool is held, never cut: a cut schema is a wrong one.
     pub schema_bytes: usize,
     /// Nesting of one input schema. Over it the tool is held.
@@ -52,6 +54,7 @@ impl Default for Limits {
             name_bytes: 256,
             description_bytes: 16 << 10,
             indexed_description_bytes: 2 << 10,
+            definition_bytes: 512 << 10,
             schema_bytes: 256 << 10,
             schema_depth: 64,
             schema_nodes: 10_000,

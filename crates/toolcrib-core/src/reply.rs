@@ -50,6 +50,9 @@ pub struct Reply {
     /// What else the model should know, in sentences of ours.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// How it is to be written, by the settings.
+    #[serde(skip)]
+    pub form: Form,
 }
 
 /// One tool of a reply.
@@ -109,7 +112,12 @@ pub struct ServerSize {
 }
 
 impl Reply {
-    /// The answer as the model gets it.
+    /// The answer as the model gets it, in the form that is set.
+    pub fn for_model(&self) -> String {
+        self.text(self.form)
+    }
+
+    /// The answer in a form of one's own choosing.
     pub fn text(&self, form: Form) -> String {
         match form {
             Form::Json => serde_json::to_string(self).unwrap_or_default(),
@@ -130,8 +138,10 @@ impl Reply {
                     signature: hit.signature.as_deref(),
                 };
                 let json = serde_json::to_string(&function).unwrap_or_default();
-                // Inside JSON `<` stands only in strings, so its escape is the same JSON.
-                let _ = writeln!(text, "<function>{}</function>", json.replace('<', "\\u003c"));
+                // Inside JSON `<` stands only in strings, so its escape is the same JSON; line breaks
+                // stand only between its parts.
+                let json = json.replace('<', "\\u003c").replace(['\n', '\r'], " ");
+                let _ = writeln!(text, "<function>{json}</function>");
             }
             text.push_str("</functions>\n");
         }

@@ -13,6 +13,8 @@ pub struct Scope {
     len: usize,
     /// Tools in the catalog this is a scope of.
     of: usize,
+    /// Which catalog that is.
+    catalog: u64,
 }
 
 impl Scope {
@@ -29,7 +31,8 @@ impl Scope {
     /// These tools.
     pub fn of(catalog: &Catalog, ids: impl IntoIterator<Item = ToolId>) -> Self {
         let of = catalog.len();
-        let mut scope = Self { bits: vec![0; of.div_ceil(64)], len: 0, of };
+        let bits = vec![0; of.div_ceil(64)];
+        let mut scope = Self { bits, len: 0, of, catalog: catalog.identity() };
         for id in ids {
             if id.index() < of && !scope.contains(id) {
                 scope.bits[id.index() / 64] |= 1 << (id.index() % 64);
@@ -57,6 +60,11 @@ impl Scope {
     /// Whether it is none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Whether it is a scope of this very catalog. One of another would mean other tools.
+    pub(crate) fn is_of(&self, catalog: &Catalog) -> bool {
+        self.catalog == catalog.identity() && self.of == catalog.len()
     }
 
     /// How many tools its catalog has.

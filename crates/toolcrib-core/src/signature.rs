@@ -14,6 +14,8 @@ const DEPTH: usize = 4;
 const VALUES: usize = 12;
 /// Properties of one object that are spelled out.
 const PROPERTIES: usize = 40;
+/// Options of one union that are spelled out.
+const OPTIONS: usize = 8;
 
 /// The signature of an input schema.
 ///
@@ -59,13 +61,17 @@ fn typed(schema: &Value, root: &Value, depth: usize) -> String {
     }
     for key in ["anyOf", "oneOf"] {
         if let Some(Value::Array(options)) = map.get(key) {
-            let each = options.iter().map(|option| typed(option, root, depth - 1));
-            return union(each.collect());
+            let each = options.iter().take(OPTIONS).map(|option| typed(option, root, depth - 1));
+            return union(each.collect(), options.len() > OPTIONS);
         }
     }
     match map.get("type") {
         Some(Value::Array(kinds)) => {
-            union(kinds.iter().map(|kind| of_kind(kind.as_str(), map, root, depth)).collect())
+            let mut kinds: Vec<Option<&str>> =
+                kinds.iter().take(OPTIONS).map(Value::as_str).collect();
+            kinds.dedup();
+            let each = kinds.into_iter().map(|kind| of_kind(kind, map, root, depth));
+            union(each.collect(), false)
         }
         Some(kind) => of_kind(kind.as_str(), map, root, depth),
         None if map.contains_key("properties") => object(map, root, depth),
@@ -102,9 +108,11 @@ fn object(map: &Map<String, Value>, root: &Value, depth: usize) -> String {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
+    // Further in, fewer: forty of forty of forty is nobody's reading.
+    let most = if depth == DEPTH { PROPERTIES } else { PROPERTIES / 4 };
     let mut shown: Vec<String> = properties
         .iter()
-        .take(PROPERTIES)
+        .take(most)
         .map(|(name, schema)| {
             let optional = if required.contains(&name.as_str()) { "" } else { "?" };
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '$';
@@ -112,20 +120,24 @@ fn object(map: &Map<String, Value>, root: &Value, depth: usize) -> String {
             format!("{key}{optional}: {}", typed(schema, root, depth - 1))
         })
         .collect();
-    if properties.len() > PROPERTIES {
+    if properties.len() > most {
         shown.push("…".into());
     }
     format!("{{{}}}", shown.join("; "))
 }
 
-fn union(mut options: Vec<String>) -> String {
-    let mut seen = Vec::new();
+fn union(mut options: Vec<String>, more: bool) -> String {
+    let mut seen: Vec<String> = Vec::new();
     options.retain(|option| {
         let new = !seen.contains(option);
-        seen.push(option.clone());
+        seen.extend(new.then(|| option.clone()));
         new
     });
-    if options.iter().any(|option| option == "any") { "any".into() } else { options.join("|") }
+    if options.iter().any(|option| option == "any") || more {
+        "any".into()
+    } else {
+        options.join("|")
+    }
 }
 
 fn literal(value: &Value) -> String {

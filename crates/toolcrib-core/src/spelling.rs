@@ -11,6 +11,7 @@ use rustc_hash::FxHasher;
 use crate::catalog::{Catalog, ToolId};
 use crate::scope::Scope;
 use crate::text::words::fold_name;
+use crate::tool::Tool;
 use crate::wire_name;
 
 /// What a spelling means.
@@ -83,13 +84,19 @@ impl Spellings {
             return Meaning::Nothing;
         }
         for (list, how) in [(&self.whole, How::Whole), (&self.tails, How::Tail)] {
-            let mut found = lookup(list, hash(&folded), scope);
+            let find = |folded: &str| {
+                let mut found = lookup(list, hash(folded), scope);
+                // A hash is a hint: a stranger could make two names share one.
+                found.retain(|id| answers_to(catalog.tool(*id), folded, how));
+                found
+            };
+            let mut found = find(&folded);
             // A client's own prefix, as in `mcp__github__create_issue`, means nothing to us.
             if found.is_empty()
                 && how == How::Whole
                 && let Some(bare) = folded.strip_prefix("mcp_")
             {
-                found = lookup(list, hash(bare), scope);
+                found = find(bare);
             }
             match found[..] {
                 [] => {}
@@ -111,7 +118,20 @@ fn lookup(list: &[(u64, ToolId)], key: u64, scope: &Scope) -> Vec<ToolId> {
         .collect()
 }
 
-/// 64 bits: among a million names the chance of any clash is below 1 in 30 million.
+/// Whether a tool's name, in one of its spellings, really is this one.
+fn answers_to(tool: &Tool, folded: &str, how: How) -> bool {
+    let name = fold_name(tool.name());
+    match how {
+        How::Tail => name.strip_suffix(folded).is_some_and(|head| head.ends_with('_')),
+        How::Exact | How::Whole => {
+            let full = || tool.server().map(|server| format!("{}_{name}", fold_name(server)));
+            name == folded
+                || full().is_some_and(|full| full == folded)
+                || fold_name(&wire_name::of_full(tool.name())) == folded
+        }
+    }
+}
+
 fn hash(text: &str) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(text.as_bytes());
@@ -185,7 +205,7 @@ pub(crate) fn nearest<'a>(
 }
 
 /// 0 to 100: shared pairs of letters (Dice), the measure that forgives order and typos alike.
-fn likeness(a: &str, b: &str) -> u32 {
+pub(crate) fn likeness(a: &str, b: &str) -> u32 {
     let pairs = |text: &str| {
         let mut pairs: Vec<[u8; 2]> =
             text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect();

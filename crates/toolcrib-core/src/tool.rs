@@ -3,6 +3,7 @@
 //! The definition is kept as text, in the shape it came in, so that a revealed tool is the owner's
 //! own JSON and not our reading of it. Beside it stand the few things everybody asks for.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,6 +57,23 @@ impl Shape {
         }
     }
 
+    /// The shape of a definition; `None` for a provider's own tool.
+    pub(crate) fn of(fields: &Fields<'_>) -> Option<Self> {
+        let has = |key| fields.get(key).is_some();
+        match fields.string("type").as_deref() {
+            Some("function") if has("function") => Some(Self::Chat),
+            Some("function") => Some(Self::Responses),
+            None | Some("custom") if has("input_schema") => {
+                let own = ["server", "keywords", "defer"].iter().any(|key| has(key));
+                Some(if own { Self::Own } else { Self::Anthropic })
+            }
+            None if has("inputSchema") => Some(Self::Mcp),
+            None if has("parameters") || has("parametersJsonSchema") => Some(Self::Gemini),
+            None => Some(Self::Own),
+            Some(_) => None,
+        }
+    }
+
     /// The fields that hold name, description and schema: one level down in Chat Completions.
     pub(crate) fn inner<'a>(self, outer: &Fields<'a>) -> Option<Fields<'a>> {
         match self {
@@ -102,6 +120,8 @@ pub struct Tool {
     pub(crate) definition: Box<str>,
     /// Where in `definition` the input schema stands; `None` for a tool without one.
     pub(crate) schema: Option<Range<u32>>,
+    /// Whether `definition` says another name, or more of a description, than is to be shown.
+    pub(crate) differs: bool,
 }
 
 impl Tool {
@@ -113,6 +133,18 @@ impl Tool {
     /// The server or group it belongs to.
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()
+    }
+
+    /// Its name without its server's in front of it, whatever the case of either.
+    pub fn own_name(&self) -> &str {
+        let name = self.name.strip_prefix("mcp__").unwrap_or(&self.name);
+        let Some(server) = self.server() else { return name };
+        let (Some(head), Some(rest)) = (name.get(..server.len()), name.get(server.len()..)) else {
+            return name;
+        };
+        let own = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
+        let parted = own.len() < rest.len() && !own.is_empty();
+        if parted && head.eq_ignore_ascii_case(server) { own } else { name }
     }
 
     /// A title for people, where the owner gave one.
@@ -159,6 +191,16 @@ impl Tool {
         serde_json::from_str(self.schema()).unwrap_or_default()
     }
 
+    /// The definition as it is shown in full: the owner's own text, unless the tool goes by another
+    /// name here or its description was cut.
+    pub(crate) fn shown_definition(&self) -> Cow<'_, str> {
+        if self.differs {
+            Cow::Owned(self.definition_with(None, None))
+        } else {
+            Cow::Borrowed(&self.definition)
+        }
+    }
+
     /// The definition under the tool's present name, with another schema or description where one
     /// is given, and everything else as it was.
     pub(crate) fn definition_with(
@@ -175,7 +217,9 @@ impl Tool {
         if fields.string("name").as_deref() != Some(&*self.name) {
             edits.push(("name", Some(json::quote(&self.name))));
         }
-        if let Some(description) = description {
+        let cut = || self.differs && fields.get("description").is_some();
+        let own = cut().then_some(&*self.description);
+        if let Some(description) = description.or(own) {
             edits.push(("description", Some(json::quote(description))));
         }
         if let Some(schema) = schema {

@@ -50,6 +50,12 @@ pub fn of(server: &str, tool: &str) -> String {
     if splits_once && is_plain(&joined) { joined } else { hashed(&joined, &[server, tool]) }
 }
 
+/// The wire name with its hash, even for a pair that would not need one: for when another tool goes
+/// by the plain name.
+pub fn distinct(server: &str, tool: &str) -> String {
+    hashed(&format!("{server}__{tool}"), &[server, tool])
+}
+
 /// The wire name of a tool whose full name is already settled: the name itself where it is valid.
 pub fn of_full(name: &str) -> Cow<'_, str> {
     if is_plain(name) { Cow::Borrowed(name) } else { Cow::Owned(hashed(name, &[name])) }

@@ -81,8 +81,9 @@ impl Counter {
 
 /// Bytes that are encoded at once.
 ///
-/// The encoder is quadratic in the length of one unbroken run of letters, and such a run may be a
-/// stranger's. Text is cut here only where no blank comes in time, which real text never does.
+/// The encoder is quadratic in the length of an unbroken run of letters, and gives up on a run of a
+/// million blanks; either may be a stranger's. Text is cut only inside runs longer than this, which
+/// real text does not have.
 const CHUNK: usize = 4 << 10;
 
 impl TokenCounter for Counter {
@@ -100,16 +101,17 @@ impl TokenCounter for Counter {
     }
 }
 
-/// Cuts text where a run without white space is longer than [`CHUNK`], and nowhere else.
+/// Cuts text where a run of white space, or of anything else, is longer than [`CHUNK`].
 fn chunks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let mut run = 0;
+        let (mut run, mut blank) = (0, false);
         for (at, byte) in rest.bytes().enumerate() {
-            run = if byte.is_ascii_whitespace() { 0 } else { run + 1 };
+            let same = byte.is_ascii_whitespace() == blank;
+            (run, blank) = (if same { run + 1 } else { 1 }, byte.is_ascii_whitespace());
             if run > CHUNK && rest.is_char_boundary(at) {
                 let (chunk, tail) = rest.split_at(at);
                 rest = tail;
@@ -144,5 +146,6 @@ mod tests {
         let endless = "é".repeat(10_000);
         assert_eq!(chunks(&endless).collect::<String>(), endless);
         assert_eq!(chunks(&endless).count(), 5);
+        assert_eq!(chunks(&" ".repeat(10_000)).count(), 3);
     }
 }

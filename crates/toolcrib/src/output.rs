@@ -47,8 +47,11 @@ impl Failure {
 }
 
 impl From<io::Error> for Failure {
-    fn from(_: io::Error) -> Self {
-        Self::Closed
+    fn from(source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => Self::Write { path: "standard output".into(), source },
+        }
     }
 }
 

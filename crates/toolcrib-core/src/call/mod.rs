@@ -22,11 +22,13 @@ use crate::conversation::Conversation;
 use crate::crib::Crib;
 use crate::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX, Turn};
 use crate::json::Fields;
+use crate::listing::data;
 use crate::reply::Reply;
 use crate::search::Ask;
 use crate::signature::signature;
-use crate::spelling::Meaning;
+use crate::spelling::{Meaning, likeness};
 use crate::text::shorten;
+use crate::text::words::fold_name;
 use crate::wire_name;
 
 /// A call to be run: the real tool, the real arguments.
@@ -38,8 +40,6 @@ pub struct Call {
     pub name: String,
     /// Its arguments, as the model wrote them.
     pub arguments: Box<RawValue>,
-    /// Whether they had to be taken out of a wrapping.
-    pub repaired: bool,
 }
 
 /// What becomes of a call.
@@ -71,13 +71,16 @@ impl Crib {
         name: &str,
         input: &str,
     ) -> Outcome {
+        let turn = &self.own_turn(turn);
+        // What is not offered is not there.
+        let offered = turn.search_allowed && (name != SEARCH_REGEX || self.settings().search.regex);
         match name {
-            SEARCH | SEARCH_REGEX => match read_ask(name, input) {
+            SEARCH | SEARCH_REGEX if offered => match read_ask(name, input) {
                 Ok(ask) => Outcome::Answer(self.search(turn, conversation, &ask)),
                 Err(refusal) => Outcome::Refused(*refusal),
             },
-            DESCRIBE => self.describe_call(turn, conversation, input),
-            CALL => self.bridge_call(turn, conversation, input),
+            DESCRIBE if offered => self.describe_call(turn, conversation, input),
+            CALL if offered => self.bridge_call(turn, conversation, input),
             _ => {
                 let candidates = arguments::readings(input);
                 self.run(turn, conversation, name, input, &candidates)
@@ -98,7 +101,7 @@ impl Crib {
             return Outcome::Refused(no_name(DESCRIBE));
         };
         match self.resolve(turn, &name) {
-            Ok(id) => Outcome::Answer(self.describe(turn, conversation, id)),
+            Ok(id) => Outcome::Answer(self.describe(conversation, id)),
             Err(refusal) => Outcome::Refused(*refusal),
         }
     }
@@ -158,7 +161,7 @@ impl Crib {
         };
         let validator = self.validator(id);
         let mut faults = Vec::new();
-        for (at, candidate) in candidates.iter().enumerate() {
+        for candidate in candidates {
             let Ok(value) = serde_json::from_str::<Value>(candidate) else { continue };
             let wrong = validator.faults(&value);
             if wrong.is_empty() {
@@ -167,13 +170,14 @@ impl Crib {
                     continue;
                 };
                 let name = self.catalog().tool(id).name().to_owned();
-                return Outcome::Run(Call { id, name, arguments, repaired: at > 0 });
+                return Outcome::Run(Call { id, name, arguments });
             }
             if faults.is_empty() {
                 faults = wrong;
             }
         }
-        let mut refusal = self.invalid(conversation, id, faults);
+        let literal = candidates.first().map(AsRef::as_ref);
+        let mut refusal = self.invalid(conversation, id, faults, literal);
         self.count_failure(conversation, name, input, &mut refusal);
         Outcome::Refused(refusal)
     }
@@ -211,8 +215,15 @@ impl Crib {
 
     /// Refuses arguments: with the whole schema once, and the tool is revealed by that; after that
     /// with its signature, since the schema is already before the model.
-    fn invalid(&self, conversation: &mut Conversation, id: ToolId, faults: Vec<Fault>) -> Refusal {
+    fn invalid(
+        &self,
+        conversation: &mut Conversation,
+        id: ToolId,
+        faults: Vec<Fault>,
+        arguments: Option<&str>,
+    ) -> Refusal {
         let tool = self.catalog().tool(id);
+        let misspelled = arguments.and_then(|text| misspelled(text, &tool.schema_value()));
         let message = match &faults[..] {
             [] => "the arguments are not a JSON object".to_owned(),
             [one] if one.at.is_empty() => format!("invalid arguments: {}", one.problem),
@@ -223,6 +234,9 @@ impl Crib {
             Refusal::new(Code::InvalidArguments, message, "send arguments that fit the schema");
         refusal.tool = Some(tool.name().to_owned());
         refusal.faults = faults;
+        if let Some((wrong, right)) = misspelled {
+            refusal.hint = format!("{} should be {}", data(&wrong), data(&right));
+        }
         if conversation.ledger.has(tool) {
             let signature = signature(&tool.schema_value());
             refusal.signature = Some(shorten(&signature, SIGNATURE).into_owned());
@@ -256,6 +270,19 @@ impl Crib {
     }
 }
 
+/// A parameter that is not there and the one it was meant to be: `titel` for a missing `title`.
+fn misspelled(arguments: &str, schema: &Value) -> Option<(String, String)> {
+    let properties = schema.get("properties")?.as_object()?;
+    let given = Fields::read(arguments)?;
+    let extra = given.iter().map(|(key, _)| key).filter(|key| !properties.contains_key(*key));
+    let absent = || properties.keys().filter(|name| given.get(name).is_none());
+    extra.take(16).find_map(|key| {
+        let best = absent().map(|name| (likeness(&fold_name(key), &fold_name(name)), name));
+        let (alike, name) = best.max_by_key(|(alike, _)| *alike)?;
+        (alike >= 50).then(|| (shorten(key, 80).into_owned(), name.clone()))
+    })
+}
+
 fn no_name(tool: &str) -> Refusal {
     Refusal::new(
         Code::NoName,
@@ -264,10 +291,15 @@ fn no_name(tool: &str) -> Refusal {
     )
 }
 
+/// Keys that a search tool knows; an input with none of them may be wrapped in another.
+const ASK_KEYS: [&str; 5] = ["query", "queries", "names", "name", "pattern"];
+
 /// Reads the input of a search tool: strings where lists are meant and lists where strings are.
 fn read_ask(tool: &str, input: &str) -> Result<Ask, Box<Refusal>> {
     let readings = arguments::readings(input);
-    let fields = readings.first().and_then(|text| Fields::read(text));
+    let knows = |fields: &Fields<'_>| ASK_KEYS.iter().any(|key| fields.get(key).is_some());
+    let read: Vec<Fields<'_>> = readings.iter().filter_map(|text| Fields::read(text)).collect();
+    let fields = read.iter().find(|fields| knows(fields)).or(read.first());
     let Some(fields) = fields else {
         // A bare string is a query.
         if let Ok(query) = serde_json::from_str::<String>(input) {

@@ -6,9 +6,11 @@
 //! all: the server will, as it would without us.
 
 use jsonschema::PatternOptions;
+use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 use super::refusal::Fault;
+use crate::tool::Shape;
 
 /// Faults that are reported; the first few say it all.
 const FAULTS: usize = 5;
@@ -27,10 +29,11 @@ pub(crate) struct Validator {
 
 impl Validator {
     /// Compiles a schema. Whatever is odd about it means "cannot tell", never "wrong".
-    pub(crate) fn new(schema: Value) -> Self {
-        let mut schema = schema;
-        lower_types(&mut schema);
-        let compiled = (unrolled(&schema) <= STEPS)
+    pub(crate) fn new(mut schema: Value, shape: Shape) -> Self {
+        if shape == Shape::Gemini {
+            lower_types(&mut schema);
+        }
+        let compiled = (is_tame(&schema, &schema) && unrolled(&schema) <= STEPS)
             .then(|| {
                 jsonschema::options()
                     .offline()
@@ -66,6 +69,28 @@ impl Validator {
     }
 }
 
+/// Keywords that hold values and not schemas.
+const VALUES: [&str; 5] = ["const", "enum", "default", "example", "examples"];
+
+/// Whether every reference is a plain pointer into this document. Anchors, escaped pointers, other
+/// bases and dynamic references could lead anywhere, and no budget here would see where.
+fn is_tame(value: &Value, root: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.iter().all(|(key, value)| match (key.as_str(), value) {
+            ("$dynamicRef" | "$recursiveRef", _) => false,
+            ("$id" | "id", Value::String(_)) => std::ptr::eq(map, root.as_object().unwrap_or(map)),
+            ("$ref", Value::String(target)) => {
+                let pointer = target.strip_prefix('#').filter(|pointer| !pointer.contains('%'));
+                pointer.is_some_and(|pointer| root.pointer(pointer).is_some())
+            }
+            (key, _) if VALUES.contains(&key) => true,
+            _ => is_tame(value, root),
+        }),
+        Value::Array(items) => items.iter().all(|item| is_tame(item, root)),
+        _ => true,
+    }
+}
+
 /// Gemini's subset writes `STRING` for `string`.
 fn lower_types(schema: &mut Value) {
     match schema {
@@ -73,7 +98,8 @@ fn lower_types(schema: &mut Value) {
             if let Some(Value::String(kind)) = map.get_mut("type") {
                 kind.make_ascii_lowercase();
             }
-            map.values_mut().for_each(lower_types);
+            let schemas = map.iter_mut().filter(|(key, _)| !VALUES.contains(&key.as_str()));
+            schemas.for_each(|(_, value)| lower_types(value));
         }
         Value::Array(items) => items.iter_mut().for_each(lower_types),
         _ => {}
@@ -86,34 +112,37 @@ fn target<'a>(root: &'a Value, map: &Map<String, Value>) -> Option<(&'a Value, S
     Some((root.pointer(pointer)?, pointer.to_owned()))
 }
 
+/// What each reference comes to.
+type Sizes = FxHashMap<String, usize>;
+
 /// How many values the schema has with every reference written out, a cycle counted once.
 fn unrolled(schema: &Value) -> usize {
-    fn size(value: &Value, root: &Value, sizes: &mut Vec<(String, usize)>) -> usize {
+    fn size(value: &Value, root: &Value, sizes: &mut Sizes, depth: usize) -> usize {
+        let Some(depth) = depth.checked_sub(1) else { return usize::MAX };
         let below = match value {
             Value::Object(map) => {
                 let referred = target(root, map).map_or(0, |(found, pointer)| {
-                    if let Some((_, known)) = sizes.iter().find(|(seen, _)| *seen == pointer) {
+                    if let Some(known) = sizes.get(&pointer) {
                         return *known;
                     }
                     // Entered before descending, so that a cycle ends here.
-                    sizes.push((pointer.clone(), 1));
-                    let size = size(found, root, sizes);
-                    if let Some(entry) = sizes.iter_mut().find(|(seen, _)| *seen == pointer) {
-                        entry.1 = size;
-                    }
+                    sizes.insert(pointer.clone(), 1);
+                    let size = size(found, root, sizes, depth);
+                    sizes.insert(pointer, size);
                     size
                 });
-                map.values()
-                    .fold(referred, |sum, value| sum.saturating_add(size(value, root, sizes)))
+                map.values().fold(referred, |sum, value| {
+                    sum.saturating_add(size(value, root, sizes, depth))
+                })
             }
-            Value::Array(items) => {
-                items.iter().fold(0usize, |sum, item| sum.saturating_add(size(item, root, sizes)))
-            }
+            Value::Array(items) => items
+                .iter()
+                .fold(0usize, |sum, item| sum.saturating_add(size(item, root, sizes, depth))),
             _ => 0,
         };
         below.saturating_add(1)
     }
-    size(schema, schema, &mut Vec::new())
+    size(schema, schema, &mut Sizes::default(), DEPTH)
 }
 
 /// The steps a validator would take, counted with a budget.
@@ -174,7 +203,7 @@ mod tests {
     use serde_json::json;
 
     fn faults(schema: Value, arguments: &Value) -> Vec<(String, String)> {
-        let faults = Validator::new(schema).faults(arguments);
+        let faults = Validator::new(schema, Shape::Mcp).faults(arguments);
         faults.into_iter().map(|fault| (fault.at, fault.problem)).collect()
     }
 
@@ -200,6 +229,8 @@ mod tests {
         for schema in [
             json!({"$ref": "https://example.com/schema.json"}),
             json!({"$ref": "#/nowhere"}),
+            json!({"$ref": "#/%24defs/a", "$defs": {"a": {"type": "array"}}}),
+            json!({"$dynamicRef": "#a", "$defs": {"a": {"$dynamicAnchor": "a", "type": "array"}}}),
             json!({"type": 7}),
             json!({"properties": {"a": {"pattern": "(.{0,50}){50}z"}}}),
         ] {
@@ -238,7 +269,11 @@ mod tests {
     #[test]
     fn capital_types_of_gemini_count() {
         let schema = json!({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}});
-        assert_eq!(faults(schema.clone(), &json!({"a": "x"})), []);
-        assert_eq!(faults(schema, &json!({"a": 1})).len(), 1);
+        let gemini = |arguments| Validator::new(schema.clone(), Shape::Gemini).faults(&arguments);
+        assert_eq!(gemini(json!({"a": "x"})), []);
+        assert_eq!(gemini(json!({"a": 1})).len(), 1);
+        let click = json!({"properties": {"e": {"const": {"type": "Click"}}}});
+        let event = json!({"e": {"type": "Click"}});
+        assert_eq!(Validator::new(click, Shape::Gemini).faults(&event), []);
     }
 }

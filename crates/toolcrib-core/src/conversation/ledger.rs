@@ -25,6 +25,8 @@ pub struct Reveal {
 pub struct Ledger {
     reveals: VecDeque<Reveal>,
     cap: usize,
+    /// Whether the conversation has deferred: it belongs to what must travel with it.
+    deferred: bool,
 }
 
 /// The exported form. The version is there so that a later one can be told apart.
@@ -32,6 +34,8 @@ pub struct Ledger {
 #[serde(deny_unknown_fields)]
 struct Exported {
     version: u32,
+    #[serde(default)]
+    deferred: bool,
     reveals: Vec<Reveal>,
 }
 
@@ -40,11 +44,21 @@ const VERSION: u32 = 1;
 impl Ledger {
     /// An empty ledger that keeps the last `cap` reveals.
     pub fn new(cap: usize) -> Self {
-        Self { reveals: VecDeque::new(), cap }
+        Self { reveals: VecDeque::new(), cap, deferred: false }
     }
 
-    /// Records that a tool's schema was shown. A tool keeps its place in the order while its
-    /// definition is the same; a changed one is a new reveal. The oldest makes room.
+    /// Whether the conversation has deferred tools.
+    pub fn deferred(&self) -> bool {
+        self.deferred
+    }
+
+    /// Records that it has.
+    pub(crate) fn set_deferred(&mut self) {
+        self.deferred = true;
+    }
+
+    /// Records that a tool's schema was shown. A tool keeps its place in the order; the oldest makes
+    /// room for a new one.
     pub fn reveal(&mut self, tool: &Tool) {
         let fingerprint = Some(tool.fingerprint());
         if let Some(known) = self.reveals.iter_mut().find(|r| r.name == tool.name()) {
@@ -94,8 +108,8 @@ impl Ledger {
 
     /// The ledger as JSON, to be stored and given to [`import`](Self::import) elsewhere.
     pub fn export(&self) -> String {
-        let exported =
-            Exported { version: VERSION, reveals: self.reveals.iter().cloned().collect() };
+        let reveals = self.reveals.iter().cloned().collect();
+        let exported = Exported { version: VERSION, deferred: self.deferred, reveals };
         serde_json::to_string(&exported).unwrap_or_default()
     }
 
@@ -107,7 +121,7 @@ impl Ledger {
             let problem = format!("version {}, this program reads {VERSION}", exported.version);
             return Err(Error::Ledger { problem });
         }
-        let mut ledger = Self::new(cap);
+        let mut ledger = Self { deferred: exported.deferred, ..Self::new(cap) };
         for reveal in exported.reveals {
             if !ledger.has_name(&reveal.name) {
                 ledger.push(reveal);
@@ -125,7 +139,12 @@ impl Ledger {
         let mut ledger = Self::new(cap);
         for entry in entries {
             let names = match entry {
-                Past::Reply(text) => crate::reply::names_in(text),
+                // Whoever was answered by our search tool had deferred tools.
+                Past::Reply(text) => {
+                    let names = crate::reply::names_in(text);
+                    ledger.deferred |= !names.is_empty();
+                    names
+                }
                 Past::Call(name) => vec![name.to_owned()],
             };
             for name in names {

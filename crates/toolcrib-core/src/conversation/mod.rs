@@ -27,8 +27,6 @@ pub const CONVERSATIONS: usize = 4_096;
 pub struct Conversation {
     pub(crate) ledger: Ledger,
     pub(crate) guard: Guard,
-    /// Whether it has deferred.
-    pub(crate) deferred: bool,
     /// The listing the model has seen, which stays as it is.
     pub(crate) frozen: Option<Frozen>,
     /// The last disclosure and what it was made from: nothing changed, nothing computed.
@@ -49,9 +47,7 @@ impl Conversation {
 
     /// A conversation that goes on: with an imported ledger, or one rebuilt from a transcript.
     pub fn with_ledger(ledger: Ledger) -> Self {
-        // Whoever has loaded tools has deferred them before.
-        let deferred = !ledger.is_empty();
-        Self { ledger, guard: Guard::default(), deferred, frozen: None, last: None }
+        Self { ledger, guard: Guard::default(), frozen: None, last: None }
     }
 
     /// What it has been shown.

@@ -7,6 +7,7 @@
 
 mod own;
 mod plan;
+mod write;
 
 pub use own::{CALL, DESCRIBE, Guidance, OwnTool, SEARCH, SEARCH_REGEX};
 pub(crate) use plan::Frozen;
@@ -135,20 +136,9 @@ impl Disclosure {
         self.decision.defers == Defers::Nothing
     }
 
-    /// The tools array for a request that came with `input`: the very same text when nothing is
-    /// deferred, otherwise the definitions to send.
-    ///
-    /// Full tools keep their order. Ours follow, and appended ones come last, so that each turn's
-    /// array begins with the last turn's.
-    pub fn tools_json<'a>(&self, input: &'a str, shape: Shape) -> Cow<'a, str> {
-        if self.passes_through() {
-            return Cow::Borrowed(input);
-        }
-        let definitions = self.definitions(shape);
-        Cow::Owned(format!("[{}]", definitions.join(",")))
-    }
-
-    /// The definitions to send, in order: each tool in its own shape, ours in `shape`.
+    /// The definitions to send, for who puts an array together: each tool in its own shape, ours in
+    /// `shape`, and appended ones last. [`Crib::tools_json`](crate::Crib::tools_json) edits an array
+    /// that came in.
     pub fn definitions(&self, shape: Shape) -> Vec<Cow<'_, str>> {
         let appended = |shown: &&Shown| {
             self.kind == Kind::Append

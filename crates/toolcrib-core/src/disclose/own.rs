@@ -64,6 +64,9 @@ impl Guidance {
     }
 }
 
+/// Characters that the search tool's description has before the listing, at most.
+pub(super) const PREFACE_CHARS: usize = 300;
+
 const SEARCH_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, in a few words, or select:NAME,NAME to load by name. +word: must have; -word: must not. Empty: list names."},"queries":{"type":"array","items":{"type":"string"},"description":"Several queries at once."},"limit":{"type":"integer","minimum":1,"maximum":50}},"required":[],"additionalProperties":false}"#;
 const REGEX_SCHEMA: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"A regular expression over names, descriptions and parameters, any case."},"limit":{"type":"integer","minimum":1,"maximum":50}},"required":["pattern"],"additionalProperties":false}"#;
 const DESCRIBE_SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}"#;

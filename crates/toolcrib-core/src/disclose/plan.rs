@@ -19,6 +19,8 @@ use crate::tool::Defer;
 #[derive(Debug, Clone)]
 pub(crate) struct Frozen {
     listing: Listing,
+    /// How much was deferred when it was made.
+    defers: Defers,
     /// The names the model knows of by now, listed or announced.
     known: BTreeSet<String>,
 }
@@ -29,6 +31,7 @@ const ANNOUNCED: usize = 50;
 impl Crib {
     /// What the model sees this turn.
     pub fn disclose(&self, turn: &Turn<'_>, conversation: &mut Conversation) -> Arc<Disclosure> {
+        let turn = &self.own_turn(turn);
         let key = self.key(turn, conversation);
         if let Some((same, last)) = &conversation.last
             && *same == key
@@ -36,8 +39,9 @@ impl Crib {
             return Arc::clone(last);
         }
         let disclosure = Arc::new(self.compose(turn, conversation));
-        if !disclosure.passes_through() {
-            conversation.deferred = true;
+        // Deferring what must always be deferred decides nothing about the rest.
+        if disclosure.decision.defers == Defers::Everything {
+            conversation.ledger.set_deferred();
         }
         // An announcement is said once; the same disclosure without it is what to repeat.
         let repeat = if disclosure.announcement.is_some() {
@@ -53,7 +57,8 @@ impl Crib {
     fn key(&self, turn: &Turn<'_>, conversation: &Conversation) -> u64 {
         let mut hasher = FxHasher::default();
         (self.fingerprint(), turn.scope, turn.context, turn.model).hash(&mut hasher);
-        (turn.connecting.is_empty(), turn.search_allowed, conversation.deferred).hash(&mut hasher);
+        (turn.connecting.is_empty(), turn.search_allowed, conversation.ledger.deferred())
+            .hash(&mut hasher);
         for reveal in conversation.ledger.reveals() {
             (&reveal.name, reveal.fingerprint).hash(&mut hasher);
         }
@@ -76,7 +81,7 @@ impl Crib {
             context: turn.context,
             filling: !turn.connecting.is_empty(),
             search_allowed: turn.search_allowed,
-            deferred_before: conversation.deferred,
+            deferred_before: conversation.ledger.deferred(),
         };
         let activation = &self.settings().activation;
         // What would stand in the tools' place is worked out only where it may come to that.
@@ -89,10 +94,12 @@ impl Crib {
         if decision.defers == Defers::Nothing {
             return self.pass_through(turn, decision, tokens_before);
         }
-        conversation.frozen = conversation.frozen.take().filter(|f| self.still_true(f, turn));
+        let kept =
+            |frozen: &Frozen| frozen.defers == decision.defers && self.still_true(frozen, turn);
+        conversation.frozen = conversation.frozen.take().filter(kept);
         let frozen = conversation.frozen.as_ref();
         let mut parts = self.replace(turn, kind, decision, &conversation.ledger, frozen);
-        let announcement = freeze(&parts, conversation);
+        let announcement = freeze(&parts, decision.defers, conversation);
         let replaced = self.count(&parts);
         let full: usize = parts.full().map(|id| sizes[id.index()]).sum();
         Disclosure {
@@ -109,10 +116,11 @@ impl Crib {
     }
 
     fn pass_through(&self, turn: &Turn<'_>, decision: Decision, tokens: usize) -> Disclosure {
-        let shown = turn.scope.ids().map(|id| Shown {
-            id,
-            definition: Some(self.catalog().tool(id).definition().to_owned()),
-            verdict: Verdict::Full(Because::NotActive),
+        let shown = turn.scope.ids().map(|id| {
+            let tool = self.catalog().tool(id);
+            let grounds = Grounds { in_scope: true, decision, revealed: false };
+            let verdict = verdict(tool, &self.settings().rules, grounds);
+            Shown { id, definition: Some(tool.shown_definition().into_owned()), verdict }
         });
         Disclosure {
             decision,
@@ -151,8 +159,9 @@ impl Crib {
             let grounds = Grounds { in_scope: true, decision, revealed: is_revealed.contains(&id) };
             let verdict = verdict(tool, &self.settings().rules, grounds);
             let definition = match (&verdict, kind) {
+                // Only tools in scope are asked about.
                 (Verdict::Hidden, _) => continue,
-                (Verdict::Full(_), _) => Some(tool.definition_with(None, None)),
+                (Verdict::Full(_), _) => Some(tool.shown_definition().into_owned()),
                 (Verdict::Deferred(_), Kind::Reveal) => {
                     Some(tool.definition_with(Some(&self.settings().stub.schema(tool)), None))
                 }
@@ -163,24 +172,24 @@ impl Crib {
             };
             // A loaded tool keeps its line in the table of contents: the model forgets schemas,
             // never names.
-            if definition.is_none() || (kind == Kind::Append && is_revealed.contains(&id)) {
+            let loaded = verdict == Verdict::Full(Because::Revealed);
+            if definition.is_none() || (kind == Kind::Append && loaded) {
                 listed.push(id);
             }
             shown.push(Shown { id, definition, verdict });
         }
         if kind == Kind::Append {
-            let place = |id: &ToolId| revealed.iter().position(|known| known == id);
-            shown.sort_by_key(|shown| place(&shown.id).map_or(0, |at| at + 1));
+            let place = |shown: &Shown| {
+                let loaded = shown.verdict == Verdict::Full(Because::Revealed);
+                let at = revealed.iter().position(|known| *known == shown.id);
+                at.filter(|_| loaded).map_or(0, |at| at + 1)
+            };
+            shown.sort_by_key(place);
         }
-        let listing = matches!(kind, Kind::Bridge | Kind::Append).then(|| match frozen {
-            Some(frozen) => frozen.listing.clone(),
-            None => Listing::fit(
-                catalog,
-                listed.iter().copied(),
-                &self.settings().listing,
-                turn.context,
-                self.counter(),
-            ),
+        let lists = matches!(kind, Kind::Bridge | Kind::Append);
+        let listing = lists.then(|| {
+            let frozen = frozen.map(|frozen| frozen.listing.clone());
+            frozen.unwrap_or_else(|| self.list(&listed, turn.context))
         });
         let regex = self.settings().search.regex;
         Parts {
@@ -190,6 +199,13 @@ impl Crib {
             listing,
             names: listed.iter().map(|id| catalog.tool(*id).name().to_owned()).collect(),
         }
+    }
+
+    fn list(&self, ids: &[ToolId], context: Option<usize>) -> Listing {
+        // The search tool's own words stand before the listing, in the same description.
+        let mut settings = self.settings().listing.clone();
+        settings.chars = settings.chars.saturating_sub(own::PREFACE_CHARS);
+        Listing::fit(self.catalog(), ids.iter().copied(), &settings, context, self.counter())
     }
 
     fn count(&self, parts: &Parts) -> usize {
@@ -213,11 +229,11 @@ impl Crib {
 }
 
 /// Freezes the first listing; later says what came since.
-fn freeze(parts: &Parts, conversation: &mut Conversation) -> Option<String> {
+fn freeze(parts: &Parts, defers: Defers, conversation: &mut Conversation) -> Option<String> {
     let listing = parts.listing.as_ref()?;
     let Some(frozen) = &mut conversation.frozen else {
         let known = parts.names.clone();
-        conversation.frozen = Some(Frozen { listing: listing.clone(), known });
+        conversation.frozen = Some(Frozen { listing: listing.clone(), defers, known });
         return None;
     };
     let added: Vec<&String> = parts.names.difference(&frozen.known).collect();
@@ -228,7 +244,8 @@ fn freeze(parts: &Parts, conversation: &mut Conversation) -> Option<String> {
     };
     let announcement = (!added.is_empty())
         .then(|| format!("Deferred tools now available too: {}{more}.", shown.join(", ")));
-    frozen.known.clone_from(&parts.names);
+    // Never fewer than the listing names: what it says must stay checked.
+    frozen.known.extend(parts.names.iter().cloned());
     announcement
 }
 

@@ -99,7 +99,14 @@ pub enum Problem {
         /// Values allowed.
         limit: usize,
     },
-    /// A parameter's name holds characters that nobody can see.
+    /// The whole definition has more bytes than allowed.
+    DefinitionTooLarge {
+        /// Bytes it has.
+        bytes: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// A parameter's name, or another key, holds characters that nobody can see.
     ParameterHidden,
     /// Hidden characters were removed from what is shown.
     HiddenText(Vec<Hidden>),
@@ -147,6 +154,9 @@ impl fmt::Display for Problem {
             }
             Self::EnumTooLong { values, limit } => {
                 write!(f, "held: an `enum` has {values} values, the limit is {limit}")
+            }
+            Self::DefinitionTooLarge { bytes, limit } => {
+                write!(f, "held: the definition has {bytes} bytes, the limit is {limit}")
             }
             Self::ParameterHidden => {
                 f.write_str("held: a parameter's name has invisible characters")

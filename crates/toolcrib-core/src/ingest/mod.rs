@@ -9,11 +9,14 @@ mod read;
 mod schema;
 
 pub use finding::{Finding, Problem};
+pub(crate) use read::group;
 pub(crate) use schema::{Part, walk};
 
+use crate::clean::one_line;
 use crate::error::Error;
 use crate::json::{self, Fields};
 use crate::limits::Limits;
+use crate::text::shorten;
 use crate::tool::Tool;
 
 /// What came in, and what is to be said about it.
@@ -27,7 +30,26 @@ pub struct Ingest {
     pub instructions: Vec<(String, String)>,
 }
 
-/// Reads a catalog in any form. `label` names the server of tools that do not say theirs.
+/// Where a list comes from, and what that says about its tools' server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Origin<'a> {
+    /// Nothing is known: a tool's own word or the prefix of its name tells.
+    #[default]
+    Unknown,
+    /// A label for tools that do not say theirs, such as a file's name.
+    Label(&'a str),
+    /// This server sent the list. Whatever its tools claim, they are its own: a stranger cannot put
+    /// a tool on another's shelf.
+    Server(&'a str),
+}
+
+impl<'a> From<Option<&'a str>> for Origin<'a> {
+    fn from(label: Option<&'a str>) -> Self {
+        label.map_or(Self::Unknown, Self::Label)
+    }
+}
+
+/// Reads a catalog in any form.
 ///
 /// ```
 /// use toolcrib_core::{Limits, ingest};
@@ -37,11 +59,15 @@ pub struct Ingest {
 /// assert_eq!(came.tools[0].server(), Some("math"));
 /// # Ok::<(), toolcrib_core::Error>(())
 /// ```
-pub fn ingest(bytes: &[u8], label: Option<&str>, limits: &Limits) -> Result<Ingest, Error> {
+pub fn ingest<'a>(
+    bytes: &[u8],
+    origin: impl Into<Origin<'a>>,
+    limits: &Limits,
+) -> Result<Ingest, Error> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Error::NotText { offset: error.valid_up_to() })?;
     let text = text.trim_start_matches('\u{feff}');
-    let mut reader = read::Reader::new(label, limits);
+    let mut reader = read::Reader::new(origin.into(), limits);
     match serde_json::from_str::<&serde_json::value::RawValue>(text) {
         Ok(document) => read_document(document.get(), &mut reader)?,
         Err(error) => read_lines(text, &error, &mut reader)?,
@@ -56,7 +82,7 @@ fn read_document(text: &str, reader: &mut read::Reader<'_>) -> Result<(), Error>
     }
     let none = |found: &str| Error::NoTools { found: found.to_owned() };
     let Some(fields) = Fields::read(text) else {
-        return Err(none(&format!("`{}`", crate::text::shorten(text, 40))));
+        return Err(none(&format!("`{}`", shorten(&one_line(text), 40))));
     };
     // A JSON-RPC answer has its list one level down.
     let result = fields.get("result").and_then(Fields::read);
@@ -71,7 +97,8 @@ fn read_document(text: &str, reader: &mut read::Reader<'_>) -> Result<(), Error>
         reader.item("document", text);
         return Ok(());
     }
-    let keys: Vec<_> = fields.iter().take(8).map(|(key, _)| format!("`{key}`")).collect();
+    let shown = |key: &str| format!("`{}`", shorten(&one_line(key), 40));
+    let keys: Vec<_> = fields.iter().take(8).map(|(key, _)| shown(key)).collect();
     Err(none(&format!("an object with the keys {}", keys.join(", "))))
 }
 

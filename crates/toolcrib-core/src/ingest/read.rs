@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::finding::{Finding, Problem};
-use super::{Ingest, schema};
+use super::{Ingest, Origin, schema};
 use crate::clean::{self, Hidden};
 use crate::json::{self, Fields};
 use crate::limits::Limits;
@@ -13,16 +13,26 @@ use crate::text::shorten;
 use crate::tool::{Defer, Shape, Tool};
 use crate::wire_name;
 
+/// Characters of a server's name that are kept.
+const SERVER_CHARS: usize = 128;
+
 /// Reads entries one by one; what is wrong with one never reaches the next.
 pub(super) struct Reader<'a> {
     limits: &'a Limits,
     label: Option<Arc<str>>,
+    /// Whether the label is who sent the list, whatever its tools say.
+    sure: bool,
     out: Ingest,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(label: Option<&str>, limits: &'a Limits) -> Self {
-        Self { limits, label: label.map(Arc::from), out: Ingest::default() }
+    pub(super) fn new(origin: Origin<'_>, limits: &'a Limits) -> Self {
+        let (label, sure) = match origin {
+            Origin::Unknown => (None, false),
+            Origin::Label(label) => (Some(label), false),
+            Origin::Server(label) => (Some(label), true),
+        };
+        Self { limits, label: label.map(server_name), sure, out: Ingest::default() }
     }
 
     pub(super) fn finish(self) -> Ingest {
@@ -31,12 +41,14 @@ impl<'a> Reader<'a> {
 
     /// What an object around a list says about the list: its server, its instructions, its pages.
     pub(super) fn about(&mut self, fields: &Fields<'_>) {
-        if let Some(server) = fields.string("server").filter(|name| !name.is_empty()) {
-            self.label = Some(Arc::from(clean::one_line(&server)));
+        if let Some(server) = fields.string("server").filter(|name| !name.is_empty() && !self.sure)
+        {
+            self.label = Some(server_name(&server));
         }
         if let (Some(server), Some(text)) = (&self.label, fields.string("instructions")) {
-            let text = clean::clean(&text).0.into_owned();
-            self.out.instructions.push((server.to_string(), text));
+            let text = clean::clean(&text).0;
+            let kept = &text[..text.floor_char_boundary(self.limits.description_bytes)];
+            self.out.instructions.push((server.to_string(), kept.to_owned()));
         }
         if fields.string("nextCursor").is_some() {
             self.note("tools", None, Problem::OnePageOfSeveral);
@@ -51,95 +63,99 @@ impl<'a> Reader<'a> {
 
     /// Whether an object can be an entry of its own.
     pub(super) fn is_item(fields: &Fields<'_>) -> bool {
-        ["name", "function", "functionDeclarations", "function_declarations"]
-            .iter()
-            .any(|key| fields.get(key).is_some())
+        fields.get("name").is_some() || fields.get("function").is_some() || group(fields).is_some()
     }
 
+    /// Reads an entry of a list: a tool, or a group of tools.
     pub(super) fn item(&mut self, place: &str, text: &str) {
-        let Some(fields) = Fields::read(text) else {
+        let Some(fields) = self.fields(place, text) else { return };
+        let Some((key, members)) = group(&fields) else {
+            return self.single(place, text, &fields);
+        };
+        let name = fields.string("name").filter(|_| key == "tools" && !self.sure);
+        let outer = self.label.clone();
+        self.label = name.as_deref().map(server_name).or(outer.clone());
+        // A group holds tools and no further groups, so nesting costs a stranger nothing but a tool.
+        for (i, member) in members.iter().enumerate() {
+            let place = format!("{place}.{key}[{i}]");
+            if let Some(fields) = self.fields(&place, member.get()) {
+                self.single(&place, member.get(), &fields);
+            }
+        }
+        self.label = outer;
+    }
+
+    fn fields<'t>(&mut self, place: &str, text: &'t str) -> Option<Fields<'t>> {
+        let fields = Fields::read(text);
+        if fields.is_none() {
             let problem = match serde_json::from_str::<&RawValue>(text) {
                 Ok(_) => Problem::NotAnObject,
                 Err(error) => Problem::NotJson(error.to_string()),
             };
-            return self.note(place, None, problem);
-        };
-        for key in ["functionDeclarations", "function_declarations"] {
-            if let Some(list) = fields.get(key).and_then(json::items) {
-                return self.list(&format!("{place}.{key}"), &list);
+            self.note(place, None, problem);
+        }
+        fields
+    }
+
+    fn single(&mut self, place: &str, text: &str, fields: &Fields<'_>) {
+        if let Some(shape) = Shape::of(fields) {
+            let name = shape.inner(fields).as_ref().unwrap_or(fields).string("name");
+            let name = name.unwrap_or_default();
+            if let Err(problem) = self.tool(place, text, shape, &name) {
+                self.note(place, Some(name), problem);
             }
-        }
-        let kind = fields.string("type");
-        if let (Some("namespace"), Some(list)) =
-            (kind.as_deref(), fields.get("tools").and_then(json::items))
-        {
-            let name = fields.string("name").map(|name| Arc::from(clean::one_line(&name)));
-            let outer = std::mem::replace(&mut self.label, name);
-            self.list(&format!("{place}.tools"), &list);
-            self.label = outer;
-            return;
-        }
-        if let Some(shape) = shape_of(&fields, kind.as_deref()) {
-            self.tool(place, text, &fields, shape);
         } else {
-            let kind = kind.unwrap_or_default();
+            let kind = fields.string("type").unwrap_or_default();
+            let kind = shorten(&clean::one_line(&kind), 80).into_owned();
             self.note(place, fields.string("name"), Problem::LeftToProvider { kind });
         }
     }
 
-    fn tool(&mut self, place: &str, text: &str, outer: &Fields<'_>, shape: Shape) {
-        let inner = shape.inner(outer);
-        let fields = inner.as_ref().unwrap_or(outer);
-        let name = fields.string("name").unwrap_or_default();
+    fn tool(&mut self, place: &str, text: &str, shape: Shape, name: &str) -> Result<(), Problem> {
+        self.check_name(name)?;
+        let limit = self.limits.definition_bytes;
+        if text.len() > limit {
+            return Err(Problem::DefinitionTooLarge { bytes: text.len(), limit });
+        }
+        // Cleaned as text, so that nothing else in it moves, and before anything is read from it:
+        // what is checked must be what is used.
+        let (definition, removed) = cleaned(text)?;
+        let outer = Fields::read(&definition).ok_or(Problem::NotAnObject)?;
+        let inner = shape.inner(&outer);
+        let fields = inner.as_ref().unwrap_or(&outer);
         let schema = shape.schema_keys().iter().find_map(|key| fields.get(key));
         let schema = schema.filter(|schema| *schema != "null");
-        if let Err(problem) = self.check_name(&name).and_then(|()| match schema {
-            Some(schema) => schema::check(schema, self.limits),
-            None => Ok(()),
-        }) {
-            let shown = clean::one_line(&name);
-            return self.note(place, (!shown.is_empty()).then_some(shown), problem);
+        if let Some(schema) = schema {
+            schema::check(schema, self.limits)?;
         }
-
-        // The definition is cleaned as text, so that nothing else in it moves.
-        let mut removed: Vec<Hidden> = Vec::new();
-        let cleaned = json::map_strings(text, |value| {
-            let (cleaned, classes) = clean::clean(value);
-            (cleaned != value).then(|| {
-                removed.extend(classes);
-                cleaned.into_owned()
-            })
-        });
-        let definition = match cleaned {
-            Ok(definition) => definition,
-            Err(error) => return self.note(place, Some(name), Problem::NotJson(error.to_string())),
-        };
-        removed.sort_unstable();
-        removed.dedup();
         if !removed.is_empty() {
-            self.note(place, Some(name.clone()), Problem::HiddenText(removed));
+            self.note(place, Some(name.to_owned()), Problem::HiddenText(removed));
         }
-        let description = fields.string("description").unwrap_or_default();
-        let mut description = clean::clean(&description).0.into_owned();
-        let limit = self.limits.description_bytes;
-        if description.len() > limit {
-            let bytes = description.len();
-            self.note(place, Some(name.clone()), Problem::DescriptionCut { bytes, limit });
+        let mut description = fields.string("description").unwrap_or_default();
+        let (bytes, limit) = (description.len(), self.limits.description_bytes);
+        if bytes > limit {
+            self.note(place, Some(name.to_owned()), Problem::DescriptionCut { bytes, limit });
             description.truncate(description.floor_char_boundary(limit));
         }
         let meta = fields.get("_meta").and_then(Fields::read);
         let tool = Tool {
-            server: self.server(&name, fields, shape),
+            server: self.server(name, fields, shape),
             title: title(fields),
             description: description.into_boxed_str(),
             keywords: keywords(fields, meta.as_ref()),
             defer: defer(fields, meta.as_ref()),
             shape,
-            schema: schema_range(&definition, shape),
+            // Both are slices of one text, so the distance of their beginnings is the offset.
+            schema: schema.map(|schema| {
+                let start = schema.as_ptr() as usize - definition.as_ptr() as usize;
+                start as u32..(start + schema.len()) as u32
+            }),
+            differs: bytes > limit,
+            name: Box::from(name),
             definition: Box::from(&*definition),
-            name: name.into_boxed_str(),
         };
         self.out.tools.push(tool);
+        Ok(())
     }
 
     fn check_name(&self, name: &str) -> Result<(), Problem> {
@@ -157,13 +173,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The server a tool says it belongs to, else the prefix of its name, else the list's label.
+    /// The server that sent the list, where that is known; else the one a tool says it belongs to,
+    /// else the prefix of its name, else the list's label.
     fn server(&self, name: &str, fields: &Fields<'_>, shape: Shape) -> Option<Arc<str>> {
+        if self.sure {
+            return self.label.clone();
+        }
         if shape == Shape::Own
             && let Some(stated) = fields.string("server")
         {
-            let stated = clean::one_line(&stated);
-            return (!stated.is_empty()).then(|| self.share(&stated));
+            return (!stated.trim().is_empty()).then(|| self.share(&stated));
         }
         let prefix = name.strip_prefix("mcp__").unwrap_or(name).split_once("__");
         match prefix {
@@ -179,47 +198,57 @@ impl<'a> Reader<'a> {
         let last = self.out.tools.last().and_then(|tool| tool.server.as_ref());
         match last.filter(|last| ***last == *server) {
             Some(same) => Arc::clone(same),
-            None => Arc::from(server),
+            None => server_name(server),
         }
     }
 
     fn note(&mut self, place: &str, tool: Option<String>, problem: Problem) {
-        let tool = tool.map(|name| shorten(&name, 80).into_owned());
+        let tool = tool.map(|name| shorten(&clean::one_line(&name), 80).into_owned());
+        let tool = tool.filter(|name| !name.is_empty());
         self.out.findings.push(Finding { place: place.to_owned(), tool, problem });
     }
 }
 
-/// The shape of an entry; `None` for a provider's own tool.
-fn shape_of(fields: &Fields<'_>, kind: Option<&str>) -> Option<Shape> {
-    let has = |key| fields.get(key).is_some();
-    match kind {
-        Some("function") if has("function") => Some(Shape::Chat),
-        Some("function") => Some(Shape::Responses),
-        None | Some("custom") if has("input_schema") => {
-            let own = ["server", "keywords", "defer"].iter().any(|key| has(key));
-            Some(if own { Shape::Own } else { Shape::Anthropic })
-        }
-        None if has("inputSchema") => Some(Shape::Mcp),
-        None if has("parameters") || has("parametersJsonSchema") => Some(Shape::Gemini),
-        None => Some(Shape::Own),
-        Some(_) => None,
+/// A definition without hidden characters, and the classes that were removed. A key that has some
+/// is no text to be cleaned: its owner would not know it again.
+fn cleaned(text: &str) -> Result<(std::borrow::Cow<'_, str>, Vec<Hidden>), Problem> {
+    let mut removed: Vec<Hidden> = Vec::new();
+    let mut hidden_key = false;
+    let definition = json::map_strings(text, |value, is_key| {
+        let (cleaned, classes) = clean::clean(value);
+        (cleaned != value).then(|| {
+            hidden_key |= is_key;
+            removed.extend(classes);
+            cleaned.into_owned()
+        })
+    });
+    let definition = definition.map_err(|error| Problem::NotJson(error.to_string()))?;
+    if hidden_key {
+        return Err(Problem::ParameterHidden);
     }
+    removed.sort_unstable();
+    removed.dedup();
+    Ok((definition, removed))
 }
 
-fn schema_range(definition: &str, shape: Shape) -> Option<std::ops::Range<u32>> {
-    let outer = Fields::read(definition)?;
-    let inner = shape.inner(&outer);
-    let fields = inner.as_ref().unwrap_or(&outer);
-    let schema = shape.schema_keys().iter().find_map(|key| fields.get(key))?;
-    // Both are slices of one text, so the distance of their beginnings is the offset.
-    let start = schema.as_ptr() as usize - definition.as_ptr() as usize;
-    (schema != "null").then(|| start as u32..(start + schema.len()) as u32)
+fn server_name(text: &str) -> Arc<str> {
+    Arc::from(&*shorten(&clean::one_line(text), SERVER_CHARS))
+}
+
+/// The members of an entry that holds several tools, and the key they stand under.
+pub(crate) fn group<'t>(fields: &Fields<'t>) -> Option<(&'static str, Vec<&'t RawValue>)> {
+    let members = |key: &'static str| Some((key, json::items(fields.get(key)?)?));
+    members("functionDeclarations").or_else(|| members("function_declarations")).or_else(|| {
+        let namespace = fields.string("type").as_deref() == Some("namespace");
+        namespace.then(|| members("tools")).flatten()
+    })
 }
 
 fn title(fields: &Fields<'_>) -> Option<Box<str>> {
     let annotations = fields.get("annotations").and_then(Fields::read);
     let title = fields.string("title").or_else(|| annotations?.string("title"))?;
-    Some(clean::one_line(&title).into_boxed_str()).filter(|title| !title.is_empty())
+    let title = clean::one_line(&title);
+    (!title.is_empty()).then(|| Box::from(&*shorten(&title, 256)))
 }
 
 /// Its owner's keywords: `keywords` in our form, `_meta["toolcrib/keywords"]` in MCP.

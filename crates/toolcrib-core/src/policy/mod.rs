@@ -79,12 +79,12 @@ pub fn verdict(tool: &Tool, rules: &Rules, grounds: Grounds) -> Verdict {
     let (defer, because) = rules.policy(tool);
     match defer {
         Defer::Never => Verdict::Full(because),
+        Defer::Automatic if grounds.decision.defers == Defers::OnlyAlways => {
+            Verdict::Full(Because::NotActive)
+        }
         _ if grounds.revealed => Verdict::Full(Because::Revealed),
         Defer::Always => Verdict::Deferred(because),
-        Defer::Automatic if grounds.decision.defers == Defers::Everything => {
-            Verdict::Deferred(Because::Active)
-        }
-        Defer::Automatic => Verdict::Full(Because::NotActive),
+        Defer::Automatic => Verdict::Deferred(Because::Active),
     }
 }
 

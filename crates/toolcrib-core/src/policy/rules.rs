@@ -30,9 +30,7 @@ impl Glob {
         }
         self.folded.contains(&'/')
             && tool.server().is_some_and(|server| {
-                let own = tool.name().strip_prefix(server).unwrap_or(tool.name());
-                let own = own.trim_start_matches(['_', '.', '/', ':']);
-                matches(&self.folded, &fold(&format!("{server}/{own}")))
+                matches(&self.folded, &fold(&format!("{server}/{}", tool.own_name())))
             })
     }
 
@@ -116,15 +114,16 @@ impl Rules {
         if tool.defer() == Defer::Never {
             return (Defer::Never, Because::Owner(Defer::Never));
         }
-        if let Some(rule) = named(&self.always) {
-            return (Defer::Always, Because::Rule(rule));
-        }
         let server = tool.server().unwrap_or_default();
-        let by_server = self.servers.iter().find(|(glob, _)| glob.matches_text(server));
-        match by_server {
-            Some((glob, defer)) => (*defer, Because::Rule(format!("server {glob}"))),
-            None => (tool.defer(), Because::Owner(tool.defer())),
-        }
+        let by_server = |wanted: &dyn Fn(Defer) -> bool| {
+            let rule =
+                self.servers.iter().find(|(glob, d)| wanted(*d) && glob.matches_text(server));
+            rule.map(|(glob, defer)| (*defer, Because::Rule(format!("server {glob}"))))
+        };
+        by_server(&|defer| defer == Defer::Never)
+            .or_else(|| Some((Defer::Always, Because::Rule(named(&self.always)?))))
+            .or_else(|| by_server(&|defer| defer != Defer::Never))
+            .unwrap_or((tool.defer(), Because::Owner(tool.defer())))
     }
 }
 

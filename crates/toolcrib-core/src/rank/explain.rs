@@ -30,6 +30,8 @@ pub struct Explanation {
     pub server_bonus: f32,
     /// For being named outright.
     pub exact_bonus: f32,
+    /// For passing a filter, where the query has no words to rank by.
+    pub filter_bonus: f32,
     /// Words of the query that no tool in scope has, nor anything like them.
     pub unknown: Vec<String>,
 }
@@ -96,9 +98,15 @@ impl Index {
         }
         let mut candidates = self.candidates(crib, query, scope, &plan).into_iter();
         // A tool that is no candidate has no rank, but its words have their numbers all the same.
-        let bonus = candidates.find(|found| found.id == id).map(|found| found.bonus);
-        let bonus = bonus.unwrap_or_default();
-        let base = points.iter().map(|word: &Points| word.points).sum();
+        let found = candidates.find(|found| found.id == id);
+        let words_alone: f32 = points.iter().map(|word: &Points| word.points).sum();
+        let bonus = found.map(|found| found.bonus).unwrap_or_default();
+        // A query of filters alone gives each tool that passes one point.
+        let filter_bonus = match found {
+            Some(found) if plan.slots.is_empty() => found.base,
+            _ => 0.0,
+        };
+        let base = words_alone + filter_bonus;
         let asked = words::all(&query.text);
         let known = |word: &String| plan.slots.iter().any(|slot| stem(&slot.word) == stem(word));
         let idle = |word: &String| is_stop(word) || is_filler(&stem(word));
@@ -114,6 +122,7 @@ impl Index {
             name_bonus: bonus.name,
             server_bonus: bonus.server,
             exact_bonus: bonus.exact,
+            filter_bonus,
             unknown,
         }
     }

@@ -93,14 +93,6 @@ pub(super) fn saturate(weight: f32) -> f32 {
     weight * (K1 + 1.0) / (weight + K1)
 }
 
-/// A tool's name without the server's in front of it: that is a field of its own.
-pub(super) fn own_name(tool: &Tool) -> &str {
-    let name = tool.name().strip_prefix("mcp__").unwrap_or(tool.name());
-    let rest = tool.server().and_then(|server| name.strip_prefix(server)).unwrap_or(name);
-    let own = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
-    if own.len() < rest.len() && !own.is_empty() { own } else { name }
-}
-
 /// Calls `visit` for every word of a tool that is indexed. A run-together name counts as itself and
 /// as its words.
 pub(super) fn each_word(
@@ -123,7 +115,7 @@ pub(super) fn each_word(
             }
         });
     };
-    take(Field::Name, own_name(tool));
+    take(Field::Name, tool.own_name());
     tool.title().into_iter().for_each(|title| take(Field::Title, title));
     tool.keywords().for_each(|word| take(Field::Keywords, word));
     let description = tool.description();

@@ -13,6 +13,9 @@ const EXACT: f32 = 1_000.0;
 /// The same for a name without its prefix: the whole name of another tool goes before it.
 const EXACT_TAIL: f32 = 500.0;
 
+/// Tools that one query can name.
+const MOST: usize = 64;
+
 /// The scope and the query's own conditions.
 pub(super) struct Filter<'a> {
     index: &'a Index,
@@ -34,7 +37,8 @@ impl<'a> Filter<'a> {
         scope: &'a Scope,
     ) -> Self {
         let terms = |list: &[String]| -> Vec<Option<Term>> {
-            let words = list.iter().flat_map(|text| words::all(text));
+            let words =
+                list.iter().flat_map(|text| words::all(text)).take(index.limits.query_words);
             words.map(|word| index.term(&stem(&word))).collect()
         };
         let (must, must_not) = (terms(&words.must), terms(&words.must_not));
@@ -88,11 +92,16 @@ impl Named {
         let (ids, worth) = match crib.spellings.resolve(crib.catalog(), scope, spelling) {
             Meaning::One(id, How::Exact | How::Whole) => (vec![id], EXACT),
             Meaning::One(id, How::Tail) => (vec![id], EXACT_TAIL),
-            Meaning::Several(ids) => (ids, EXACT_TAIL),
+            Meaning::Several(mut ids) => {
+                // A tail that fits everything says nothing; the earlier names stand for the rest.
+                ids.sort_unstable_by_key(|id| crib.index.name_rank(*id));
+                ids.truncate(MOST);
+                (ids, EXACT_TAIL)
+            }
             Meaning::Nothing => return,
         };
         for id in ids {
-            if self.worth(id) == 0.0 {
+            if self.0.len() < MOST && self.worth(id) == 0.0 {
                 self.0.push((id, worth));
             }
         }

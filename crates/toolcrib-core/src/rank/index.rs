@@ -277,7 +277,7 @@ impl Builder {
 
     /// Notes the name's terms, and the order of the words that a phrase may be found in.
     fn note_order(&mut self, tool: &Tool) {
-        let own = fields::own_name(tool);
+        let own = tool.own_name();
         self.records.begin();
         let mut name: Vec<Term> = Vec::new();
         words::each(own, &mut |word| {

@@ -1,7 +1,7 @@
 //! Ranking: which tools fit the words.
 //!
-//! BM25F over the fields of a tool, in memory, term at a time. A query becomes a [`plan`] of slots, the
-//! slots are run over the postings of the [`index`], and the best candidates are looked at once more
+//! BM25F over the fields of a tool, in memory, term at a time. A query becomes a plan of slots, the
+//! slots are run over the postings of the index, and the best candidates are looked at once more
 //! for how much of their *name* was asked for. Everything is deterministic: the same catalog in
 //! another order gives the same ranking, ties go to the earlier name.
 //!

@@ -29,19 +29,14 @@ enum Detail {
 
 impl Crib {
     /// The full schema of one tool, by any spelling of its name.
-    pub(crate) fn describe(
-        &self,
-        turn: &Turn<'_>,
-        conversation: &mut Conversation,
-        id: ToolId,
-    ) -> Reply {
+    pub(crate) fn describe(&self, conversation: &mut Conversation, id: ToolId) -> Reply {
         let tool = self.catalog().tool(id);
         conversation.ledger.reveal(tool);
         Reply {
             query: format!("select:{}", tool.name()),
             hits: vec![self.found(id, 0.0, Detail::Schema)],
             loaded: vec![tool.name().to_owned()],
-            connecting: turn.connecting.to_vec(),
+            form: self.settings().search.form,
             ..Reply::default()
         }
     }
@@ -61,6 +56,7 @@ impl Crib {
             omitted: finds.omitted,
             did_you_mean: finds.corrections,
             notes: finds.notes,
+            form: self.settings().search.form,
             ..Reply::default()
         };
         let wanted: Vec<(ToolId, f32, Detail)> = finds
@@ -81,7 +77,10 @@ impl Crib {
             reply.omitted.push(self.catalog().tool(*id).name().to_owned());
         }
         for (found, (id, _, _)) in fitted.into_iter().zip(&wanted) {
-            conversation.ledger.reveal(self.catalog().tool(*id));
+            // A signature is no schema, unless the disclosure shows that one next.
+            if found.input_schema.is_some() || self.settings().disclosure.shows_revealed() {
+                conversation.ledger.reveal(self.catalog().tool(*id));
+            }
             reply.loaded.push(found.name.clone());
             reply.hits.push(found);
         }
@@ -132,7 +131,8 @@ impl Crib {
     fn size(&self, found: &Found) -> usize {
         let schema = found.input_schema.as_ref().map(|raw| raw.get());
         let body = schema.or(found.signature.as_deref()).unwrap_or_default();
-        self.counter().count(&found.description) + self.counter().count(body)
+        let texts = [&found.name, found.server.as_deref().unwrap_or(""), &found.description, body];
+        texts.iter().map(|text| self.counter().count(text)).sum()
     }
 
     fn found(&self, id: ToolId, score: f32, detail: Detail) -> Found {
@@ -193,7 +193,7 @@ fn nudge(conversation: &Conversation, circling: Circling, reply: &mut Reply) {
     let tried: Vec<_> = conversation.guard.queries().map(data).collect();
     let tried = tried.join(", ");
     let advice = match reply.hits.first() {
-        Some(best) => format!("Call `{}` if it serves, or say what is missing.", best.name),
+        Some(best) => format!("Call {} if it serves, or say what is missing.", data(&best.name)),
         None => "Load one of the available names with select:NAME, or say what is missing.".into(),
     };
     reply.notes.push(format!("{times} searches without a call: {tried}. {advice}"));

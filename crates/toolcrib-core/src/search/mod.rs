@@ -54,7 +54,6 @@ struct Finds {
     omitted: Vec<String>,
     corrections: Vec<Correction>,
     notes: Vec<String>,
-    browsed: bool,
 }
 
 impl Finds {
@@ -68,6 +67,7 @@ impl Finds {
 impl Crib {
     /// Answers a search and records what it showed.
     pub fn search(&self, turn: &Turn<'_>, conversation: &mut Conversation, ask: &Ask) -> Reply {
+        let turn = &self.own_turn(turn);
         let mut finds = Finds::default();
         let mut asks = 0;
         let most = self.settings().limits.asks;
@@ -81,7 +81,7 @@ impl Crib {
             let is_server = |name: &str| self.has_server(turn, name);
             match Query::parse(query, &self.settings().limits, is_server) {
                 Query::Select(names) => self.select(turn, &names, &mut finds),
-                Query::Browse => finds.browsed = true,
+                Query::Browse => {}
                 Query::Words(words) => {
                     asks += 1;
                     per_query.push(self.find(
@@ -100,7 +100,6 @@ impl Crib {
             finds.notes.push(format!("{all} queries were asked, the first {kept} are answered."));
         }
         interleave(&per_query, &mut finds);
-        finds.browsed |= ask.queries.is_empty() && ask.names.is_empty() && ask.pattern.is_none();
         let query = shown_query(ask);
         let circling = if asks > 0 { conversation.guard.searched(&query) } else { Circling::No };
         self.answer(turn, conversation, query, finds, circling)
@@ -172,12 +171,16 @@ impl Crib {
                 data(&shorten(&words.text, 80))
             ));
         }
-        let best = ranked.hits.first().map_or(0.0, |hit| hit.score);
-        let cutoff = best * self.settings().search.cutoff;
-        let mut hits: Vec<Hit> =
-            ranked.hits.into_iter().filter(|hit| hit.score >= cutoff).collect();
-        // What the model has already is the last it needs, unless it named it.
-        hits.sort_by_key(|hit| (!hit.exact, self.is_visible(conversation, hit.id)));
+        // A name pasted alone asks for that tool alone. Words that happen to spell a name put it
+        // first, and say nothing against the others.
+        let pasted = !words.text.trim().contains(char::is_whitespace);
+        let named = ranked.hits.iter().any(|hit| hit.exact);
+        let best = ranked.hits.iter().filter(|hit| !hit.exact).map(|hit| hit.score);
+        let cutoff = best.fold(0.0, f32::max) * self.settings().search.cutoff;
+        let keeps = |hit: &Hit| hit.exact || (hit.score >= cutoff && !(pasted && named));
+        let mut hits: Vec<Hit> = ranked.hits.into_iter().filter(keeps).collect();
+        // What the model has already is the last it needs.
+        hits.sort_by_key(|hit| self.is_visible(conversation, hit.id));
         hits.truncate(limit);
         if hits.is_empty() {
             finds.notes.push(format!(
@@ -227,7 +230,7 @@ impl Crib {
 
     fn clamp(&self, limit: Option<usize>) -> usize {
         let search = &self.settings().search;
-        limit.unwrap_or(search.limit).clamp(1, search.max_limit)
+        limit.unwrap_or(search.limit).clamp(1, search.max_limit.max(1))
     }
 }
 

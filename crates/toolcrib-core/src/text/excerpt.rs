@@ -24,7 +24,7 @@ pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {
 /// The first sentence, on one line, in at most `max` characters.
 pub fn first_sentence(text: &str, max: usize) -> String {
     // A sentence longer than this is cut anyway, and one_line over 16 KiB would be waste.
-    let head = &text[..text.floor_char_boundary(max * 8)];
+    let head = &text[..text.floor_char_boundary(max.saturating_mul(8))];
     let line = one_line(head);
     let end = sentence_end(&line).unwrap_or(line.len());
     shorten(&line[..end], max).into_owned()

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolcrib_core::call::{Code, Fault};
 use toolcrib_core::{Catalog, Crib, Outcome, Settings};
 
-use crate::support::{Chat, crib, office, strings, tool};
+use crate::support::{Chat, crib, crib_with, office, strings, tool};
 
 fn ran(name: &str, arguments: &str) -> (String, String) {
     (name.to_owned(), arguments.to_owned())
@@ -94,6 +94,13 @@ fn a_wrong_call_is_answered_with_the_schema_once_and_what_is_wrong_where() {
     assert!(second.input_schema.is_none());
     assert_eq!(second.signature.as_deref(), Some("{to: string; subject: string; body?: string}"));
     assert_eq!(second.message, r#"invalid arguments: "subject" is a required property"#);
+}
+
+#[test]
+fn a_misspelled_parameter_is_pointed_out() {
+    let crib = crib(&office());
+    let refusal = Chat::new(&crib).refused("github__create_issue", r#"{"repo":"r","titel":"t"}"#);
+    assert_eq!(refusal.hint, r#""titel" should be "title""#);
 }
 
 #[test]
@@ -205,16 +212,20 @@ fn search_takes_its_input_as_models_send_it() {
         r#"{"names":["mail__send"]}"#,
         r#""select:mail__send""#,
         r#"{"query":"select:mail__send","max_results":1,"other":true}"#,
-        r#"{"arguments":{"query":"mail__send"},"limit":"3"}"#,
+        r#"{"arguments":{"query":"mail__send"}}"#,
     ] {
         let Outcome::Answer(reply) = Chat::new(&crib).call("tool_search", input) else {
             panic!("{input}")
         };
-        if !input.contains("\"arguments\"") {
-            assert_eq!(reply.loaded, ["mail__send"], "{input}");
-        }
+        assert_eq!(reply.loaded, ["mail__send"], "{input}");
     }
     assert_eq!(Chat::new(&crib).refused("tool_search", "[1]").error, Code::InvalidInput);
+    assert_eq!(
+        Chat::new(&crib).refused("tool_search_regex", "{}").error,
+        Code::UnknownTool,
+        "not offered"
+    );
+    let crib = crib_with(&office(), "[search]\nregex = true\n");
     assert_eq!(Chat::new(&crib).refused("tool_search_regex", "{}").error, Code::InvalidInput);
     let Outcome::Answer(reply) =
         Chat::new(&crib).call("tool_search_regex", r#"{"pattern":"^mail__(send|delete)"}"#)

@@ -14,8 +14,8 @@ fn show(chat: &mut Chat<'_>) -> Arc<Disclosure> {
 }
 
 fn parsed(disclosure: &Disclosure) -> Vec<Value> {
-    let text = disclosure.tools_json("[]", Shape::Own);
-    serde_json::from_str(&text).unwrap()
+    let definitions = disclosure.definitions(Shape::Own);
+    definitions.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
 fn shown_names(disclosure: &Disclosure) -> Vec<String> {
@@ -89,10 +89,12 @@ fn terse_keeps_parameters_and_withholds_descriptions() {
 fn append_adds_what_was_found_at_the_end_in_order_of_discovery() {
     let crib = crib_with(&office(), "disclosure = 'append'\n");
     let mut chat = Chat::new(&crib);
-    let mut arrays = vec![show(&mut chat).tools_json("[]", Shape::Own).into_owned()];
+    let input = Value::from(office()).to_string();
+    let array = |shown: &Disclosure| crib.tools_json(shown, &input, Shape::Own).into_owned();
+    let mut arrays = vec![array(&show(&mut chat))];
     for name in ["slack__post_message", "github__create_issue", "mail__send"] {
         chat.search(&format!("select:{name}"));
-        arrays.push(show(&mut chat).tools_json("[]", Shape::Own).into_owned());
+        arrays.push(array(&show(&mut chat)));
     }
     for pair in arrays.windows(2) {
         let prefix = pair[0].strip_suffix(']').unwrap();
@@ -294,4 +296,95 @@ fn a_renamed_tool_is_shown_under_its_new_name() {
     };
     let crib = Crib::new(builder.build(), settings);
     assert_eq!(shown_names(&show(&mut Chat::new(&crib)))[..2], ["github__search", "slack__search"]);
+}
+
+#[test]
+fn an_array_is_edited_and_what_is_not_ours_stays() {
+    let s = strings(&["q"], 1);
+    let on = "disclosure = 'reveal'\n[activation]\nmode = 'on'";
+    let written = |input: &Value, shape: Shape| -> Value {
+        let input = input.to_string();
+        let crib = Crib::new(
+            Catalog::from_json(input.as_bytes()).unwrap(),
+            Settings::from_toml(on).unwrap(),
+        );
+        let shown = show(&mut Chat::new(&crib));
+        serde_json::from_str(&crib.tools_json(&shown, &input, shape)).unwrap()
+    };
+    let stub = json!({"type": "object", "properties": {}, "additionalProperties": true});
+    let anthropic = json!([{"type": "web_search_20250305", "name": "web_search"}, {"name": "a", "input_schema": s}]);
+    let got = written(&anthropic, Shape::Anthropic);
+    assert_eq!(got[0], anthropic[0], "the provider's own tool is where it was");
+    assert_eq!(got[1], json!({"name": "a", "input_schema": stub}));
+    assert_eq!(got[2]["name"], "tool_search");
+    let gemini = json!([{"functionDeclarations": [{"name": "a", "parametersJsonSchema": s}]}, {"googleSearch": {}, "type": "x"}]);
+    let got = written(&gemini, Shape::Gemini);
+    assert_eq!(
+        got[0],
+        json!({"functionDeclarations": [{"name": "a", "parametersJsonSchema": stub}]})
+    );
+    assert_eq!(got[1], gemini[1]);
+    assert_eq!(got[2]["functionDeclarations"][0]["name"], "tool_search");
+    let namespace = json!([{"type": "namespace", "name": "crm", "description": "d", "tools": [{"type": "function", "name": "a", "parameters": s}]}]);
+    let got = written(&namespace, Shape::Responses);
+    assert_eq!((&got[0]["name"], &got[0]["tools"][0]["parameters"]), (&json!("crm"), &stub));
+}
+
+#[test]
+fn always_alone_does_not_make_the_rest_sticky() {
+    let mut tools = office();
+    tools[0]["defer"] = json!("always");
+    let crib = Crib::new(catalog(&tools), Settings::default());
+    let mut chat = Chat::new(&crib);
+    assert_eq!(show(&mut chat).decision.defers, Defers::OnlyAlways);
+    chat.search("select:github__create_issue");
+    assert_eq!(show(&mut chat).decision.defers, Defers::OnlyAlways);
+}
+
+#[test]
+fn a_resumed_conversation_is_as_sticky_as_it_was() {
+    use toolcrib_core::Ledger;
+    use toolcrib_core::conversation::Past;
+    let few = Crib::new(catalog(&office()[..3]), Settings::default());
+    let resumed = |ledger| {
+        show(&mut Chat { conversation: Conversation::with_ledger(ledger), ..Chat::new(&few) })
+    };
+    let calls = Ledger::from_transcript([Past::Call("github__create_issue")], 8);
+    assert!(resumed(calls).passes_through(), "calls alone are no deferral");
+    let all = crib_with(&talkative(), "[activation]\n");
+    let mut chat = Chat::new(&all);
+    show(&mut chat);
+    let travelled = Ledger::import(&chat.conversation.ledger().export(), 8).unwrap();
+    assert_eq!(
+        resumed(travelled).decision.reason,
+        Reason::Sticky,
+        "nothing loaded, and still deferring"
+    );
+}
+
+#[test]
+fn finding_a_tool_that_is_never_deferred_moves_nothing() {
+    let crib =
+        crib_with(&office(), "disclosure = 'append'\n[defer]\nnever = ['github__create_issue']\n");
+    let mut chat = Chat::new(&crib);
+    let before = show(&mut chat);
+    chat.search("select:github__create_issue");
+    let after = show(&mut chat);
+    assert_eq!(after.definitions(Shape::Own), before.definitions(Shape::Own));
+    assert_eq!(after.announcement, None);
+}
+
+#[test]
+fn a_scope_of_another_catalog_is_no_scope() {
+    let (small, large) = (crib_with(&office()[..2], ""), crib_with(&office(), ""));
+    for (crib, other) in [(&small, &large), (&large, &small)] {
+        let scope = Scope::all(other.catalog());
+        let reply = crib.search(
+            &Turn::new(&scope),
+            &mut Conversation::new(),
+            &toolcrib_core::Ask::query("issue"),
+        );
+        assert_eq!(reply.hits.len(), 0);
+        assert_eq!(crib.disclose(&Turn::new(&scope), &mut Conversation::new()).shown.len(), 0);
+    }
 }

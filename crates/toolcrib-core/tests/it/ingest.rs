@@ -227,7 +227,7 @@ fn wrong_documents_are_errors_with_hints() {
 
 fn built(documents: &[(&str, &str)]) -> Catalog {
     let mut builder = Catalog::builder();
-    for (label, text) in documents {
+    for &(label, text) in documents {
         builder.add(ingest(text.as_bytes(), Some(label), &Limits::default()).unwrap());
     }
     builder.build()

@@ -172,7 +172,7 @@ proptest! {
         Query::parse(&text, &limits, |_| true);
         let tool = json!({"name": "t", "description": text, "input_schema": {"description": text}});
         Crib::new(Catalog::from_json(tool.to_string().as_bytes()).unwrap(), Settings { limits: limits.clone(), ..Settings::default() });
-        let _ = ingest(tool.to_string().as_bytes(), Some(&other), &limits);
+        let _ = ingest(tool.to_string().as_bytes(), Some(other.as_str()), &limits);
     }
 
     /// Invariant 5. Any bytes are a catalog or an error with a hint.
@@ -260,7 +260,7 @@ proptest! {
         prop_assert_eq!(crib.catalog().len(), tools.len());
         let shown = crib.disclose(&Turn::new(&scope), &mut Conversation::new());
         prop_assert!(shown.passes_through());
-        prop_assert_eq!(shown.tools_json(&input, shape), input.as_str());
+        prop_assert_eq!(crib.tools_json(&shown, &input, shape), input.as_str());
         prop_assert_eq!((shown.own.len(), &shown.instruction, &shown.listing), (0, &None, &None));
         prop_assert_eq!(shown.definitions(shape), definitions);
     }

@@ -126,6 +126,7 @@ fn print(words: &Words, tools: &[Explained], output: &mut Output) -> Result<(), 
             (explanation.name_bonus, "share of the name that was asked for"),
             (explanation.server_bonus, "neighbours on its server fit too"),
             (explanation.exact_bonus, "named outright"),
+            (explanation.filter_bonus, "passes the filter"),
         ];
         for (points, reason) in bonuses.into_iter().filter(|(points, _)| *points > 0.0) {
             output.line(&format!("{points:>10.4}  {reason}"))?;

@@ -87,7 +87,7 @@ fn answer(crib: &Crib, counter: &Counter, context: usize) -> Answer {
         active: decided.decision.defers != Defers::Nothing,
         reason: decided.decision.reason.to_string(),
         servers: servers(crib),
-        disclosures: disclosures(crib, &turn, counter, (tokens, context)),
+        disclosures: disclosures(crib, &turn, (tokens, context)),
         weak: catalog.ids().filter_map(|id| catalog.weakness(id)).collect(),
     }
 }
@@ -115,12 +115,7 @@ fn servers(crib: &Crib) -> Vec<Cost> {
 }
 
 /// The first turn under every disclosure, each as if tool search were on.
-fn disclosures(
-    crib: &Crib,
-    turn: &Turn<'_>,
-    counter: &Counter,
-    (before, context): (usize, usize),
-) -> Vec<Disclosed> {
+fn disclosures(crib: &Crib, turn: &Turn<'_>, (before, context): (usize, usize)) -> Vec<Disclosed> {
     let disclosed = |disclosure, tokens: usize, listing| {
         let saved = before.cast_signed() - tokens.cast_signed();
         Disclosed {
@@ -143,9 +138,7 @@ fn disclosures(
         let mut settings: Settings = crib.settings().clone();
         settings.disclosure = kind;
         settings.activation.mode = Mode::On;
-        let other =
-            Crib::new(crib.catalog().clone(), settings).with_counter(counter.clone().shared());
-        let shown = other.disclose(turn, &mut Conversation::new());
+        let shown = crib.with_settings(settings).disclose(turn, &mut Conversation::new());
         let form = shown.listing.as_ref().map(|listing| serde_json::to_value(listing.form));
         let form = form.and_then(Result::ok).and_then(|form| form.as_str().map(str::to_owned));
         all.push(disclosed(name, shown.tokens_after, form));
