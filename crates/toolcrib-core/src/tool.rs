@@ -135,16 +135,10 @@ impl Tool {
         self.server.as_deref()
     }
 
-    /// Its name without its server's in front of it, whatever the case of either.
+    /// Its name without its server's in front of it. In another case it is a word of the name:
+    /// `alarm_set` on the server `Alarm` is about alarms.
     pub fn own_name(&self) -> &str {
-        let name = self.name.strip_prefix("mcp__").unwrap_or(&self.name);
-        let Some(server) = self.server() else { return name };
-        let (Some(head), Some(rest)) = (name.get(..server.len()), name.get(server.len()..)) else {
-            return name;
-        };
-        let own = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
-        let parted = own.len() < rest.len() && !own.is_empty();
-        if parted && head.eq_ignore_ascii_case(server) { own } else { name }
+        own_part(&self.name, self.server())
     }
 
     /// A title for people, where the owner gave one.
@@ -251,6 +245,14 @@ impl Tool {
         short.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         Fingerprint(short)
     }
+}
+
+/// What remains of a name when its server's, and a mark after it, are taken off.
+pub(crate) fn own_part<'a>(name: &'a str, server: Option<&str>) -> &'a str {
+    let name = name.strip_prefix("mcp__").unwrap_or(name);
+    let rest = server.and_then(|server| name.strip_prefix(server)).unwrap_or(name);
+    let own = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
+    if own.len() < rest.len() && !own.is_empty() { own } else { name }
 }
 
 /// JSON with sorted keys and no white space. Recursion is bounded by the depth that ingest allows.

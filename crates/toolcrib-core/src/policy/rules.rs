@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::Because;
-use crate::tool::{Defer, Tool};
+use crate::tool::{Defer, Tool, own_part};
 
 /// A name, or a pattern with `*` (any characters) and `?` (one character).
 ///
@@ -30,7 +30,9 @@ impl Glob {
         }
         self.folded.contains(&'/')
             && tool.server().is_some_and(|server| {
-                matches(&self.folded, &fold(&format!("{server}/{}", tool.own_name())))
+                let (name, server) = (tool.name().to_lowercase(), server.to_lowercase());
+                let own = own_part(&name, Some(&server));
+                matches(&self.folded, &fold(&format!("{server}/{own}")))
             })
     }
 
@@ -145,6 +147,15 @@ mod tests {
             ("ÜBER*", "über_uns", true),
         ] {
             assert_eq!(Glob::new(pattern).matches_text(text), hit, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_slash_speaks_of_a_servers_tools() {
+        let json = br#"[{"name":"mcp__GitHub__get_issue","input_schema":{}}]"#;
+        let catalog = Catalog::from_json(json).unwrap();
+        for (pattern, hit) in [("github/get_*", true), ("GITHUB/*", true), ("git/hub*", false)] {
+            assert_eq!(Glob::new(pattern).matches(&catalog.tools()[0]), hit, "{pattern}");
         }
     }
 
