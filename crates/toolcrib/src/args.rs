@@ -45,7 +45,8 @@ pub(crate) struct Source {
     /// Settings to start from
     #[arg(long, value_name = "P", default_value = "default")]
     pub(crate) preset: Preset,
-    /// Settings in TOML; otherwise `./toolcrib.toml` or the one in the user's config folder
+    /// Settings in TOML, in place of a preset; otherwise `./toolcrib.toml` or the one in the user's
+    /// config folder, where there is one
     #[arg(long, value_name = "F")]
     pub(crate) config: Option<PathBuf>,
 }
