@@ -80,9 +80,20 @@ fn words(crib: &Crib, scope: &Scope, query: &str) -> Option<Words> {
     }
 }
 
+/// Every part is named, so that one that is added later cannot be forgotten here.
 fn sum(explanation: &Explanation) -> f32 {
-    let Explanation { pair_bonus, phrase_bonus, name_bonus, server_bonus, exact_bonus, .. } =
-        explanation;
-    let words: f32 = explanation.words.iter().map(|word| word.points).sum();
-    words + pair_bonus + phrase_bonus + name_bonus + server_bonus + exact_bonus
+    let Explanation {
+        name: _,
+        score: _,
+        words,
+        pair_bonus,
+        phrase_bonus,
+        name_bonus,
+        server_bonus,
+        exact_bonus,
+        filter_bonus,
+        unknown: _,
+    } = explanation;
+    let words: f32 = words.iter().map(|word| word.points).sum();
+    words + pair_bonus + phrase_bonus + name_bonus + server_bonus + exact_bonus + filter_bonus
 }

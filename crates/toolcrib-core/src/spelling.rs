@@ -10,7 +10,7 @@ use rustc_hash::FxHasher;
 
 use crate::catalog::{Catalog, ToolId};
 use crate::scope::Scope;
-use crate::text::words::fold_name;
+use crate::text::words;
 use crate::tool::Tool;
 use crate::wire_name;
 
@@ -48,21 +48,20 @@ impl Spellings {
         let mut spellings = Self::default();
         for id in catalog.ids() {
             let tool = catalog.tool(id);
-            let folded = fold_name(tool.name());
+            let folded = squash(tool.name());
             if let Some(server) = tool.server() {
-                let server = fold_name(server);
                 // `server/tool` for a name that came without its server.
-                spellings.whole.push((hash(&format!("{server}_{folded}")), id));
-                if let Some(tail) = folded.strip_prefix(&server).and_then(|t| t.strip_prefix('_')) {
-                    spellings.tails.push((hash(tail), id));
+                spellings.whole.push((hash(&format!("{}{folded}", squash(server))), id));
+                if tool.own_name() != tool.name() {
+                    spellings.tails.push((hash(&squash(tool.own_name())), id));
                 }
             }
             let wire = wire_name::of_full(tool.name());
             if wire != tool.name() {
-                spellings.whole.push((hash(&fold_name(&wire)), id));
+                spellings.whole.push((hash(&squash(&wire)), id));
             }
             for tail in tails(tool.name()) {
-                spellings.tails.push((hash(&fold_name(tail)), id));
+                spellings.tails.push((hash(&squash(tail)), id));
             }
             spellings.whole.push((hash(&folded), id));
         }
@@ -79,7 +78,7 @@ impl Spellings {
         if let Some(id) = catalog.find(spelling).filter(|id| scope.contains(*id)) {
             return Meaning::One(id, How::Exact);
         }
-        let folded = fold_name(spelling);
+        let folded = squash(spelling);
         if folded.is_empty() {
             return Meaning::Nothing;
         }
@@ -94,7 +93,7 @@ impl Spellings {
             // A client's own prefix, as in `mcp__github__create_issue`, means nothing to us.
             if found.is_empty()
                 && how == How::Whole
-                && let Some(bare) = folded.strip_prefix("mcp_")
+                && let Some(bare) = folded.strip_prefix("mcp")
             {
                 found = find(bare);
             }
@@ -120,16 +119,23 @@ fn lookup(list: &[(u64, ToolId)], key: u64, scope: &Scope) -> Vec<ToolId> {
 
 /// Whether a tool's name, in one of its spellings, really is this one.
 fn answers_to(tool: &Tool, folded: &str, how: How) -> bool {
-    let name = fold_name(tool.name());
+    let name = squash(tool.name());
     match how {
-        How::Tail => name.strip_suffix(folded).is_some_and(|head| head.ends_with('_')),
+        How::Tail => name.ends_with(folded),
         How::Exact | How::Whole => {
-            let full = || tool.server().map(|server| format!("{}_{name}", fold_name(server)));
+            let full = || tool.server().map(|server| format!("{}{name}", squash(server)));
             name == folded
                 || full().is_some_and(|full| full == folded)
-                || fold_name(&wire_name::of_full(tool.name())) == folded
+                || squash(&wire_name::of_full(tool.name())) == folded
         }
     }
+}
+
+/// A name as its letters and digits: where the words part is anybody's guess in `GitHub`.
+fn squash(name: &str) -> String {
+    let mut squashed = String::new();
+    words::each(name, &mut |word| squashed.push_str(word));
+    squashed
 }
 
 fn hash(text: &str) -> u64 {
@@ -184,7 +190,7 @@ pub(crate) fn nearest<'a>(
     spelling: &str,
     floor: u32,
 ) -> Vec<&'a str> {
-    let wanted = fold_name(unwrap(&crate::text::shorten(spelling, 128)));
+    let wanted = squash(unwrap(&crate::text::shorten(spelling, 128)));
     if wanted.is_empty() {
         return Vec::new();
     }
@@ -192,7 +198,7 @@ pub(crate) fn nearest<'a>(
         .ids()
         .filter_map(|id| {
             let name = catalog.tool(id).name();
-            let likeness = likeness(&wanted, &fold_name(name));
+            let likeness = likeness(&wanted, &squash(name));
             (likeness >= floor).then_some((likeness, name))
         })
         .collect();

@@ -69,8 +69,9 @@ impl Shape {
             }
             None if has("inputSchema") => Some(Self::Mcp),
             None if has("parameters") || has("parametersJsonSchema") => Some(Self::Gemini),
-            None => Some(Self::Own),
-            Some(_) => None,
+            None if has("name") || has("description") => Some(Self::Own),
+            // `{"googleSearch": {}}`, `{"type": "web_search"}`.
+            _ => None,
         }
     }
 

@@ -60,7 +60,8 @@ impl Metrics {
     /// The mean of several.
     pub fn mean(all: &[Self]) -> Self {
         let n = all.len().max(1) as f64;
-        let mean = |get: fn(&Self) -> f64| all.iter().map(get).sum::<f64>() / n;
+        // An empty sum of floats is minus zero.
+        let mean = |get: fn(&Self) -> f64| (all.iter().map(get).sum::<f64>() + 0.0) / n;
         Self {
             ndcg10: mean(|m| m.ndcg10),
             recall1: mean(|m| m.recall1),

@@ -80,8 +80,8 @@ impl Preset {
 pub(crate) struct SearchArgs {
     #[command(flatten)]
     pub(crate) source: Source,
-    /// Results at most
-    #[arg(long, value_name = "N")]
+    /// Results at most; clamped to what the settings allow
+    #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) limit: Option<usize>,
     /// One JSON document on standard output
     #[arg(long)]
@@ -110,7 +110,7 @@ pub(crate) struct StatsArgs {
     #[command(flatten)]
     pub(crate) source: Source,
     /// The model's context window, in tokens
-    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = at_least_one)]
     pub(crate) context: usize,
     /// The model whose tokens are counted: exact for OpenAI's, an estimate for others
     #[arg(long, value_name = "NAME", default_value = "gpt-5")]
@@ -118,6 +118,14 @@ pub(crate) struct StatsArgs {
     /// One JSON document on standard output
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "not a number from 1 on".into())
+}
+
+fn number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "not a number".into())
 }
 
 #[derive(Debug, ClapArgs)]
@@ -129,7 +137,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "P", default_value = "default")]
     pub(crate) preset: Preset,
     /// Queries of each set at most
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<usize>,
     /// One JSON document on standard output
     #[arg(long)]

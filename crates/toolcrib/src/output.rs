@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use thiserror::Error;
+use toolcrib_core::clean::clean;
 use toolcrib_eval::files::FileError;
 
 /// Why a command cannot answer.
@@ -74,12 +75,13 @@ impl Output {
     pub(crate) fn document(&mut self, answer: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(answer)
             .map_err(|error| Failure::input("answer", &error, "this is a bug; report it"))?;
-        self.line(&text)
+        Ok(writeln!(self.out, "{text}")?)
     }
 
     /// A line of text.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
-        Ok(writeln!(self.out, "{text}")?)
+        // Names of files and words of queries are strangers' text too.
+        Ok(writeln!(self.out, "{}", clean(text).0)?)
     }
 
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
@@ -89,7 +91,7 @@ impl Output {
 
 /// A remark, out of the way of what is piped on. Nobody listening is no failure.
 pub(crate) fn remark(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", clean(text).0);
 }
 
 #[derive(Serialize)]
@@ -124,6 +126,9 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         (ErrorKind::UnknownArgument, _) if !problem.contains("'-") => {
             "quote a query of several words"
         }
+        (ErrorKind::UnknownArgument, _) => {
+            "`--` ends the options: `toolcrib search -- '-word other'`; `--help` lists them"
+        }
         (_, Some(tip)) => &tip.clone(),
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand, _) => {
             "`toolcrib search 'create an issue'` is a good start; `toolcrib --help` lists the commands"
@@ -135,10 +140,11 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     } else {
         problem
     };
-    say(&problem, hint, std::env::args().any(|arg| arg == "--json"))
+    say(&problem, hint, std::env::args_os().any(|arg| arg == "--json"))
 }
 
 fn say(error: &str, hint: &str, json: bool) -> ExitCode {
+    let (error, hint) = (&*clean(error).0, &*clean(hint).0);
     if json {
         let document = serde_json::to_string(&Failed { error, hint }).unwrap_or_default();
         let _ = writeln!(io::stdout(), "{document}");

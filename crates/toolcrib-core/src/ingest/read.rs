@@ -105,7 +105,8 @@ impl<'a> Reader<'a> {
                 self.note(place, Some(name), problem);
             }
         } else {
-            let kind = fields.string("type").unwrap_or_default();
+            let first = || fields.iter().next().map(|(key, _)| key.to_owned());
+            let kind = fields.string("type").or_else(first).unwrap_or_default();
             let kind = shorten(&clean::one_line(&kind), 80).into_owned();
             self.note(place, fields.string("name"), Problem::LeftToProvider { kind });
         }

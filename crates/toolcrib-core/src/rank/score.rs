@@ -11,6 +11,7 @@ use crate::catalog::ToolId;
 use crate::crib::Crib;
 use crate::query::Words;
 use crate::scope::Scope;
+use crate::text::words;
 
 /// Candidates that get the second look.
 const CANDIDATES: usize = 64;
@@ -90,14 +91,14 @@ impl Index {
     pub(super) fn candidates(
         &self,
         crib: &Crib,
-        words: &Words,
+        query: &Words,
         scope: &Scope,
         plan: &Plan,
     ) -> Vec<Candidate> {
-        let filter = Filter::new(self, crib, words, scope);
-        let named = Named::in_query(crib, words, scope);
+        let filter = Filter::new(self, crib, query, scope);
+        let named = Named::in_query(crib, query, scope);
         let mut bases = SCRATCH.with_borrow_mut(|scratch| self.run(plan, &filter, scratch));
-        if plan.slots.is_empty() && filter.is_narrow() {
+        if filter.is_narrow() && words::all(&query.text).is_empty() {
             // `server:x` alone: everything of that server.
             bases = scope.ids().filter(|id| filter.passes(*id)).map(|id| (id, 1.0)).collect();
         }
@@ -108,7 +109,7 @@ impl Index {
         }
         // Sums over candidates must not depend on the order the catalog is in.
         bases.sort_unstable_by_key(|(id, _)| self.name_rank(*id));
-        SecondLook::new(self, crib, scope, (plan, words), &named).at(&bases)
+        SecondLook::new(self, crib, scope, (plan, query), &named).at(&bases)
     }
 
     /// Best score first, then the earlier name.

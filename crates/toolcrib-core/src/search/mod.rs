@@ -166,10 +166,7 @@ impl Crib {
         let ranked = self.index.search(self, words, turn.scope, limit * 4);
         finds.corrections.extend(ranked.corrections);
         if words.cut || ranked.cut {
-            finds.notes.push(format!(
-                "The query was too long; it was read as far as it goes: {}",
-                data(&shorten(&words.text, 80))
-            ));
+            finds.notes.push("The query is too long: only its beginning was read.".into());
         }
         // A name pasted alone asks for that tool alone. Words that happen to spell a name put it
         // first, and say nothing against the others.

@@ -27,6 +27,8 @@ fn a_pasted_name_in_any_spelling_beats_every_description() {
         "`create_issue`",
         "create-issue",
         "createIssue",
+        "GitHub/createIssue",
+        "GitHub.create-issue",
         "mcp__github__create_issue",
         "use github__create_issue now",
         "call `create_issue`.",

@@ -36,6 +36,7 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
         for finding in set.catalog.findings().iter().filter(|finding| finding.is_held()) {
             remark(&format!("warning: `{}`: {finding}", set.name));
         }
+        remark_on_gold(&set);
         let bar = progress(&set, limit);
         let (report, run) = evaluate(set, &settings, limit, || bar.inc(1));
         bar.finish_and_clear();
@@ -53,6 +54,25 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
         output.line(&table(&answer).to_string())?;
     }
     Ok(said)
+}
+
+/// Says what of a set cannot be measured: it would look like a bad ranking.
+fn remark_on_gold(set: &Dataset) {
+    let unservable = set.queries.iter().filter(|judged| judged.gold.is_empty()).count();
+    if unservable > 0 {
+        remark(&format!("warning: `{}`: {unservable} queries without gold are left out", set.name));
+    }
+    let gold = set.queries.iter().flat_map(|judged| &judged.gold);
+    let mut absent: Vec<&String> = gold.filter(|name| set.catalog.find(name).is_none()).collect();
+    absent.sort_unstable();
+    absent.dedup();
+    if let Some(first) = absent.first() {
+        let count = absent.len();
+        remark(&format!(
+            "warning: `{}`: {count} gold names are not in the catalog, `{first}` for one",
+            set.name
+        ));
+    }
 }
 
 /// A bar on standard error, and none where nobody looks at it.

@@ -50,6 +50,7 @@ fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
     for correction in &reply.did_you_mean {
         output.line(&format!("read `{}` as `{}`", correction.word, correction.read_as))?;
     }
+    reply.notes.iter().try_for_each(|note| output.line(note))?;
     match &reply.available {
         Some(Available::Names(names)) => names.iter().try_for_each(|name| output.line(name))?,
         Some(Available::Servers(servers)) => servers
@@ -57,5 +58,5 @@ fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
             .try_for_each(|size| output.line(&format!("{} ({})", size.server, size.tools)))?,
         None => {}
     }
-    reply.notes.iter().try_for_each(|note| output.line(note))
+    Ok(())
 }

@@ -147,10 +147,14 @@ fn disclosures(crib: &Crib, turn: &Turn<'_>, (before, context): (usize, usize)) 
 }
 
 fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
-    let exact = if answer.exact { "exact" } else { "estimated" };
+    let exact = if answer.exact { "exact, " } else { "" };
     output.line(&format!(
-        "{} tools cost {} tokens on every turn ({exact}, {}): {:.1} % of a context of {}.",
-        answer.tools, answer.tokens, answer.counter, answer.context_percent, answer.context
+        "{} cost {} tokens on every turn ({exact}{}): {:.1} % of a context of {}.",
+        tools(answer.tools),
+        answer.tokens,
+        answer.counter,
+        answer.context_percent,
+        answer.context
     ))?;
     let active = if answer.active { "would defer" } else { "would not defer" };
     output.line(&format!("Tool search {active}: {}.\n", answer.reason))?;
@@ -192,7 +196,8 @@ fn print_weak(weak: &[Weakness], output: &mut Output) -> Result<(), Failure> {
     if weak.is_empty() {
         return Ok(());
     }
-    output.line(&format!("\n{} tools say too little to be found:", weak.len()))?;
+    let say = if weak.len() == 1 { "says" } else { "say" };
+    output.line(&format!("\n{} {say} too little to be found:", tools(weak.len())))?;
     for tool in weak.iter().take(SHOWN_WEAK) {
         let lack = if tool.described { "described in a word or two" } else { "no description" };
         output.line(&format!("  {} ({lack})", tool.name))?;
@@ -201,6 +206,10 @@ fn print_weak(weak: &[Weakness], output: &mut Output) -> Result<(), Failure> {
         output.line(&format!("  and {} more; `--json` lists them", weak.len() - SHOWN_WEAK))?;
     }
     Ok(())
+}
+
+fn tools(count: usize) -> String {
+    if count == 1 { "1 tool".into() } else { format!("{count} tools") }
 }
 
 fn new_table(header: [&str; 5]) -> Table {

@@ -63,6 +63,23 @@ fn with_json_an_error_is_one_document_too() {
 }
 
 #[test]
+fn what_was_typed_is_shown_without_its_escapes() {
+    let run = toolcrib(&["explain", "issue", "\u{1b}[31mfoo\u{7}"]);
+    assert!(run.code == 2 && !run.err.contains(['\u{1b}', '\u{7}']), "{run:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn arguments_that_are_no_text_are_wrong_usage() {
+    use std::os::unix::ffi::OsStrExt;
+    let status = std::process::Command::new(env!("CARGO_BIN_EXE_toolcrib"))
+        .args([std::ffi::OsStr::new("search"), std::ffi::OsStr::from_bytes(b"\xff")])
+        .output()
+        .unwrap();
+    assert_eq!(status.status.code(), Some(2));
+}
+
+#[test]
 fn help_is_an_answer() {
     for args in [&["--help"][..], &["search", "--help"], &["--version"]] {
         let run = toolcrib(args);

@@ -92,3 +92,9 @@ fn two_dashes_end_the_options() {
     assert!(!names(&reply["hits"]).iter().any(|name| name.contains("delete")));
     assert_eq!(run.code, 0);
 }
+
+#[test]
+fn a_filter_does_not_make_up_for_a_word_that_nobody_has() {
+    assert_eq!(toolcrib(&["search", "github: zebra"]).code, 1);
+    assert_eq!(toolcrib(&["search", "github:"]).code, 0);
+}

@@ -34,7 +34,7 @@ fn costs_and_savings_are_counted() {
 #[test]
 fn a_model_without_a_public_vocabulary_gets_an_estimate_that_says_so() {
     let run = toolcrib(&["stats", "--model", "claude-opus-5"]);
-    assert!(run.out.contains("(estimated, o200k, an estimate for claude-opus-5)"), "{}", run.out);
+    assert!(run.out.contains("(o200k, an estimate for claude-opus-5)"), "{}", run.out);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn tools_that_say_too_little_are_named() {
     let tools = "{\"name\":\"acme__op1\",\"server\":\"acme\",\"input_schema\":{}}\n{\"name\":\"acme__pay_open_invoice\",\"server\":\"acme\",\"input_schema\":{}}\n";
     let run = with_input(&["stats", "--catalog", "-"], tools);
     assert!(
-        run.out.contains("1 tools say too little to be found:\n  acme__op1 (no description)\n"),
+        run.out.contains("1 tool says too little to be found:\n  acme__op1 (no description)\n"),
         "{}",
         run.out
     );
