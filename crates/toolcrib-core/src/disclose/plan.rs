@@ -59,7 +59,9 @@ impl Crib {
         (self.fingerprint(), turn.scope, turn.context, turn.model).hash(&mut hasher);
         (turn.connecting.is_empty(), turn.search_allowed, conversation.ledger.deferred())
             .hash(&mut hasher);
-        for reveal in conversation.ledger.reveals() {
+        // A stable disclosure does not change with what was revealed.
+        let shows = self.settings().disclosure.shows_revealed();
+        for reveal in conversation.ledger.reveals().filter(|_| shows) {
             (&reveal.name, reveal.fingerprint).hash(&mut hasher);
         }
         hasher.finish()

@@ -259,12 +259,14 @@ fn a_tool_that_leaves_the_scope_leaves_the_listing() {
 
 #[test]
 fn nothing_changed_is_the_same_disclosure() {
-    let crib = crib_with(&office(), "");
-    let mut chat = Chat::new(&crib);
-    assert!(Arc::ptr_eq(&show(&mut chat), &show(&mut chat)));
-    let before = show(&mut chat);
-    chat.search("select:mail__send");
-    assert!(!Arc::ptr_eq(&before, &show(&mut chat)), "a reveal is a change");
+    for (kind, same) in [("bridge", true), ("terse", true), ("reveal", false), ("append", false)] {
+        let crib = crib_with(&office(), &format!("disclosure = '{kind}'\n"));
+        let mut chat = Chat::new(&crib);
+        let before = show(&mut chat);
+        assert!(Arc::ptr_eq(&before, &show(&mut chat)));
+        chat.search("select:mail__send");
+        assert_eq!(Arc::ptr_eq(&before, &show(&mut chat)), same, "after a reveal: {kind}");
+    }
 }
 
 #[test]
