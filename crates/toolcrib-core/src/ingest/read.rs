@@ -32,7 +32,8 @@ impl<'a> Reader<'a> {
             Origin::Label(label) => (Some(label), false),
             Origin::Server(label) => (Some(label), true),
         };
-        Self { limits, label: label.map(server_name), sure, out: Ingest::default() }
+        let label = label.map(server_name).filter(|label| !label.is_empty());
+        Self { limits, label, sure, out: Ingest::default() }
     }
 
     pub(super) fn finish(self) -> Ingest {
@@ -41,7 +42,8 @@ impl<'a> Reader<'a> {
 
     /// What an object around a list says about the list: its server, its instructions, its pages.
     pub(super) fn about(&mut self, fields: &Fields<'_>) {
-        if let Some(server) = fields.string("server").filter(|name| !name.is_empty() && !self.sure)
+        if let Some(server) =
+            fields.string("server").filter(|name| !self.sure && !clean::one_line(name).is_empty())
         {
             self.label = Some(server_name(&server));
         }
@@ -72,7 +74,9 @@ impl<'a> Reader<'a> {
         let Some((key, members)) = group(&fields) else {
             return self.single(place, text, &fields);
         };
-        let name = fields.string("name").filter(|_| key == "tools" && !self.sure);
+        let name = fields
+            .string("name")
+            .filter(|name| key == "tools" && !self.sure && !clean::one_line(name).is_empty());
         let outer = self.label.clone();
         self.label = name.as_deref().map(server_name).or(outer.clone());
         // A group holds tools and no further groups, so nesting costs a stranger nothing but a tool.
@@ -187,7 +191,7 @@ impl<'a> Reader<'a> {
         }
         let prefix = name.strip_prefix("mcp__").unwrap_or(name).split_once("__");
         match prefix {
-            Some((server, tool)) if !server.is_empty() && !tool.is_empty() => {
+            Some((server, tool)) if !server.trim().is_empty() && !tool.is_empty() => {
                 Some(self.share(server))
             }
             _ => self.label.clone(),

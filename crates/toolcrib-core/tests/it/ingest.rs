@@ -98,7 +98,8 @@ fn names_are_used_as_they_are_and_servers_are_read_off_prefixes() {
         {"name":"slack__post","inputSchema":{}},
         {"name":"math.hypot","input_schema":{},"server":"math"},
         {"name":"plain","input_schema":{},"server":""},
-        {"name":"other","input_schema":{}}
+        {"name":"other","input_schema":{}},
+        {"name":"  __blank","input_schema":{}}
     ]"#;
     let came = read(tools);
     let got: Vec<_> = came.tools.iter().map(|tool| (tool.name(), tool.server())).collect();
@@ -108,6 +109,7 @@ fn names_are_used_as_they_are_and_servers_are_read_off_prefixes() {
         ("math.hypot", Some("math")),
         ("plain", None),
         ("other", Some("label")),
+        ("  __blank", Some("label")),
     ];
     assert_eq!(got, want);
 }
