@@ -216,6 +216,15 @@ fn code(text: &str) -> String {
     format!("{ticks}{pad}{text}{pad}{ticks}")
 }
 
+/// What stands in inline code that [`code`] wrote.
+fn uncode(text: &str) -> Option<String> {
+    let ticks = text.len() - text.trim_start_matches('`').len();
+    let inner = text.get(ticks..text.len().checked_sub(ticks)?).filter(|_| ticks > 0)?;
+    let padded = inner.starts_with(" `") || inner.ends_with("` ");
+    let inner = if padded { inner.strip_prefix(' ')?.strip_suffix(' ')? } else { inner };
+    Some(inner.to_owned())
+}
+
 fn longest_run(text: &str, of: char) -> usize {
     text.split(|c| c != of).map(str::len).max().unwrap_or(0)
 }
@@ -235,9 +244,6 @@ pub(crate) fn names_in(text: &str) -> Vec<String> {
         let json = line.strip_prefix("<function>")?.strip_suffix("</function>")?;
         Fields::read(json)?.string("name")
     });
-    let headings = text.lines().filter_map(|line| {
-        let code = line.strip_prefix("### `")?;
-        Some(code.trim_matches('`').trim().to_owned())
-    });
+    let headings = text.lines().filter_map(|line| uncode(line.strip_prefix("### ")?));
     functions.chain(headings).collect()
 }

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
 use super::refusal::Fault;
+use crate::ingest::NAMED;
 use crate::tool::Shape;
 
 /// Faults that are reported; the first few say it all.
@@ -33,7 +34,8 @@ impl Validator {
         if shape == Shape::Gemini {
             lower_types(&mut schema);
         }
-        let compiled = (is_tame(&schema, &schema) && unrolled(&schema) <= STEPS)
+        let tame = is_tame(&schema, &schema) && unevaluated(&schema) < 2;
+        let compiled = (tame && unrolled(&schema) <= STEPS)
             .then(|| {
                 jsonschema::options()
                     .offline()
@@ -83,11 +85,29 @@ fn is_tame(value: &Value, root: &Value) -> bool {
                 let pointer = target.strip_prefix('#').filter(|pointer| !pointer.contains('%'));
                 pointer.is_some_and(|pointer| root.pointer(pointer).is_some())
             }
+            // Names of somebody's choosing, which may be those of keywords.
+            (key, Value::Object(members)) if NAMED.contains(&key) => {
+                members.values().all(|member| is_tame(member, root))
+            }
             (key, _) if VALUES.contains(&key) => true,
             _ => is_tame(value, root),
         }),
         Value::Array(items) => items.iter().all(|item| is_tame(item, root)),
         _ => true,
+    }
+}
+
+/// How often a schema asks what no other keyword has evaluated. One within another makes the
+/// validator evaluate everything below both again, at every level: two are one too many.
+fn unevaluated(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => {
+            let own = ["unevaluatedProperties", "unevaluatedItems"];
+            own.iter().filter(|key| map.contains_key(**key)).count()
+                + map.values().map(unevaluated).sum::<usize>()
+        }
+        Value::Array(items) => items.iter().map(unevaluated).sum(),
+        _ => 0,
     }
 }
 
@@ -98,8 +118,15 @@ fn lower_types(schema: &mut Value) {
             if let Some(Value::String(kind)) = map.get_mut("type") {
                 kind.make_ascii_lowercase();
             }
-            let schemas = map.iter_mut().filter(|(key, _)| !VALUES.contains(&key.as_str()));
-            schemas.for_each(|(_, value)| lower_types(value));
+            for (key, value) in map {
+                match value {
+                    Value::Object(members) if NAMED.contains(&key.as_str()) => {
+                        members.values_mut().for_each(lower_types);
+                    }
+                    _ if VALUES.contains(&key.as_str()) => {}
+                    _ => lower_types(value),
+                }
+            }
         }
         Value::Array(items) => items.iter_mut().for_each(lower_types),
         _ => {}
@@ -254,6 +281,21 @@ mod tests {
         });
         let deep = (0..60).fold(json!({}), |inner, _| json!({"a": inner}));
         assert_eq!(faults(tree, &deep), []);
+    }
+
+    #[test]
+    fn what_a_budget_cannot_see_is_not_validated() {
+        let nested = (0..40)
+            .fold(json!({}), |inner, _| json!({"unevaluatedProperties": false, "allOf": [inner]}));
+        assert_eq!(faults(nested, &json!({})), []);
+        let anchors: Map<String, Value> = (0..40)
+            .map(|i| {
+                let next = json!({"$ref": format!("#d{}", i + 1)});
+                (format!("d{i}"), json!({"$anchor": format!("d{i}"), "allOf": [next, next]}))
+            })
+            .collect();
+        let hidden = json!({"properties": {"default": {"$ref": "#d0", "$defs": anchors}}});
+        assert_eq!(faults(hidden, &json!({"default": {}})), []);
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod schema;
 
 pub use finding::{Finding, Problem};
 pub(crate) use read::group;
-pub(crate) use schema::{Part, walk};
+pub(crate) use schema::{NAMED, Part, walk};
 
 use crate::clean::one_line;
 use crate::error::Error;

@@ -16,6 +16,9 @@ use crate::wire_name;
 /// Characters of a server's name that are kept.
 const SERVER_CHARS: usize = 128;
 
+/// Nesting of a whole definition: what every JSON parser still reads.
+const DEPTH: usize = 120;
+
 /// Reads entries one by one; what is wrong with one never reaches the next.
 pub(super) struct Reader<'a> {
     limits: &'a Limits,
@@ -125,6 +128,9 @@ impl<'a> Reader<'a> {
         // Cleaned as text, so that nothing else in it moves, and before anything is read from it:
         // what is checked must be what is used.
         let (definition, removed) = cleaned(text)?;
+        if json::measure(&definition).depth > DEPTH {
+            return Err(Problem::NotJson(format!("nested deeper than {DEPTH} levels")));
+        }
         let outer = Fields::read(&definition).ok_or(Problem::NotAnObject)?;
         let inner = shape.inner(&outer);
         let fields = inner.as_ref().unwrap_or(&outer);

@@ -21,7 +21,7 @@ pub(crate) enum Part<'a> {
 }
 
 /// Keywords whose value holds schemas by name.
-const NAMED: [&str; 5] =
+pub(crate) const NAMED: [&str; 5] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 
 /// Calls `visit` for every searchable piece, in document order.

@@ -284,13 +284,17 @@ impl Builder {
             if is_stop(word) {
                 return;
             }
-            match split_compound(word)[..] {
-                [] => name.push(self.intern(word)),
-                ref parts => name.extend(parts.iter().map(|part| self.intern(part))),
+            let parts = split_compound(word);
+            let whole = [word];
+            for part in if parts.is_empty() { &whole[..] } else { &parts[..] } {
+                // In the order of the words: sums of floats depend on it, and the numbers of terms
+                // depend on other tools.
+                let term = self.intern(part);
+                if !name.contains(&term) {
+                    name.push(term);
+                }
             }
         });
-        name.sort_unstable();
-        name.dedup();
         self.records.terms.push(name.len() as u32);
         self.records.terms.extend(name);
         let sentence = first_sentence_of(tool.description(), 200);

@@ -97,15 +97,10 @@ impl Index {
     ) -> Vec<Candidate> {
         let filter = Filter::new(self, crib, query, scope);
         let named = Named::in_query(crib, query, scope);
-        let mut bases = SCRATCH.with_borrow_mut(|scratch| self.run(plan, &filter, scratch));
+        let mut bases = SCRATCH.with_borrow_mut(|scratch| self.run(plan, &filter, &named, scratch));
         if filter.is_narrow() && words::all(&query.text).is_empty() {
             // `server:x` alone: everything of that server.
             bases = scope.ids().filter(|id| filter.passes(*id)).map(|id| (id, 1.0)).collect();
-        }
-        for id in named.ids().filter(|id| filter.passes(*id)) {
-            if !bases.iter().any(|(known, _)| *known == id) {
-                bases.push((id, 0.0));
-            }
         }
         // Sums over candidates must not depend on the order the catalog is in.
         bases.sort_unstable_by_key(|(id, _)| self.name_rank(*id));
@@ -118,7 +113,13 @@ impl Index {
     }
 
     /// The best tools of a plan by their words alone.
-    fn run(&self, plan: &Plan, filter: &Filter<'_>, scratch: &mut Scratch) -> Vec<(ToolId, f32)> {
+    fn run(
+        &self,
+        plan: &Plan,
+        filter: &Filter<'_>,
+        named: &Named,
+        scratch: &mut Scratch,
+    ) -> Vec<(ToolId, f32)> {
         scratch.prepare(filter.scope.size_of_catalog(), plan.slots.len());
         let Scratch { cells, touched, stamp, .. } = scratch;
         let before = *stamp;
@@ -143,7 +144,15 @@ impl Index {
                 }
             }
         }
-        self.best(filter, scratch, count)
+        let mut best = self.best(filter, scratch, count);
+        // Whoever is named is a candidate, whatever its words came to.
+        for id in named.ids().filter(|id| filter.passes(*id)) {
+            if !best.iter().any(|(known, _)| *known == id) {
+                let Cell { done, best: last, stamp } = scratch.cells[id.index()];
+                best.push((id, if stamp > before { done + last } else { 0.0 }));
+            }
+        }
+        best
     }
 
     /// The best of the tools that were touched and pass.

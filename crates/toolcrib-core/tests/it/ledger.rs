@@ -83,6 +83,11 @@ fn a_ledger_is_rebuilt_from_replies_in_every_form() {
         );
         assert!(ledger.has(&crib.catalog().tools()[5]));
     }
+    for odd in [" a ", "a`b", "`a", "a b"] {
+        let crib = crate::support::crib(&[tool(odd, "", &json!({}))]);
+        let text = Chat::new(&crib).search(&format!("select:{odd}")).text(Form::Markdown);
+        assert_eq!(names(&Ledger::from_transcript([Past::Reply(&text)], 8)), [odd], "{text}");
+    }
     let refusal = Chat::new(&crib).refused("mail__send", "{}").text();
     assert_eq!(names(&Ledger::from_transcript([Past::Reply(&refusal)], 8)), ["mail__send"]);
 }

@@ -338,3 +338,18 @@ fn other_scripts_are_found() {
         assert_eq!(names(&Chat::new(&crib).search(query))[0], first, "{query}");
     }
 }
+
+#[test]
+fn a_named_tool_among_many_adds_up_too() {
+    let mut tools = vec![tool("create_issue", "", &json!({}))];
+    tools.extend(
+        (0..300).map(|i| tool(&format!("s__create_issue_{i}"), "create issue", &json!({}))),
+    );
+    let crib = crib(&tools);
+    let scope = Scope::all(crib.catalog());
+    let words = Words::plain("create issue", &Limits::default());
+    let first = crib.rank(&words, &scope, 1)[0];
+    assert_eq!(crib.catalog().tool(first.id).name(), "create_issue");
+    let why = crib.explain(&words, &scope, first.id).unwrap();
+    assert!((why.score - first.score).abs() < 1e-3, "{} against {}", why.score, first.score);
+}
