@@ -31,9 +31,8 @@ pub(crate) fn crib(source: &Source) -> Result<Crib, Failure> {
 fn catalog(source: &Source, settings: &Settings) -> Result<Catalog, Failure> {
     let mut builder = Catalog::builder();
     let mut add = |bytes: &[u8], label: Option<&str>, place: &str| -> Result<(), Failure> {
-        let came = ingest(bytes, label, &settings.limits)
+        let mut came = ingest(bytes, label, &settings.limits)
             .map_err(|error| Failure::input(format!("`{place}`"), &error, error.hint()))?;
-        let mut came = came;
         // Which file, where there are several.
         if source.catalog.len() > 1 || source.catalog.iter().any(|path| path.is_dir()) {
             came.findings.iter_mut().for_each(|f| f.place = format!("{place}: {}", f.place));

@@ -11,7 +11,7 @@ use crate::catalog::ToolId;
 use crate::conversation::{Conversation, Ledger};
 use crate::crib::Crib;
 use crate::listing::{Listing, data};
-use crate::policy::{Because, Decision, Defers, Facts, Grounds, Verdict, verdict};
+use crate::policy::{Because, Decision, Defers, Facts, Grounds, Reason, Verdict, verdict};
 use crate::tool::Defer;
 
 /// The listing a conversation has seen. It stays as it is, since it stands in the cached prefix;
@@ -86,9 +86,9 @@ impl Crib {
             deferred_before: conversation.ledger.deferred(),
         };
         let activation = &self.settings().activation;
-        // What would stand in the tools' place is worked out only where it may come to that.
+        // What would stand in the tools' place is worked out only where its cost decides.
         let mut decision = activation.decide(&facts);
-        if decision.defers == Defers::Everything {
+        if matches!(decision.reason, Reason::Count { .. } | Reason::Tokens { .. }) {
             let fresh = self.replace(turn, kind, decision, &Ledger::new(0), None);
             facts.replacement_tokens = self.count(&fresh);
             decision = activation.decide(&facts);
