@@ -35,6 +35,7 @@ pub struct Catalog {
     tools: Vec<Tool>,
     by_name: FxHashMap<Box<str>, ToolId>,
     instructions: FxHashMap<Arc<str>, Box<str>>,
+    servers: Vec<(Arc<str>, Vec<ToolId>)>,
     findings: Vec<Finding>,
     generation: u64,
     /// A hash of the generation and all names, to tell one catalog's scopes from another's.
@@ -96,6 +97,11 @@ impl Catalog {
     /// The tool of exactly this name.
     pub fn find(&self, name: &str) -> Option<ToolId> {
         self.by_name.get(name).copied()
+    }
+
+    /// The servers in order of their names, each with its tools.
+    pub fn servers(&self) -> &[(Arc<str>, Vec<ToolId>)] {
+        &self.servers
     }
 
     /// What a server says about itself.
@@ -162,8 +168,22 @@ impl CatalogBuilder {
             tool.name.hash(&mut hasher);
         }
         let (generation, identity) = (self.generation, hasher.finish());
-        Catalog { tools: kept, by_name, instructions, findings, generation, identity }
+        let servers = by_server(&kept);
+        Catalog { tools: kept, by_name, instructions, servers, findings, generation, identity }
     }
+}
+
+fn by_server(tools: &[Tool]) -> Vec<(Arc<str>, Vec<ToolId>)> {
+    let mut by_name: FxHashMap<&Arc<str>, Vec<ToolId>> = FxHashMap::default();
+    for (i, tool) in tools.iter().enumerate() {
+        if let Some(server) = &tool.server {
+            by_name.entry(server).or_default().push(ToolId::at(i));
+        }
+    }
+    let mut servers: Vec<_> =
+        by_name.into_iter().map(|(server, ids)| (Arc::clone(server), ids)).collect();
+    servers.sort_unstable();
+    servers
 }
 
 /// What becomes of each tool that shares its name with another; the others have no entry.

@@ -11,8 +11,9 @@ use rustc_hash::FxHasher;
 use crate::call::Validator;
 use crate::catalog::{Catalog, ToolId};
 use crate::disclose::Turn;
+use crate::query::Query;
 use crate::query::Words;
-use crate::rank::{Explanation, Hit, Index};
+use crate::rank::{Explanation, Hit, Ranker};
 use crate::scope::Scope;
 use crate::settings::Settings;
 use crate::spelling::Spellings;
@@ -25,7 +26,7 @@ pub struct Crib {
     catalog: Arc<Catalog>,
     settings: Settings,
     counter: Arc<dyn TokenCounter>,
-    pub(crate) index: Arc<Index>,
+    pub(crate) ranker: Arc<Ranker>,
     pub(crate) spellings: Arc<Spellings>,
     /// What a caller with another catalog's scope may know of.
     nothing: Scope,
@@ -40,22 +41,27 @@ pub struct Crib {
 impl Crib {
     /// Indexes a catalog. Tokens are estimated until [`with_counter`](Self::with_counter) says how.
     pub fn new(catalog: Catalog, settings: Settings) -> Self {
-        let index = Arc::new(Index::build(&catalog, &settings.limits));
+        let ranker = Arc::new(Ranker::build(&catalog, &settings));
         let spellings = Arc::new(Spellings::of(&catalog));
-        Self::assemble(Arc::new(catalog), index, spellings, settings, Arc::new(FourChars))
+        Self::assemble(Arc::new(catalog), ranker, spellings, settings, Arc::new(FourChars))
     }
 
-    /// The same catalog and index under other settings. Limits on what is indexed stay as they were.
+    /// The same catalog under other settings. It is indexed anew only where they rank another way;
+    /// limits on what is indexed stay as they were.
     #[must_use]
     pub fn with_settings(&self, settings: Settings) -> Self {
-        let (index, spellings) = (Arc::clone(&self.index), Arc::clone(&self.spellings));
+        let ranker = if settings.rank == self.settings.rank {
+            Arc::clone(&self.ranker)
+        } else {
+            Arc::new(Ranker::build(&self.catalog, &settings))
+        };
         let (catalog, counter) = (Arc::clone(&self.catalog), Arc::clone(&self.counter));
-        Self::assemble(catalog, index, spellings, settings, counter)
+        Self::assemble(catalog, ranker, Arc::clone(&self.spellings), settings, counter)
     }
 
     fn assemble(
         catalog: Arc<Catalog>,
-        index: Arc<Index>,
+        ranker: Arc<Ranker>,
         spellings: Arc<Spellings>,
         settings: Settings,
         counter: Arc<dyn TokenCounter>,
@@ -76,7 +82,7 @@ impl Crib {
             catalog,
             settings,
             counter,
-            index,
+            ranker,
             spellings,
         }
     }
@@ -110,21 +116,35 @@ impl Crib {
         self.sizes.get_or_init(|| self.catalog.tools().iter().map(count).collect())
     }
 
+    /// What a query means to this ranker and this caller.
+    pub fn parse(&self, text: &str, scope: &Scope) -> Query {
+        let limits = &self.settings.limits;
+        if !self.settings.rank.by.knows_operators() {
+            return Query::plain(text, limits);
+        }
+        let scope = self.own(scope);
+        Query::parse(text, limits, |name| {
+            self.catalog.servers().iter().any(|(server, ids)| {
+                server.eq_ignore_ascii_case(name) && ids.iter().any(|id| scope.contains(*id))
+            })
+        })
+    }
+
     /// The tools that fit the words best, with nothing cut off but the count: what `eval` measures
     /// and every search starts from.
     pub fn rank(&self, words: &Words, scope: &Scope, limit: usize) -> Vec<Hit> {
-        self.index.search(self, words, self.own(scope), limit).hits
+        self.ranker.search(self, words, self.own(scope), limit).hits
     }
 
     /// Every number behind a tool's rank; `None` for a tool out of scope.
     pub fn explain(&self, words: &Words, scope: &Scope, id: ToolId) -> Option<Explanation> {
         let scope = self.own(scope);
-        scope.contains(id).then(|| self.index.explain(self, words, scope, id))
+        scope.contains(id).then(|| self.ranker.explain(self, words, scope, id))
     }
 
     /// Bytes the index takes, beside the catalog itself.
     pub fn index_bytes(&self) -> usize {
-        self.index.bytes()
+        self.ranker.bytes()
     }
 
     /// The scope, if it is one of this catalog: ids of another mean other tools, or none.

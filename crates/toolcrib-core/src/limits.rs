@@ -4,10 +4,10 @@
 //! answer is a named [`Finding`](crate::Finding) or a note in the reply, and whatever stands beside
 //! the offender is unaffected.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Bounds on catalogs, queries and patterns. The defaults suit catalogs from strangers.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Bytes of a tool's name, server prefix included. Over it the tool is held.

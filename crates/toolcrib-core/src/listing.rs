@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, ToolId};
 use crate::json::quote;
@@ -17,9 +17,16 @@ use crate::tokens::TokenCounter;
 use crate::wire_name;
 
 /// How much room the listing has.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListingSettings {
+    /// The most telling form it may have.
+    pub form: Form,
+    /// Where it stands.
+    pub place: Place,
+    /// Whether it stays as it is for a whole conversation, and what comes later is announced. Off,
+    /// each turn lists what is there then, at the price of a changed prompt.
+    pub frozen: bool,
     /// Tokens at most.
     pub tokens: usize,
     /// Percent of the context window at most, where the window is known.
@@ -33,12 +40,31 @@ pub struct ListingSettings {
 impl Default for ListingSettings {
     fn default() -> Self {
         // 4,000 tokens: about 150 tools with their sentences, 500 by name.
-        Self { tokens: 4_000, context_percent: 5.0, chars: 16_000, sentence_chars: 80 }
+        Self {
+            form: Form::Full,
+            place: Place::Description,
+            frozen: true,
+            tokens: 4_000,
+            context_percent: 5.0,
+            chars: 16_000,
+            sentence_chars: 80,
+        }
     }
 }
 
+/// Where the listing stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// In the search tool's description.
+    #[default]
+    Description,
+    /// In a message, as the first announcement: the tools of the request never change then.
+    Message,
+}
+
 /// How far the listing had to degrade.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
     /// Names and first sentences.
@@ -51,6 +77,8 @@ pub enum Form {
     Groups,
     /// How many tools there are.
     Count,
+    /// No word of them.
+    None,
 }
 
 /// The listing as the model gets it.
@@ -65,14 +93,17 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// The most telling listing of `ids` that fits.
+    /// The most telling listing of `ids` that is wanted and fits; `None` where none is wanted.
     pub fn fit(
         catalog: &Catalog,
         ids: impl IntoIterator<Item = ToolId>,
         settings: &ListingSettings,
         context: Option<usize>,
         counter: &dyn TokenCounter,
-    ) -> Self {
+    ) -> Option<Self> {
+        if settings.form == Form::None {
+            return None;
+        }
         let groups = Groups::of(catalog, ids);
         let share =
             context.map(|window| (window as f64 * settings.context_percent / 100.0) as usize);
@@ -81,15 +112,19 @@ impl Listing {
             chars: settings.chars,
             counter,
         };
-        room.fits(Form::Full, &groups.full(settings.sentence_chars))
-            .or_else(|| room.fits(Form::Names, &groups.names()))
-            .or_else(|| groups.mixed(&room))
-            .or_else(|| room.fits(Form::Groups, &groups.sizes()))
-            .unwrap_or_else(|| {
-                // A count always fits: whoever leaves no room for it still needs to know.
-                let text = groups.count();
-                Self { form: Form::Count, tokens: counter.count(&text), text }
-            })
+        let wanted = |form: Form| settings.form <= form;
+        let fits = |form: Form, text: &dyn Fn() -> String| {
+            if wanted(form) { room.fits(form, &text()) } else { None }
+        };
+        let fitting = fits(Form::Full, &|| groups.full(settings.sentence_chars))
+            .or_else(|| fits(Form::Names, &|| groups.names()))
+            .or_else(|| if wanted(Form::Mixed) { groups.mixed(&room) } else { None })
+            .or_else(|| fits(Form::Groups, &|| groups.sizes()));
+        Some(fitting.unwrap_or_else(|| {
+            // A count always fits: whoever leaves no room for it still needs to know.
+            let text = groups.count();
+            Self { form: Form::Count, tokens: counter.count(&text), text }
+        }))
     }
 }
 

@@ -45,12 +45,22 @@ impl Words {
 }
 
 impl Query {
+    /// A query without operators: `select:` and words. For rankers that know no others.
+    pub fn plain(text: &str, limits: &Limits) -> Self {
+        let text = text.trim();
+        if let Some(names) = selected(text) {
+            return Self::Select(names);
+        }
+        let words = Words::plain(text, limits);
+        let says = words.text.contains(char::is_alphanumeric);
+        if says { Self::Words(words) } else { Self::Browse }
+    }
+
     /// Parses a query. `is_server` tells whether a word names a server in scope.
     pub fn parse(text: &str, limits: &Limits, is_server: impl Fn(&str) -> bool) -> Self {
         let text = text.trim();
-        if let Some(names) = strip_select(text) {
-            let names = names.split([',', '\n']).map(str::trim).filter(|name| !name.is_empty());
-            return Self::Select(names.map(str::to_owned).collect());
+        if let Some(names) = selected(text) {
+            return Self::Select(names);
         }
         let plain = Words::plain(text, limits);
         let mut words = Words { cut: plain.cut, ..Words::default() };
@@ -102,9 +112,11 @@ impl Words {
     }
 }
 
-fn strip_select(text: &str) -> Option<&str> {
+fn selected(text: &str) -> Option<Vec<String>> {
     let head = text.get(..7)?;
-    head.eq_ignore_ascii_case("select:").then(|| &text[7..])
+    let names = head.eq_ignore_ascii_case("select:").then(|| &text[7..])?;
+    let names = names.split([',', '\n']).map(str::trim).filter(|name| !name.is_empty());
+    Some(names.map(str::to_owned).collect())
 }
 
 #[derive(Clone, Copy)]

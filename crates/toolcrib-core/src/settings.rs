@@ -1,20 +1,23 @@
 //! What people can choose.
 //!
 //! Written as TOML, checked once, and then meant: a typo in a key or a value out of range is an
-//! error with a hint, never a silent default. A preset is nothing but another value of [`Settings`].
+//! error with a hint, never a silent default. A preset is nothing but another value of [`Settings`],
+//! and a file that names one says only what it wants otherwise.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::disclose::{Guidance, Kind, Stub};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::listing::ListingSettings;
 use crate::policy::{Activation, Glob, Rules};
+use crate::preset::Preset;
+use crate::rank::RankSettings;
 use crate::reply::Form;
 use crate::tool::Defer;
 
 /// The settings of an engine.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// When deferral sets in.
     pub activation: Activation,
@@ -22,20 +25,45 @@ pub struct Settings {
     pub rules: Rules,
     /// How deferred tools are shown.
     pub disclosure: Kind,
+    /// Whether a tool that was found is shown in full from the next turn on, where the disclosure
+    /// shows tools one by one. Off, its schema is in the reply and nowhere else.
+    pub reveals: bool,
     /// What stands for a schema that is not shown.
     pub stub: Stub,
+    /// What stands for a description that is not shown.
+    pub mark: String,
     /// How hard the model is told to search.
     pub guidance: Guidance,
     /// The table of contents.
     pub listing: ListingSettings,
+    /// How tools are ranked.
+    pub rank: RankSettings,
     /// Searches and their replies.
     pub search: SearchSettings,
     /// Bounds on what comes in.
     pub limits: Limits,
 }
 
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            activation: Activation::default(),
+            rules: Rules::default(),
+            disclosure: Kind::default(),
+            reveals: true,
+            stub: Stub::default(),
+            mark: "[d]".into(),
+            guidance: Guidance::default(),
+            listing: ListingSettings::default(),
+            rank: RankSettings::default(),
+            search: SearchSettings::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
 /// Searches and their replies.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SearchSettings {
     /// Results when the model names no number.
@@ -50,8 +78,44 @@ pub struct SearchSettings {
     pub names: usize,
     /// How replies are written.
     pub form: Form,
+    /// What the search tool takes.
+    pub input: Input,
     /// Whether `tool_search_regex` is offered too.
     pub regex: bool,
+    /// Which tools are searched.
+    pub among: Among,
+    /// Whether hits carry their schemas; off, `tool_describe` is the only way to one.
+    pub schemas: bool,
+    /// Whether tools the model already has come last, and without their schemas.
+    pub known_last: bool,
+    /// Whether `+word` speaks of the name alone.
+    pub must_in_name: bool,
+}
+
+/// What the search tool says it takes. It understands all of it, whatever it says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    /// `query`, `queries`, `limit`, and what a query may hold.
+    #[default]
+    Full,
+    /// `query` alone.
+    Query,
+    /// `query` and `limit`.
+    Limit,
+    /// `query` and `max_results`, with `select:` and `+word`.
+    MaxResults,
+}
+
+/// Which tools are searched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Among {
+    /// All in scope.
+    #[default]
+    All,
+    /// Those that may be deferred.
+    Deferrable,
 }
 
 impl Default for SearchSettings {
@@ -61,28 +125,38 @@ impl Default for SearchSettings {
             max_limit: 20,
             cutoff: 0.4,
             reply_tokens: 6_000,
-            names: 200,
+            names: 500,
             form: Form::Json,
+            input: Input::Full,
             regex: false,
+            among: Among::All,
+            schemas: true,
+            known_last: true,
+            must_in_name: false,
         }
     }
 }
 
 /// The file, as people write it.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Written {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preset: Option<Preset>,
     disclosure: Kind,
+    reveals: bool,
     stub: Stub,
+    mark: String,
     guidance: Guidance,
     activation: Activation,
     defer: WrittenRules,
     listing: ListingSettings,
+    rank: RankSettings,
     search: SearchSettings,
     limits: Limits,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct WrittenRules {
     never: Vec<String>,
@@ -90,8 +164,61 @@ struct WrittenRules {
     servers: std::collections::BTreeMap<String, Defer>,
 }
 
+impl Default for Written {
+    fn default() -> Self {
+        Self::of(Settings::default())
+    }
+}
+
+impl Written {
+    fn of(settings: Settings) -> Self {
+        let texts = |globs: &[Glob]| globs.iter().map(Glob::to_string).collect();
+        let servers = settings.rules.servers.iter().map(|(glob, defer)| (glob.to_string(), *defer));
+        Self {
+            preset: None,
+            disclosure: settings.disclosure,
+            reveals: settings.reveals,
+            stub: settings.stub,
+            mark: settings.mark,
+            guidance: settings.guidance,
+            activation: settings.activation,
+            defer: WrittenRules {
+                never: texts(&settings.rules.never),
+                always: texts(&settings.rules.always),
+                servers: servers.collect(),
+            },
+            listing: settings.listing,
+            rank: settings.rank,
+            search: settings.search,
+            limits: settings.limits,
+        }
+    }
+
+    fn settings(self) -> Settings {
+        let globs = |patterns: &[String]| patterns.iter().map(|text| Glob::new(text)).collect();
+        let servers = self.defer.servers.iter();
+        Settings {
+            rules: Rules {
+                never: globs(&self.defer.never),
+                always: globs(&self.defer.always),
+                servers: servers.map(|(server, defer)| (Glob::new(server), *defer)).collect(),
+            },
+            activation: self.activation,
+            disclosure: self.disclosure,
+            reveals: self.reveals,
+            stub: self.stub,
+            mark: self.mark,
+            guidance: self.guidance,
+            listing: self.listing,
+            rank: self.rank,
+            search: self.search,
+            limits: self.limits,
+        }
+    }
+}
+
 impl Settings {
-    /// Reads settings from TOML.
+    /// Reads settings from TOML: over the preset that the text names, or over our own.
     ///
     /// ```
     /// use toolcrib_core::Settings;
@@ -102,30 +229,28 @@ impl Settings {
     /// # Ok::<(), toolcrib_core::Error>(())
     /// ```
     pub fn from_toml(text: &str) -> Result<Self, Error> {
-        let written: Written = toml::from_str(text).map_err(|error| Error::Settings {
+        Self::from_toml_over(None, text)
+    }
+
+    /// Reads settings from TOML over a preset, whichever the text names. What it says of a key
+    /// replaces what the preset says; its rules are added to the preset's.
+    pub(crate) fn from_toml_over(preset: Option<Preset>, text: &str) -> Result<Self, Error> {
+        let unreadable = |error: toml::de::Error| Error::Settings {
             problem: error.to_string().trim_end().to_owned(),
             hint: "the keys and their defaults are in docs/settings.md".into(),
-        })?;
-        let globs = |patterns: &[String]| patterns.iter().map(|text| Glob::new(text)).collect();
-        let settings = Self {
-            rules: Rules {
-                never: globs(&written.defer.never),
-                always: globs(&written.defer.always),
-                servers: written
-                    .defer
-                    .servers
-                    .iter()
-                    .map(|(server, defer)| (Glob::new(server), *defer))
-                    .collect(),
-            },
-            activation: written.activation,
-            disclosure: written.disclosure,
-            stub: written.stub,
-            guidance: written.guidance,
-            listing: written.listing,
-            search: written.search,
-            limits: written.limits,
         };
+        // First alone: then an error tells its line.
+        let written: Written = toml::from_str(text).map_err(unreadable)?;
+        let preset = preset.or(written.preset).unwrap_or_default().settings();
+        let rules = preset.rules.clone().merged(written.settings().rules);
+        let mut table = toml::Table::try_from(Written::of(preset)).map_err(|error| {
+            // Every preset is written out in a test.
+            Error::Settings { problem: error.to_string(), hint: "this is a bug; report it".into() }
+        })?;
+        let own: toml::Table = toml::from_str(text).map_err(unreadable)?;
+        overlay(&mut table, own);
+        let merged: Written = table.try_into().map_err(unreadable)?;
+        let settings = Self { rules, ..merged.settings() };
         settings.check()?;
         Ok(settings)
     }
@@ -144,6 +269,8 @@ impl Settings {
                 percent.contains(&self.listing.context_percent),
                 "0 to 100",
             ),
+            ("rank.k1", (0.0..=10.0).contains(&self.rank.k1), "0 to 10"),
+            ("rank.b", (0.0..=1.0).contains(&self.rank.b), "0 to 1"),
             ("search.cutoff", (0.0..=1.0).contains(&search.cutoff), "0 to 1"),
             ("search.max_limit", (1..=50).contains(&search.max_limit), "1 to 50"),
             (
@@ -161,6 +288,18 @@ impl Settings {
                 problem: format!("`{key}` is out of range"),
                 hint: format!("`{key}` may be {range}"),
             }),
+        }
+    }
+}
+
+/// Puts `over` on top of `under`, table by table.
+fn overlay(under: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (under.get_mut(&key), value) {
+            (Some(toml::Value::Table(under)), toml::Value::Table(over)) => overlay(under, over),
+            (_, value) => {
+                under.insert(key, value);
+            }
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use toolcrib_core::Settings;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use toolcrib_core::Preset;
 
 /// Tool search for any agent: see what it does to your tools.
 #[derive(Debug, Parser)]
@@ -42,38 +43,20 @@ pub(crate) struct Source {
     /// A catalog: a file, a folder, or `-`; `.json` or `.jsonl`, also `.gz`. Without one: a sample
     #[arg(long, value_name = "F")]
     pub(crate) catalog: Vec<PathBuf>,
-    /// Settings to start from
-    #[arg(long, value_name = "P", default_value = "default")]
-    pub(crate) preset: Preset,
-    /// Settings in TOML, in place of a preset; otherwise `./toolcrib.toml` or the one in the user's
-    /// config folder, where there is one
+    /// Behave like this system; without it what the settings name, else ours
+    #[arg(long, value_name = "P", value_parser = preset())]
+    pub(crate) preset: Option<Preset>,
+    /// Settings: ours in TOML, or another system's own file; otherwise `./toolcrib.toml` or the one
+    /// in the user's config folder, where there is one
     #[arg(long, value_name = "F")]
     pub(crate) config: Option<PathBuf>,
 }
 
-/// A named set of settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Preset {
-    /// Ours
-    Default,
-    /// Ours, ranking by words alone
-    Words,
-}
-
-impl Preset {
-    pub(crate) fn settings(self) -> Settings {
-        // Until there are vectors, ours ranks by words alone.
-        match self {
-            Self::Default | Self::Words => Settings::default(),
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::Words => "words",
-        }
-    }
+/// The presets, by name; clap then lists them in its help and its errors.
+fn preset() -> impl TypedValueParser<Value = Preset> {
+    let names = Preset::ALL.map(Preset::name);
+    // Only these names get through, so the default is never taken.
+    PossibleValuesParser::new(names).map(|name| Preset::named(&name).unwrap_or_default())
 }
 
 #[derive(Debug, ClapArgs)]
@@ -133,8 +116,8 @@ pub(crate) struct EvalArgs {
     /// Folders with `catalog.jsonl` and `queries.jsonl`, either also `.gz`
     #[arg(required = true, value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
-    /// Settings to measure
-    #[arg(long, value_name = "P", default_value = "default")]
+    /// Whose ranking to measure
+    #[arg(long, value_name = "P", default_value = "default", value_parser = preset())]
     pub(crate) preset: Preset,
     /// Queries of each set at most
     #[arg(long, value_name = "N", value_parser = at_least_one)]

@@ -1,11 +1,10 @@
-//! Tools and settings, from wherever the arguments say.
-
-use std::path::{Path, PathBuf};
+//! The engine, with the tools and settings the arguments name.
 
 use toolcrib_core::{Catalog, Crib, Settings, ingest};
 use toolcrib_eval::files;
 
 use crate::args::Source;
+use crate::config;
 use crate::output::{Failure, remark};
 
 /// The catalog that is there when nobody names one, written by us.
@@ -16,7 +15,7 @@ const SHOWN_FINDINGS: usize = 8;
 
 /// The engine for a command.
 pub(crate) fn crib(source: &Source) -> Result<Crib, Failure> {
-    let settings = settings(source)?;
+    let settings = config::settings(source)?;
     let catalog = catalog(source, &settings)?;
     for finding in catalog.findings().iter().take(SHOWN_FINDINGS) {
         remark(&format!("note: {finding}"));
@@ -50,27 +49,4 @@ fn catalog(source: &Source, settings: &Settings) -> Result<Catalog, Failure> {
         }
     }
     Ok(builder.build())
-}
-
-/// Settings of the preset, or of a config file where there is one.
-fn settings(source: &Source) -> Result<Settings, Failure> {
-    let Some(path) = source.config.clone().or_else(found_config) else {
-        return Ok(source.preset.settings());
-    };
-    let bytes = files::read(&path)?;
-    let place = format!("`{}`", path.display());
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::input(&place, &"not UTF-8 text", "save the file as UTF-8"))?;
-    Settings::from_toml(&text).map_err(|error| Failure::input(place, &error, error.hint()))
-}
-
-/// `./toolcrib.toml`, else the one in the user's config folder.
-fn found_config() -> Option<PathBuf> {
-    let here = PathBuf::from("toolcrib.toml");
-    let folder = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| {
-        let home = std::env::var_os("HOME")?;
-        Some(Path::new(&home).join(".config"))
-    });
-    let user = folder.map(|folder| folder.join("toolcrib").join("toolcrib.toml"));
-    [Some(here), user].into_iter().flatten().find(|path| path.is_file())
 }

@@ -20,6 +20,7 @@ use crate::catalog::ToolId;
 use crate::listing::Listing;
 use crate::policy::{Decision, Defers, Verdict};
 use crate::scope::Scope;
+use crate::settings::Settings;
 use crate::tool::{Shape, Tool};
 
 /// How deferred tools are shown and become callable.
@@ -37,10 +38,10 @@ pub enum Kind {
     Append,
 }
 
-impl Kind {
+impl Settings {
     /// Whether a loaded tool is shown in full from the next turn on.
-    pub(crate) fn shows_revealed(self) -> bool {
-        matches!(self, Self::Reveal | Self::Append)
+    pub(crate) fn shows_revealed(&self) -> bool {
+        self.reveals && matches!(self.disclosure, Kind::Reveal | Kind::Append)
     }
 }
 
@@ -48,7 +49,7 @@ impl Kind {
 ///
 /// Always an object with `properties`, even if empty: grammar converters of local servers refuse a
 /// bare object. Always open: capable models often guess right, and a valid guess is run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stub {
     /// Nothing more: a sentence per tool would grow with the catalog and eat the saving.
@@ -64,15 +65,13 @@ impl Stub {
         match self {
             Self::Open => format!("{open}}}"),
             Self::Hint => {
-                let hint = format!("Not loaded. Load it with {SEARCH}: select:{}", tool.name());
+                let hint =
+                    format!("Not loaded: call {SEARCH} with the query {} first.", tool.name());
                 format!("{open},\"description\":{}}}", crate::json::quote(&hint))
             }
         }
     }
 }
-
-/// The mark that stands for a withheld description.
-const TERSE: &str = "[d]";
 
 /// What is true this turn, from outside the engine.
 #[derive(Debug, Clone)]

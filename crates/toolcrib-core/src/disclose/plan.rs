@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashSet, FxHasher};
 
-use super::{Disclosure, Kind, Shown, TERSE, Turn, own};
+use super::{Disclosure, Kind, Shown, Turn, own};
 use crate::catalog::ToolId;
 use crate::conversation::{Conversation, Ledger};
 use crate::crib::Crib;
-use crate::listing::{Listing, data};
+use crate::listing::{Listing, Place, data};
 use crate::policy::{Because, Decision, Defers, Facts, Grounds, Reason, Verdict, verdict};
 use crate::tool::Defer;
 
@@ -60,7 +60,7 @@ impl Crib {
         (turn.connecting.is_empty(), turn.search_allowed, conversation.ledger.deferred())
             .hash(&mut hasher);
         // A stable disclosure does not change with what was revealed.
-        let shows = self.settings().disclosure.shows_revealed();
+        let shows = self.settings().shows_revealed();
         for reveal in conversation.ledger.reveals().filter(|_| shows) {
             (&reveal.name, reveal.fingerprint).hash(&mut hasher);
         }
@@ -96,12 +96,15 @@ impl Crib {
         if decision.defers == Defers::Nothing {
             return self.pass_through(turn, decision, tokens_before);
         }
-        let kept =
-            |frozen: &Frozen| frozen.defers == decision.defers && self.still_true(frozen, turn);
+        let kept = |frozen: &Frozen| {
+            self.settings().listing.frozen
+                && frozen.defers == decision.defers
+                && self.still_true(frozen, turn)
+        };
         conversation.frozen = conversation.frozen.take().filter(kept);
         let frozen = conversation.frozen.as_ref();
         let mut parts = self.replace(turn, kind, decision, &conversation.ledger, frozen);
-        let announcement = freeze(&parts, decision.defers, conversation);
+        let announcement = self.freeze(&parts, decision.defers, conversation);
         let replaced = self.count(&parts);
         let full: usize = parts.full().map(|id| sizes[id.index()]).sum();
         Disclosure {
@@ -149,7 +152,7 @@ impl Crib {
         let catalog = self.catalog();
         let revealed: Vec<ToolId> = ledger
             .reveals()
-            .filter(|_| kind.shows_revealed())
+            .filter(|_| self.settings().shows_revealed())
             .filter_map(|reveal| catalog.find(&reveal.name))
             .filter(|id| ledger.has(catalog.tool(*id)))
             .collect();
@@ -168,7 +171,7 @@ impl Crib {
                     Some(tool.definition_with(Some(&self.settings().stub.schema(tool)), None))
                 }
                 (Verdict::Deferred(_), Kind::Terse) => {
-                    Some(tool.definition_with(None, Some(TERSE)))
+                    Some(tool.definition_with(None, Some(&self.settings().mark)))
                 }
                 (Verdict::Deferred(_), Kind::Bridge | Kind::Append) => None,
             };
@@ -189,21 +192,22 @@ impl Crib {
             shown.sort_by_key(place);
         }
         let lists = matches!(kind, Kind::Bridge | Kind::Append);
-        let listing = lists.then(|| {
-            let frozen = frozen.map(|frozen| frozen.listing.clone());
-            frozen.unwrap_or_else(|| self.list(&listed, turn.context))
-        });
-        let regex = self.settings().search.regex;
+        let listing = match frozen {
+            _ if !lists => None,
+            Some(frozen) => Some(frozen.listing.clone()),
+            None => self.list(&listed, turn.context),
+        };
+        let described = self.settings().listing.place == Place::Description;
         Parts {
-            own: own::tools(kind, regex, listing.as_ref()),
-            instruction: own::instruction(kind, self.settings().guidance, turn.model),
+            own: own::tools(self.settings(), listing.as_ref().filter(|_| described)),
+            instruction: own::instruction(self.settings(), turn.model),
             shown,
             listing,
             names: listed.iter().map(|id| catalog.tool(*id).name().to_owned()).collect(),
         }
     }
 
-    fn list(&self, ids: &[ToolId], context: Option<usize>) -> Listing {
+    fn list(&self, ids: &[ToolId], context: Option<usize>) -> Option<Listing> {
         // The search tool's own words stand before the listing, in the same description.
         let mut settings = self.settings().listing.clone();
         settings.chars = settings.chars.saturating_sub(own::PREFACE_CHARS);
@@ -215,7 +219,12 @@ impl Crib {
         let shape = crate::tool::Shape::Own;
         let own: usize = parts.own.iter().map(|own| counter.count(&own.definition(shape))).sum();
         let stubs: usize = parts.stubs().map(|text| counter.count(text)).sum();
-        own + stubs + counter.count(&parts.instruction)
+        let message = if self.settings().listing.place == Place::Message {
+            parts.listing.as_ref().map_or(0, |listing| counter.count(&own::message(listing)))
+        } else {
+            0
+        };
+        own + stubs + message + counter.count(&parts.instruction)
     }
 
     /// Whether a frozen listing still speaks only of tools that are there for this caller. One that
@@ -228,27 +237,33 @@ impl Crib {
                 .is_some_and(|id| turn.scope.contains(id) && self.policy(id) != Defer::Never)
         })
     }
-}
 
-/// Freezes the first listing; later says what came since.
-fn freeze(parts: &Parts, defers: Defers, conversation: &mut Conversation) -> Option<String> {
-    let listing = parts.listing.as_ref()?;
-    let Some(frozen) = &mut conversation.frozen else {
-        let known = parts.names.clone();
-        conversation.frozen = Some(Frozen { listing: listing.clone(), defers, known });
-        return None;
-    };
-    let added: Vec<&String> = parts.names.difference(&frozen.known).collect();
-    let shown: Vec<String> = added.iter().take(ANNOUNCED).map(|name| data(name)).collect();
-    let more = match added.len() - shown.len() {
-        0 => String::new(),
-        more => format!(" and {more} more, to be found by searching"),
-    };
-    let announcement = (!added.is_empty())
-        .then(|| format!("Deferred tools now available too: {}{more}.", shown.join(", ")));
-    // Never fewer than the listing names: what it says must stay checked.
-    frozen.known.extend(parts.names.iter().cloned());
-    announcement
+    /// Freezes the first listing; later says what came since.
+    fn freeze(
+        &self,
+        parts: &Parts,
+        defers: Defers,
+        conversation: &mut Conversation,
+    ) -> Option<String> {
+        let listing = parts.listing.as_ref().filter(|_| self.settings().listing.frozen)?;
+        let Some(frozen) = &mut conversation.frozen else {
+            let known = parts.names.clone();
+            conversation.frozen = Some(Frozen { listing: listing.clone(), defers, known });
+            let said = self.settings().listing.place == Place::Message;
+            return said.then(|| own::message(listing));
+        };
+        let added: Vec<&String> = parts.names.difference(&frozen.known).collect();
+        let shown: Vec<String> = added.iter().take(ANNOUNCED).map(|name| data(name)).collect();
+        let more = match added.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more, to be found by searching"),
+        };
+        let announcement = (!added.is_empty())
+            .then(|| format!("Deferred tools now available too: {}{more}.", shown.join(", ")));
+        // Never fewer than the listing names: what it says must stay checked.
+        frozen.known.extend(parts.names.iter().cloned());
+        announcement
+    }
 }
 
 /// The pieces of a disclosure that defers.

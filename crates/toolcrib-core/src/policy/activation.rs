@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for Mode {
 }
 
 /// When deferral sets in.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Activation {
     /// On, off, or by the numbers.
@@ -56,6 +56,12 @@ pub struct Activation {
     /// At this share of the context window, in percent; 0 for never by share. Where both are set
     /// the smaller number counts: ten percent of a million tokens is not a small prompt.
     pub context_percent: f64,
+    /// Whether `tokens` counts only where the window is not known.
+    pub tokens_if_unknown: bool,
+    /// Whether what must always be deferred is deferred below the thresholds too.
+    pub always_below: bool,
+    /// Whether nothing is deferred that would cost more deferred than as it is.
+    pub only_if_saving: bool,
     /// Keep deferring once a conversation has begun to. Off, each turn decides anew, so that
     /// removing servers returns to direct exposure, at the price of a changed prompt.
     pub sticky: bool,
@@ -63,7 +69,16 @@ pub struct Activation {
 
 impl Default for Activation {
     fn default() -> Self {
-        Self { mode: Mode::Auto, tools: 15, tokens: 20_000, context_percent: 10.0, sticky: true }
+        Self {
+            mode: Mode::Auto,
+            tools: 15,
+            tokens: 20_000,
+            context_percent: 10.0,
+            tokens_if_unknown: false,
+            always_below: true,
+            only_if_saving: true,
+            sticky: true,
+        }
     }
 }
 
@@ -163,7 +178,9 @@ impl Activation {
             return everything(Reason::Sticky);
         }
         let reason = match self.enough(facts) {
-            Some(enough) if facts.replacement_tokens < facts.deferrable_tokens => {
+            Some(enough)
+                if !self.only_if_saving || facts.replacement_tokens < facts.deferrable_tokens =>
+            {
                 return everything(enough);
             }
             Some(_) => Reason::NoSaving {
@@ -174,7 +191,8 @@ impl Activation {
             None => Reason::Below,
         };
         // What its owner wants deferred always is not the numbers' to expose.
-        let defers = if facts.always > 0 { Defers::OnlyAlways } else { Defers::Nothing };
+        let always = self.always_below && facts.always > 0;
+        let defers = if always { Defers::OnlyAlways } else { Defers::Nothing };
         Decision { defers, reason }
     }
 
@@ -184,7 +202,8 @@ impl Activation {
         }
         let share = facts.context.filter(|_| self.context_percent > 0.0);
         let share = share.map(|context| (context as f64 * self.context_percent / 100.0) as usize);
-        let absolute = (self.tokens > 0).then_some(self.tokens);
+        let counts = self.tokens > 0 && !(self.tokens_if_unknown && facts.context.is_some());
+        let absolute = counts.then_some(self.tokens);
         let threshold = share.into_iter().chain(absolute).min()?;
         (facts.deferrable_tokens >= threshold)
             .then_some(Reason::Tokens { tokens: facts.deferrable_tokens, threshold })

@@ -10,7 +10,8 @@ use crate::tool::{Defer, Tool, own_part};
 
 /// A name, or a pattern with `*` (any characters) and `?` (one character).
 ///
-/// `github/*` speaks of a server's tools, anything without a slash of the full name.
+/// `github/*` speaks of a server's tools and `/*` of tools without a server, anything without a
+/// slash of the full name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Glob {
     text: String,
@@ -28,12 +29,13 @@ impl Glob {
         if matches(&self.folded, &fold(tool.name())) {
             return true;
         }
-        self.folded.contains(&'/')
-            && tool.server().is_some_and(|server| {
-                let (name, server) = (tool.name().to_lowercase(), server.to_lowercase());
-                let own = own_part(&name, Some(&server));
-                matches(&self.folded, &fold(&format!("{server}/{own}")))
-            })
+        if !self.folded.contains(&'/') {
+            return false;
+        }
+        let name = tool.name().to_lowercase();
+        let server = tool.server().unwrap_or_default().to_lowercase();
+        let own = own_part(&name, tool.server().map(|_| &*server));
+        matches(&self.folded, &fold(&format!("{server}/{own}")))
     }
 
     fn matches_text(&self, text: &str) -> bool {

@@ -114,7 +114,7 @@ impl<'a> SecondLook<'a> {
     }
 
     fn server_size(&self, server: usize) -> usize {
-        let ids = &self.index.servers()[server].1;
+        let ids = &self.crib.catalog().servers()[server].1;
         if self.scope.is_all() {
             return ids.len();
         }

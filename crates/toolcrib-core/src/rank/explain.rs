@@ -10,6 +10,7 @@ use crate::crib::Crib;
 use crate::query::Words;
 use crate::scope::Scope;
 use crate::text::{is_filler, is_stop, stem, words};
+use crate::tool::Tool;
 
 /// Why a tool has the score it has. The points of the words and the bonuses add up to it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,6 +33,8 @@ pub struct Explanation {
     pub exact_bonus: f32,
     /// For passing a filter, where the query has no words to rank by.
     pub filter_bonus: f32,
+    /// For a name with the whole query in it, where no word of it was found.
+    pub substring_bonus: f32,
     /// Words of the query that no tool in scope has, nor anything like them.
     pub unknown: Vec<String>,
 }
@@ -59,8 +62,27 @@ pub struct Points {
     pub fields: Vec<(Field, f32)>,
 }
 
+impl Explanation {
+    /// Of a tool that has nothing yet.
+    pub(super) fn of(tool: &Tool) -> Self {
+        Self {
+            name: tool.name().to_owned(),
+            score: 0.0,
+            words: Vec::new(),
+            pair_bonus: 0.0,
+            phrase_bonus: 0.0,
+            name_bonus: 0.0,
+            server_bonus: 0.0,
+            exact_bonus: 0.0,
+            filter_bonus: 0.0,
+            substring_bonus: 0.0,
+            unknown: Vec::new(),
+        }
+    }
+}
+
 impl Index {
-    pub(crate) fn explain(
+    pub(super) fn explain(
         &self,
         crib: &Crib,
         query: &Words,
@@ -114,7 +136,6 @@ impl Index {
             asked.into_iter().filter(|word| !idle(word) && !known(word)).collect();
         unknown.dedup();
         Explanation {
-            name: crib.catalog().tool(id).name().to_owned(),
             score: bonus.total(base),
             words: points,
             pair_bonus: bonus.pairs,
@@ -124,6 +145,7 @@ impl Index {
             exact_bonus: bonus.exact,
             filter_bonus,
             unknown,
+            ..Explanation::of(crib.catalog().tool(id))
         }
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Filter<'a> {
     servers: &'a [String],
     /// `None` for a word that no tool has.
     must: Vec<Option<Term>>,
+    /// Whether what must be there must be in the name.
+    in_name: bool,
     must_not: Vec<Option<Term>>,
     /// Whether everything passes: the common case, asked thousands of times a query.
     open: bool,
@@ -44,7 +46,8 @@ impl<'a> Filter<'a> {
         let (must, must_not) = (terms(&words.must), terms(&words.must_not));
         let servers = &words.servers;
         let open = scope.is_all() && servers.is_empty() && must.is_empty() && must_not.is_empty();
-        Self { index, crib, scope, servers, must, must_not, open }
+        let in_name = crib.settings().search.must_in_name;
+        Self { index, crib, scope, servers, must, in_name, must_not, open }
     }
 
     /// Whether it leaves out tools in scope, so that it is an answer even without words.
@@ -61,11 +64,13 @@ impl<'a> Filter<'a> {
             let id = id.index() as u32;
             term.is_some_and(|term| self.index.postings(term).0.binary_search(&id).is_ok())
         };
+        let named =
+            |term: &Option<Term>| term.is_some_and(|term| self.index.is_in_full_name(id, term));
         let server = || self.crib.catalog().tool(id).server().unwrap_or_default();
         self.scope.contains(id)
             && (self.servers.is_empty()
                 || self.servers.iter().any(|name| name.eq_ignore_ascii_case(server())))
-            && self.must.iter().all(has)
+            && self.must.iter().all(|term| if self.in_name { named(term) } else { has(term) })
             && !self.must_not.iter().any(has)
     }
 }
@@ -74,27 +79,27 @@ impl<'a> Filter<'a> {
 pub(super) struct Named(Vec<(ToolId, f32)>);
 
 impl Named {
-    pub(super) fn in_query(crib: &Crib, words: &Words, scope: &Scope) -> Self {
+    pub(super) fn in_query(index: &Index, crib: &Crib, words: &Words, scope: &Scope) -> Self {
         let mut named = Self(Vec::new());
         // No name is longer than a name may be.
         if words.text.len() <= 2 * crib.settings().limits.name_bytes {
-            named.add(crib, scope, &words.text);
+            named.add(index, crib, scope, &words.text);
         }
         for token in words.text.split_whitespace().map(spelling::unwrap) {
             if is_identifier(token) {
-                named.add(crib, scope, token);
+                named.add(index, crib, scope, token);
             }
         }
         named
     }
 
-    fn add(&mut self, crib: &Crib, scope: &Scope, spelling: &str) {
+    fn add(&mut self, index: &Index, crib: &Crib, scope: &Scope, spelling: &str) {
         let (ids, worth) = match crib.spellings.resolve(crib.catalog(), scope, spelling) {
             Meaning::One(id, How::Exact | How::Whole) => (vec![id], EXACT),
             Meaning::One(id, How::Tail) => (vec![id], EXACT_TAIL),
             Meaning::Several(mut ids) => {
                 // A tail that fits everything says nothing; the earlier names stand for the rest.
-                ids.sort_unstable_by_key(|id| crib.index.name_rank(*id));
+                ids.sort_unstable_by_key(|id| index.name_rank(*id));
                 ids.truncate(MOST);
                 (ids, EXACT_TAIL)
             }

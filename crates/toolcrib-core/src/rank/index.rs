@@ -1,7 +1,5 @@
 //! Postings: for every term, the tools that have it and what it is worth there.
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashMap;
 
 use super::fields::{self, FIELDS, Field};
@@ -38,11 +36,10 @@ pub(crate) struct Index {
     /// terms (a run-together name stands as its words), and then the terms of its name, server and
     /// first sentence in order, [`GAP`] between them.
     records: Lists,
-    /// Each tool's server, by position in `servers`; [`GAP`] for none.
+    /// Each tool's server, by position in the catalog's list; [`GAP`] for none.
     server_of: Vec<u32>,
     /// Each tool's place among all names in order: the last word on ties.
     name_ranks: Vec<u32>,
-    servers: Vec<(Arc<str>, Vec<ToolId>)>,
     pub(super) limits: Limits,
 }
 
@@ -78,7 +75,7 @@ pub(super) struct Occurrence {
 }
 
 impl Index {
-    pub(crate) fn build(catalog: &Catalog, limits: &Limits) -> Self {
+    pub(super) fn build(catalog: &Catalog, limits: &Limits) -> Self {
         let mut builder = Builder::default();
         for id in catalog.ids() {
             builder.add(catalog, id, limits);
@@ -88,9 +85,8 @@ impl Index {
         index.name_ranks = name_ranks(catalog);
         let frequencies = index.starts.windows(2).map(|pair| (pair[1] - pair[0]) as usize);
         index.rarities = frequencies.map(|frequency| idf(frequency, catalog.len())).collect();
-        index.servers = servers(catalog);
         index.server_of = vec![GAP; catalog.len()];
-        for (at, (_, ids)) in index.servers.iter().enumerate() {
+        for (at, (_, ids)) in catalog.servers().iter().enumerate() {
             for id in ids {
                 index.server_of[id.index()] = at as u32;
             }
@@ -163,7 +159,13 @@ impl Index {
         &record[1 + record[0] as usize..]
     }
 
-    /// The position of a tool's server in [`servers`](Self::servers).
+    /// Whether a term stands in a tool's name, its server's included.
+    pub(super) fn is_in_full_name(&self, id: ToolId, term: Term) -> bool {
+        let mut parts = self.sequence(id).split(|term| *term == GAP).take(2);
+        self.name_terms(id).contains(&term) || parts.any(|part| part.contains(&term))
+    }
+
+    /// The position of a tool's server in [`Catalog::servers`].
     pub(super) fn server_of(&self, id: ToolId) -> Option<usize> {
         Some(self.server_of[id.index()]).filter(|at| *at != GAP).map(|at| at as usize)
     }
@@ -172,13 +174,8 @@ impl Index {
         self.name_ranks[id.index()]
     }
 
-    /// The servers in order of their names, with their tools.
-    pub(crate) fn servers(&self) -> &[(Arc<str>, Vec<ToolId>)] {
-        &self.servers
-    }
-
     /// Bytes on the heap, as allocated for what is there.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let text: usize = self.sorted.iter().map(|(text, _)| 2 * (text.len() + 24)).sum();
         let numbers = self.starts.len()
             + self.tools.len()
@@ -374,17 +371,4 @@ fn name_ranks(catalog: &Catalog) -> Vec<u32> {
         ranks[id.index()] = rank as u32;
     }
     ranks
-}
-
-fn servers(catalog: &Catalog) -> Vec<(Arc<str>, Vec<ToolId>)> {
-    let mut by_name: FxHashMap<&Arc<str>, Vec<ToolId>> = FxHashMap::default();
-    for id in catalog.ids() {
-        if let Some(server) = &catalog.tool(id).server {
-            by_name.entry(server).or_default().push(id);
-        }
-    }
-    let mut servers: Vec<_> =
-        by_name.into_iter().map(|(server, ids)| (Arc::clone(server), ids)).collect();
-    servers.sort_unstable();
-    servers
 }

@@ -1,28 +1,140 @@
 //! Ranking: which tools fit the words.
 //!
-//! BM25F over the fields of a tool, in memory, term at a time. A query becomes a plan of slots, the
-//! slots are run over the postings of the index, and the best candidates are looked at once more
-//! for how much of their *name* was asked for. Everything is deterministic: the same catalog in
-//! another order gives the same ranking, ties go to the earlier name.
+//! Ours is BM25F over the fields of a tool, in memory, term at a time: a query becomes a plan of
+//! slots, the slots are run over the postings of the index, and the best candidates are looked at
+//! once more for how much of their *name* was asked for. The same catalog in another order gives
+//! the same ranking, ties go to the earlier name. Beside it stand the two small rankers that other
+//! systems have, for who wants to be served as there.
 //!
-//! What a hidden tool says never counts: frequencies are taken within the caller's scope.
+//! What a hidden tool says never counts, in any of them: frequencies are taken within the caller's
+//! scope.
 
+mod bm25;
 mod bonus;
 mod explain;
 mod fields;
 mod filter;
 mod index;
+mod overlap;
 mod plan;
 mod relation;
 mod score;
 
 pub use explain::{Explanation, Points};
 pub use fields::Field;
-pub(crate) use index::Index;
 pub use plan::Via;
 
-use crate::catalog::ToolId;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{Catalog, ToolId};
+use crate::crib::Crib;
+use crate::query::Words;
 use crate::reply::Correction;
+use crate::scope::Scope;
+use crate::settings::Settings;
+use bm25::Bm25;
+use index::Index;
+use overlap::Overlap;
+
+/// How tools are ranked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RankSettings {
+    /// Which ranker.
+    pub by: By,
+    /// `bm25`: how soon more of the same word stops counting.
+    pub k1: f32,
+    /// `bm25`: how much a long text loses.
+    pub b: f32,
+    /// `bm25`: whether the names of top-level parameters are searched too.
+    pub parameters: bool,
+    /// `bm25`: whether a query without a hit is looked for inside the names, as it stands.
+    pub substring: bool,
+}
+
+impl Default for RankSettings {
+    fn default() -> Self {
+        Self { by: By::Words, k1: 1.5, b: 0.75, parameters: true, substring: true }
+    }
+}
+
+/// Which ranker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// Ours.
+    #[default]
+    Words,
+    /// Plain BM25.
+    Bm25,
+    /// Keyword overlap.
+    Overlap,
+}
+
+impl By {
+    /// Whether `+must`, `-not`, `server:` and quoted phrases mean something. To the other rankers
+    /// all of a query is words, as in the systems they come from.
+    pub fn knows_operators(self) -> bool {
+        self == Self::Words
+    }
+}
+
+/// A catalog made ready for one way of ranking.
+#[derive(Debug)]
+pub(crate) enum Ranker {
+    Words(Index),
+    Bm25(Bm25),
+    Overlap(Overlap),
+}
+
+impl Ranker {
+    pub(crate) fn build(catalog: &Catalog, settings: &Settings) -> Self {
+        match settings.rank.by {
+            By::Words => Self::Words(Index::build(catalog, &settings.limits)),
+            By::Bm25 => Self::Bm25(Bm25::build(catalog, &settings.rank)),
+            By::Overlap => Self::Overlap(Overlap::build(catalog)),
+        }
+    }
+
+    /// The best `limit` tools in scope for the words.
+    pub(crate) fn search(
+        &self,
+        crib: &Crib,
+        words: &Words,
+        scope: &Scope,
+        limit: usize,
+    ) -> Ranking {
+        match self {
+            Self::Words(ranker) => ranker.search(crib, words, scope, limit),
+            Self::Bm25(ranker) => ranker.search(crib, words, scope, limit),
+            Self::Overlap(ranker) => ranker.search(crib, words, scope, limit),
+        }
+    }
+
+    /// Every number behind a tool's rank.
+    pub(crate) fn explain(
+        &self,
+        crib: &Crib,
+        words: &Words,
+        scope: &Scope,
+        id: ToolId,
+    ) -> Explanation {
+        match self {
+            Self::Words(ranker) => ranker.explain(crib, words, scope, id),
+            Self::Bm25(ranker) => ranker.explain(crib, words, scope, id),
+            Self::Overlap(ranker) => ranker.explain(crib, words, scope, id),
+        }
+    }
+
+    /// Bytes on the heap, as allocated for what is there.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Words(ranker) => ranker.bytes(),
+            Self::Bm25(ranker) => ranker.bytes(),
+            Self::Overlap(ranker) => ranker.bytes(),
+        }
+    }
+}
 
 /// A ranked tool.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,4 +154,11 @@ pub(crate) struct Ranking {
     pub(crate) corrections: Vec<Correction>,
     /// Whether words were left out for their number.
     pub(crate) cut: bool,
+}
+
+/// The best `limit` of these: by score, then in the order of the catalog.
+fn best_first(mut scored: Vec<(ToolId, f32)>, limit: usize) -> Vec<Hit> {
+    scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    scored.truncate(limit);
+    scored.into_iter().map(|(id, score)| Hit { id, score, exact: false }).collect()
 }

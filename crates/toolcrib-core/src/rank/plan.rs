@@ -210,7 +210,8 @@ impl Slots<'_> {
     fn at(&self, term: Term, via: Via, share: f32, cap: Option<f32>) -> Option<Member> {
         let frequency = self.index.document_frequency(term, self.scope);
         let most = ((self.scope.len() as f32 * TOO_COMMON) as usize).max(NOT_COMMON);
-        if frequency == 0 || (via != Via::Word && frequency > most) {
+        // Too common to tell tools apart, unless nothing else serves the word.
+        if frequency == 0 || (via != Via::Word && cap.is_some() && frequency > most) {
             return None;
         }
         let idf = idf(frequency, self.scope.len());

@@ -61,7 +61,7 @@ thread_local! {
 
 impl Index {
     /// The best `limit` tools in scope for the words.
-    pub(crate) fn search(
+    pub(super) fn search(
         &self,
         crib: &Crib,
         words: &Words,
@@ -96,7 +96,7 @@ impl Index {
         plan: &Plan,
     ) -> Vec<Candidate> {
         let filter = Filter::new(self, crib, query, scope);
-        let named = Named::in_query(crib, query, scope);
+        let named = Named::in_query(self, crib, query, scope);
         let mut bases = SCRATCH.with_borrow_mut(|scratch| self.run(plan, &filter, &named, scratch));
         if filter.is_narrow() && words::all(&query.text).is_empty() {
             // `server:x` alone: everything of that server.

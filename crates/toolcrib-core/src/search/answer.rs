@@ -11,6 +11,7 @@ use crate::crib::Crib;
 use crate::disclose::{CALL, DESCRIBE, Turn};
 use crate::listing::data;
 use crate::reply::{Available, Found, Reply, ServerSize};
+use crate::settings::{Among, SearchSettings};
 use crate::signature;
 use crate::text::shorten;
 use crate::tool::Defer;
@@ -25,6 +26,8 @@ const SIGNATURE: usize = 2_000;
 enum Detail {
     Schema,
     Signature,
+    /// The description alone.
+    Brief,
 }
 
 impl Crib {
@@ -36,6 +39,7 @@ impl Crib {
             query: format!("select:{}", tool.name()),
             hits: vec![self.found(id, 0.0, Detail::Schema)],
             loaded: vec![tool.name().to_owned()],
+            described: true,
             form: self.settings().search.form,
             ..Reply::default()
         }
@@ -56,6 +60,10 @@ impl Crib {
             omitted: finds.omitted,
             did_you_mean: finds.corrections,
             notes: finds.notes,
+            searched: match self.settings().search.among {
+                Among::All => turn.scope.len(),
+                Among::Deferrable => self.deferrable(turn.scope).len(),
+            },
             form: self.settings().search.form,
             ..Reply::default()
         };
@@ -66,22 +74,33 @@ impl Crib {
             .map(|(at, (id, score))| {
                 let asked = finds.by_name.contains(id)
                     || (at == 0 && matches!(circling, Circling::Describe(_)));
-                let known = !asked && self.is_visible(conversation, *id);
-                (*id, *score, if known { Detail::Signature } else { Detail::Schema })
+                let SearchSettings { schemas, known_last, .. } = self.settings().search;
+                let detail = if asked {
+                    Detail::Schema
+                } else if !schemas {
+                    Detail::Brief
+                } else if known_last && self.is_visible(conversation, *id) {
+                    Detail::Signature
+                } else {
+                    Detail::Schema
+                };
+                (*id, *score, detail)
             })
             .collect();
         let fitted = self.fit(&wanted);
         let schemas = fitted.iter().filter(|found| found.input_schema.is_some()).count();
-        let signatures = fitted.len() - schemas;
+        let signatures = fitted.iter().filter(|found| found.signature.is_some()).count();
         for (id, _, _) in &wanted[fitted.len()..] {
             reply.omitted.push(self.catalog().tool(*id).name().to_owned());
         }
         for (found, (id, _, _)) in fitted.into_iter().zip(&wanted) {
             // A signature is no schema, unless the disclosure shows that one next.
-            if found.input_schema.is_some() || self.settings().disclosure.shows_revealed() {
+            if found.input_schema.is_some() || self.settings().shows_revealed() {
                 conversation.ledger.reveal(self.catalog().tool(*id));
             }
-            reply.loaded.push(found.name.clone());
+            if found.input_schema.is_some() || found.signature.is_some() {
+                reply.loaded.push(found.name.clone());
+            }
             reply.hits.push(found);
         }
         if signatures > 0 {
@@ -106,8 +125,12 @@ impl Crib {
         let mut room = self.settings().search.reply_tokens;
         let mut fitted: Vec<(Found, usize)> = Vec::new();
         for (id, score, detail) in wanted {
-            let best = if fitted.is_empty() { *detail } else { Detail::Signature };
-            let fits = [best, Detail::Signature].into_iter().find_map(|detail| {
+            let (best, least) = match detail {
+                Detail::Brief => (Detail::Brief, Detail::Brief),
+                detail if fitted.is_empty() => (*detail, Detail::Signature),
+                _ => (Detail::Signature, Detail::Signature),
+            };
+            let fits = [best, least].into_iter().find_map(|detail| {
                 let found = self.found(*id, *score, detail);
                 let size = self.size(&found);
                 (size <= room).then_some((found, size))
@@ -139,14 +162,13 @@ impl Crib {
         let tool = self.catalog().tool(id);
         let schema = match detail {
             Detail::Schema => RawValue::from_string(tool.schema().to_owned()).ok(),
-            Detail::Signature => None,
+            Detail::Signature | Detail::Brief => None,
         };
         let description = match &schema {
             Some(_) => tool.description().to_owned(),
             None => shorten(tool.description(), BRIEF).into_owned(),
         };
-        let signature = schema
-            .is_none()
+        let signature = (detail == Detail::Signature)
             .then(|| shorten(&signature::signature(&tool.schema_value()), SIGNATURE).into_owned());
         Found {
             name: tool.name().to_owned(),

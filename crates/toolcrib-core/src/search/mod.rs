@@ -14,8 +14,11 @@ use crate::pattern;
 use crate::query::{Query, Words};
 use crate::rank::Hit;
 use crate::reply::{Correction, Missing, Reply};
+use crate::scope::Scope;
+use crate::settings::Among;
 use crate::spelling::{self, Meaning};
 use crate::text::shorten;
+use crate::tool::Defer;
 
 /// What one call of a search tool asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,8 +81,7 @@ impl Crib {
         }
         let mut per_query = Vec::new();
         for query in ask.queries.iter().take(most) {
-            let is_server = |name: &str| self.has_server(turn, name);
-            match Query::parse(query, &self.settings().limits, is_server) {
+            match self.parse(query, turn.scope) {
                 Query::Select(names) => self.select(turn, &names, &mut finds),
                 Query::Browse => {}
                 Query::Words(words) => {
@@ -162,8 +164,17 @@ impl Crib {
         finds: &mut Finds,
     ) -> Vec<Hit> {
         let limit = self.clamp(limit);
+        let search = &self.settings().search;
+        let narrowed;
+        let scope = match search.among {
+            Among::All => turn.scope,
+            Among::Deferrable => {
+                narrowed = self.deferrable(turn.scope);
+                &narrowed
+            }
+        };
         // More than asked for, so that what is cut off or moved back leaves no gap.
-        let ranked = self.index.search(self, words, turn.scope, limit * 4);
+        let ranked = self.ranker.search(self, words, scope, limit * 4);
         finds.corrections.extend(ranked.corrections);
         if words.cut || ranked.cut {
             finds.notes.push("The query is too long: only its beginning was read.".into());
@@ -173,11 +184,11 @@ impl Crib {
         let pasted = !words.text.trim().contains(char::is_whitespace);
         let named = ranked.hits.iter().any(|hit| hit.exact);
         let best = ranked.hits.iter().filter(|hit| !hit.exact).map(|hit| hit.score);
-        let cutoff = best.fold(0.0, f32::max) * self.settings().search.cutoff;
+        let cutoff = best.fold(0.0, f32::max) * search.cutoff;
         let keeps = |hit: &Hit| hit.exact || (hit.score >= cutoff && !(pasted && named));
         let mut hits: Vec<Hit> = ranked.hits.into_iter().filter(keeps).collect();
         // What the model has already is the last it needs.
-        hits.sort_by_key(|hit| self.is_visible(conversation, hit.id));
+        hits.sort_by_key(|hit| search.known_last && self.is_visible(conversation, hit.id));
         hits.truncate(limit);
         if hits.is_empty() {
             finds.notes.push(format!(
@@ -219,10 +230,9 @@ impl Crib {
         }
     }
 
-    fn has_server(&self, turn: &Turn<'_>, name: &str) -> bool {
-        self.index.servers().iter().any(|(server, ids)| {
-            server.eq_ignore_ascii_case(name) && ids.iter().any(|id| turn.scope.contains(*id))
-        })
+    /// The tools of a scope that may be deferred.
+    pub(super) fn deferrable(&self, scope: &Scope) -> Scope {
+        Scope::of(self.catalog(), scope.ids().filter(|id| self.policy(*id) != Defer::Never))
     }
 
     fn clamp(&self, limit: Option<usize>) -> usize {

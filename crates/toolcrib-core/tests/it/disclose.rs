@@ -69,7 +69,7 @@ fn a_stub_can_name_the_query_that_loads_it() {
     let first = parsed(&show(&mut Chat::new(&crib)));
     assert_eq!(
         first[0]["input_schema"]["description"],
-        "Not loaded. Load it with tool_search: select:github__create_issue"
+        "Not loaded: call tool_search with the query github__create_issue first."
     );
 }
 

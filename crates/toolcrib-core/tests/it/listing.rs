@@ -8,7 +8,7 @@ use crate::support::{catalog, office, tool};
 
 fn fit(catalog: &Catalog, tokens: usize, chars: usize, context: Option<usize>) -> Listing {
     let settings = ListingSettings { tokens, chars, ..ListingSettings::default() };
-    Listing::fit(catalog, catalog.ids(), &settings, context, &FourChars)
+    Listing::fit(catalog, catalog.ids(), &settings, context, &FourChars).unwrap()
 }
 
 #[test]

@@ -353,3 +353,14 @@ fn a_named_tool_among_many_adds_up_too() {
     let why = crib.explain(&words, &scope, first.id).unwrap();
     assert!((why.score - first.score).abs() < 1e-3, "{} against {}", why.score, first.score);
 }
+
+/// A word in every twentieth tool and more is too common to stand in for another, but not for a
+/// typo of itself.
+#[test]
+fn a_typo_of_a_common_word_is_read_too() {
+    let tools: Vec<_> = (0..100)
+        .map(|i| tool(&format!("desk__search_{i}"), "Search the desk.", &strings(&["q"], 1)))
+        .collect();
+    let reply = Chat::new(&crib(&tools)).search("serch");
+    assert_eq!((reply.hits.len(), reply.did_you_mean[0].read_as.as_str()), (5, "search"));
+}

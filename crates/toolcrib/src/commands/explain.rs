@@ -31,14 +31,7 @@ struct Explained {
 pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<bool, Failure> {
     let crib = load::crib(&args.source)?;
     let scope = Scope::all(crib.catalog());
-    let limits = &crib.settings().limits;
-    let is_server = |name: &str| {
-        crib.catalog()
-            .tools()
-            .iter()
-            .any(|tool| tool.server().is_some_and(|server| server.eq_ignore_ascii_case(name)))
-    };
-    let words = match Query::parse(&args.query, limits, is_server) {
+    let words = match crib.parse(&args.query, &scope) {
         Query::Words(words) => words,
         Query::Select(_) | Query::Browse => {
             let hint = "give words; `select:` and an empty query are not ranked";
@@ -127,6 +120,7 @@ fn print(words: &Words, tools: &[Explained], output: &mut Output) -> Result<(), 
             (explanation.server_bonus, "neighbours on its server fit too"),
             (explanation.exact_bonus, "named outright"),
             (explanation.filter_bonus, "passes the filter"),
+            (explanation.substring_bonus, "the whole query stands in its name"),
         ];
         for (points, reason) in bonuses.into_iter().filter(|(points, _)| *points > 0.0) {
             output.line(&format!("{points:>10.4}  {reason}"))?;
@@ -146,6 +140,7 @@ fn word_line(points: &Points) -> String {
         Some("word") | None => String::new(),
         Some(via) => format!(" by {via} `{}`", points.term),
     };
+    // To a ranker without fields a tool is one text.
     let fields: Vec<String> = points
         .fields
         .iter()
@@ -154,14 +149,10 @@ fn word_line(points: &Points) -> String {
             format!("{} {weight:.2}", field.as_str().unwrap_or_default().replace('_', " "))
         })
         .collect();
+    let fields =
+        if fields.is_empty() { String::new() } else { format!(" ({})", fields.join(", ")) };
     format!(
-        "{:>10.4}  `{}`{via} = weight {:.2} x share {:.2} x rarity {:.3} x impact {:.3} ({})",
-        points.points,
-        points.word,
-        points.weight,
-        points.share,
-        points.idf,
-        points.impact,
-        fields.join(", ")
+        "{:>10.4}  `{}`{via} = weight {:.2} x share {:.2} x rarity {:.3} x impact {:.3}{fields}",
+        points.points, points.word, points.weight, points.share, points.idf, points.impact,
     )
 }

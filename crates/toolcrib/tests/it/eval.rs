@@ -13,7 +13,7 @@ fn a_set_is_measured_and_the_run_is_written() {
     let set = &answer["datasets"][0];
     assert_eq!(
         (answer["preset"].as_str(), set["name"].as_str(), set["tools"].as_u64()),
-        (Some("default"), Some("sample"), Some(72))
+        (Some("default"), Some("sample"), Some(272))
     );
     for key in [
         "ndcg@10",
@@ -38,12 +38,12 @@ fn a_set_is_measured_and_the_run_is_written() {
     assert!(lines[0]["ranked"].as_array().unwrap().len() <= 10 && lines[0]["dataset"] == "sample");
 }
 
-/// Our own floor on our own sample: exact names always, words and paraphrases nearly so.
+/// Our own floor on our own sample, where 42 servers compete for every word.
 #[test]
 fn the_sample_stays_findable() {
     let mean = &toolcrib(&["eval", "--json", sample()]).json()["mean"];
     let number = |key: &str| mean[key].as_f64().unwrap();
-    assert!(number("ndcg@10") > 0.75 && number("recall@10") > 0.85, "{mean}");
+    assert!(number("ndcg@10") > 0.7 && number("recall@10") > 0.85, "{mean}");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_folder_without_queries_is_skipped_with_a_warning() {
     let catalog = file("only/catalog.jsonl", "{\"name\":\"a\",\"input_schema\":{}}\n");
     let folder = catalog.strip_suffix("/catalog.jsonl").unwrap();
     let run = toolcrib(&["eval", "--json", sample(), folder]);
-    let warnings = "warning: `sample`: 5 queries without gold are left out\nwarning: `only` has no queries, skipped\n";
+    let warnings = "warning: `sample`: 10 queries without gold are left out\nwarning: `only` has no queries, skipped\n";
     assert_eq!((run.code, run.err.as_str()), (0, warnings));
     assert_eq!(toolcrib(&["eval", folder]).code, 1, "nothing measured is a no");
 }

@@ -11,8 +11,15 @@ fn the_numbers_add_up_to_the_score() {
         let tools = answer["tools"].as_array().unwrap();
         assert_eq!(tools.len(), 3);
         for tool in tools {
-            let bonuses =
-                ["pair_bonus", "phrase_bonus", "name_bonus", "server_bonus", "exact_bonus"];
+            let bonuses = [
+                "pair_bonus",
+                "phrase_bonus",
+                "name_bonus",
+                "server_bonus",
+                "exact_bonus",
+                "filter_bonus",
+                "substring_bonus",
+            ];
             let words: f64 = tool["words"]
                 .as_array()
                 .unwrap()
@@ -27,7 +34,7 @@ fn the_numbers_add_up_to_the_score() {
 
 #[test]
 fn the_printed_points_add_up_too() {
-    let run = toolcrib(&["explain", "create an issue", "github/create_issue"]);
+    let run = toolcrib(&["explain", "create a github issue", "github/create_issue"]);
     let number =
         |line: &str| line.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
     let is_score = |line: &&str| line.ends_with("  score");
@@ -49,7 +56,7 @@ fn unknown_tools_and_queries_without_words_are_input_errors() {
     assert_eq!(run.code, 2);
     assert_eq!(
         run.err,
-        "error: `github__create_isue`: there is no tool `github__create_isue`\nhint: did you mean github__create_issue, github__update_issue, github__create_pull_request?\n"
+        "error: `github__create_isue`: there is no tool `github__create_isue`\nhint: did you mean github__create_issue, gitlab__create_issue, github__update_issue?\n"
     );
     let run = toolcrib(&["explain", "select:a"]);
     assert_eq!((run.code, run.err.contains("hint: give words")), (2, true));

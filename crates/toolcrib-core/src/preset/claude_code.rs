@@ -1,0 +1,79 @@
+//! Claude Code's `ToolSearch`: names in a message, `select:` and keywords, schemas on demand.
+
+use serde_json::Value;
+
+use super::config::{Config, brief};
+use crate::disclose::{Guidance, Kind};
+use crate::listing::{Form as ListingForm, ListingSettings, Place};
+use crate::policy::{Activation, Glob, Mode};
+use crate::reply::Form;
+use crate::settings::{Input, SearchSettings, Settings};
+use crate::tool::Defer;
+
+/// Percent of the context from which on `auto` defers.
+const PERCENT: f64 = 10.0;
+
+pub(super) fn settings() -> Settings {
+    Settings {
+        disclosure: Kind::Append,
+        guidance: Guidance::Short,
+        activation: Activation {
+            mode: Mode::On,
+            tools: 0,
+            tokens: 0,
+            context_percent: PERCENT,
+            ..Activation::default()
+        },
+        listing: ListingSettings {
+            form: ListingForm::Names,
+            place: Place::Message,
+            ..ListingSettings::default()
+        },
+        search: SearchSettings {
+            limit: 5,
+            form: Form::Functions,
+            input: Input::MaxResults,
+            must_in_name: true,
+            ..SearchSettings::default()
+        },
+        ..Settings::default()
+    }
+}
+
+/// Reads `settings.json`, whose `env` has `ENABLE_TOOL_SEARCH`, and `.mcp.json`, whose servers may
+/// say `alwaysLoad`.
+pub(super) fn read(config: &mut Config<'_>) -> Settings {
+    let mut settings = settings();
+    let root = config.root;
+    let at = "env.ENABLE_TOOL_SEARCH";
+    if let Some(value) = root.pointer("/env/ENABLE_TOOL_SEARCH") {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_ascii_lowercase);
+        let activation = &mut settings.activation;
+        match text.trim() {
+            "" | "true" | "1" => {}
+            "false" | "0" => activation.mode = Mode::Off,
+            "auto" => activation.mode = Mode::Auto,
+            other => match other.strip_prefix("auto:") {
+                Some(percent) => {
+                    activation.mode = Mode::Auto;
+                    let percent = Value::from(percent);
+                    activation.context_percent =
+                        config.number(at, Some(&percent), PERCENT, 0.0..=100.0);
+                    if activation.context_percent == 0.0 {
+                        activation.mode = Mode::On;
+                    }
+                }
+                None => {
+                    let value = brief(value);
+                    let problem =
+                        format!("{value} is none of `true`, `false`, `auto`, `auto:N`; it is on");
+                    config.warn(at, problem);
+                }
+            },
+        }
+    }
+    let servers = root.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
+    let loaded = servers.filter(|(_, server)| server.get("alwaysLoad") == Some(&true.into()));
+    settings.rules.servers = loaded.map(|(name, _)| (Glob::new(name), Defer::Never)).collect();
+    settings
+}

@@ -1,0 +1,136 @@
+//! Reading a stranger's configuration forgivingly: every value is used, clamped or replaced, and
+//! whatever was not used as it stands is said.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::settings::Settings;
+use crate::text::shorten;
+
+/// Settings that were read from another system's configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Configured {
+    /// The settings.
+    pub settings: Settings,
+    /// What was not taken as it stands.
+    pub warnings: Vec<Warning>,
+}
+
+/// A value that was not taken as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// Where it is, as a dotted path.
+    pub key: String,
+    /// What is wrong with it and what was made of it.
+    pub problem: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.key, self.problem)
+    }
+}
+
+/// A configuration, and what was found wrong with it so far.
+pub(super) struct Config<'a> {
+    pub(super) root: &'a Value,
+    pub(super) warnings: Vec<Warning>,
+}
+
+impl<'a> Config<'a> {
+    pub(super) fn new(root: &'a Value) -> Self {
+        Self { root, warnings: Vec::new() }
+    }
+
+    pub(super) fn warn(&mut self, key: &str, problem: impl Into<String>) {
+        self.warnings.push(Warning { key: key.to_owned(), problem: problem.into() });
+    }
+
+    /// The keys of an object at `path`; a warning for each that is not among `known`.
+    pub(super) fn object(
+        &mut self,
+        path: &str,
+        value: &'a Value,
+        known: &[&str],
+    ) -> BTreeMap<&'a str, &'a Value> {
+        let Some(map) = value.as_object() else { return BTreeMap::new() };
+        for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
+            let known = known.join("`, `");
+            self.warn(&join(path, key), format!("not known, left out; known are `{known}`"));
+        }
+        map.iter().map(|(key, value)| (key.as_str(), value)).collect()
+    }
+
+    /// A number, also one in quotes: within the range, else the nearest end of it; `default` for
+    /// what is no number or is not there.
+    pub(super) fn number(
+        &mut self,
+        path: &str,
+        value: Option<&Value>,
+        default: f64,
+        range: RangeInclusive<f64>,
+    ) -> f64 {
+        let Some(value) = value else { return default };
+        let number = match value {
+            Value::Number(number) => number.as_f64(),
+            Value::String(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        let Some(number) = number.filter(|number: &f64| number.is_finite()) else {
+            self.warn(path, format!("{} is not a number, {default} is used", brief(value)));
+            return default;
+        };
+        let used = number.clamp(*range.start(), *range.end());
+        if (used - number).abs() > 0.0 {
+            let (from, to) = (range.start(), range.end());
+            let value = brief(value);
+            self.warn(path, format!("{value} is not within {from} to {to}, {used} is used"));
+        }
+        used
+    }
+
+    /// A whole number; what is behind its point is cut off.
+    pub(super) fn whole(
+        &mut self,
+        path: &str,
+        value: Option<&Value>,
+        default: usize,
+        range: RangeInclusive<usize>,
+    ) -> usize {
+        let range = *range.start() as f64..=*range.end() as f64;
+        self.number(path, value, default as f64, range) as usize
+    }
+
+    /// A list of strings; what is none is left out.
+    pub(super) fn strings(&mut self, path: &str, value: Option<&'a Value>) -> Vec<&'a str> {
+        let Some(value) = value else { return Vec::new() };
+        let Some(items) = value.as_array() else {
+            self.warn(path, format!("{} is not a list of names, none is used", brief(value)));
+            return Vec::new();
+        };
+        let mut strings = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            match item.as_str() {
+                Some(text) => strings.push(text),
+                None => {
+                    let item = brief(item);
+                    self.warn(&join(path, &at.to_string()), format!("{item} is no name, left out"));
+                }
+            }
+        }
+        strings
+    }
+}
+
+pub(super) fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// A value as a warning shows it.
+pub(super) fn brief(value: &Value) -> String {
+    shorten(&value.to_string(), 60).into_owned()
+}

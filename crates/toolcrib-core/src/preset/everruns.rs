@@ -1,0 +1,91 @@
+//! everruns' `tool_search`: stubs in place of schemas, keyword overlap, reveals.
+
+use serde_json::Value;
+
+use super::config::{Config, brief};
+use crate::disclose::{Guidance, Kind, Stub};
+use crate::policy::{Activation, Mode, Rules};
+use crate::rank::{By, RankSettings};
+use crate::reply::Form;
+use crate::settings::{Input, SearchSettings, Settings};
+
+/// Tools from which on it defers.
+const THRESHOLD: usize = 15;
+
+pub(super) fn settings() -> Settings {
+    Settings {
+        disclosure: Kind::Reveal,
+        stub: Stub::Hint,
+        guidance: Guidance::Short,
+        activation: Activation {
+            tools: THRESHOLD,
+            tokens: 0,
+            context_percent: 0.0,
+            always_below: false,
+            only_if_saving: false,
+            sticky: false,
+            ..Activation::default()
+        },
+        rank: RankSettings { by: By::Overlap, ..RankSettings::default() },
+        search: SearchSettings {
+            limit: 8,
+            max_limit: 8,
+            cutoff: 0.5,
+            // There the cap alone bounds a reply and a miss lists every name; both are bounded here,
+            // far from what eight tools or a catalog for a count of fifteen need.
+            reply_tokens: 100_000,
+            names: 2_000,
+            form: Form::Tools,
+            input: Input::Query,
+            known_last: false,
+            ..SearchSettings::default()
+        },
+        ..Settings::default()
+    }
+}
+
+pub(super) fn read(config: &mut Config<'_>) -> Settings {
+    let mut settings = settings();
+    let root = config.root;
+    let Some(capabilities) = root.get("capabilities") else {
+        config.warn("capabilities", "not there: tool search is off");
+        settings.activation.mode = Mode::Off;
+        return settings;
+    };
+    // The automatic capability is hosted search where there is one and this very thing elsewhere.
+    let ids = ["tool_search", "auto_tool_search"];
+    let own = match capabilities {
+        Value::Array(items) => {
+            let named = items.iter().find(|item| ids.iter().any(|id| *item == id));
+            named.map(|item| (item.as_str().unwrap_or_default(), &Value::Null))
+        }
+        Value::Object(map) => ids.iter().find_map(|id| Some((*id, map.get(*id)?))),
+        _ => None,
+    };
+    let Some((id, own)) = own else {
+        config.warn("capabilities", "`tool_search` is not among them: tool search is off");
+        settings.activation.mode = Mode::Off;
+        return settings;
+    };
+    let path = format!("capabilities.{id}");
+    if !own.is_object() && !own.is_null() {
+        config.warn(&path, format!("{} is not an object, the defaults are used", brief(own)));
+    }
+    let keys = config.object(&path, own, &["threshold", "never_defer"]);
+    let threshold = keys.get("threshold").copied();
+    let at = format!("{path}.threshold");
+    // There a threshold is a whole number or it is the default: nothing is clamped.
+    settings.activation.tools = match threshold.map(|value| (value, value.as_u64())) {
+        None => THRESHOLD,
+        // Zero means from the first tool on; to us it would mean never.
+        Some((_, Some(threshold))) => (threshold as usize).max(1),
+        Some((value, None)) => {
+            let value = brief(value);
+            config.warn(&at, format!("{value} is not a whole number, {THRESHOLD} is used"));
+            THRESHOLD
+        }
+    };
+    let names = config.strings(&format!("{path}.never_defer"), keys.get("never_defer").copied());
+    settings.rules = Rules::default().never_defer(names);
+    settings
+}

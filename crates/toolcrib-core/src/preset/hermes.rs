@@ -1,0 +1,145 @@
+//! Hermes' bridge: three tools in place of the deferred ones, plain BM25, activation by share of
+//! the context.
+
+use serde_json::Value;
+
+use super::config::{Config, brief};
+use crate::disclose::{Guidance, Kind};
+use crate::listing::{Form as ListingForm, ListingSettings};
+use crate::policy::{Activation, Mode, Rules};
+use crate::rank::{By, RankSettings};
+use crate::reply::Form;
+use crate::settings::{Among, Input, SearchSettings, Settings};
+
+/// The tools that are always there. They are built in, so they belong to no server.
+const CORE: [&str; 15] = [
+    "/terminal",
+    "/read_file",
+    "/write_file",
+    "/patch",
+    "/search_files",
+    "/todo",
+    "/memory",
+    "/browser_*",
+    "/web_search",
+    "/web_extract",
+    "/clarify",
+    "/execute_code",
+    "/delegate_task",
+    "/session_search",
+    "/send_message",
+];
+
+const PERCENT: f64 = 10.0;
+const LIMIT: usize = 5;
+const MAX_LIMIT: usize = 20;
+
+pub(super) fn settings() -> Settings {
+    Settings {
+        disclosure: Kind::Bridge,
+        guidance: Guidance::Short,
+        rules: Rules::default().never_defer(CORE),
+        activation: Activation {
+            tools: 0,
+            // What counts when nobody knows the context window.
+            tokens: 20_000,
+            context_percent: PERCENT,
+            tokens_if_unknown: true,
+            only_if_saving: false,
+            sticky: false,
+            ..Activation::default()
+        },
+        listing: ListingSettings {
+            form: ListingForm::Count,
+            frozen: false,
+            ..ListingSettings::default()
+        },
+        rank: RankSettings { by: By::Bm25, k1: 1.5, b: 0.75, parameters: true, substring: true },
+        search: SearchSettings {
+            limit: LIMIT,
+            max_limit: MAX_LIMIT,
+            cutoff: 0.0,
+            // A miss names the sources and their sizes.
+            names: 0,
+            form: Form::Matches,
+            input: Input::Limit,
+            among: Among::Deferrable,
+            schemas: false,
+            known_last: false,
+            ..SearchSettings::default()
+        },
+        ..Settings::default()
+    }
+}
+
+pub(super) fn read(config: &mut Config<'_>) -> Settings {
+    let mut settings = settings();
+    let path = "tools.tool_search";
+    let root = config.root;
+    let Some(own) = root.pointer("/tools/tool_search") else {
+        config.warn(path, "not there, the defaults are used");
+        return settings;
+    };
+    let Value::Object(_) = own else {
+        // The older shape: a flag, which asks for `auto` and not for `on`.
+        settings.activation.mode = match flag(own) {
+            Some(true) => Mode::Auto,
+            Some(false) => Mode::Off,
+            None => {
+                config.warn(path, format!("{} is no flag, `auto` is used", brief(own)));
+                Mode::Auto
+            }
+        };
+        return settings;
+    };
+    let known = ["enabled", "threshold_pct", "search_default_limit", "max_search_limit"];
+    let keys = config.object(path, own, &known);
+    let get = |key: &str| keys.get(key).copied();
+    if let Some(enabled) = get("enabled") {
+        let word = enabled.as_str().unwrap_or_default().trim().to_ascii_lowercase();
+        settings.activation.mode = match flag(enabled) {
+            Some(true) => Mode::On,
+            Some(false) => Mode::Off,
+            None if word == "auto" => Mode::Auto,
+            None => {
+                let value = brief(enabled);
+                config.warn(
+                    &format!("{path}.enabled"),
+                    format!("{value} is none of `auto`, `on`, `off`; `auto` is used"),
+                );
+                Mode::Auto
+            }
+        };
+    }
+    let at = |key: &str| format!("{path}.{key}");
+    let percent = config.number(&at("threshold_pct"), get("threshold_pct"), PERCENT, 0.0..=100.0);
+    settings.activation.context_percent = percent;
+    // From nothing on is always, as soon as there is anything to defer.
+    if percent == 0.0 && settings.activation.mode == Mode::Auto {
+        settings.activation.mode = Mode::On;
+    }
+    let most = config.whole(&at("max_search_limit"), get("max_search_limit"), MAX_LIMIT, 1..=50);
+    settings.search.max_limit = most;
+    settings.search.limit = config.whole(
+        &at("search_default_limit"),
+        get("search_default_limit"),
+        LIMIT.min(most),
+        1..=most,
+    );
+    settings
+}
+
+/// What the parser that system uses reads as a flag: bare `on` and `yes` are true to it.
+fn flag(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(flag) => Some(*flag),
+        Value::Number(number) if number.as_u64() == Some(1) => Some(true),
+        Value::Number(number) if number.as_u64() == Some(0) => Some(false),
+        Value::String(text) => match text.trim().to_ascii_lowercase().as_str() {
+            "true" | "on" | "yes" | "1" => Some(true),
+            "false" | "off" | "no" | "0" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}

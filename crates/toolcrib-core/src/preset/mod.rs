@@ -1,0 +1,140 @@
+//! Other systems' behaviour, as plain settings of this engine.
+//!
+//! "Behave like that one" is a value of [`Settings`] and nothing else: no code runs under a preset
+//! that no setting could reach. Beside its settings each preset knows the configuration its own
+//! users have already written, and reads it the way that system does: a bad value is clamped or
+//! falls back as documented there, and said so in a [`Warning`].
+
+mod claude_code;
+mod config;
+mod everruns;
+mod hermes;
+mod opencode;
+
+pub use config::{Configured, Warning};
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::settings::Settings;
+use config::Config;
+
+/// A named set of settings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// Ours.
+    #[default]
+    Default,
+    /// Ours, ranking by words alone.
+    Words,
+    /// everruns' `tool_search` capability.
+    Everruns,
+    /// Hermes' bridge.
+    Hermes,
+    /// The opencode-tool-search plugin.
+    Opencode,
+    /// Claude Code's `ToolSearch`.
+    ClaudeCode,
+}
+
+impl Preset {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Default,
+        Self::Words,
+        Self::Everruns,
+        Self::Hermes,
+        Self::Opencode,
+        Self::ClaudeCode,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Words => "words",
+            Self::Everruns => "everruns",
+            Self::Hermes => "hermes",
+            Self::Opencode => "opencode",
+            Self::ClaudeCode => "claude-code",
+        }
+    }
+
+    /// The preset of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|preset| preset.name() == name)
+    }
+
+    /// Its settings.
+    pub fn settings(self) -> Settings {
+        match self {
+            // Until there are vectors, ours ranks by words alone.
+            Self::Default | Self::Words => Settings::default(),
+            Self::Everruns => everruns::settings(),
+            Self::Hermes => hermes::settings(),
+            Self::Opencode => opencode::settings(),
+            Self::ClaudeCode => claude_code::settings(),
+        }
+    }
+
+    /// Its settings under a TOML file of ours, whichever preset the file names.
+    pub fn with_toml(self, text: &str) -> Result<Settings, Error> {
+        Settings::from_toml_over(Some(self), text)
+    }
+
+    /// Its settings under that system's own configuration, parsed from whatever it is written in.
+    ///
+    /// ```
+    /// use toolcrib_core::Preset;
+    /// let config = serde_json::json!({"tools": {"tool_search": {"threshold_pct": 150}}});
+    /// let configured = Preset::Hermes.configured(&config)?;
+    /// assert_eq!(configured.settings.activation.context_percent, 100.0);
+    /// assert_eq!(
+    ///     configured.warnings[0].to_string(),
+    ///     "`tools.tool_search.threshold_pct`: 150 is not within 0 to 100, 100 is used"
+    /// );
+    /// # Ok::<(), toolcrib_core::Error>(())
+    /// ```
+    pub fn configured(self, config: &Value) -> Result<Configured, Error> {
+        let mut config = Config::new(config);
+        let settings = match self {
+            Self::Default | Self::Words => {
+                return Err(Error::Settings {
+                    problem: format!("the preset `{self}` has no configuration of its own"),
+                    hint: "write settings of ours as TOML: docs/settings.md".into(),
+                });
+            }
+            Self::Everruns => everruns::read(&mut config),
+            Self::Hermes => hermes::read(&mut config),
+            Self::Opencode => opencode::read(&mut config),
+            Self::ClaudeCode => claude_code::read(&mut config),
+        };
+        Ok(Configured { settings, warnings: config.warnings })
+    }
+
+    /// Whose configuration this is, by what it says.
+    pub fn of_config(config: &Value) -> Option<Self> {
+        let has = |path: &str| config.pointer(path).is_some();
+        if has("/capabilities") {
+            Some(Self::Everruns)
+        } else if has("/tools/tool_search") {
+            Some(Self::Hermes)
+        } else if has("/plugin") || has("/toolSearch") || config.is_array() {
+            Some(Self::Opencode)
+        } else if has("/env/ENABLE_TOOL_SEARCH") || has("/mcpServers") {
+            Some(Self::ClaudeCode)
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

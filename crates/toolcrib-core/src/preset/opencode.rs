@@ -1,0 +1,141 @@
+//! opencode-tool-search: descriptions cut to a mark, parameters kept, two search tools.
+//!
+//! The fork it was inspired by hides deferred tools until they are found. That is read too, from
+//! its own `toolSearch` key, and is `disclosure = "append"` with no listing.
+
+use serde_json::Value;
+
+use super::config::{Config, brief, join};
+use crate::disclose::{Guidance, Kind};
+use crate::listing::Form as ListingForm;
+use crate::policy::{Activation, Glob, Mode, Rules};
+use crate::rank::{By, RankSettings};
+use crate::reply::Form;
+use crate::settings::{Input, SearchSettings, Settings};
+use crate::tool::Defer;
+
+const LIMIT: usize = 5;
+const K1: f64 = 0.9;
+const B: f64 = 0.4;
+const PLUGIN: &str = "opencode-tool-search";
+
+pub(super) fn settings() -> Settings {
+    Settings {
+        disclosure: Kind::Terse,
+        mark: "[d]".into(),
+        guidance: Guidance::Provider,
+        activation: Activation { mode: Mode::On, ..Activation::default() },
+        rank: RankSettings {
+            by: By::Bm25,
+            k1: K1 as f32,
+            b: B as f32,
+            parameters: false,
+            substring: false,
+        },
+        search: SearchSettings {
+            limit: LIMIT,
+            cutoff: 0.0,
+            reply_tokens: 100_000,
+            form: Form::Markdown,
+            input: Input::Query,
+            regex: true,
+            known_last: false,
+            ..SearchSettings::default()
+        },
+        ..Settings::default()
+    }
+}
+
+pub(super) fn read(config: &mut Config<'_>) -> Settings {
+    let root = config.root;
+    if let Some(own) = root.get("toolSearch") {
+        return read_fork(config, own);
+    }
+    // The whole file, its `plugin` entry, or the options alone.
+    match root {
+        Value::Array(_) => read_plugin(config, "", root),
+        Value::Object(map) => match map.get("plugin") {
+            None => read_options(config, "", root),
+            Some(plugins) => {
+                let found = plugins.as_array().into_iter().flatten().enumerate();
+                let mut found = found.filter(|(_, entry)| is_plugin(entry));
+                let Some((at, entry)) = found.next() else {
+                    config.warn("plugin", format!("`{PLUGIN}` is not among them: it is off"));
+                    let mut settings = settings();
+                    settings.activation.mode = Mode::Off;
+                    return settings;
+                };
+                read_plugin(config, &format!("plugin.{at}"), entry)
+            }
+        },
+        other => {
+            let value = brief(other);
+            config.warn("", format!("{value} is no configuration, the defaults are used"));
+            settings()
+        }
+    }
+}
+
+fn is_plugin(entry: &Value) -> bool {
+    let name = entry.get(0).unwrap_or(entry).as_str();
+    // From the registry, with a version or without, or as a path.
+    name.is_some_and(|name| name.contains(PLUGIN))
+}
+
+/// `"opencode-tool-search"` or `["opencode-tool-search", {options}]`.
+fn read_plugin<'a>(config: &mut Config<'a>, path: &str, entry: &'a Value) -> Settings {
+    match entry.get(1) {
+        Some(options) => read_options(config, &join(path, "1"), options),
+        None => settings(),
+    }
+}
+
+fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> Settings {
+    let mut settings = settings();
+    if !options.is_object() {
+        let value = brief(options);
+        config.warn(path, format!("{value} is not an object, the defaults are used"));
+    }
+    let known = ["alwaysLoad", "searchLimit", "bm25", "deferDescription"];
+    let keys = config.object(path, options, &known);
+    let get = |key: &str| keys.get(key).copied();
+    let names = config.strings(&join(path, "alwaysLoad"), get("alwaysLoad"));
+    settings.rules = Rules::default().never_defer(names);
+    let most = settings.search.max_limit;
+    settings.search.limit =
+        config.whole(&join(path, "searchLimit"), get("searchLimit"), LIMIT, 1..=most);
+    if let Some(bm25) = get("bm25") {
+        let path = join(path, "bm25");
+        let keys = config.object(&path, bm25, &["k1", "b"]);
+        let get = |key: &str| keys.get(key).copied();
+        settings.rank.k1 = config.number(&join(&path, "k1"), get("k1"), K1, 0.5..=2.0) as f32;
+        settings.rank.b = config.number(&join(&path, "b"), get("b"), B, 0.0..=1.0) as f32;
+    }
+    match get("deferDescription") {
+        None => {}
+        Some(Value::String(mark)) => settings.mark.clone_from(mark),
+        Some(other) => {
+            let (value, mark) = (brief(other), &settings.mark);
+            let problem = format!("{value} is not a text, `{mark}` is used");
+            config.warn(&join(path, "deferDescription"), problem);
+        }
+    }
+    settings
+}
+
+fn read_fork<'a>(config: &mut Config<'a>, own: &'a Value) -> Settings {
+    let mut settings = settings();
+    settings.disclosure = Kind::Append;
+    settings.listing.form = ListingForm::None;
+    let keys = config.object("toolSearch", own, &["enabled", "alwaysLoad"]);
+    if keys.get("enabled").copied() == Some(&Value::Bool(false)) {
+        settings.activation.mode = Mode::Off;
+    }
+    let names = config.strings("toolSearch.alwaysLoad", keys.get("alwaysLoad").copied());
+    settings.rules = Rules::default().never_defer(names);
+    let servers = config.root.get("mcp").and_then(Value::as_object).into_iter().flatten();
+    let loaded = servers.filter(|(_, server)| server.get("deferLoading") == Some(&false.into()));
+    let never = loaded.map(|(name, _)| (Glob::new(name), Defer::Never));
+    settings.rules.servers = never.collect();
+    settings
+}

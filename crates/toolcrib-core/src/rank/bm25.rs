@@ -1,0 +1,189 @@
+//! Plain BM25 over one text per tool, as Hermes and opencode-tool-search rank.
+//!
+//! Name, description and, if wanted, the names of the top-level parameters are one bag of words:
+//! runs of ASCII letters and digits, lower case, no stemming, no stop words. Average length and
+//! document frequency are those of the scope, so this ranker keeps the promise ours makes: what is
+//! hidden moves no score. Ties go to the tool that came first, as in both systems.
+
+use rustc_hash::FxHashMap;
+
+use super::explain::{Explanation, Points};
+use super::index::idf;
+use super::{Ranking, best_first};
+use crate::catalog::{Catalog, ToolId};
+use crate::crib::Crib;
+use crate::query::Words;
+use crate::rank::{RankSettings, Via};
+use crate::scope::Scope;
+use crate::tool::Tool;
+
+/// What a tool scores whose name has the whole query in it, when no word of it was found.
+const SUBSTRING: f32 = 0.1;
+
+/// The words of a catalog and how often each tool has them.
+#[derive(Debug)]
+pub(crate) struct Bm25 {
+    settings: RankSettings,
+    postings: FxHashMap<Box<str>, Vec<(ToolId, u32)>>,
+    /// Words of each tool.
+    lengths: Vec<u32>,
+}
+
+/// The statistics of a scope.
+struct Corpus {
+    tools: usize,
+    average: f32,
+}
+
+impl Bm25 {
+    pub(super) fn build(catalog: &Catalog, settings: &RankSettings) -> Self {
+        let mut postings: FxHashMap<Box<str>, Vec<(ToolId, u32)>> = FxHashMap::default();
+        let mut lengths = Vec::with_capacity(catalog.len());
+        for id in catalog.ids() {
+            let mut length = 0;
+            each_word(&text(catalog.tool(id), settings.parameters), |word| {
+                length += 1;
+                let list = match postings.get_mut(word) {
+                    Some(list) => list,
+                    None => postings.entry(word.into()).or_default(),
+                };
+                match list.last_mut() {
+                    Some((last, count)) if *last == id => *count += 1,
+                    _ => list.push((id, 1)),
+                }
+            });
+            lengths.push(length);
+        }
+        Self { settings: settings.clone(), postings, lengths }
+    }
+
+    pub(super) fn search(
+        &self,
+        crib: &Crib,
+        words: &Words,
+        scope: &Scope,
+        limit: usize,
+    ) -> Ranking {
+        let corpus = self.corpus(scope);
+        let (terms, cut) = Self::terms(words, crib.settings().limits.query_words);
+        let mut scores = vec![0.0; self.lengths.len()];
+        for (term, times) in &terms {
+            let Some((list, rarity)) = self.listed(term, scope, &corpus) else { continue };
+            for (id, count) in list.iter().filter(|(id, _)| scope.contains(*id)) {
+                scores[id.index()] += *times as f32 * rarity * self.impact(*id, *count, &corpus);
+            }
+        }
+        let mut scored: Vec<(ToolId, f32)> =
+            scope.ids().map(|id| (id, scores[id.index()])).filter(|(_, s)| *s > 0.0).collect();
+        if scored.is_empty() && !terms.is_empty() && self.settings.substring {
+            let named = scope.ids().filter(|id| names(crib.catalog().tool(*id), words));
+            scored = named.map(|id| (id, SUBSTRING)).collect();
+        }
+        Ranking { hits: best_first(scored, limit), corrections: Vec::new(), cut }
+    }
+
+    pub(super) fn explain(
+        &self,
+        crib: &Crib,
+        words: &Words,
+        scope: &Scope,
+        id: ToolId,
+    ) -> Explanation {
+        let corpus = self.corpus(scope);
+        let (terms, _) = Self::terms(words, crib.settings().limits.query_words);
+        let mut explanation = Explanation::of(crib.catalog().tool(id));
+        for (term, times) in terms {
+            let Some((list, idf)) = self.listed(&term, scope, &corpus) else {
+                explanation.unknown.push(term);
+                continue;
+            };
+            let Some((_, count)) = list.iter().find(|(known, _)| *known == id) else { continue };
+            let (weight, impact) = (times as f32, self.impact(id, *count, &corpus));
+            explanation.words.push(Points {
+                word: term.clone(),
+                term,
+                via: Via::Word,
+                points: weight * idf * impact,
+                weight,
+                share: 1.0,
+                idf,
+                impact,
+                fields: Vec::new(),
+            });
+        }
+        explanation.score = explanation.words.iter().map(|word| word.points).sum();
+        let hits = self.search(crib, words, scope, usize::MAX).hits;
+        if explanation.words.is_empty() && hits.iter().any(|hit| hit.id == id) {
+            explanation.substring_bonus = SUBSTRING;
+            explanation.score = SUBSTRING;
+        }
+        explanation
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let lists = self.postings.iter().map(|(word, list)| word.len() + 40 + 8 * list.len());
+        lists.sum::<usize>() + 4 * self.lengths.len()
+    }
+
+    /// The distinct words of a query and how often it has each: a word said twice counts twice.
+    fn terms(words: &Words, most: usize) -> (Vec<(String, u32)>, bool) {
+        let mut terms: Vec<(String, u32)> = Vec::new();
+        let mut cut = false;
+        each_word(&words.text, |word| match terms.iter().position(|(known, _)| known == word) {
+            Some(at) => terms[at].1 += 1,
+            None if terms.len() < most => terms.push((word.to_owned(), 1)),
+            None => cut = true,
+        });
+        (terms, cut)
+    }
+
+    fn corpus(&self, scope: &Scope) -> Corpus {
+        let words: u64 = scope.ids().map(|id| u64::from(self.lengths[id.index()])).sum();
+        let tools = scope.len();
+        Corpus { tools, average: words as f32 / tools.max(1) as f32 }
+    }
+
+    /// The tools with a word and its rarity; `None` for one that no tool in scope has.
+    fn listed(
+        &self,
+        term: &str,
+        scope: &Scope,
+        corpus: &Corpus,
+    ) -> Option<(&[(ToolId, u32)], f32)> {
+        let list = self.postings.get(term)?;
+        let frequency = list.iter().filter(|(id, _)| scope.contains(*id)).count();
+        (frequency > 0).then(|| (&list[..], idf(frequency, corpus.tools)))
+    }
+
+    /// What `count` occurrences are worth in a tool of this length.
+    fn impact(&self, id: ToolId, count: u32, corpus: &Corpus) -> f32 {
+        let RankSettings { k1, b, .. } = self.settings;
+        let length = self.lengths[id.index()] as f32 / corpus.average.max(f32::MIN_POSITIVE);
+        let count = count as f32;
+        count * (k1 + 1.0) / (count + k1 * (1.0 - b + b * length))
+    }
+}
+
+/// Whether the tool's name has the whole query in it.
+fn names(tool: &Tool, words: &Words) -> bool {
+    let query = words.text.trim().to_lowercase();
+    !query.is_empty() && tool.name().to_lowercase().contains(&query)
+}
+
+fn text(tool: &Tool, parameters: bool) -> String {
+    let mut text = format!("{} {}", tool.name(), tool.description());
+    let schema = tool.schema_value();
+    let properties = schema.get("properties").and_then(serde_json::Value::as_object);
+    for name in properties.filter(|_| parameters).into_iter().flat_map(|map| map.keys()) {
+        text.push(' ');
+        text.push_str(name);
+    }
+    text
+}
+
+fn each_word(text: &str, mut visit: impl FnMut(&str)) {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    for word in words.filter(|word| !word.is_empty()) {
+        visit(&word.to_ascii_lowercase());
+    }
+}

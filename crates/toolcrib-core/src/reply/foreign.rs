@@ -1,0 +1,157 @@
+//! The forms that other systems' models and harnesses already read.
+//!
+//! Their keys come first and mean what they mean there. What they have no key for (names that are
+//! missing, tools that found no room, servers still connecting) follows under ours.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{Available, Correction, Missing, Reply, ServerSize};
+
+/// What neither system has a key for.
+#[derive(Serialize)]
+struct Beyond<'a> {
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    missing: &'a [Missing],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    omitted: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    did_you_mean: &'a [Correction],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    connecting: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Tools<'a> {
+    query: &'a str,
+    tools: Vec<Tool<'a>>,
+    loaded: &'a [String],
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    available_tools: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    available_sources: Option<&'a [ServerSize]>,
+    #[serde(flatten)]
+    beyond: Beyond<'a>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Matches<'a> {
+    query: &'a str,
+    total_available: usize,
+    matches: Vec<Match<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    available_tools: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    available_sources: Option<&'a [ServerSize]>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    hint: String,
+    #[serde(flatten)]
+    beyond: Beyond<'a>,
+}
+
+#[derive(Serialize)]
+struct Match<'a> {
+    name: &'a str,
+    source: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_name: Option<&'a str>,
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<&'a RawValue>,
+}
+
+impl Reply {
+    /// As everruns answers.
+    pub(super) fn tools(&self) -> String {
+        let schemas = self.hits.iter().filter(|hit| hit.input_schema.is_some()).count();
+        let mut message = match (self.hits.len(), schemas) {
+            (0, _) => String::new(),
+            (_, 0) => "Nothing new was loaded.".to_owned(),
+            _ => "These schemas are loaded: call the tools with their real parameters.".to_owned(),
+        };
+        for note in &self.notes {
+            if !message.is_empty() {
+                message.push(' ');
+            }
+            message.push_str(note);
+        }
+        let tools = self.hits.iter().map(|hit| Tool {
+            name: &hit.name,
+            description: &hit.description,
+            parameters: hit.input_schema.as_deref(),
+            signature: hit.signature.as_deref(),
+        });
+        let (available_tools, available_sources) = self.available();
+        let reply = Tools {
+            query: &self.query,
+            tools: tools.collect(),
+            loaded: &self.loaded,
+            message,
+            available_tools,
+            available_sources,
+            beyond: self.beyond(),
+        };
+        serde_json::to_string(&reply).unwrap_or_default()
+    }
+
+    /// As Hermes answers: a search with matches, a description with the tool itself.
+    pub(super) fn matches(&self) -> String {
+        if let [hit] = &self.hits[..]
+            && self.described
+        {
+            let tool = Tool {
+                name: &hit.name,
+                description: &hit.description,
+                parameters: hit.input_schema.as_deref(),
+                signature: None,
+            };
+            return serde_json::to_string(&tool).unwrap_or_default();
+        }
+        let matches = self.hits.iter().map(|hit| Match {
+            name: &hit.name,
+            source: if hit.server.is_some() { "mcp" } else { "plugin" },
+            source_name: hit.server.as_deref(),
+            description: &hit.description,
+            parameters: hit.input_schema.as_deref(),
+        });
+        let (available_tools, available_sources) = self.available();
+        let reply = Matches {
+            query: &self.query,
+            total_available: self.searched,
+            matches: matches.collect(),
+            available_tools,
+            available_sources,
+            hint: self.notes.join(" "),
+            beyond: self.beyond(),
+        };
+        serde_json::to_string(&reply).unwrap_or_default()
+    }
+
+    fn available(&self) -> (Option<&[String]>, Option<&[ServerSize]>) {
+        match &self.available {
+            Some(Available::Names(names)) => (Some(names), None),
+            Some(Available::Servers(servers)) => (None, Some(servers)),
+            None => (None, None),
+        }
+    }
+
+    fn beyond(&self) -> Beyond<'_> {
+        Beyond {
+            missing: &self.missing,
+            omitted: &self.omitted,
+            did_you_mean: &self.did_you_mean,
+            connecting: &self.connecting,
+        }
+    }
+}

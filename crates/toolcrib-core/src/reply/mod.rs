@@ -1,0 +1,142 @@
+//! What a search answers, as one type.
+//!
+//! The text the model gets is made from it once, at the edge, in one of five forms, and a
+//! transcript is read back by the same module. Catalog text in a reply is data: it cannot close
+//! the wrapper it stands in, whatever it says.
+
+mod foreign;
+mod read;
+mod text;
+
+pub(crate) use read::names_in;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// How replies are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// One JSON object.
+    #[default]
+    Json,
+    /// A `<functions>` block, the encoding some models see their first tools in.
+    Functions,
+    /// Markdown.
+    Markdown,
+    /// A JSON object as everruns writes it: `tools`, `loaded`, `message`.
+    Tools,
+    /// A JSON object as Hermes writes it: `total_available`, `matches`.
+    Matches,
+}
+
+/// The answer to one search or description.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Reply {
+    /// What was asked.
+    pub query: String,
+    /// The tools, best first.
+    pub hits: Vec<Found>,
+    /// The names that are loaded now.
+    pub loaded: Vec<String>,
+    /// Names that were asked for and are not there.
+    pub missing: Vec<Missing>,
+    /// Tools that matched but found no room: by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub omitted: Vec<String>,
+    /// What there is, after a browse or a miss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub available: Option<Available>,
+    /// Words that were read as others: `isue` as `issue`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub did_you_mean: Vec<Correction>,
+    /// Servers that are still connecting: what is missing may be theirs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub connecting: Vec<String>,
+    /// What else the model should know, in sentences of ours.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// How it is to be written, by the settings.
+    #[serde(skip)]
+    pub form: Form,
+    /// How many tools were searched.
+    #[serde(skip)]
+    pub searched: usize,
+    /// Whether it is the description of one tool, and not the answer to a search.
+    #[serde(skip)]
+    pub described: bool,
+}
+
+/// One tool of a reply.
+#[derive(Debug, Clone, Serialize)]
+pub struct Found {
+    /// Its name.
+    pub name: String,
+    /// Its server.
+    pub server: Option<String>,
+    /// Its description.
+    pub description: String,
+    /// Its score; higher is better, comparable within one reply only.
+    pub score: f32,
+    /// Its whole input schema, as its owner wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Box<RawValue>>,
+    /// Its schema in one line, where the whole one found no room or was shown before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+/// A name that is not there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// As it was asked for.
+    pub name: String,
+    /// Names like it.
+    pub nearest: Vec<String>,
+}
+
+/// A word that was read as another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Correction {
+    /// As it was written.
+    pub word: String,
+    /// As it was read.
+    pub read_as: String,
+}
+
+/// What there is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Available {
+    /// Every name.
+    Names(Vec<String>),
+    /// Too many to name: the servers and how many tools each has.
+    Servers(Vec<ServerSize>),
+}
+
+/// A server and its size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ServerSize {
+    /// The server; empty for tools without one.
+    pub server: String,
+    /// How many tools it has in scope.
+    pub tools: usize,
+}
+
+impl Reply {
+    /// The answer as the model gets it, in the form that is set.
+    pub fn for_model(&self) -> String {
+        self.text(self.form)
+    }
+
+    /// The answer in a form of one's own choosing.
+    pub fn text(&self, form: Form) -> String {
+        match form {
+            Form::Json => serde_json::to_string(self).unwrap_or_default(),
+            Form::Functions => self.functions(),
+            Form::Markdown => self.markdown(),
+            Form::Tools => self.tools(),
+            Form::Matches => self.matches(),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Settings, from a file of ours or from one that another system's users have already written.
+//!
+//! The name of the file says what it is written in. Ours is TOML. YAML and JSON (with comments) are
+//! some other system's: `--preset` says whose, or the file itself does.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use toolcrib_core::{Preset, Settings};
+use toolcrib_eval::files;
+
+use crate::args::Source;
+use crate::output::{Failure, remark};
+
+/// The settings for a command. What was not taken as it stands is remarked on.
+pub(crate) fn settings(source: &Source) -> Result<Settings, Failure> {
+    let Some(path) = source.config.clone().or_else(found) else {
+        return Ok(source.preset.unwrap_or_default().settings());
+    };
+    let bytes = files::read(&path)?;
+    let place = format!("`{}`", path.display());
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::input(&place, &"not UTF-8 text", "save the file as UTF-8"))?;
+    let failed = |error: toolcrib_core::Error| Failure::input(&place, &error, error.hint());
+    let Some(config) = foreign(&path, &text)? else {
+        return match source.preset {
+            Some(preset) => preset.with_toml(&text).map_err(failed),
+            None => Settings::from_toml(&text).map_err(failed),
+        };
+    };
+    let preset = source.preset.or_else(|| Preset::of_config(&config)).ok_or_else(|| {
+        Failure::input(
+            &place,
+            &"no system's configuration that we know",
+            "say whose it is: `--preset hermes`; settings of ours are TOML, in a `.toml` file",
+        )
+    })?;
+    let configured = preset.configured(&config).map_err(failed)?;
+    for warning in &configured.warnings {
+        remark(&format!("warning: {place}: {warning}"));
+    }
+    Ok(configured.settings)
+}
+
+/// What a file in YAML or JSON says; `None` for one of ours.
+fn foreign(path: &Path, text: &str) -> Result<Option<Value>, Failure> {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let place = || format!("`{}`", path.display());
+    match extension.to_ascii_lowercase().as_str() {
+        "yaml" | "yml" => serde_saphyr::from_str(text)
+            .map(Some)
+            .map_err(|error| Failure::input(place(), &error, "the file must be one YAML document")),
+        "json" | "jsonc" => {
+            jsonc_parser::parse_to_serde_value(text, &jsonc_parser::ParseOptions::default())
+                .map(Some)
+                .map_err(|error| {
+                    Failure::input(
+                        place(),
+                        &error,
+                        "the file must be JSON; comments and trailing commas are fine",
+                    )
+                })
+        }
+        _ => Ok(None),
+    }
+}
+
+/// `./toolcrib.toml`, else the one in the user's config folder.
+fn found() -> Option<PathBuf> {
+    let here = PathBuf::from("toolcrib.toml");
+    let folder = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| {
+        let home = std::env::var_os("HOME")?;
+        Some(Path::new(&home).join(".config"))
+    });
+    let user = folder.map(|folder| folder.join("toolcrib").join("toolcrib.toml"));
+    [Some(here), user].into_iter().flatten().find(|path| path.is_file())
+}
