@@ -65,6 +65,7 @@ impl Default for Settings {
 /// Searches and their replies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
 pub struct SearchSettings {
     /// Results when the model names no number.
     pub limit: usize,

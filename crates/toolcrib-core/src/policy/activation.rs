@@ -46,6 +46,7 @@ impl<'de> Deserialize<'de> for Mode {
 /// When deferral sets in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
 pub struct Activation {
     /// On, off, or by the numbers.
     pub mode: Mode,

@@ -53,23 +53,20 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
             "" | "true" | "1" => {}
             "false" | "0" => activation.mode = Mode::Off,
             "auto" => activation.mode = Mode::Auto,
-            other => match other.strip_prefix("auto:") {
-                Some(percent) => {
-                    activation.mode = Mode::Auto;
+            other => {
+                if let Some(percent) = other.strip_prefix("auto:") {
                     let percent = Value::from(percent);
-                    activation.context_percent =
-                        config.number(at, Some(&percent), PERCENT, 0.0..=100.0);
-                    if activation.context_percent == 0.0 {
-                        activation.mode = Mode::On;
-                    }
-                }
-                None => {
+                    let percent = config.number(at, Some(&percent), PERCENT, 0.0..=100.0);
+                    activation.context_percent = percent;
+                    // From nothing on is always.
+                    activation.mode = if percent > 0.0 { Mode::Auto } else { Mode::On };
+                } else {
                     let value = brief(value);
                     let problem =
                         format!("{value} is none of `true`, `false`, `auto`, `auto:N`; it is on");
                     config.warn(at, problem);
                 }
-            },
+            }
         }
     }
     let servers = root.get("mcpServers").and_then(Value::as_object).into_iter().flatten();

@@ -114,12 +114,11 @@ impl<'a> Config<'a> {
         };
         let mut strings = Vec::new();
         for (at, item) in items.iter().enumerate() {
-            match item.as_str() {
-                Some(text) => strings.push(text),
-                None => {
-                    let item = brief(item);
-                    self.warn(&join(path, &at.to_string()), format!("{item} is no name, left out"));
-                }
+            if let Some(text) = item.as_str() {
+                strings.push(text);
+            } else {
+                let item = brief(item);
+                self.warn(&join(path, &at.to_string()), format!("{item} is no name, left out"));
             }
         }
         strings

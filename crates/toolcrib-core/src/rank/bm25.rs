@@ -48,7 +48,7 @@ impl Bm25 {
                     None => postings.entry(word.into()).or_default(),
                 };
                 match list.last_mut() {
-                    Some((last, count)) if *last == id => *count += 1,
+                    Some((tool, count)) if *tool == id => *count += 1,
                     _ => list.push((id, 1)),
                 }
             });
@@ -66,15 +66,15 @@ impl Bm25 {
     ) -> Ranking {
         let corpus = self.corpus(scope);
         let (terms, cut) = Self::terms(words, crib.settings().limits.query_words);
-        let mut scores = vec![0.0; self.lengths.len()];
+        let mut sums = vec![0.0; self.lengths.len()];
         for (term, times) in &terms {
             let Some((list, rarity)) = self.listed(term, scope, &corpus) else { continue };
             for (id, count) in list.iter().filter(|(id, _)| scope.contains(*id)) {
-                scores[id.index()] += *times as f32 * rarity * self.impact(*id, *count, &corpus);
+                sums[id.index()] += *times as f32 * rarity * self.impact(*id, *count, &corpus);
             }
         }
         let mut scored: Vec<(ToolId, f32)> =
-            scope.ids().map(|id| (id, scores[id.index()])).filter(|(_, s)| *s > 0.0).collect();
+            scope.ids().map(|id| (id, sums[id.index()])).filter(|(_, sum)| *sum > 0.0).collect();
         if scored.is_empty() && !terms.is_empty() && self.settings.substring {
             let named = scope.ids().filter(|id| names(crib.catalog().tool(*id), words));
             scored = named.map(|id| (id, SUBSTRING)).collect();

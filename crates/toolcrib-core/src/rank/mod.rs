@@ -82,7 +82,7 @@ impl By {
 /// A catalog made ready for one way of ranking.
 #[derive(Debug)]
 pub(crate) enum Ranker {
-    Words(Index),
+    Words(Box<Index>),
     Bm25(Bm25),
     Overlap(Overlap),
 }
@@ -90,7 +90,7 @@ pub(crate) enum Ranker {
 impl Ranker {
     pub(crate) fn build(catalog: &Catalog, settings: &Settings) -> Self {
         match settings.rank.by {
-            By::Words => Self::Words(Index::build(catalog, &settings.limits)),
+            By::Words => Self::Words(Box::new(Index::build(catalog, &settings.limits))),
             By::Bm25 => Self::Bm25(Bm25::build(catalog, &settings.rank)),
             By::Overlap => Self::Overlap(Overlap::build(catalog)),
         }

@@ -52,11 +52,11 @@ impl Overlap {
         limit: usize,
     ) -> Ranking {
         let asked = Asked::new(words, crib.settings().limits.query_words);
-        let score = |id| {
+        let sum = |id| {
             let points = asked.terms.iter().map(|term| self.points(id, term).map_or(0.0, |p| p.0));
             (id, points.sum::<f32>() + self.exact(id, &asked))
         };
-        let scored = scope.ids().map(score).filter(|(_, score)| *score > 0.0).collect();
+        let scored = scope.ids().map(sum).filter(|(_, sum)| *sum > 0.0).collect();
         Ranking { hits: best_first(scored, limit), corrections: Vec::new(), cut: asked.cut }
     }
 

@@ -22,7 +22,7 @@ struct Beyond<'a> {
 }
 
 #[derive(Serialize)]
-struct Tools<'a> {
+struct ToolsReply<'a> {
     query: &'a str,
     tools: Vec<Tool<'a>>,
     loaded: &'a [String],
@@ -46,7 +46,7 @@ struct Tool<'a> {
 }
 
 #[derive(Serialize)]
-struct Matches<'a> {
+struct MatchesReply<'a> {
     query: &'a str,
     total_available: usize,
     matches: Vec<Match<'a>>,
@@ -93,7 +93,7 @@ impl Reply {
             signature: hit.signature.as_deref(),
         });
         let (available_tools, available_sources) = self.available();
-        let reply = Tools {
+        let reply = ToolsReply {
             query: &self.query,
             tools: tools.collect(),
             loaded: &self.loaded,
@@ -126,7 +126,7 @@ impl Reply {
             parameters: hit.input_schema.as_deref(),
         });
         let (available_tools, available_sources) = self.available();
-        let reply = Matches {
+        let reply = MatchesReply {
             query: &self.query,
             total_available: self.searched,
             matches: matches.collect(),
