@@ -16,6 +16,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// See a whole conversation with tool search, over a sample catalog
+    Demo(DemoArgs),
     /// Find tools, as a model would with `tool_search`
     Search(SearchArgs),
     /// Show every number behind a rank
@@ -29,6 +31,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn json(&self) -> bool {
         match self {
+            Self::Demo(args) => args.json,
             Self::Search(args) => args.json,
             Self::Explain(args) => args.json,
             Self::Stats(args) => args.json,
@@ -57,6 +60,16 @@ fn preset() -> impl TypedValueParser<Value = Preset> {
     let names = Preset::ALL.map(Preset::name);
     // Only these names get through, so the default is never taken.
     PossibleValuesParser::new(names).map(|name| Preset::named(&name).unwrap_or_default())
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DemoArgs {
+    /// Play it the way of this system
+    #[arg(long, value_name = "P", default_value = "default", value_parser = preset())]
+    pub(crate) preset: Preset,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

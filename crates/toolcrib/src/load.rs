@@ -27,6 +27,13 @@ pub(crate) fn crib(source: &Source) -> Result<Crib, Failure> {
     Ok(Crib::new(catalog, settings))
 }
 
+/// The engine over the sample.
+pub(crate) fn sample(settings: Settings) -> Result<Crib, Failure> {
+    let catalog = Catalog::from_json(SAMPLE.as_bytes())
+        .map_err(|error| Failure::input("sample", &error, error.hint()))?;
+    Ok(Crib::new(catalog, settings))
+}
+
 fn catalog(source: &Source, settings: &Settings) -> Result<Catalog, Failure> {
     let mut builder = Catalog::builder();
     let mut add = |bytes: &[u8], label: Option<&str>, place: &str| -> Result<(), Failure> {

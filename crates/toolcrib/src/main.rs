@@ -23,6 +23,7 @@ fn main() -> ExitCode {
     let json = args.command.json();
     let mut output = Output::new(json);
     let done = match args.command {
+        Command::Demo(args) => commands::demo::run(&args, &mut output),
         Command::Search(args) => commands::search::run(&args, &mut output),
         Command::Explain(args) => commands::explain::run(&args, &mut output),
         Command::Stats(args) => commands::stats::run(&args, &mut output),

@@ -107,7 +107,8 @@ impl Crib {
             reply.notes.push(format!("{schemas} with the full schema, {signatures} as a signature; `select:NAME` or {DESCRIBE} gives the full one."));
         }
         if reply.hits.is_empty() {
-            reply.available = Some(self.available(turn));
+            // Names that are nearly right need no list of all the others.
+            reply.available = finds.lost.then(|| self.available(turn));
             reply.connecting = turn.connecting.to_vec();
             if !turn.connecting.is_empty() {
                 reply

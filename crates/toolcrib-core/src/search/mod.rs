@@ -40,9 +40,11 @@ impl Ask {
     }
 }
 
-/// How alike a name must be to be offered for a missing one: a letter or two, since whoever asked
-/// for it sees that it is a guess.
-const ALIKE: u32 = 1;
+/// How alike a name must be, of 100, to be what a missing one was meant to be.
+const ALIKE: u32 = 35;
+/// How alike it must be to be offered when nothing is: a letter or two, since whoever asked for the
+/// missing one sees that it is a guess.
+const GUESS: u32 = 1;
 /// Missing names that are guessed at: each guess reads every name there is.
 const GUESSES: usize = 8;
 /// What a search found, before it is fitted into a reply.
@@ -54,6 +56,8 @@ struct Finds {
     /// How many names were asked for.
     names: usize,
     missing: Vec<Missing>,
+    /// Whether nothing was found or nearly found: then what there is is listed.
+    lost: bool,
     omitted: Vec<String>,
     corrections: Vec<Correction>,
     notes: Vec<String>,
@@ -102,6 +106,7 @@ impl Crib {
             finds.notes.push(format!("{all} queries were asked, the first {kept} are answered."));
         }
         interleave(&per_query, &mut finds);
+        finds.lost |= finds.picked.is_empty() && finds.missing.is_empty();
         let query = shown_query(ask);
         let circling = if asks > 0 { conversation.guard.searched(&query) } else { Circling::No };
         self.answer(turn, conversation, query, finds, circling)
@@ -127,7 +132,12 @@ impl Crib {
                 }
                 Meaning::Several(ids) => finds.missing.push(self.ambiguous(name, &ids)),
                 Meaning::Nothing if finds.missing.len() < GUESSES => {
-                    finds.missing.push(self.missing(turn, name, ALIKE));
+                    let mut missing = self.missing(turn, name, ALIKE);
+                    if missing.nearest.is_empty() {
+                        finds.lost = true;
+                        missing = self.missing(turn, name, GUESS);
+                    }
+                    finds.missing.push(missing);
                 }
                 Meaning::Nothing => {
                     finds.missing.push(Missing { name: shown(name), nearest: Vec::new() });
@@ -191,6 +201,7 @@ impl Crib {
         hits.sort_by_key(|hit| search.known_last && self.is_visible(conversation, hit.id));
         hits.truncate(limit);
         if hits.is_empty() {
+            finds.lost = true;
             finds.notes.push(format!(
                 "Nothing matches {}. Try another word for it, or fewer words.",
                 data(&shorten(query, 80))

@@ -364,3 +364,15 @@ fn a_typo_of_a_common_word_is_read_too() {
     let reply = Chat::new(&crib(&tools)).search("serch");
     assert_eq!((reply.hits.len(), reply.did_you_mean[0].read_as.as_str()), (5, "search"));
 }
+
+/// A name that is nearly right is answered with the right one; a list of all names would cost what
+/// the search is there to save.
+#[test]
+fn a_near_miss_names_what_is_near_and_no_more() {
+    let crib = crib(&office());
+    let near = Chat::new(&crib).search("select:slack__send_message");
+    assert_eq!(near.missing[0].nearest, ["slack__search_messages", "slack__post_message"]);
+    assert_eq!(near.available, None);
+    let far = Chat::new(&crib).search("select:qqq");
+    assert!(matches!(far.available, Some(Available::Names(names)) if names.len() == 8));
+}

@@ -32,6 +32,8 @@ struct Answer {
     /// Whether tool search sets in with these settings, and why.
     active: bool,
     reason: String,
+    /// How these settings show deferred tools.
+    disclosure: &'static str,
     servers: Vec<Cost>,
     disclosures: Vec<Disclosed>,
     weak: Vec<Weakness>,
@@ -86,6 +88,7 @@ fn answer(crib: &Crib, counter: &Counter, context: usize) -> Answer {
         context_percent: percent(tokens, context),
         active: decided.decision.defers != Defers::Nothing,
         reason: decided.decision.reason.to_string(),
+        disclosure: name(crib.settings().disclosure),
         servers: servers(crib),
         disclosures: disclosures(crib, &turn, (tokens, context)),
         weak: catalog.ids().filter_map(|id| catalog.weakness(id)).collect(),
@@ -128,22 +131,25 @@ fn disclosures(crib: &Crib, turn: &Turn<'_>, (before, context): (usize, usize)) 
         }
     };
     let mut all = vec![disclosed("pass-through", before, None)];
-    let kinds = [
-        (Kind::Bridge, "bridge"),
-        (Kind::Append, "append"),
-        (Kind::Reveal, "reveal"),
-        (Kind::Terse, "terse"),
-    ];
-    for (kind, name) in kinds {
+    for kind in [Kind::Bridge, Kind::Append, Kind::Reveal, Kind::Terse] {
         let mut settings: Settings = crib.settings().clone();
         settings.disclosure = kind;
         settings.activation.mode = Mode::On;
         let shown = crib.with_settings(settings).disclose(turn, &mut Conversation::new());
         let form = shown.listing.as_ref().map(|listing| serde_json::to_value(listing.form));
         let form = form.and_then(Result::ok).and_then(|form| form.as_str().map(str::to_owned));
-        all.push(disclosed(name, shown.tokens_after, form));
+        all.push(disclosed(name(kind), shown.tokens_after, form));
     }
     all
+}
+
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Bridge => "bridge",
+        Kind::Append => "append",
+        Kind::Reveal => "reveal",
+        Kind::Terse => "terse",
+    }
 }
 
 fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
@@ -157,7 +163,8 @@ fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
         answer.context
     ))?;
     let active = if answer.active { "would defer" } else { "would not defer" };
-    output.line(&format!("Tool search {active}: {}.\n", answer.reason))?;
+    let disclosure = answer.disclosure;
+    output.line(&format!("Tool search {active} ({disclosure}): {}.\n", answer.reason))?;
 
     let mut table = new_table(["server", "tools", "tokens", "share", ""]);
     let most = answer.servers.first().map_or(1, |server| server.tokens.max(1));

@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod contract;
+mod demo;
 mod eval;
 mod explain;
+mod presets;
 mod search;
+mod sizes;
 mod stats;
 
 use std::io::Write;

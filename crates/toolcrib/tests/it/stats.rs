@@ -46,14 +46,16 @@ fn tools_that_say_too_little_are_named() {
         "{}",
         run.out
     );
-    assert!(run.out.contains("would not defer: below the thresholds"), "{}", run.out);
+    assert!(run.out.contains("would not defer (bridge): below the thresholds"), "{}", run.out);
 }
 
 #[test]
 fn settings_are_honoured_and_a_typo_is_an_error_with_its_place() {
     let good = file("good.toml", "[activation]\nmode = false\n");
     assert!(
-        toolcrib(&["stats", "--config", &good]).out.contains("would not defer: tool search is off")
+        toolcrib(&["stats", "--config", &good])
+            .out
+            .contains("would not defer (bridge): tool search is off")
     );
     let bad = file("bad.toml", "[activation]\ntreshold = 3\n");
     let run = toolcrib(&["stats", "--json", "--config", &bad]);

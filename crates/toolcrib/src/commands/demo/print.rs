@@ -1,0 +1,213 @@
+//! The conversation as text.
+
+use serde_json::Value;
+use toolcrib_core::disclose::Kind;
+use toolcrib_core::listing::Place;
+use toolcrib_core::rank::Explanation;
+use toolcrib_core::reply::{Available, Reply};
+use toolcrib_core::text::{first_sentence, shorten};
+use toolcrib_core::{Crib, Disclosure};
+
+use super::play::{Got, Played};
+use super::{Answer, Total, saved};
+use crate::output::{Failure, Output};
+
+/// Columns of the text.
+const WIDTH: usize = 100;
+/// Lines of the table of contents that are shown.
+const LISTED: usize = 6;
+/// Hits of a search that are shown.
+const HITS: usize = 3;
+/// The tool whose definition stands for all where there is no table of contents.
+const EXAMPLE: &str = "github__create_issue";
+
+pub(super) fn print(
+    answer: &Answer,
+    crib: &Crib,
+    shown: &Disclosure,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    output.line(&format!(
+        "{} tools on {} servers cost {} tokens on every turn ({}): {:.1} % of a context of {}.",
+        answer.tools,
+        answer.servers,
+        grouped(answer.tokens),
+        answer.counter,
+        100.0 * answer.tokens as f64 / answer.context as f64,
+        grouped(answer.context),
+    ))?;
+    print_instead(answer, crib, shown, output)?;
+    output.line(&format!("\nThe task: \"{}\"", answer.task))?;
+    for (at, turn) in answer.turns.iter().enumerate() {
+        let (tokens, percent) = (grouped(turn.tokens), saved(answer.tokens, turn.tokens));
+        output
+            .line(&format!("\nTurn {}, {tokens} tokens of tools: {percent:.1} % saved", at + 1))?;
+        print_turn(turn, output)?;
+    }
+    let Total { turns, tokens } = &answer.without;
+    output.line("\nAll turns together, searches and their answers included:")?;
+    output
+        .line(&format!("  without  {turns:>2} turns  {:>9} tokens of tools", grouped(*tokens)))?;
+    let Total { turns, tokens } = &answer.with;
+    let change = change(answer.without.tokens, *tokens);
+    output.line(&format!(
+        "  with     {turns:>2} turns  {:>9} tokens of tools, {change}",
+        grouped(*tokens)
+    ))
+}
+
+/// What the model sees in place of the tools.
+fn print_instead(
+    answer: &Answer,
+    crib: &Crib,
+    shown: &Disclosure,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let tokens = grouped(answer.first_turn);
+    let change = change(answer.tokens, answer.first_turn);
+    if shown.passes_through() {
+        return output.line(&format!("Nothing is deferred: {}.", shown.decision.reason));
+    }
+    let own: Vec<&str> = shown.own.iter().map(|own| own.name).collect();
+    let own = own.join(", ");
+    let instead = match shown.kind {
+        Kind::Bridge => format!("The model sees {own} instead"),
+        Kind::Append => format!("The model sees {own}, and what it finds is added"),
+        Kind::Reveal => format!("The model sees stubs for schemas, and {own}"),
+        Kind::Terse => format!("The model sees marks for descriptions, and {own}"),
+    };
+    output.line(&format!("{instead}: {tokens} tokens, {change}."))?;
+    let Some(listing) = &answer.listing else {
+        let example = crib.catalog().find(EXAMPLE);
+        let example = shown.shown.iter().find(|tool| Some(tool.id) == example);
+        let definition = example.and_then(|tool| tool.definition.as_deref());
+        return match definition {
+            Some(definition) => output.line(&format!("One of them:\n\n  {}", cut(definition, 2))),
+            None => Ok(()),
+        };
+    };
+    let place = match crib.settings().listing.place {
+        Place::Description => "In the description of tool_search stands the table of contents:\n",
+        Place::Message => "A message says which tools there are:\n",
+    };
+    output.line(place)?;
+    for line in listing.lines().take(LISTED) {
+        output.line(&format!("  {}", cut(line, 2)))?;
+    }
+    match listing.lines().count().saturating_sub(LISTED) {
+        0 => Ok(()),
+        more => output.line(&format!("  … and {more} lines more")),
+    }
+}
+
+fn print_turn(turn: &Played, output: &mut Output) -> Result<(), Failure> {
+    if !turn.tool.is_empty() {
+        let input = compact(&turn.input);
+        output.line(&format!("  > {}", cut(&format!("{} {input}", turn.tool), 4)))?;
+    }
+    match &turn.got {
+        Got::Answer { reply, why } => print_reply(reply, why.as_deref(), output),
+        Got::Run { name, arguments } => {
+            output.line(&format!("    runs {}", cut(&format!("{name} {}", compact(arguments)), 9)))
+        }
+        Got::Refused(refusal) => {
+            output.line(&format!("    refused: {}", refusal.message))?;
+            output.line(&format!("    hint: {}", refusal.hint))
+        }
+        Got::Done => output.line("    answers the user"),
+    }
+}
+
+fn print_reply(
+    reply: &Reply,
+    why: Option<&Explanation>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    for hit in reply.hits.iter().take(HITS) {
+        let score = if hit.score > 0.0 { format!(" {:.2}", hit.score) } else { String::new() };
+        let what = if hit.input_schema.is_some() { "with its schema" } else { "described" };
+        let sentence = first_sentence(&hit.description, WIDTH);
+        output.line(&format!(
+            "    {}",
+            cut(&format!("{}{score}, {what}: {sentence}", hit.name), 4)
+        ))?;
+    }
+    match reply.hits.len().saturating_sub(HITS) {
+        0 => {}
+        more => output.line(&format!("    and {more} more"))?,
+    }
+    if let Some(why) = why {
+        output.line(&format!("    why: {}", cut(&reasons(why), 9)))?;
+    }
+    for missing in &reply.missing {
+        let nearest = missing.nearest.join(", ");
+        let line = format!("there is no {}; nearest: {nearest}", missing.name);
+        output.line(&format!("    {}", cut(&line, 4)))?;
+    }
+    if let Some(available) = reply.available.as_ref().filter(|_| reply.missing.is_empty()) {
+        let what = match available {
+            Available::Names(names) => format!("{} names are listed", names.len()),
+            Available::Servers(servers) => format!("{} servers are listed", servers.len()),
+        };
+        output.line(&format!("    nothing matches; {what}"))?;
+    }
+    Ok(())
+}
+
+/// The points of a hit, the largest first.
+fn reasons(why: &Explanation) -> String {
+    let words = why.words.iter().map(|points| {
+        let via = if points.term.starts_with(&points.word) || points.word.starts_with(&points.term)
+        {
+            String::new()
+        } else {
+            format!(", read as {}", points.term)
+        };
+        (points.points, format!("`{}`{via}", points.word))
+    });
+    let bonuses = [
+        (why.exact_bonus, "named outright"),
+        (why.name_bonus, "share of the name"),
+        (why.pair_bonus, "words side by side"),
+        (why.phrase_bonus, "quoted phrase"),
+        (why.server_bonus, "neighbours fit too"),
+        (why.substring_bonus, "query inside the name"),
+    ];
+    let bonuses = bonuses.into_iter().filter(|(points, _)| *points > 0.0);
+    let mut all: Vec<(f32, String)> =
+        words.chain(bonuses.map(|(points, reason)| (points, reason.to_owned()))).collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let all: Vec<String> =
+        all.into_iter().map(|(points, reason)| format!("{points:.2} {reason}")).collect();
+    all.join(" + ")
+}
+
+/// How much less, or more, that is.
+fn change(before: usize, after: usize) -> String {
+    match saved(before, after) {
+        less if less >= 0.0 => format!("{less:.1} % less"),
+        more => format!("{:.1} % more", -more),
+    }
+}
+
+fn compact(value: &Value) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// A line that fits, `indent` columns being taken.
+fn cut(text: &str, indent: usize) -> String {
+    shorten(text, WIDTH - indent).into_owned()
+}
+
+/// 50754 as 50,754.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,181 @@
+//! Presets from the command line, and the files that other systems' users already have.
+
+use serde_json::Value;
+
+use crate::{file, toolcrib};
+
+/// Why tool search would or would not set in under a config, and what was said about it.
+fn decided(name: &str, text: &str, more: &[&str]) -> (String, String) {
+    let config = file(name, text);
+    let run = toolcrib(&[&["stats", "--json", "--config", &config], more].concat());
+    assert_eq!(run.code, 0, "{run:?}");
+    (run.json()["reason"].as_str().unwrap().to_owned(), run.err.replace(&config, "FILE"))
+}
+
+fn found(args: &[&str]) -> Vec<String> {
+    let reply = toolcrib(&[&["search", "--json"], args].concat()).json();
+    let hits = reply["hits"].as_array().unwrap().iter();
+    hits.map(|hit| hit["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn hermes_yaml_loads_as_it_is() {
+    let yaml = "\
+# Hermes' own file, with what it says about other things.
+model: some/model
+tools:
+  tool_search:
+    enabled: auto       # auto (default), on, or off
+    threshold_pct: 10   # percentage of context
+    search_default_limit: 2
+    max_search_limit: 20
+";
+    let (reason, said) = decided("hermes.yaml", yaml, &[]);
+    assert_eq!(
+        (reason.as_str(), said.as_str()),
+        ("50754 tokens of tools, the threshold is 20000", "")
+    );
+    let config = file("hermes.yaml", yaml);
+    assert_eq!(found(&["--config", &config, "create an issue"]).len(), 2);
+}
+
+#[test]
+fn hermes_flags_are_read_as_its_own_parser_reads_them() {
+    for (value, reason) in [
+        ("true", "50754 tokens of tools, the threshold is 20000"),
+        ("on", "50754 tokens of tools, the threshold is 20000"),
+        ("off", "tool search is off"),
+        ("false", "tool search is off"),
+        ("{enabled: on}", "tool search is on"),
+        ("{enabled: no}", "tool search is off"),
+    ] {
+        let yaml = format!("tools:\n  tool_search: {value}\n");
+        let said = decided("flag.yml", &yaml, &["--preset", "hermes"]);
+        assert_eq!(said, (reason.to_owned(), String::new()), "{value}");
+    }
+}
+
+#[test]
+fn bad_values_are_used_as_that_system_would_and_said() {
+    let yaml = "tools:\n  tool_search:\n    enabled: sometimes\n    threshold_pct: 250\n    max_search_limit: 0\n    treshold: 1\n";
+    let (reason, said) = decided("bad.yaml", yaml, &[]);
+    assert_eq!(reason, "below the thresholds");
+    assert_eq!(
+        said,
+        "\
+warning: `FILE`: `tools.tool_search.treshold`: not known, left out; known are `enabled`, `threshold_pct`, `search_default_limit`, `max_search_limit`
+warning: `FILE`: `tools.tool_search.enabled`: \"sometimes\" is none of `auto`, `on`, `off`; `auto` is used
+warning: `FILE`: `tools.tool_search.threshold_pct`: 250 is not within 0 to 100, 100 is used
+warning: `FILE`: `tools.tool_search.max_search_limit`: 0 is not within 1 to 50, 1 is used
+"
+    );
+}
+
+#[test]
+fn everruns_config_is_read_both_ways() {
+    let (reason, said) = decided("list.json", r#"{"capabilities": ["tool_search"]}"#, &[]);
+    assert_eq!((reason.as_str(), said.as_str()), ("272 tools, the threshold is 15", ""));
+    let object =
+        r#"{"capabilities": {"tool_search": {"threshold": 300, "never_defer": ["bash"]}}}"#;
+    let (reason, said) = decided("object.json", object, &[]);
+    assert_eq!((reason.as_str(), said.as_str()), ("below the thresholds", ""));
+}
+
+#[test]
+fn opencode_jsonc_is_read_with_its_comments() {
+    let jsonc = r#"{
+  // The plugin, with its options.
+  "plugin": [
+    "something-else",
+    ["opencode-tool-search@1.2.0", {
+      "alwaysLoad": ["read", "write"], /* never cut */
+      "searchLimit": 2,
+    }],
+  ],
+}"#;
+    let config = file("opencode.jsonc", jsonc);
+    let hits = found(&["--config", &config, "create github issue"]);
+    assert_eq!(hits, ["github__create_issue", "github__add_issue_comment"]);
+    let (reason, said) = decided("opencode.jsonc", jsonc, &[]);
+    assert_eq!((reason.as_str(), said.as_str()), ("tool search is on", ""));
+}
+
+#[test]
+fn claude_code_settings_are_read() {
+    for (value, reason) in [
+        ("true", "tool search is on"),
+        ("false", "tool search is off"),
+        ("auto", "50754 tokens of tools, the threshold is 20000"),
+        ("auto:90", "below the thresholds"),
+    ] {
+        let json = format!(r#"{{"env": {{"ENABLE_TOOL_SEARCH": "{value}"}}}}"#);
+        let said = decided("settings.json", &json, &[]);
+        assert_eq!(said, (reason.to_owned(), String::new()), "{value}");
+    }
+}
+
+#[test]
+fn our_own_file_may_name_a_preset_and_say_what_is_otherwise() {
+    let toml = "preset = 'everruns'\n[activation]\ntools = 300\n";
+    let config = file("preset.toml", toml);
+    assert_eq!(decided("preset.toml", toml, &[]).0, "below the thresholds");
+    let first = found(&["--config", &config, "create an issue"]);
+    assert_eq!(first.len(), 8, "the rest is everruns': {first:?}");
+    let hermes = found(&["--config", &config, "--preset", "hermes", "create an issue"]);
+    assert_eq!(hermes.len(), 5, "the command line goes first");
+}
+
+#[test]
+fn files_that_are_nobodys_are_input_errors_with_a_hint() {
+    for (name, text, problem, hint) in [
+        ("nobody.json", "{\"a\": 1}", "no system's configuration that we know", "say whose it is"),
+        ("broken.yaml", "tools: [", "", "one YAML document"),
+        ("broken.jsonc", "{\"plugin\": ", "", "must be JSON"),
+    ] {
+        let config = file(name, text);
+        let run = toolcrib(&["stats", "--json", "--config", &config]);
+        assert_eq!(run.code, 2, "{run:?}");
+        let said = run.json();
+        let text = |key: &str| said[key].as_str().unwrap().to_owned();
+        assert!(text("error").contains(name) && text("error").contains(problem), "{said}");
+        assert!(text("hint").contains(hint), "{said}");
+    }
+    let ours = file("ours.json", "{\"capabilities\": []}");
+    let run = toolcrib(&["stats", "--config", &ours, "--preset", "words"]);
+    assert_eq!((run.code, run.err.contains("the preset `words` has no configuration")), (2, true));
+    let run = toolcrib(&["search", "--preset", "hermess", "x"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("hermes") && run.err.contains("hint:"), "{}", run.err);
+}
+
+/// The rankers of the presets differ, and `explain` shows each one's own numbers, which add up.
+#[test]
+fn explain_shows_each_rankers_own_numbers() {
+    for (preset, score) in [("everruns", 9.0), ("hermes", 0.0), ("opencode", 0.0)] {
+        let run = toolcrib(&["explain", "--json", "--preset", preset, "create github issue"]);
+        let first: &Value = &run.json()["tools"][0];
+        assert_eq!(first["name"], "github__create_issue", "{preset}");
+        let words = first["words"].as_array().unwrap();
+        let sum: f64 = words.iter().map(|word| word["points"].as_f64().unwrap()).sum();
+        let total = first["score"].as_f64().unwrap();
+        assert!((sum - total).abs() < 1e-4 && words.len() == 3, "{preset}: {first}");
+        assert!(score == 0.0 || (total - score).abs() < 1e-6, "{preset}: {first}");
+    }
+}
+
+/// Where nothing is asked but the ranking, a cap that a system has for good still holds.
+#[test]
+fn eval_measures_every_presets_ranking() {
+    for (preset, most) in [("everruns", 8), ("hermes", 10), ("opencode", 10), ("claude-code", 10)] {
+        let out = file("preset-run.jsonl", "");
+        let run =
+            toolcrib(&["eval", "--json", "--preset", preset, "--run-file", &out, crate::sample()]);
+        assert_eq!(run.json()["preset"], preset);
+        let lines = std::fs::read_to_string(&out).unwrap();
+        let ranked = |line: &str| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            line["ranked"].as_array().unwrap().len()
+        };
+        assert_eq!(lines.lines().map(ranked).max(), Some(most), "{preset}");
+    }
+}

@@ -1,0 +1,93 @@
+//! What deferring saves, guarded where a system or this project states a number.
+//!
+//! The surfaces under `surfaces/` are ours, shaped like the ones the numbers were stated for:
+//! eighteen tools of a general agent with short descriptions and rich schemas, and thirty-two of a
+//! coding agent with long descriptions and small schemas.
+
+use toolcrib_core::policy::Mode;
+use toolcrib_core::{
+    Catalog, Conversation, Crib, Disclosure, Preset, Scope, Settings, Shape, TokenCounter, Turn,
+};
+use toolcrib_tokens::{Counter, Vocabulary};
+
+const AGENT: &str = include_str!("surfaces/agent.json");
+const CODING: &str = include_str!("surfaces/coding.json");
+const SAMPLE: &str = include_str!("../../sample/catalog.jsonl");
+
+fn first_turn(catalog: &str, settings: Settings) -> (Crib, std::sync::Arc<Disclosure>) {
+    let catalog = Catalog::from_json(catalog.as_bytes()).unwrap();
+    let counter = Counter::exact(Vocabulary::O200k).shared();
+    let crib = Crib::new(catalog, settings).with_counter(counter);
+    let scope = Scope::all(crib.catalog());
+    let turn = Turn { context: Some(200_000), ..Turn::new(&scope) };
+    let shown = crib.disclose(&turn, &mut Conversation::new());
+    (crib, shown)
+}
+
+fn saved(before: usize, after: usize) -> f64 {
+    100.0 * (before as f64 - after as f64) / before as f64
+}
+
+fn tokens(text: &str) -> usize {
+    Counter::exact(Vocabulary::O200k).count(text)
+}
+
+/// The whole list and the schemas alone, in bytes, the search tool being in the list both times.
+#[test]
+fn everruns_shrinks_an_agents_surface() {
+    let (crib, shown) = first_turn(AGENT, Preset::Everruns.settings());
+    let search = shown.own[0].definition(Shape::Anthropic);
+    let full = format!("{},{search}]", AGENT.trim_end().trim_end_matches(']'));
+    let deferred = crib.tools_json(&shown, AGENT, Shape::Anthropic);
+    let count = |list: &str| serde_json::from_str::<Vec<serde_json::Value>>(list).unwrap().len();
+    assert_eq!((count(&full), count(&deferred)), (19, 19));
+
+    let list = saved(full.len(), deferred.len());
+    let schemas = |list: &str| -> usize {
+        let tools: Vec<serde_json::Value> = serde_json::from_str(list).unwrap();
+        tools.iter().map(|tool| tool["input_schema"].to_string().len()).sum()
+    };
+    let schemas = saved(schemas(&full), schemas(&deferred));
+    assert!(list >= 39.0 && schemas >= 55.0, "list {list:.1} %, schemas {schemas:.1} %");
+}
+
+#[test]
+fn the_three_bridge_tools_of_hermes_cost_about_300_tokens() {
+    let mut settings = Preset::Hermes.settings();
+    settings.activation.mode = Mode::On;
+    let (_, shown) = first_turn(SAMPLE, settings);
+    let names: Vec<_> = shown.own.iter().map(|own| own.name).collect();
+    assert_eq!(names, ["tool_search", "tool_describe", "tool_call"]);
+    let cost: usize = shown.own.iter().map(|own| tokens(&own.definition(Shape::Chat))).sum();
+    assert!((200..=320).contains(&cost), "{cost} tokens");
+}
+
+/// Everything a request carries counts: stubs with their parameters, both search tools, the note.
+#[test]
+fn opencode_shrinks_a_coding_agents_tools() {
+    let (crib, shown) = first_turn(CODING, Preset::Opencode.settings());
+    assert_eq!(crib.catalog().len(), 32);
+    let percent = saved(shown.tokens_before, shown.tokens_after);
+    assert!(percent >= 85.0, "{percent:.1} %: {} to {}", shown.tokens_before, shown.tokens_after);
+}
+
+#[test]
+fn our_default_keeps_the_listing_and_a_twentieth_of_the_tokens() {
+    let (_, shown) = first_turn(SAMPLE, Settings::default());
+    let listing = shown.listing.as_ref().unwrap();
+    assert!(listing.text.contains("github__create_issue"), "the names are listed");
+    assert!(shown.own[0].description.contains(&listing.text));
+    let percent = saved(shown.tokens_before, shown.tokens_after);
+    assert!(percent >= 85.0, "{percent:.1} %: {} to {}", shown.tokens_before, shown.tokens_after);
+}
+
+/// Names are cheap and schemas are not: a name costs ten to fifteen tokens, a catalog of a few
+/// hundred tools as names what two or three of its schemas cost per hundred.
+#[test]
+fn names_cost_a_few_percent_of_the_schemas() {
+    let (crib, shown) = first_turn(SAMPLE, Preset::ClaudeCode.settings());
+    let names = shown.listing.as_ref().unwrap().tokens;
+    let a_name = names as f64 / crib.catalog().len() as f64;
+    let share = 100.0 * shown.tokens_after as f64 / shown.tokens_before as f64;
+    assert!(a_name <= 15.0 && share <= 6.0, "{a_name:.1} tokens a name, {share:.1} %");
+}
