@@ -3,39 +3,16 @@
 //! An agent with hundreds of tools pays for every schema on every turn. A [`Crib`] holds those tools,
 //! shows the model a short table of contents instead, finds what it asks for, and hands over the
 //! schema then. This crate is pure: no I/O, no clock, no randomness; what a turn needs to know comes
-//! in as values.
+//! in as values. Two calls go around an agent loop, [`Crib::disclose`] before the model and
+//! [`Crib::handle`] after it:
 //!
 //! ```
-//! use toolcrib_core::{Catalog, Conversation, Crib, Outcome, Scope, Settings, Turn};
-//!
-//! let tools = r#"[{"name": "create_issue", "description": "Opens an issue in a repository.",
-//!                  "input_schema": {"type": "object", "properties": {"title": {"type": "string"}},
-//!                                   "required": ["title"]}}]"#;
-//! let settings = Settings::from_toml("[activation]\nmode = 'on'")?;
-//! let crib = Crib::new(Catalog::from_json(tools.as_bytes())?, settings);
-//! let scope = Scope::all(crib.catalog());
-//! let turn = Turn::new(&scope);
-//! let mut conversation = Conversation::new();
-//!
-//! // What goes into the request: three small tools in place of the catalog.
-//! let shown = crib.disclose(&turn, &mut conversation);
-//! assert_eq!(shown.own.len(), 3);
-//!
-//! // What becomes of the model's calls.
-//! let found = crib.handle(&turn, &mut conversation, "tool_search", r#"{"query": "report a bug"}"#);
-//! let Outcome::Answer(reply) = found else { panic!("a search is answered") };
-//! assert_eq!(reply.loaded, ["create_issue"]);
-//!
-//! let call = r#"{"name": "create_issue", "arguments": {"title": "Crash"}}"#;
-//! let Outcome::Run(call) = crib.handle(&turn, &mut conversation, "tool_call", call) else {
-//!     panic!("a valid call is run")
-//! };
-//! assert_eq!((call.name.as_str(), call.arguments.get()), ("create_issue", r#"{"title": "Crash"}"#));
-//! # Ok::<(), toolcrib_core::Error>(())
+#![doc = include_str!("../examples/agent.rs")]
 //! ```
 //!
-//! Reading order: [`Crib`] (the engine), `disclose` (what the model sees), `search` (how it finds),
-//! `call` (how it calls), `rank` (why this tool and not that one).
+//! Reading order: [`Crib`] (the engine), [`disclose`] (what the model sees), [`reply`] (what a search
+//! answers), [`call`] (how it calls), [`rank`] (why this tool and not that one), [`policy`] (which
+//! tools are deferred, and when), [`preset`] (to behave like another system).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -85,3 +62,8 @@ pub use signature::signature;
 pub use tokens::{FourChars, TokenCounter};
 pub use tool::{Defer, EMPTY_SCHEMA, Fingerprint, Shape, Tool};
 pub use weak::Weakness;
+
+/// The page for harness authors, compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/harness.md")]
+struct HarnessPage;
