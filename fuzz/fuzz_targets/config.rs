@@ -1,4 +1,4 @@
-//! Any text as settings.
+//! Any text as settings, ours or another system's.
 //!
 //! An error must say what to do. Settings that are accepted must be within the ranges that are
 //! documented, and a crib must be able to serve under them, however odd the numbers are.
@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use toolcrib_core::{Ask, Catalog, Conversation, Crib, Settings, Turn};
+use toolcrib_core::{Ask, Catalog, Conversation, Crib, Preset, Settings, Turn};
 use toolcrib_fuzz::{check_reply, every_second};
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(toolcrib_fuzz::catalog);
@@ -21,6 +21,12 @@ fuzz_target!(|data: &[u8]| {
             check_ranges(&settings);
             serve(settings);
         }
+    }
+    let Ok(config) = serde_json::from_str(text) else { return };
+    for preset in [Preset::Everruns, Preset::Hermes, Preset::Opencode, Preset::ClaudeCode] {
+        let configured = preset.configured(&config).expect("every configuration is read");
+        check_ranges(&configured.settings);
+        serve(configured.settings);
     }
 });
 

@@ -235,7 +235,12 @@ impl<'a> Groups<'a> {
     }
 
     fn count(&self) -> String {
-        format!("{} tools on {} servers.\n", self.total, self.by_server.len())
+        let tools = if self.total == 1 { "tool" } else { "tools" };
+        match self.by_server.keys().filter(|server| !server.is_empty()).count() {
+            0 => format!("{} {tools}.\n", self.total),
+            1 => format!("{} {tools} on 1 server.\n", self.total),
+            servers => format!("{} {tools} on {servers} servers.\n", self.total),
+        }
     }
 }
 

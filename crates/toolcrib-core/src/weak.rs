@@ -24,7 +24,7 @@ impl Catalog {
     /// Why a tool's index entry is too weak; `None` for one that can be found.
     pub fn weakness(&self, id: ToolId) -> Option<Weakness> {
         let tool = self.tool(id);
-        let texts = [tool.name(), tool.title().unwrap_or_default(), tool.description()];
+        let texts = [tool.own_name(), tool.title().unwrap_or_default(), tool.description()];
         let mut found = BTreeSet::new();
         for text in texts.into_iter().chain(tool.keywords()) {
             words::each(text, &mut |word| {
@@ -56,6 +56,7 @@ mod tests {
         let tools = br#"[
             {"name": "acme__op1", "input_schema": {}, "server": "acme"},
             {"name": "acme__run", "description": "Runs it.", "input_schema": {}, "server": "acme"},
+            {"name": "mcp__acme__go", "description": "Goes.", "input_schema": {}, "server": "acme"},
             {"name": "acme__pay_open_invoice", "input_schema": {}, "server": "acme"}
         ]"#;
         let catalog = Catalog::from_json(tools).unwrap();
@@ -67,7 +68,11 @@ mod tests {
         };
         assert_eq!(
             weak,
-            [weakness("acme__op1", false, &["op1"]), weakness("acme__run", true, &["run", "runs"])]
+            [
+                weakness("acme__op1", false, &["op1"]),
+                weakness("acme__run", true, &["run", "runs"]),
+                weakness("mcp__acme__go", true, &["go", "goes"]),
+            ]
         );
     }
 }

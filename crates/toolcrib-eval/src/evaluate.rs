@@ -8,7 +8,7 @@ use toolcrib_core::{Crib, Limits, Scope, Settings, Words};
 use crate::dataset::Dataset;
 use crate::metrics::Metrics;
 
-/// Results that are asked for, unless the settings allow fewer.
+/// Results that are asked for.
 pub const DEPTH: usize = 10;
 
 /// A score sheet line: of one set, or the mean of several.
@@ -64,14 +64,13 @@ pub fn evaluate(
     let build_ms = begin.elapsed().as_secs_f64() * 1e3;
     let scope = Scope::all(crib.catalog());
     let limits = Limits::default();
-    let depth = DEPTH.min(settings.search.max_limit);
     let (mut metrics, mut times, mut run) = (Vec::new(), Vec::new(), Vec::new());
     // A query that nothing serves has no recall; it is for other measures than these.
     let servable = dataset.queries.iter().filter(|judged| !judged.gold.is_empty());
     for judged in servable.take(limit) {
         let words = Words::plain(&judged.query, &limits);
         let begin = Instant::now();
-        let hits = crib.rank(&words, &scope, depth);
+        let hits = crib.rank(&words, &scope, DEPTH);
         times.push(begin.elapsed().as_secs_f64() * 1e6);
         let name = |id| crib.catalog().tool(id).name().to_owned();
         let ranked: Vec<String> = hits.iter().map(|hit| name(hit.id)).collect();

@@ -173,6 +173,13 @@ pub(super) fn instruction(settings: &Settings, model: Option<&str>) -> String {
             ", `tool_call` runs them. Search for what you need, get its schema with \
              `tool_describe`, then call it."
         }
+        Kind::Append if !settings.reveals => {
+            ". Search for what you need; its schema is in the answer, and it is callable by its own \
+             name."
+        }
+        Kind::Append if settings.listing.form >= Form::Groups => {
+            ". Search for what you need; it is callable by its own name on the next step."
+        }
         Kind::Append => {
             ". Search for what you need, or load a listed name with `select:NAME`; it is callable \
              by its own name on the next step."
@@ -192,7 +199,11 @@ pub(super) fn instruction(settings: &Settings, model: Option<&str>) -> String {
                  a bug, call tool_search with {\"query\": \"create issue\"}, read the schema in the \
                  answer, then call tool_call with {\"name\": \"…\", \"arguments\": {…}}."
             }
-            _ => {
+            Kind::Terse => {
+                " Never call a tool described only by a mark before `tool_search` has returned its \
+                 description, even if you can guess its arguments."
+            }
+            Kind::Reveal | Kind::Append => {
                 " Never call a deferred tool whose schema you have not seen. Example: to file a bug, \
                  call tool_search with {\"query\": \"create issue\"}, read the answer, then call the \
                  tool it names."

@@ -69,8 +69,27 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
             }
         }
     }
-    let servers = root.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
-    let loaded = servers.filter(|(_, server)| server.get("alwaysLoad") == Some(&true.into()));
-    settings.rules.servers = loaded.map(|(name, _)| (Glob::new(name), Defer::Never)).collect();
+    settings.rules.servers = always_loaded(config);
     settings
+}
+
+/// The servers that say `alwaysLoad`, each as a rule.
+fn always_loaded(config: &mut Config<'_>) -> Vec<(Glob, Defer)> {
+    let Some(value) = config.root.get("mcpServers") else { return Vec::new() };
+    let Some(servers) = value.as_object() else {
+        config.warn("mcpServers", format!("{} is not an object, left out", brief(value)));
+        return Vec::new();
+    };
+    let mut rules = Vec::new();
+    for (name, server) in servers {
+        match server.get("alwaysLoad") {
+            None | Some(Value::Bool(false)) => {}
+            Some(Value::Bool(true)) => rules.push((Glob::new(name), Defer::Never)),
+            Some(other) => {
+                let at = format!("mcpServers.{name}.alwaysLoad");
+                config.warn(&at, format!("{} is not a flag, left out", brief(other)));
+            }
+        }
+    }
+    rules
 }

@@ -11,6 +11,8 @@ use crate::settings::{Input, SearchSettings, Settings};
 
 /// Tools from which on it defers.
 const THRESHOLD: usize = 15;
+/// Tools that one search returns.
+const CAP: usize = 8;
 
 pub(super) fn settings() -> Settings {
     Settings {
@@ -26,10 +28,10 @@ pub(super) fn settings() -> Settings {
             sticky: false,
             ..Activation::default()
         },
-        rank: RankSettings { by: By::Overlap, ..RankSettings::default() },
+        rank: RankSettings { by: By::Overlap, cap: CAP, ..RankSettings::default() },
         search: SearchSettings {
-            limit: 8,
-            max_limit: 8,
+            limit: CAP,
+            max_limit: CAP,
             cutoff: 0.5,
             // There the cap alone bounds a reply and a miss lists every name; both are bounded here,
             // far from what eight tools or a catalog for a count of fifteen need.

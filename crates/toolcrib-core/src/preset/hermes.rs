@@ -54,7 +54,7 @@ pub(super) fn settings() -> Settings {
             frozen: false,
             ..ListingSettings::default()
         },
-        rank: RankSettings { by: By::Bm25, k1: 1.5, b: 0.75, parameters: true, substring: true },
+        rank: RankSettings { by: By::Bm25, k1: 1.5, b: 0.75, ..RankSettings::default() },
         search: SearchSettings {
             limit: LIMIT,
             max_limit: MAX_LIMIT,

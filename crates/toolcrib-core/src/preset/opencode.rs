@@ -3,6 +3,8 @@
 //! The fork it was inspired by hides deferred tools until they are found. That is read too, from
 //! its own `toolSearch` key, and is `disclosure = "append"` with no listing.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::config::{Config, brief, join};
@@ -15,6 +17,8 @@ use crate::settings::{Input, SearchSettings, Settings};
 use crate::tool::Defer;
 
 const LIMIT: usize = 5;
+/// What `searchLimit` may be; there it has no bound.
+const MOST: usize = 50;
 const K1: f64 = 0.9;
 const B: f64 = 0.4;
 const PLUGIN: &str = "opencode-tool-search";
@@ -31,9 +35,12 @@ pub(super) fn settings() -> Settings {
             b: B as f32,
             parameters: false,
             substring: false,
+            ..RankSettings::default()
         },
         search: SearchSettings {
+            // There the limit is the most there is, not what a model may raise.
             limit: LIMIT,
+            max_limit: LIMIT,
             cutoff: 0.0,
             reply_tokens: 100_000,
             form: Form::Markdown,
@@ -53,20 +60,11 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     }
     // The whole file, its `plugin` entry, or the options alone.
     match root {
-        Value::Array(_) => read_plugin(config, "", root),
+        Value::Array(_) if is_plugin(root) => read_plugin(config, "", root),
+        Value::Array(_) => read_plugins(config, "", root),
         Value::Object(map) => match map.get("plugin") {
             None => read_options(config, "", root),
-            Some(plugins) => {
-                let found = plugins.as_array().into_iter().flatten().enumerate();
-                let mut found = found.filter(|(_, entry)| is_plugin(entry));
-                let Some((at, entry)) = found.next() else {
-                    config.warn("plugin", format!("`{PLUGIN}` is not among them: it is off"));
-                    let mut settings = settings();
-                    settings.activation.mode = Mode::Off;
-                    return settings;
-                };
-                read_plugin(config, &format!("plugin.{at}"), entry)
-            }
+            Some(plugins) => read_plugins(config, "plugin", plugins),
         },
         other => {
             let value = brief(other);
@@ -74,6 +72,18 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
             settings()
         }
     }
+}
+
+/// The list of plugins, in which ours may be.
+fn read_plugins<'a>(config: &mut Config<'a>, path: &str, plugins: &'a Value) -> Settings {
+    let mut entries = plugins.as_array().into_iter().flatten().enumerate();
+    if let Some((at, entry)) = entries.find(|(_, entry)| is_plugin(entry)) {
+        return read_plugin(config, &join(path, &at.to_string()), entry);
+    }
+    config.warn(path, format!("`{PLUGIN}` is not among them: it is off"));
+    let mut settings = settings();
+    settings.activation.mode = Mode::Off;
+    settings
 }
 
 fn is_plugin(entry: &Value) -> bool {
@@ -92,21 +102,16 @@ fn read_plugin<'a>(config: &mut Config<'a>, path: &str, entry: &'a Value) -> Set
 
 fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> Settings {
     let mut settings = settings();
-    if !options.is_object() {
-        let value = brief(options);
-        config.warn(path, format!("{value} is not an object, the defaults are used"));
-    }
     let known = ["alwaysLoad", "searchLimit", "bm25", "deferDescription"];
-    let keys = config.object(path, options, &known);
+    let keys = object(config, path, options, &known);
     let get = |key: &str| keys.get(key).copied();
     let names = config.strings(&join(path, "alwaysLoad"), get("alwaysLoad"));
     settings.rules = Rules::default().never_defer(names);
-    let most = settings.search.max_limit;
-    settings.search.limit =
-        config.whole(&join(path, "searchLimit"), get("searchLimit"), LIMIT, 1..=most);
+    let limit = config.whole(&join(path, "searchLimit"), get("searchLimit"), LIMIT, 1..=MOST);
+    (settings.search.limit, settings.search.max_limit) = (limit, limit);
     if let Some(bm25) = get("bm25") {
         let path = join(path, "bm25");
-        let keys = config.object(&path, bm25, &["k1", "b"]);
+        let keys = object(config, &path, bm25, &["k1", "b"]);
         let get = |key: &str| keys.get(key).copied();
         settings.rank.k1 = config.number(&join(&path, "k1"), get("k1"), K1, 0.5..=2.0) as f32;
         settings.rank.b = config.number(&join(&path, "b"), get("b"), B, 0.0..=1.0) as f32;
@@ -123,13 +128,32 @@ fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> 
     settings
 }
 
+/// The keys of what should be an object; none, and a warning, where it is not.
+fn object<'a>(
+    config: &mut Config<'a>,
+    path: &str,
+    value: &'a Value,
+    known: &[&str],
+) -> BTreeMap<&'a str, &'a Value> {
+    if !value.is_object() {
+        config.warn(path, format!("{} is not an object, the defaults are used", brief(value)));
+    }
+    config.object(path, value, known)
+}
+
 fn read_fork<'a>(config: &mut Config<'a>, own: &'a Value) -> Settings {
     let mut settings = settings();
     settings.disclosure = Kind::Append;
     settings.listing.form = ListingForm::None;
-    let keys = config.object("toolSearch", own, &["enabled", "alwaysLoad"]);
-    if keys.get("enabled").copied() == Some(&Value::Bool(false)) {
-        settings.activation.mode = Mode::Off;
+    let keys = object(config, "toolSearch", own, &["enabled", "alwaysLoad"]);
+    match keys.get("enabled") {
+        None | Some(Value::Bool(true)) => {}
+        Some(Value::Bool(false)) => settings.activation.mode = Mode::Off,
+        Some(other) => {
+            let value = brief(other);
+            let problem = format!("{value} is neither true nor false, true is used");
+            config.warn("toolSearch.enabled", problem);
+        }
     }
     let names = config.strings("toolSearch.alwaysLoad", keys.get("alwaysLoad").copied());
     settings.rules = Rules::default().never_defer(names);

@@ -42,6 +42,8 @@ use overlap::Overlap;
 pub struct RankSettings {
     /// Which ranker.
     pub by: By,
+    /// Results at most, whoever asks and however many were asked for; 0 for as many as fit.
+    pub cap: usize,
     /// `bm25`: how soon more of the same word stops counting.
     pub k1: f32,
     /// `bm25`: how much a long text loses.
@@ -54,7 +56,7 @@ pub struct RankSettings {
 
 impl Default for RankSettings {
     fn default() -> Self {
-        Self { by: By::Words, k1: 1.5, b: 0.75, parameters: true, substring: true }
+        Self { by: By::Words, cap: 0, k1: 1.5, b: 0.75, parameters: true, substring: true }
     }
 }
 
@@ -104,6 +106,10 @@ impl Ranker {
         scope: &Scope,
         limit: usize,
     ) -> Ranking {
+        let limit = match crib.settings().rank.cap {
+            0 => limit,
+            cap => limit.min(cap),
+        };
         match self {
             Self::Words(ranker) => ranker.search(crib, words, scope, limit),
             Self::Bm25(ranker) => ranker.search(crib, words, scope, limit),

@@ -11,7 +11,7 @@ use crate::crib::Crib;
 use crate::disclose::{CALL, DESCRIBE, Turn};
 use crate::listing::data;
 use crate::reply::{Available, Found, Reply, ServerSize};
-use crate::settings::{Among, SearchSettings};
+use crate::settings::SearchSettings;
 use crate::signature;
 use crate::text::shorten;
 use crate::tool::Defer;
@@ -20,6 +20,8 @@ use crate::tool::Defer;
 const BRIEF: usize = 400;
 /// Characters of a signature.
 const SIGNATURE: usize = 2_000;
+/// Servers that a browse or a miss may list, however few names.
+const SERVERS: usize = 50;
 
 /// How much of a tool is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,10 +62,7 @@ impl Crib {
             omitted: finds.omitted,
             did_you_mean: finds.corrections,
             notes: finds.notes,
-            searched: match self.settings().search.among {
-                Among::All => turn.scope.len(),
-                Among::Deferrable => self.deferrable(turn.scope).len(),
-            },
+            searched: self.searched(turn.scope).len(),
             form: self.settings().search.form,
             ..Reply::default()
         };
@@ -181,25 +180,29 @@ impl Crib {
         }
     }
 
-    /// What there is for this caller: all names, or servers and sizes where that is too much.
+    /// What there is to be found for this caller: all names, or servers and sizes where that is too
+    /// much.
     fn available(&self, turn: &Turn<'_>) -> Available {
         let catalog = self.catalog();
-        if turn.scope.len() <= self.settings().search.names {
+        let search = &self.settings().search;
+        let scope = self.searched(turn.scope);
+        if scope.len() <= search.names {
             let mut names: Vec<_> =
-                turn.scope.ids().map(|id| catalog.tool(id).name().to_owned()).collect();
+                scope.ids().map(|id| catalog.tool(id).name().to_owned()).collect();
             names.sort_unstable();
             return Available::Names(names);
         }
         let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
-        for id in turn.scope.ids() {
+        for id in scope.ids() {
             *sizes.entry(catalog.tool(id).server().unwrap_or_default()).or_default() += 1;
         }
         let size = |(server, tools): (&str, usize)| ServerSize { server: server.to_owned(), tools };
         let mut servers: Vec<_> = sizes.into_iter().map(size).collect();
-        // Too many servers to name: the largest ones.
-        if servers.len() > self.settings().search.names {
+        // Too many servers to name: the largest ones. Who wants no names still wants servers.
+        let most = search.names.max(SERVERS);
+        if servers.len() > most {
             servers.sort_by(|a, b| b.tools.cmp(&a.tools).then_with(|| a.server.cmp(&b.server)));
-            servers.truncate(self.settings().search.names);
+            servers.truncate(most);
         }
         Available::Servers(servers)
     }

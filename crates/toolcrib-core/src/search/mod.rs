@@ -5,6 +5,8 @@
 
 mod answer;
 
+use std::borrow::Cow;
+
 use crate::catalog::ToolId;
 use crate::conversation::{Circling, Conversation};
 use crate::crib::Crib;
@@ -105,7 +107,7 @@ impl Crib {
             let (all, kept) = (ask.queries.len(), most);
             finds.notes.push(format!("{all} queries were asked, the first {kept} are answered."));
         }
-        interleave(&per_query, &mut finds);
+        interleave(&per_query, self.settings().search.max_limit, &mut finds);
         finds.lost |= finds.picked.is_empty() && finds.missing.is_empty();
         let query = shown_query(ask);
         let circling = if asks > 0 { conversation.guard.searched(&query) } else { Circling::No };
@@ -175,16 +177,8 @@ impl Crib {
     ) -> Vec<Hit> {
         let limit = self.clamp(limit);
         let search = &self.settings().search;
-        let narrowed;
-        let scope = match search.among {
-            Among::All => turn.scope,
-            Among::Deferrable => {
-                narrowed = self.deferrable(turn.scope);
-                &narrowed
-            }
-        };
         // More than asked for, so that what is cut off or moved back leaves no gap.
-        let ranked = self.ranker.search(self, words, scope, limit * 4);
+        let ranked = self.ranker.search(self, words, &self.searched(turn.scope), limit * 4);
         finds.corrections.extend(ranked.corrections);
         if words.cut || ranked.cut {
             finds.notes.push("The query is too long: only its beginning was read.".into());
@@ -241,9 +235,15 @@ impl Crib {
         }
     }
 
-    /// The tools of a scope that may be deferred.
-    pub(super) fn deferrable(&self, scope: &Scope) -> Scope {
-        Scope::of(self.catalog(), scope.ids().filter(|id| self.policy(*id) != Defer::Never))
+    /// The tools of a scope that a search looks at.
+    fn searched<'a>(&self, scope: &'a Scope) -> Cow<'a, Scope> {
+        match self.settings().search.among {
+            Among::All => Cow::Borrowed(scope),
+            Among::Deferrable => {
+                let ids = scope.ids().filter(|id| self.policy(*id) != Defer::Never);
+                Cow::Owned(Scope::of(self.catalog(), ids))
+            }
+        }
     }
 
     fn clamp(&self, limit: Option<usize>) -> usize {
@@ -252,12 +252,14 @@ impl Crib {
     }
 }
 
-/// The best of every query first, then the second best: no need is served last.
-fn interleave(per_query: &[Vec<Hit>], finds: &mut Finds) {
+/// The best of every query first, then the second best: no need is served last. One call loads no
+/// more than `most` tools, however many queries it has.
+fn interleave(per_query: &[Vec<Hit>], most: usize, finds: &mut Finds) {
+    let most = finds.picked.len() + most;
     let longest = per_query.iter().map(Vec::len).max().unwrap_or(0);
     for rank in 0..longest {
         for hits in per_query {
-            if let Some(hit) = hits.get(rank) {
+            if let Some(hit) = hits.get(rank).filter(|_| finds.picked.len() < most) {
                 finds.pick(hit.id, hit.score);
             }
         }

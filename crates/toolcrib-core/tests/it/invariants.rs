@@ -9,11 +9,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib_core::reply::Form;
 use toolcrib_core::{
-    Ask, Catalog, Conversation, Crib, Ledger, Limits, Outcome, Query, Scope, Settings, Shape, Turn,
-    ingest, wire_name,
+    Ask, Catalog, Conversation, Crib, Ledger, Limits, Outcome, Preset, Query, Scope, Settings,
+    Shape, Turn, ingest, wire_name,
 };
 
-use crate::support::{crib_with, lines};
+use crate::support::{catalog, crib_with, lines};
 
 const WORDS: [&str; 16] = [
     "create",
@@ -81,6 +81,24 @@ fn question() -> impl Strategy<Value = String> {
     prop_oneof![3 => plain, 1 => select]
 }
 
+fn preset() -> impl Strategy<Value = Preset> {
+    proptest::sample::select(&Preset::ALL[..])
+}
+
+/// What may stand where a configuration expects something.
+fn leaf() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-10..60i64).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "\\PC{0,12}|on|off|auto|auto:-1|yes|7".prop_map(Value::from),
+        Just(json!(["mail__*", 3, null])),
+        Just(json!({"k1": "x", "threshold": 0})),
+    ]
+}
+
 fn build(tools: &[Value], toml: &str) -> Crib {
     let mut builder = Catalog::builder();
     builder.add(ingest(lines(tools).as_bytes(), None, &Limits::default()).unwrap_or_default());
@@ -92,7 +110,7 @@ fn build(tools: &[Value], toml: &str) -> Crib {
 fn everything(crib: &Crib, scope: &Scope, question: &str) -> Vec<String> {
     let turn = Turn::new(scope);
     let mut out = Vec::new();
-    for form in [Form::Json, Form::Functions, Form::Markdown] {
+    for form in [Form::Json, Form::Functions, Form::Markdown, Form::Tools, Form::Matches] {
         out.push(crib.search(&turn, &mut Conversation::new(), &Ask::query(question)).text(form));
     }
     let pattern = Ask { pattern: Some(question.replace(' ', "|")), ..Ask::default() };
@@ -100,6 +118,7 @@ fn everything(crib: &Crib, scope: &Scope, question: &str) -> Vec<String> {
     let shown = crib.disclose(&turn, &mut Conversation::new());
     out.extend(shown.definitions(Shape::Own).iter().map(ToString::to_string));
     out.extend(shown.instruction.clone());
+    out.extend(shown.announcement.clone());
     let mut conversation = Conversation::new();
     for (tool, key) in [("tool_describe", "name"), ("tool_call", "name"), (question, "text")] {
         let input = json!({key: question}).to_string();
@@ -109,7 +128,7 @@ fn everything(crib: &Crib, scope: &Scope, question: &str) -> Vec<String> {
             Outcome::Refused(refusal) => refusal.text(),
         });
     }
-    if let Query::Words(words) = Query::parse(question, &Limits::default(), |_| false) {
+    if let Query::Words(words) = crib.parse(question, scope) {
         for hit in crib.rank(&words, scope, 10) {
             out.push(serde_json::to_string(&crib.explain(&words, scope, hit.id)).unwrap());
         }
@@ -121,13 +140,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     /// Invariant 1. A scope is as good as a smaller catalog: every byte of every answer, scores
-    /// included, is what it would be if the other tools did not exist.
+    /// included, is what it would be if the other tools did not exist. Whichever system's way.
     #[test]
-    fn what_is_out_of_scope_does_not_exist(tools in scoped_tools(), question in question()) {
+    fn what_is_out_of_scope_does_not_exist(
+        tools in scoped_tools(), question in question(), preset in preset(),
+    ) {
         let all: Vec<Value> = tools.iter().map(|(tool, _)| tool.clone()).collect();
         let some: Vec<Value> =
             tools.iter().filter(|(_, visible)| *visible).map(|(tool, _)| tool.clone()).collect();
-        let (whole, small) = (build(&all, ""), build(&some, ""));
+        let toml = format!("preset = '{preset}'\n");
+        let (whole, small) = (build(&all, &toml), build(&some, &toml));
         let visible: Vec<String> =
             some.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
         let scope = Scope::named(whole.catalog(), visible.iter().map(String::as_str));
@@ -137,7 +159,8 @@ proptest! {
         );
     }
 
-    /// Invariant 2. The order in which tools came in reaches no answer.
+    /// Invariant 2. The order in which tools came in reaches no answer. (With the rankers of other
+    /// systems it parts ties, as it does there.)
     #[test]
     fn the_order_of_the_catalog_reaches_no_answer(
         tools in scoped_tools(), question in question(), shift in 0..24usize, kind in 0..2usize,
@@ -146,7 +169,7 @@ proptest! {
         let mut turned = tools.clone();
         turned.rotate_left(shift % tools.len().max(1));
         turned.reverse();
-        let toml = ["disclosure = 'bridge'\n", "disclosure = 'append'\n"][kind];
+        let toml = ["disclosure = 'bridge'\n", "preset = 'claude-code'\n"][kind];
         let (a, b) = (build(&tools, toml), build(&turned, toml));
         prop_assert_eq!(
             everything(&a, &Scope::all(a.catalog()), &question),
@@ -156,8 +179,10 @@ proptest! {
 
     /// Invariant 5. Any text is answered.
     #[test]
-    fn any_text_gets_an_answer(text in "(?s).{0,300}", other in "\\PC{0,40}") {
-        let crib = build(&crate::support::office(), "");
+    fn any_text_gets_an_answer(
+        text in "(?s).{0,300}", other in "\\PC{0,40}", preset in preset(),
+    ) {
+        let crib = build(&crate::support::office(), &format!("preset = '{preset}'\n"));
         let scope = Scope::all(crib.catalog());
         everything(&crib, &scope, &text);
         everything(&crib, &scope, &format!("{other}:{text}"));
@@ -180,6 +205,36 @@ proptest! {
     fn any_bytes_are_a_catalog_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         if let Err(error) = ingest(&bytes, None, &Limits::default()) {
             prop_assert!(!error.hint().is_empty());
+        }
+    }
+
+    /// Invariant 5. Any value anywhere in another system's configuration is used, clamped or
+    /// replaced, and an engine serves under what comes out.
+    #[test]
+    fn any_configuration_is_read(value in leaf(), other in leaf(), at in 0..12usize) {
+        let config = [
+            json!({"capabilities": {"tool_search": {"threshold": value, "never_defer": other}}}),
+            json!({"capabilities": {"tool_search": value}}),
+            json!({"capabilities": [value, "tool_search", other]}),
+            json!({"tools": {"tool_search": {"enabled": value, "threshold_pct": other}}}),
+            json!({"tools": {"tool_search": {"search_default_limit": value, "max_search_limit": other}}}),
+            json!({"tools": {"tool_search": value}}),
+            json!({"plugin": [["opencode-tool-search", {"alwaysLoad": value, "searchLimit": other}]]}),
+            json!({"plugin": [["opencode-tool-search", {"bm25": {"k1": value, "b": other}}]]}),
+            json!({"plugin": ["opencode-tool-search", value], "deferDescription": other}),
+            json!({"toolSearch": {"enabled": value, "alwaysLoad": other}, "mcp": value}),
+            json!({"env": {"ENABLE_TOOL_SEARCH": value}, "mcpServers": {"a": {"alwaysLoad": other}}}),
+            value.clone(),
+        ][at].clone();
+        let tools = catalog(&crate::support::office());
+        for preset in [Preset::Everruns, Preset::Hermes, Preset::Opencode, Preset::ClaudeCode] {
+            let settings = preset.configured(&config).unwrap().settings;
+            prop_assert!((1..=50).contains(&settings.search.max_limit));
+            prop_assert!((1..=settings.search.max_limit).contains(&settings.search.limit));
+            prop_assert!((0.0..=100.0).contains(&settings.activation.context_percent));
+            prop_assert!(settings.rank.k1 >= 0.0 && (0.0..=1.0).contains(&settings.rank.b));
+            let crib = Crib::new(tools.clone(), settings);
+            everything(&crib, &Scope::all(crib.catalog()), "create an issue");
         }
     }
 

@@ -7,11 +7,13 @@
 
 mod call;
 mod disclose;
+mod docs;
 mod ingest;
 mod invariants;
 mod ledger;
 mod limits;
 mod listing;
+mod presets;
 mod purity;
 mod search;
 mod support;

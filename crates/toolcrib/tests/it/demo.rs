@@ -55,3 +55,19 @@ fn people_get_a_page_that_fits_their_terminal() {
     );
     assert_eq!(run.err, "");
 }
+
+/// The front page shows what is really printed.
+#[test]
+fn the_readme_shows_this_very_output() {
+    let readme = include_str!("../../../../README.md");
+    let shown = |command: &str, args: &[&str]| {
+        let out = toolcrib(args).out;
+        assert!(readme.contains(&format!("$ {command}\n{out}")), "{command} prints\n{out}");
+    };
+    shown("cargo run --release -- demo", &["demo"]);
+    let query = "create a github issue";
+    let search = ["search", "--limit", "1", query];
+    shown("toolcrib search --limit 1 'create a github issue'", &search);
+    let explain = ["explain", query, "github/create_issue"];
+    shown("toolcrib explain 'create a github issue' github/create_issue", &explain);
+}

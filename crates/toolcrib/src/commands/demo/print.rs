@@ -39,9 +39,8 @@ pub(super) fn print(
     print_instead(answer, crib, shown, output)?;
     output.line(&format!("\nThe task: \"{}\"", answer.task))?;
     for (at, turn) in answer.turns.iter().enumerate() {
-        let (tokens, percent) = (grouped(turn.tokens), saved(answer.tokens, turn.tokens));
-        output
-            .line(&format!("\nTurn {}, {tokens} tokens of tools: {percent:.1} % saved", at + 1))?;
+        let (tokens, change) = (grouped(turn.tokens), change(answer.tokens, turn.tokens));
+        output.line(&format!("\nTurn {}: {tokens} tokens of tools, {change}", at + 1))?;
         print_turn(turn, output)?;
     }
     let Total { turns, tokens } = &answer.without;
@@ -167,11 +166,11 @@ fn reasons(why: &Explanation) -> String {
     });
     let bonuses = [
         (why.exact_bonus, "named outright"),
-        (why.name_bonus, "share of the name"),
-        (why.pair_bonus, "words side by side"),
-        (why.phrase_bonus, "quoted phrase"),
-        (why.server_bonus, "neighbours fit too"),
-        (why.substring_bonus, "query inside the name"),
+        (why.name_bonus, "name asked for"),
+        (why.pair_bonus, "side by side"),
+        (why.phrase_bonus, "phrase"),
+        (why.server_bonus, "neighbours"),
+        (why.substring_bonus, "inside the name"),
     ];
     let bonuses = bonuses.into_iter().filter(|(points, _)| *points > 0.0);
     let mut all: Vec<(f32, String)> =

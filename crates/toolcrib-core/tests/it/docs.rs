@@ -1,0 +1,146 @@
+//! What the documentation claims is checked: settings pages are settings, tables name real tests.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use toolcrib_core::{Preset, Settings};
+
+const PRESETS: [Preset; 4] =
+    [Preset::Everruns, Preset::Hermes, Preset::Opencode, Preset::ClaudeCode];
+
+/// What each page calls its sources, and their titles.
+const DOCUMENTS: [(&str, &str); 5] = [
+    ("current", "everruns: Tool Search"),
+    ("earlier", "everruns: Tool Search, earlier edition"),
+    ("Hermes", "Hermes: Tool Search"),
+    ("README", "opencode-tool-search: README"),
+    ("article", "article: How Tool Search Works and How It Saves Tokens"),
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+fn page(name: &str) -> String {
+    let path = root().join("docs").join(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn first_toml(page: &str) -> &str {
+    page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap()
+}
+
+/// The cells of every row of a preset's table of behaviours.
+fn rows(preset: Preset) -> Vec<[String; 4]> {
+    let page = page(&format!("presets/{preset}.md"));
+    let table = page.split("| document | it says | Toolcrib | test |\n").nth(1).unwrap();
+    let lines = table.lines().skip(1).take_while(|line| line.starts_with("| "));
+    lines
+        .map(|line| {
+            let inner = line.trim_start_matches("| ").trim_end_matches(" |");
+            // A bar inside a cell is written `\|`.
+            let cells: Vec<String> = inner.split(" | ").map(str::to_owned).collect();
+            cells.try_into().unwrap_or_else(|cells| panic!("{preset}: {cells:?}"))
+        })
+        .collect()
+}
+
+#[test]
+fn the_settings_page_shows_the_defaults() {
+    let page = page("settings.md");
+    assert_eq!(Settings::from_toml(first_toml(&page)).unwrap(), Settings::default());
+    // A key that is left out would be its default too, so they are counted.
+    let shown: toml::Table = toml::from_str(first_toml(&page)).unwrap();
+    let Settings { activation, listing, rank, search, limits, .. } = Settings::default();
+    for (table, keys) in [
+        ("activation", keys(activation)),
+        ("listing", keys(listing)),
+        ("rank", keys(rank)),
+        ("search", keys(search)),
+        ("limits", keys(limits)),
+    ] {
+        assert_eq!(keys, shown[table].as_table().unwrap().keys().cloned().collect(), "{table}");
+    }
+}
+
+fn keys(table: impl serde::Serialize) -> BTreeSet<String> {
+    toml::Table::try_from(table).unwrap().keys().cloned().collect()
+}
+
+/// Every preset is plain settings: the file that its page shows says the same.
+#[test]
+fn every_preset_page_shows_its_preset_as_settings() {
+    for preset in PRESETS {
+        let page = page(&format!("presets/{preset}.md"));
+        let settings = Settings::from_toml(first_toml(&page)).unwrap();
+        assert_eq!(settings, preset.settings(), "{preset}");
+    }
+}
+
+#[test]
+fn every_behaviour_names_a_test_that_is_there() {
+    for preset in PRESETS {
+        let rows = rows(preset);
+        assert!(rows.len() >= 15, "{preset}: {} rows", rows.len());
+        for [document, says, ours, test] in &rows {
+            let known = |name: &str| DOCUMENTS.iter().any(|(known, _)| *known == name);
+            assert!(document.split(", ").all(known), "{preset}: {document}");
+            assert!(!says.trim().is_empty() && !ours.trim().is_empty(), "{preset}: {says}");
+            let named: Vec<&str> = test.split('`').skip(1).step_by(2).collect();
+            assert!(!named.is_empty(), "{preset}: no test for: {says}");
+            for path in named {
+                assert!(is_test(path), "{preset}: there is no test `{path}` for: {says}");
+            }
+        }
+    }
+}
+
+/// Whether `module::name` is a test of the engine or of the command line.
+fn is_test(path: &str) -> bool {
+    let Some((module, name)) = path.rsplit_once("::") else { return false };
+    let module = module.replace("::", "/");
+    ["toolcrib-core", "toolcrib"].iter().any(|package| {
+        let folder = root().join("crates").join(package).join("tests/it");
+        let files = [folder.join(format!("{module}.rs")), folder.join(format!("{module}/mod.rs"))];
+        let mut texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
+        texts.any(|text| {
+            text.split("#[test]").skip(1).any(|rest| {
+                let signature = rest.split('{').next().unwrap_or_default();
+                signature
+                    .split("fn ")
+                    .nth(1)
+                    .is_some_and(|rest| rest.starts_with(&format!("{name}(")))
+            })
+        })
+    })
+}
+
+/// One table with every behaviour of every document, made of the pages' own.
+/// `UPDATE_DOCS=1 cargo test -p toolcrib-core --test it docs` writes it anew.
+#[test]
+fn the_table_of_behaviours_is_that_of_the_pages() {
+    let mut lines = Vec::new();
+    for (short, title) in DOCUMENTS {
+        let before = lines.len();
+        for preset in PRESETS {
+            let mentions = |row: &[String; 4]| row[0].split(", ").any(|name| name == short);
+            let rows = rows(preset).into_iter().filter(mentions);
+            lines.extend(rows.map(|[_, says, _, test]| {
+                format!("| {title} | {says} | [{preset}](presets/{preset}.md) | {test} |")
+            }));
+        }
+        assert!(lines.len() > before, "nothing of: {title}");
+    }
+    let distinct: BTreeSet<&String> = lines.iter().collect();
+    assert_eq!(distinct.len(), lines.len(), "a row stands twice");
+    let page = page("behaviours.md");
+    let header = "| document | behaviour | preset | test |\n|---|---|---|---|\n";
+    let (intro, _) = page.split_once(header).unwrap();
+    let expected = format!("{intro}{header}{}\n", lines.join("\n"));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(root().join("docs/behaviours.md"), &expected).unwrap();
+    } else {
+        assert!(page == expected, "docs/behaviours.md is not what the pages say: UPDATE_DOCS=1");
+    }
+}

@@ -1,0 +1,132 @@
+//! What Claude Code's own configuration means here.
+
+use serde_json::{Value, json};
+use toolcrib_core::policy::{Mode, Reason};
+use toolcrib_core::{Conversation, Crib, Preset, Scope, Turn};
+
+use super::{array, mcp, session, show};
+use crate::presets::{configured, warnings};
+use crate::support::{Chat, catalog};
+
+fn enabled(value: &Value) -> Value {
+    json!({"env": {"ENABLE_TOOL_SEARCH": value}})
+}
+
+#[test]
+fn the_variable_says_always_never_or_by_share() {
+    for (value, mode, percent) in [
+        (json!(""), Mode::On, 10.0),
+        (json!("true"), Mode::On, 10.0),
+        (json!(true), Mode::On, 10.0),
+        (json!("1"), Mode::On, 10.0),
+        (json!("false"), Mode::Off, 10.0),
+        (json!(0), Mode::Off, 10.0),
+        (json!("auto"), Mode::Auto, 10.0),
+        (json!("AUTO:25"), Mode::Auto, 25.0),
+        (json!("auto:0"), Mode::On, 0.0),
+    ] {
+        let activation = configured(Preset::ClaudeCode, &enabled(&value)).activation;
+        assert_eq!((activation.mode, activation.context_percent), (mode, percent), "{value}");
+    }
+    let settings = configured(Preset::ClaudeCode, &json!({"env": {}}));
+    assert_eq!(settings, Preset::ClaudeCode.settings(), "not set it is on");
+}
+
+#[test]
+fn auto_defers_from_a_tenth_of_the_context_on() {
+    let auto = configured(Preset::ClaudeCode, &enabled(&json!("auto")));
+    let long = "word ".repeat(500);
+    let tools: Vec<Value> =
+        (0..40).map(|i| mcp("acme", &format!("job{i}"), &long, &json!({}))).collect();
+    let crib = Crib::new(catalog(&tools), auto);
+    let tokens: usize = crib.sizes().iter().sum();
+    let scope = Scope::all(crib.catalog());
+    let decide = |context| {
+        let turn = Turn { context: Some(context), ..Turn::new(&scope) };
+        crib.disclose(&turn, &mut Conversation::new()).decision.reason
+    };
+    assert_eq!(decide(10 * tokens), Reason::Tokens { tokens, threshold: tokens });
+    assert_eq!(decide(10 * tokens + 10), Reason::Below, "{tokens} tokens of 40 tools");
+}
+
+#[test]
+fn auto_never_defers_at_a_loss() {
+    let auto = configured(Preset::ClaudeCode, &enabled(&json!("auto")));
+    let crib = Crib::new(catalog(&session()[..1]), auto);
+    let scope = Scope::all(crib.catalog());
+    let turn = Turn { context: Some(100), ..Turn::new(&scope) };
+    let shown = crib.disclose(&turn, &mut Conversation::new());
+    assert!(matches!(shown.decision.reason, Reason::NoSaving { .. }), "{:?}", shown.decision);
+    assert!(shown.passes_through());
+}
+
+#[test]
+fn a_server_that_says_always_load_is_not_deferred() {
+    let config = json!({"mcpServers": {
+        "github": {"command": "github-mcp", "alwaysLoad": true},
+        "slack": {"command": "slack-mcp", "alwaysLoad": false},
+        "figma": {"url": "https://mcp.figma.example"}
+    }});
+    let crib = Crib::new(catalog(&session()), configured(Preset::ClaudeCode, &config));
+    assert_eq!(
+        array(&show(&mut Chat::new(&crib))),
+        [
+            "mcp__github__search_code",
+            "mcp__github__create_pull_request",
+            "mcp__github__get_file_contents",
+            "tool_search"
+        ]
+    );
+}
+
+#[test]
+fn a_variable_that_says_something_else_is_on() {
+    let config = enabled(&json!("Maybe"));
+    let read = Preset::ClaudeCode.configured(&config).unwrap();
+    assert_eq!(read.settings, Preset::ClaudeCode.settings());
+    assert_eq!(
+        warnings(Preset::ClaudeCode, &config),
+        [
+            "`env.ENABLE_TOOL_SEARCH`: \"Maybe\" is none of `true`, `false`, `auto`, `auto:N`; it is on"
+        ]
+    );
+}
+
+#[test]
+fn a_share_out_of_range_is_clamped_and_one_that_is_no_number_is_ten() {
+    for (value, mode, percent, warning) in [
+        ("auto:150", Mode::Auto, 100.0, "\"150\" is not within 0 to 100, 100 is used"),
+        ("auto:-5", Mode::On, 0.0, "\"-5\" is not within 0 to 100, 0 is used"),
+        ("auto:half", Mode::Auto, 10.0, "\"half\" is not a number, 10 is used"),
+        ("auto:", Mode::Auto, 10.0, "\"\" is not a number, 10 is used"),
+    ] {
+        let config = enabled(&json!(value));
+        let read = Preset::ClaudeCode.configured(&config).unwrap();
+        let activation = read.settings.activation;
+        assert_eq!((activation.mode, activation.context_percent), (mode, percent), "{value}");
+        let warned = warnings(Preset::ClaudeCode, &config);
+        assert_eq!(warned, [format!("`env.ENABLE_TOOL_SEARCH`: {warning}")]);
+    }
+}
+
+#[test]
+fn an_always_load_that_is_no_flag_is_left_out() {
+    let config = json!({"mcpServers": {"github": {"alwaysLoad": "yes"}}});
+    let read = Preset::ClaudeCode.configured(&config).unwrap();
+    assert_eq!(read.settings, Preset::ClaudeCode.settings());
+    assert_eq!(
+        warnings(Preset::ClaudeCode, &config),
+        ["`mcpServers.github.alwaysLoad`: \"yes\" is not a flag, left out"]
+    );
+    assert_eq!(
+        warnings(Preset::ClaudeCode, &json!({"mcpServers": ["github"]})),
+        ["`mcpServers`: [\"github\"] is not an object, left out"]
+    );
+}
+
+#[test]
+fn its_configuration_is_known_by_its_keys() {
+    for config in [enabled(&json!("auto")), json!({"mcpServers": {}})] {
+        assert_eq!(Preset::of_config(&config), Some(Preset::ClaudeCode), "{config}");
+    }
+}

@@ -1,0 +1,106 @@
+//! everruns' own configuration, as its users have written it.
+
+use serde_json::json;
+use toolcrib_core::policy::Mode;
+use toolcrib_core::{Crib, Preset, Settings};
+
+use super::{agent, configured, is_stub, show, warnings};
+use crate::support::{Chat, catalog};
+
+#[test]
+fn the_capability_alone_means_the_defaults() {
+    let config = json!({"capabilities": ["tool_search"]});
+    assert_eq!(Preset::of_config(&config), Some(Preset::Everruns));
+    assert_eq!(configured(Preset::Everruns, &config), Preset::Everruns.settings());
+    assert_eq!(Preset::Everruns.settings().activation.tools, 15);
+}
+
+#[test]
+fn threshold_and_allowlist_can_be_configured() {
+    let kept = ["read_file", "write_file", "edit_file", "list_directory", "grep_files", "bash"];
+    let config = json!({"capabilities": {"tool_search": {"threshold": 20, "never_defer": kept}}});
+    assert_eq!(Preset::of_config(&config), Some(Preset::Everruns));
+    let toml = format!("preset = 'everruns'\n[activation]\ntools = 20\n[defer]\nnever = {kept:?}");
+    assert_eq!(configured(Preset::Everruns, &config), Settings::from_toml(&toml).unwrap());
+}
+
+#[test]
+fn a_threshold_of_zero_defers_from_the_first_tool_on() {
+    let config = json!({"capabilities": {"tool_search": {"threshold": 0}}});
+    let crib = Crib::new(catalog(&agent()[..1]), configured(Preset::Everruns, &config));
+    assert!(is_stub(&show(&mut Chat::new(&crib)), "read_file"));
+}
+
+#[test]
+fn the_automatic_capability_is_this_one_on_any_model() {
+    for config in [
+        json!({"capabilities": ["auto_tool_search"]}),
+        json!({"capabilities": {"auto_tool_search": {"threshold": 15}}}),
+    ] {
+        assert_eq!(configured(Preset::Everruns, &config), Preset::Everruns.settings());
+    }
+}
+
+#[test]
+fn a_bad_threshold_falls_back_to_fifteen_and_says_so() {
+    for (bad, told) in [
+        (json!(-3), "-3 is not a whole number, 15 is used"),
+        (json!(2.5), "2.5 is not a whole number, 15 is used"),
+        (json!("20"), "\"20\" is not a whole number, 15 is used"),
+    ] {
+        let config = json!({"capabilities": {"tool_search": {"threshold": bad}}});
+        let told = format!("`capabilities.tool_search.threshold`: {told}");
+        assert_eq!(warnings(Preset::Everruns, &config), [told]);
+        let settings = Preset::Everruns.configured(&config).unwrap().settings;
+        assert_eq!(settings, Preset::Everruns.settings());
+    }
+}
+
+#[test]
+fn what_is_no_name_in_the_allowlist_is_left_out_and_said() {
+    let config = json!({"capabilities": {"tool_search": {"never_defer": ["bash", 7, null]}}});
+    assert_eq!(
+        warnings(Preset::Everruns, &config),
+        [
+            "`capabilities.tool_search.never_defer.1`: 7 is no name, left out",
+            "`capabilities.tool_search.never_defer.2`: null is no name, left out",
+        ]
+    );
+    let never = Preset::Everruns.configured(&config).unwrap().settings.rules.never;
+    assert_eq!(never.iter().map(ToString::to_string).collect::<Vec<_>>(), ["bash"]);
+    let config = json!({"capabilities": {"tool_search": {"never_defer": "bash"}}});
+    assert_eq!(
+        warnings(Preset::Everruns, &config),
+        ["`capabilities.tool_search.never_defer`: \"bash\" is not a list of names, none is used"]
+    );
+}
+
+#[test]
+fn an_unknown_key_and_a_config_that_is_no_object_are_said() {
+    let config = json!({"capabilities": {"tool_search": {"treshold": 20}}});
+    assert_eq!(
+        warnings(Preset::Everruns, &config),
+        ["`capabilities.tool_search.treshold`: not known, left out; known are `threshold`, \
+             `never_defer`"]
+    );
+    let config = json!({"capabilities": {"tool_search": 20}});
+    assert_eq!(
+        warnings(Preset::Everruns, &config),
+        ["`capabilities.tool_search`: 20 is not an object, the defaults are used"]
+    );
+}
+
+#[test]
+fn without_the_capability_tool_search_is_off() {
+    for (config, told) in [
+        (
+            json!({"capabilities": ["web"]}),
+            "`capabilities`: `tool_search` is not among them: tool search is off",
+        ),
+        (json!({}), "`capabilities`: not there: tool search is off"),
+    ] {
+        assert_eq!(warnings(Preset::Everruns, &config), [told]);
+        let settings = Preset::Everruns.configured(&config).unwrap().settings;
+        assert_eq!(settings.activation.mode, Mode::Off);
+    }
+}

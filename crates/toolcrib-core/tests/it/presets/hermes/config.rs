@@ -1,0 +1,184 @@
+//! What Hermes' own configuration means here.
+
+use serde_json::{Value, json};
+use toolcrib_core::policy::{Mode, Reason};
+use toolcrib_core::{Crib, Preset, Settings};
+
+use super::{crib, session, show, thousands};
+use crate::presets::{configured, warnings};
+use crate::support::{Chat, catalog};
+
+#[test]
+fn the_configuration_has_four_keys_and_these_defaults() {
+    let written = json!({"tools": {"tool_search": {
+        "enabled": "auto",
+        "threshold_pct": 10,
+        "search_default_limit": 5,
+        "max_search_limit": 20
+    }}});
+    assert_eq!(configured(Preset::Hermes, &written), Preset::Hermes.settings());
+    let empty = json!({"tools": {"tool_search": {}}});
+    assert_eq!(configured(Preset::Hermes, &empty), Preset::Hermes.settings());
+}
+
+#[test]
+fn the_four_keys_are_taken_as_written() {
+    let written = json!({"tools": {"tool_search": {
+        "enabled": "on",
+        "threshold_pct": 2.5,
+        "search_default_limit": "7",
+        "max_search_limit": 50
+    }}});
+    let settings = configured(Preset::Hermes, &written);
+    let activation = settings.activation;
+    assert_eq!((activation.mode, activation.context_percent), (Mode::On, 2.5));
+    assert_eq!((settings.search.limit, settings.search.max_limit), (7, 50));
+}
+
+#[test]
+fn on_activates_with_one_deferrable_tool_and_not_with_none() {
+    let one = crib(&session()[..3]);
+    let shown = show(&mut Chat::new(&one), Some(1_000_000));
+    assert_eq!(shown.decision.reason, Reason::On);
+    assert!(shown.tokens_after > shown.tokens_before, "on a small toolset it costs more");
+    let none = crib(&session()[..2]);
+    let shown = show(&mut Chat::new(&none), Some(1_000_000));
+    assert_eq!(shown.decision.reason, Reason::NothingToDefer);
+    assert!(shown.passes_through());
+}
+
+#[test]
+fn off_disables_it_whatever_the_tools_cost() {
+    let off = configured(Preset::Hermes, &json!({"tools": {"tool_search": {"enabled": "off"}}}));
+    let crib = Crib::new(catalog(&thousands(20, 0)), off);
+    let shown = show(&mut Chat::new(&crib), Some(10_000));
+    assert_eq!(shown.decision.reason, Reason::Off);
+    assert!(shown.passes_through());
+}
+
+#[test]
+fn the_older_flag_means_auto_or_off() {
+    for (flag, mode) in
+        [(json!(true), Mode::Auto), (json!("on"), Mode::Auto), (json!(false), Mode::Off)]
+    {
+        let settings = configured(Preset::Hermes, &json!({"tools": {"tool_search": flag}}));
+        assert_eq!(settings.activation.mode, mode, "{flag}");
+    }
+}
+
+#[test]
+fn enabled_is_also_understood_as_a_flag() {
+    for (written, mode) in [
+        (json!(true), Mode::On),
+        (json!("yes"), Mode::On),
+        (json!(1), Mode::On),
+        (json!(false), Mode::Off),
+        (json!("NO"), Mode::Off),
+        (json!(0), Mode::Off),
+        (json!(" Auto "), Mode::Auto),
+    ] {
+        let config = json!({"tools": {"tool_search": {"enabled": written}}});
+        assert_eq!(configured(Preset::Hermes, &config).activation.mode, mode, "{written}");
+    }
+}
+
+#[test]
+fn a_threshold_of_zero_percent_is_always() {
+    let zero = json!({"tools": {"tool_search": {"threshold_pct": 0}}});
+    let crib = Crib::new(catalog(&session()), configured(Preset::Hermes, &zero));
+    assert!(!show(&mut Chat::new(&crib), Some(1_000_000)).passes_through());
+}
+
+/// What becomes of one key, and the warning it draws.
+fn read_key(key: &str, value: &Value) -> (Settings, Vec<String>) {
+    let config = json!({"tools": {"tool_search": {key: value}}});
+    let read = Preset::Hermes.configured(&config).unwrap();
+    (read.settings, warnings(Preset::Hermes, &config))
+}
+
+#[test]
+fn a_percentage_out_of_range_is_clamped() {
+    for (value, mode, used, warning) in [
+        (json!(150), Mode::Auto, 100.0, "150 is not within 0 to 100, 100 is used"),
+        (json!(-1), Mode::On, 0.0, "-1 is not within 0 to 100, 0 is used"),
+        (json!("ten"), Mode::Auto, 10.0, "\"ten\" is not a number, 10 is used"),
+        (json!(null), Mode::Auto, 10.0, "null is not a number, 10 is used"),
+    ] {
+        let (settings, warnings) = read_key("threshold_pct", &value);
+        let activation = settings.activation;
+        assert_eq!((activation.mode, activation.context_percent), (mode, used));
+        assert_eq!(warnings, [format!("`tools.tool_search.threshold_pct`: {warning}")]);
+    }
+}
+
+#[test]
+fn the_upper_bound_is_clamped_to_one_and_fifty() {
+    for (value, used, warning) in [
+        (json!(51), 50, "51 is not within 1 to 50, 50 is used"),
+        (json!(0), 1, "0 is not within 1 to 50, 1 is used"),
+        (json!([]), 20, "[] is not a number, 20 is used"),
+    ] {
+        let (settings, warnings) = read_key("max_search_limit", &value);
+        assert_eq!(settings.search.max_limit, used);
+        assert_eq!(warnings, [format!("`tools.tool_search.max_search_limit`: {warning}")]);
+    }
+}
+
+#[test]
+fn the_default_limit_is_clamped_to_the_upper_bound() {
+    for (value, used, warning) in [
+        (json!(21), 20, "21 is not within 1 to 20, 20 is used"),
+        (json!(-3), 1, "-3 is not within 1 to 20, 1 is used"),
+        (json!({}), 5, "{} is not a number, 5 is used"),
+    ] {
+        let (settings, warnings) = read_key("search_default_limit", &value);
+        assert_eq!(settings.search.limit, used);
+        assert_eq!(warnings, [format!("`tools.tool_search.search_default_limit`: {warning}")]);
+    }
+    let (settings, warnings) = read_key("max_search_limit", &json!(3));
+    assert_eq!((settings.search.limit, warnings), (3, vec![]), "no default above the bound");
+}
+
+#[test]
+fn a_mode_that_does_not_exist_is_auto() {
+    let (settings, warnings) = read_key("enabled", &json!("sometimes"));
+    assert_eq!(settings, Preset::Hermes.settings());
+    assert_eq!(
+        warnings,
+        [
+            "`tools.tool_search.enabled`: \"sometimes\" is none of `auto`, `on`, `off`; `auto` is used"
+        ]
+    );
+}
+
+#[test]
+fn whatever_is_neither_a_flag_nor_keys_is_auto() {
+    for (config, warning) in [
+        (json!({"tools": {"tool_search": [1]}}), "[1] is no flag, `auto` is used"),
+        (json!({"tools": {}}), "not there, the defaults are used"),
+        (json!(null), "not there, the defaults are used"),
+    ] {
+        let read = Preset::Hermes.configured(&config).unwrap();
+        assert_eq!(read.settings, Preset::Hermes.settings());
+        let warned = warnings(Preset::Hermes, &config);
+        assert_eq!(warned, [format!("`tools.tool_search`: {warning}")]);
+    }
+}
+
+#[test]
+fn a_key_of_another_version_is_left_out_and_said() {
+    let (settings, warnings) = read_key("listing", &json!("auto"));
+    assert_eq!(settings, Preset::Hermes.settings());
+    assert_eq!(
+        warnings,
+        [
+            "`tools.tool_search.listing`: not known, left out; known are `enabled`, `threshold_pct`, \
+          `search_default_limit`, `max_search_limit`"
+        ]
+    );
+}
+
+#[test]
+fn its_configuration_is_known_by_its_key() {
+    assert_eq!(Preset::of_config(&json!({"tools": {"tool_search": true}})), Some(Preset::Hermes));
+}

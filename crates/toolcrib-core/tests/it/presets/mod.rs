@@ -1,0 +1,27 @@
+//! Other systems' behaviour, one test for each row of the tables in docs/presets.
+
+mod claude_code;
+mod everruns;
+mod hermes;
+mod opencode;
+
+use toolcrib_core::{Crib, Preset, Settings};
+
+use crate::support::catalog;
+
+/// An engine that behaves like that system.
+fn crib(preset: Preset, tools: &[serde_json::Value]) -> Crib {
+    Crib::new(catalog(tools), preset.settings())
+}
+
+/// The same under that system's own configuration, which must be taken as it stands.
+fn configured(preset: Preset, config: &serde_json::Value) -> Settings {
+    let configured = preset.configured(config).unwrap();
+    assert_eq!(configured.warnings, []);
+    configured.settings
+}
+
+/// What that system's configuration is told.
+fn warnings(preset: Preset, config: &serde_json::Value) -> Vec<String> {
+    preset.configured(config).unwrap().warnings.iter().map(ToString::to_string).collect()
+}
