@@ -1,4 +1,4 @@
-//! Any query over any catalog.
+//! Any query over any catalog, with every ranker.
 //!
 //! The first line is the query, the rest the catalog; where that has no tools, a fixed one stands
 //! in. The reply may tell of tools in scope only, must be the same for whoever asks again, and the
@@ -12,8 +12,8 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use toolcrib_core::rank::Explanation;
 use toolcrib_core::reply::Form;
-use toolcrib_core::{Ask, Catalog, Conversation, Crib, Query, Reply, Scope, Settings, Turn, Words};
-use toolcrib_fuzz::{check_reply, every_second, without_the_hidden};
+use toolcrib_core::{Ask, Catalog, Conversation, Crib, Preset, Query, Reply, Scope, Turn, Words};
+use toolcrib_fuzz::{PRESETS, check_reply, every_second, without_the_hidden};
 
 struct Pair {
     whole: Crib,
@@ -30,16 +30,21 @@ impl Pair {
     }
 }
 
-static FIXED: LazyLock<Pair> = LazyLock::new(|| Pair::new(toolcrib_fuzz::crib()));
+static FIXED: LazyLock<Vec<Pair>> = LazyLock::new(|| pairs(&toolcrib_fuzz::catalog()));
+
+fn pairs(catalog: &Catalog) -> Vec<Pair> {
+    let pair = |preset: Preset| Pair::new(Crib::new(catalog.clone(), preset.settings()));
+    PRESETS.into_iter().map(pair).collect()
+}
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (query, tools) = text.split_once('\n').unwrap_or((text, ""));
     match Catalog::from_json(tools.as_bytes()) {
         Ok(catalog) if !catalog.is_empty() => {
-            check(&Pair::new(Crib::new(catalog, Settings::default())), query);
+            pairs(&catalog).iter().for_each(|pair| check(pair, query));
         }
-        _ => check(&FIXED, query),
+        _ => FIXED.iter().for_each(|pair| check(pair, query)),
     }
 });
 
@@ -70,11 +75,7 @@ fn check_score(crib: &Crib, scope: &Scope, query: &str, reply: &Reply) {
 
 /// The query as the search reads it; `None` where it does not rank.
 fn words(crib: &Crib, scope: &Scope, query: &str) -> Option<Words> {
-    let is_server = |name: &str| {
-        let mut servers = scope.ids().filter_map(|id| crib.catalog().tool(id).server());
-        servers.any(|server| server.eq_ignore_ascii_case(name))
-    };
-    match Query::parse(query, &crib.settings().limits, is_server) {
+    match crib.parse(query, scope) {
         Query::Words(words) => Some(words),
         Query::Select(_) | Query::Browse => None,
     }
@@ -92,8 +93,10 @@ fn sum(explanation: &Explanation) -> f32 {
         server_bonus,
         exact_bonus,
         filter_bonus,
+        substring_bonus,
         unknown: _,
     } = explanation;
     let words: f32 = words.iter().map(|word| word.points).sum();
-    words + pair_bonus + phrase_bonus + name_bonus + server_bonus + exact_bonus + filter_bonus
+    let bonuses = pair_bonus + phrase_bonus + name_bonus + server_bonus + exact_bonus;
+    words + bonuses + filter_bonus + substring_bonus
 }

@@ -6,8 +6,9 @@
 
 use serde_json::Value;
 use toolcrib_core::conversation::{Past, REVEALS};
+use toolcrib_core::rank::By;
 use toolcrib_core::reply::{Available, Form};
-use toolcrib_core::{Catalog, Crib, Ingest, Ledger, Reply, Scope, Settings};
+use toolcrib_core::{Catalog, Crib, Ingest, Ledger, Preset, Reply, Scope, Settings};
 
 /// Tools in several shapes: nested, recursive and enum schemas, names that providers refuse, names
 /// that differ in case or server only, a tool that says nothing about itself.
@@ -25,18 +26,26 @@ pub fn crib() -> Crib {
     Crib::new(catalog(), Settings::default())
 }
 
+/// Those whose rankers differ.
+pub const PRESETS: [Preset; 4] =
+    [Preset::Default, Preset::Everruns, Preset::Hermes, Preset::Opencode];
+
 /// Every second tool, the first included.
 pub fn every_second(catalog: &Catalog) -> Scope {
     Scope::of(catalog, catalog.ids().step_by(2))
 }
 
-/// A crib in which the tools out of scope have never been, and the others stand in reverse.
+/// A crib in which the tools out of scope have never been, and the others stand in reverse where
+/// that must make no difference.
 ///
 /// Whoever is limited to the scope must not be able to tell it from the whole one.
 pub fn without_the_hidden(crib: &Crib, scope: &Scope) -> Crib {
     let catalog = crib.catalog();
     let mut tools: Vec<_> = scope.ids().map(|id| catalog.tool(id).clone()).collect();
-    tools.reverse();
+    // Other systems' rankers part ties by the order of the catalog, as those systems do.
+    if crib.settings().rank.by == By::Words {
+        tools.reverse();
+    }
     let about = |server: &str| Some((server.to_owned(), catalog.instructions(server)?.to_owned()));
     let instructions = tools.iter().filter_map(|tool| about(tool.server()?)).collect();
     let mut builder = Catalog::builder();
@@ -64,7 +73,7 @@ pub fn check_reply(crib: &Crib, scope: &Scope, reply: &Reply) {
     assert!(reply.loaded.len() <= settings.search.max_limit, "{} loaded", reply.loaded.len());
     assert!(reply.missing.len() <= settings.limits.names, "{} missing", reply.missing.len());
     assert!(reply.hits.iter().all(|hit| hit.score.is_finite()), "a score that is no number");
-    for form in [Form::Json, Form::Functions, Form::Markdown] {
+    for form in [Form::Json, Form::Functions, Form::Markdown, Form::Tools, Form::Matches] {
         check_text(reply, form);
     }
 }
@@ -82,7 +91,7 @@ fn names(reply: &Reply) -> impl Iterator<Item = &String> {
 fn check_text(reply: &Reply, form: Form) {
     let text = reply.text(form);
     match form {
-        Form::Json => {
+        Form::Json | Form::Tools | Form::Matches => {
             assert!(matches!(serde_json::from_str(&text), Ok(Value::Object(_))), "{text}");
         }
         Form::Functions => {

@@ -3,6 +3,7 @@
 //! A crib is immutable and shared. What differs between callers comes in with each call: the scope
 //! and the rest of the [`Turn`](crate::Turn), and the [`Conversation`](crate::Conversation).
 
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
@@ -11,11 +12,12 @@ use rustc_hash::FxHasher;
 use crate::call::Validator;
 use crate::catalog::{Catalog, ToolId};
 use crate::disclose::Turn;
+use crate::json::compact;
 use crate::query::Query;
 use crate::query::Words;
-use crate::rank::{Explanation, Hit, Ranker};
+use crate::rank::{Explanation, Hit, Ranker, Ranking};
 use crate::scope::Scope;
-use crate::settings::Settings;
+use crate::settings::{Among, Settings};
 use crate::spelling::Spellings;
 use crate::tokens::{FourChars, TokenCounter};
 use crate::tool::Defer;
@@ -46,11 +48,11 @@ impl Crib {
         Self::assemble(Arc::new(catalog), ranker, spellings, settings, Arc::new(FourChars))
     }
 
-    /// The same catalog under other settings. It is indexed anew only where they rank another way;
-    /// limits on what is indexed stay as they were.
+    /// The same catalog under other settings. It is indexed anew, under the new limits, only where
+    /// they rank another way.
     #[must_use]
     pub fn with_settings(&self, settings: Settings) -> Self {
-        let ranker = if settings.rank == self.settings.rank {
+        let ranker = if settings.rank.same_index(&self.settings.rank) {
             Arc::clone(&self.ranker)
         } else {
             Arc::new(Ranker::build(&self.catalog, &settings))
@@ -110,9 +112,10 @@ impl Crib {
         &*self.counter
     }
 
-    /// Tokens of each tool's definition, by position in the catalog.
+    /// Tokens of each tool's definition, by position in the catalog. How a file is indented costs
+    /// nothing: no client sends that.
     pub fn sizes(&self) -> &[usize] {
-        let count = |tool: &crate::Tool| self.counter.count(tool.definition());
+        let count = |tool: &crate::Tool| self.counter.count(&compact(tool.definition()));
         self.sizes.get_or_init(|| self.catalog.tools().iter().map(count).collect())
     }
 
@@ -133,13 +136,28 @@ impl Crib {
     /// The tools that fit the words best, with nothing cut off but the count: what `eval` measures
     /// and every search starts from.
     pub fn rank(&self, words: &Words, scope: &Scope, limit: usize) -> Vec<Hit> {
-        self.ranker.search(self, words, self.own(scope), limit).hits
+        self.ranking(words, scope, limit).hits
     }
 
-    /// Every number behind a tool's rank; `None` for a tool out of scope.
+    pub(crate) fn ranking(&self, words: &Words, scope: &Scope, limit: usize) -> Ranking {
+        self.ranker.search(self, words, &self.searched(self.own(scope)), limit)
+    }
+
+    /// Every number behind a tool's rank; `None` for a tool that is not searched.
     pub fn explain(&self, words: &Words, scope: &Scope, id: ToolId) -> Option<Explanation> {
-        let scope = self.own(scope);
-        scope.contains(id).then(|| self.ranker.explain(self, words, scope, id))
+        let scope = self.searched(self.own(scope));
+        scope.contains(id).then(|| self.ranker.explain(self, words, &scope, id))
+    }
+
+    /// The tools of a scope that a search looks at.
+    pub(crate) fn searched<'a>(&self, scope: &'a Scope) -> Cow<'a, Scope> {
+        match self.settings.search.among {
+            Among::All => Cow::Borrowed(scope),
+            Among::Deferrable => {
+                let ids = scope.ids().filter(|id| self.policy(*id) != Defer::Never);
+                Cow::Owned(Scope::of(&self.catalog, ids))
+            }
+        }
     }
 
     /// Bytes the index takes, beside the catalog itself.

@@ -91,6 +91,28 @@ pub(crate) fn items(text: &str) -> Option<Vec<&RawValue>> {
     serde_json::from_str(text).ok()
 }
 
+/// JSON text without the white space between its parts.
+pub(crate) fn compact(text: &str) -> Cow<'_, str> {
+    let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
+    if !text.contains(blank) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let (mut inside, mut escaped) = (false, false);
+    for c in text.chars() {
+        if inside || !blank(c) {
+            out.push(c);
+        }
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if inside => escaped = true,
+            '"' => inside = !inside,
+            _ => {}
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// `text` as a JSON string literal.
 pub(crate) fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
@@ -184,6 +206,13 @@ mod tests {
             fields.with(&[("a", None), ("c", Some("[]".into())), ("d", Some("null".into()))]),
             r#"{"b":{"z":1, "a":2},"c":[],"d":null}"#
         );
+    }
+
+    #[test]
+    fn compact_text_is_the_same_json() {
+        let text = "{ \"a b\" : [ 1.00 ,\t\"x \\\" \\\\\" ] ,\n \"c\":{ } }";
+        assert_eq!(compact(text), r#"{"a b":[1.00,"x \" \\"],"c":{}}"#);
+        assert!(matches!(compact(r#"{"a":1}"#), Cow::Borrowed(_)));
     }
 
     #[test]

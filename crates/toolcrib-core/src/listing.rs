@@ -24,9 +24,6 @@ pub struct ListingSettings {
     pub form: Form,
     /// Where it stands.
     pub place: Place,
-    /// Whether it stays as it is for a whole conversation, and what comes later is announced. Off,
-    /// each turn lists what is there then, at the price of a changed prompt.
-    pub frozen: bool,
     /// Tokens at most.
     pub tokens: usize,
     /// Percent of the context window at most, where the window is known.
@@ -43,7 +40,6 @@ impl Default for ListingSettings {
         Self {
             form: Form::Full,
             place: Place::Description,
-            frozen: true,
             tokens: 4_000,
             context_percent: 5.0,
             chars: 16_000,
@@ -56,9 +52,12 @@ impl Default for ListingSettings {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// In the search tool's description.
+    /// In the search tool's description, where it stays as it is for a whole conversation; what
+    /// comes later is announced.
     #[default]
     Description,
+    /// There too, but made anew each turn, at the price of a changed prompt.
+    Fresh,
     /// In a message, as the first announcement: the tools of the request never change then.
     Message,
 }

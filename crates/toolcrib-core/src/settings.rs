@@ -85,7 +85,7 @@ pub struct SearchSettings {
     pub regex: bool,
     /// Which tools are searched.
     pub among: Among,
-    /// Whether hits carry their schemas; off, `tool_describe` is the only way to one.
+    /// Whether hits carry their schemas; off, under the bridge, `tool_describe` is the way to one.
     pub schemas: bool,
     /// Whether tools the model already has come last, and without their schemas.
     pub known_last: bool,
@@ -115,7 +115,7 @@ pub enum Among {
     /// All in scope.
     #[default]
     All,
-    /// Those that may be deferred.
+    /// Those that may be deferred. The others can still be asked for by name.
     Deferrable,
 }
 
@@ -270,8 +270,13 @@ impl Settings {
                 percent.contains(&self.listing.context_percent),
                 "0 to 100",
             ),
-            ("rank.k1", (0.0..=10.0).contains(&self.rank.k1), "0 to 10"),
-            ("rank.b", (0.0..=1.0).contains(&self.rank.b), "0 to 1"),
+            ("rank.bm25.k1", (0.0..=10.0).contains(&self.rank.bm25.k1), "0 to 10"),
+            ("rank.bm25.b", (0.0..=1.0).contains(&self.rank.bm25.b), "0 to 1"),
+            (
+                "rank.cap",
+                self.rank.cap == 0 || self.rank.cap >= search.max_limit,
+                "0, or no less than `search.max_limit`",
+            ),
             ("search.cutoff", (0.0..=1.0).contains(&search.cutoff), "0 to 1"),
             ("search.max_limit", (1..=50).contains(&search.max_limit), "1 to 50"),
             (

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use serde::Serialize;
+use toolcrib_core::policy::Rules;
 use toolcrib_core::{Crib, Limits, Scope, Settings, Words};
 
 use crate::dataset::Dataset;
@@ -60,7 +61,9 @@ pub fn evaluate(
     mut progress: impl FnMut(),
 ) -> (SetReport, Vec<Ranked>) {
     let begin = Instant::now();
-    let crib = Crib::new(dataset.catalog, settings.clone());
+    // What a set holds is to be found, whatever a rule would keep out of the search.
+    let settings = Settings { rules: Rules::default(), ..settings.clone() };
+    let crib = Crib::new(dataset.catalog, settings);
     let build_ms = begin.elapsed().as_secs_f64() * 1e3;
     let scope = Scope::all(crib.catalog());
     let limits = Limits::default();

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use toolcrib_core::{Preset, Settings};
 use toolcrib_eval::files;
 
@@ -22,17 +23,25 @@ pub(crate) fn settings(source: &Source) -> Result<Settings, Failure> {
     let text = String::from_utf8(bytes)
         .map_err(|_| Failure::input(&place, &"not UTF-8 text", "save the file as UTF-8"))?;
     let failed = |error: toolcrib_core::Error| Failure::input(&place, &error, error.hint());
-    let Some(config) = foreign(&path, &text)? else {
+    // Some editors put a mark before the text.
+    let text = text.trim_start_matches('\u{feff}');
+    let Some(config) = foreign(&path, text)? else {
         return match source.preset {
-            Some(preset) => preset.with_toml(&text).map_err(failed),
-            None => Settings::from_toml(&text).map_err(failed),
+            Some(preset) => preset.with_toml(text).map_err(failed),
+            None => Settings::from_toml(text).map_err(failed),
         };
     };
-    let preset = source.preset.or_else(|| Preset::of_config(&config)).ok_or_else(|| {
+    let preset = source.preset.or_else(|| {
+        let preset = Preset::of_config(&config)?;
+        remark(&format!("note: {place} is read as {preset}'s configuration"));
+        Some(preset)
+    });
+    let preset = preset.ok_or_else(|| {
         Failure::input(
             &place,
             &"no system's configuration that we know",
-            "say whose it is: `--preset hermes`; settings of ours are TOML, in a `.toml` file",
+            "say whose it is with `--preset everruns`, `hermes`, `opencode` or `claude-code`; \
+             settings of ours are TOML, in a `.toml` file",
         )
     })?;
     let configured = preset.configured(&config).map_err(failed)?;
@@ -45,20 +54,28 @@ pub(crate) fn settings(source: &Source) -> Result<Settings, Failure> {
 /// What a file in YAML or JSON says; `None` for one of ours.
 fn foreign(path: &Path, text: &str) -> Result<Option<Value>, Failure> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let place = || format!("`{}`", path.display());
+    let failed = |problem: String, hint: &str| {
+        // The first line says what and where; a picture of the place may follow it.
+        let problem = problem.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        Failure::input(format!("`{}`", path.display()), &problem, hint)
+    };
     match extension.to_ascii_lowercase().as_str() {
-        "yaml" | "yml" => serde_saphyr::from_str(text)
-            .map(Some)
-            .map_err(|error| Failure::input(place(), &error, "the file must be one YAML document")),
+        "yaml" | "yml" => {
+            // What the parser of the system it was written for accepts, this one does too.
+            let options = serde_saphyr::options! {
+                duplicate_keys: DuplicateKeyPolicy::LastWins,
+                non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+            };
+            serde_saphyr::from_str_with_options(text, options).map(Some).map_err(|error| {
+                failed(error.without_snippet().to_string(), "the file must be YAML")
+            })
+        }
         "json" | "jsonc" => {
             jsonc_parser::parse_to_serde_value(text, &jsonc_parser::ParseOptions::default())
                 .map(Some)
                 .map_err(|error| {
-                    Failure::input(
-                        place(),
-                        &error,
-                        "the file must be JSON; comments and trailing commas are fine",
-                    )
+                    let hint = "the file must be JSON; comments and trailing commas are fine";
+                    failed(error.to_string(), hint)
                 })
         }
         _ => Ok(None),

@@ -1,6 +1,6 @@
 //! The engine, with the tools and settings the arguments name.
 
-use toolcrib_core::{Catalog, Crib, Settings, ingest};
+use toolcrib_core::{Catalog, Crib, Settings, Shape, ingest};
 use toolcrib_eval::files;
 
 use crate::args::Source;
@@ -37,8 +37,16 @@ pub(crate) fn sample(settings: Settings) -> Result<Crib, Failure> {
 fn catalog(source: &Source, settings: &Settings) -> Result<Catalog, Failure> {
     let mut builder = Catalog::builder();
     let mut add = |bytes: &[u8], label: Option<&str>, place: &str| -> Result<(), Failure> {
-        let mut came = ingest(bytes, label, &settings.limits)
-            .map_err(|error| Failure::input(format!("`{place}`"), &error, error.hint()))?;
+        let read = |label: Option<&str>| {
+            ingest(bytes, label, &settings.limits)
+                .map_err(|error| Failure::input(format!("`{place}`"), &error, error.hint()))
+        };
+        let mut came = read(None)?;
+        // What a server lists is that server's, and the file is called after it. What a request
+        // holds is the agent's own.
+        if came.tools.iter().all(|tool| tool.shape() == Shape::Mcp) {
+            came = read(label)?;
+        }
         // Which file, where there are several.
         if source.catalog.len() > 1 || source.catalog.iter().any(|path| path.is_dir()) {
             came.findings.iter_mut().for_each(|f| f.place = format!("{place}: {}", f.place));

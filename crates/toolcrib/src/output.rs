@@ -123,6 +123,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     });
     let tip = tip.map(str::to_owned);
     let hint = match (error.kind(), tip) {
+        (ErrorKind::UnknownArgument, Some(tip)) if tip.contains("similar argument") => &tip.clone(),
         (ErrorKind::UnknownArgument, _) if !problem.contains("'-") => {
             "quote a query of several words"
         }

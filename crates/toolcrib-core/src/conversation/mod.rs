@@ -50,6 +50,13 @@ impl Conversation {
         Self { ledger, guard: Guard::default(), frozen: None, last: None }
     }
 
+    /// Lets the next disclosure announce anew what it has announced, the whole list of tools where
+    /// that is a message: for a request that was not sent, and after a compaction.
+    pub fn announce_again(&mut self) {
+        self.frozen = None;
+        self.last = None;
+    }
+
     /// What it has been shown.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger

@@ -43,6 +43,11 @@ impl Settings {
     pub(crate) fn shows_revealed(&self) -> bool {
         self.reveals && matches!(self.disclosure, Kind::Reveal | Kind::Append)
     }
+
+    /// Whether hits carry their schemas. Without the bridge there is no `tool_describe` to get one.
+    pub(crate) fn shows_schemas(&self) -> bool {
+        self.search.schemas || self.disclosure != Kind::Bridge
+    }
 }
 
 /// What stands for a schema that is not shown.

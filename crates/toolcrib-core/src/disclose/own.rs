@@ -73,11 +73,11 @@ fn is_of(model: Option<&str>, families: &[&str]) -> bool {
 /// Characters that the search tool's description has before the listing, at most.
 pub(super) const PREFACE_CHARS: usize = 300;
 
-const SEARCH_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, in a few words, or select:NAME,NAME to load by name. +word: must have; -word: must not. Empty: list names."},"queries":{"type":"array","items":{"type":"string"},"description":"Several queries at once."},"limit":{"type":"integer","minimum":1,"maximum":50}},"required":[],"additionalProperties":false}"#;
+const SEARCH_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, in a few words, or select:NAME,NAME to load by name. +word: must have; -word: must not. Empty: list names."},"queries":{"type":"array","items":{"type":"string"},"description":"Several queries at once."},"limit":{"type":"integer","minimum":1}},"required":[],"additionalProperties":false}"#;
 const QUERY_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"Keywords for what the tool should do, or its exact name."}},"required":["query"],"additionalProperties":false}"#;
-const LIMIT_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"Keywords for what the tool should do, or its exact name."},"limit":{"type":"integer","minimum":1,"maximum":50,"description":"How many matches to return."}},"required":["query"],"additionalProperties":false}"#;
-const MAX_RESULTS_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"select:NAME,NAME to load by name, or keywords; +word must be in the name."},"max_results":{"type":"integer","minimum":1,"maximum":50}},"required":["query"],"additionalProperties":false}"#;
-const REGEX_SCHEMA: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"A regular expression over names, descriptions and parameters, any case."},"limit":{"type":"integer","minimum":1,"maximum":50}},"required":["pattern"],"additionalProperties":false}"#;
+const LIMIT_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"Keywords for what the tool should do, or its exact name."},"limit":{"type":"integer","minimum":1,"description":"How many matches to return."}},"required":["query"],"additionalProperties":false}"#;
+const MAX_RESULTS_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"select:NAME,NAME to load by name, or keywords; +word must be in the name."},"max_results":{"type":"integer","minimum":1}},"required":["query"],"additionalProperties":false}"#;
+const REGEX_SCHEMA: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"A regular expression over names, descriptions and parameters, any case."},"limit":{"type":"integer","minimum":1}},"required":["pattern"],"additionalProperties":false}"#;
 const DESCRIBE_SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}"#;
 const CALL_SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","description":"The tool's own arguments.","properties":{},"additionalProperties":true}},"required":["name","arguments"]}"#;
 
@@ -142,16 +142,20 @@ pub(super) fn message(listing: &Listing) -> String {
     )
 }
 
+/// Takes back a listing that was a message, once nothing is deferred any more.
+pub(super) const WITHDRAWN: &str = "No tool is deferred any more: the list of deferred tools no longer \
+                                    holds, and the tools you have are all defined in full.";
+
 /// The instruction, for the system prompt: once, whatever the number of tools.
 pub(super) fn instruction(settings: &Settings, model: Option<&str>) -> String {
     let kind = settings.disclosure;
     let mut text = String::from(match kind {
-        Kind::Bridge | Kind::Append => match (settings.listing.place, settings.listing.form) {
-            (Place::Message, _) => {
-                "Most of your tools are deferred: a message names them, `tool_search` finds them"
-            }
-            (_, Form::Count | Form::None) => {
+        Kind::Bridge | Kind::Append => match (settings.listing.form, settings.listing.place) {
+            (Form::Groups | Form::Count | Form::None, _) => {
                 "Most of your tools are deferred: `tool_search` finds them"
+            }
+            (_, Place::Message) => {
+                "Most of your tools are deferred: a message names them, `tool_search` finds them"
             }
             _ => "Most of your tools are deferred: `tool_search` lists and finds them",
         },
@@ -194,10 +198,15 @@ pub(super) fn instruction(settings: &Settings, model: Option<&str>) -> String {
     );
     if settings.guidance.is_strong(model) {
         text.push_str(match kind {
-            Kind::Bridge => {
+            Kind::Bridge if settings.search.schemas => {
                 " Never invent arguments for a tool whose schema you have not seen. Example: to file \
                  a bug, call tool_search with {\"query\": \"create issue\"}, read the schema in the \
                  answer, then call tool_call with {\"name\": \"…\", \"arguments\": {…}}."
+            }
+            Kind::Bridge => {
+                " Never invent arguments for a tool whose schema you have not seen. Example: to file \
+                 a bug, call tool_search with {\"query\": \"create issue\"}, then tool_describe with \
+                 {\"name\": \"…\"}, then tool_call with {\"name\": \"…\", \"arguments\": {…}}."
             }
             Kind::Terse => {
                 " Never call a tool described only by a mark before `tool_search` has returned its \

@@ -10,6 +10,7 @@ use super::{Disclosure, Kind, Shown, Turn, own};
 use crate::catalog::ToolId;
 use crate::conversation::{Conversation, Ledger};
 use crate::crib::Crib;
+use crate::json::compact;
 use crate::listing::{Listing, Place, data};
 use crate::policy::{Because, Decision, Defers, Facts, Grounds, Reason, Verdict, verdict};
 use crate::tool::Defer;
@@ -94,10 +95,14 @@ impl Crib {
             decision = activation.decide(&facts);
         }
         if decision.defers == Defers::Nothing {
-            return self.pass_through(turn, decision, tokens_before);
+            let withdrawn = conversation.frozen.take().is_some()
+                && self.settings().listing.place == Place::Message;
+            let announcement = withdrawn.then(|| own::WITHDRAWN.to_owned());
+            let disclosure = self.pass_through(turn, decision, tokens_before);
+            return Disclosure { announcement, ..disclosure };
         }
         let kept = |frozen: &Frozen| {
-            self.settings().listing.frozen
+            self.settings().listing.place != Place::Fresh
                 && frozen.defers == decision.defers
                 && self.still_true(frozen, turn)
         };
@@ -197,7 +202,7 @@ impl Crib {
             Some(frozen) => Some(frozen.listing.clone()),
             None => self.list(&listed, turn.context),
         };
-        let described = self.settings().listing.place == Place::Description;
+        let described = self.settings().listing.place != Place::Message;
         Parts {
             own: own::tools(self.settings(), listing.as_ref().filter(|_| described)),
             instruction: own::instruction(self.settings(), turn.model),
@@ -218,7 +223,7 @@ impl Crib {
         let counter = self.counter();
         let shape = crate::tool::Shape::Own;
         let own: usize = parts.own.iter().map(|own| counter.count(&own.definition(shape))).sum();
-        let stubs: usize = parts.stubs().map(|text| counter.count(text)).sum();
+        let stubs: usize = parts.stubs().map(|text| counter.count(&compact(text))).sum();
         let message = if self.settings().listing.place == Place::Message {
             parts.listing.as_ref().map_or(0, |listing| counter.count(&own::message(listing)))
         } else {
@@ -245,12 +250,12 @@ impl Crib {
         defers: Defers,
         conversation: &mut Conversation,
     ) -> Option<String> {
-        let listing = parts.listing.as_ref().filter(|_| self.settings().listing.frozen)?;
+        let place = self.settings().listing.place;
+        let listing = parts.listing.as_ref().filter(|_| place != Place::Fresh)?;
         let Some(frozen) = &mut conversation.frozen else {
             let known = parts.names.clone();
             conversation.frozen = Some(Frozen { listing: listing.clone(), defers, known });
-            let said = self.settings().listing.place == Place::Message;
-            return said.then(|| own::message(listing));
+            return (place == Place::Message).then(|| own::message(listing));
         };
         let added: Vec<&String> = parts.names.difference(&frozen.known).collect();
         let shown: Vec<String> = added.iter().take(ANNOUNCED).map(|name| data(name)).collect();

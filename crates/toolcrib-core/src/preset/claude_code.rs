@@ -44,6 +44,8 @@ pub(super) fn settings() -> Settings {
 /// say `alwaysLoad`.
 pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let mut settings = settings();
+    // What an environment variable says is always text.
+    config.quoted = true;
     let root = config.root;
     let at = "env.ENABLE_TOOL_SEARCH";
     if let Some(value) = root.pointer("/env/ENABLE_TOOL_SEARCH") {

@@ -38,15 +38,18 @@ impl fmt::Display for Warning {
 /// A configuration, and what was found wrong with it so far.
 pub(super) struct Config<'a> {
     pub(super) root: &'a Value,
+    /// Whether a number may stand in quotes.
+    pub(super) quoted: bool,
     pub(super) warnings: Vec<Warning>,
 }
 
 impl<'a> Config<'a> {
     pub(super) fn new(root: &'a Value) -> Self {
-        Self { root, warnings: Vec::new() }
+        Self { root, quoted: false, warnings: Vec::new() }
     }
 
     pub(super) fn warn(&mut self, key: &str, problem: impl Into<String>) {
+        let key = if key.is_empty() { "(all of it)" } else { key };
         self.warnings.push(Warning { key: key.to_owned(), problem: problem.into() });
     }
 
@@ -65,7 +68,7 @@ impl<'a> Config<'a> {
         map.iter().map(|(key, value)| (key.as_str(), value)).collect()
     }
 
-    /// A number, also one in quotes: within the range, else the nearest end of it; `default` for
+    /// A number, also one in quotes where that system reads those: within the range, else the nearest end of it; `default` for
     /// what is no number or is not there.
     pub(super) fn number(
         &mut self,
@@ -77,7 +80,7 @@ impl<'a> Config<'a> {
         let Some(value) = value else { return default };
         let number = match value {
             Value::Number(number) => number.as_f64(),
-            Value::String(text) => text.trim().parse().ok(),
+            Value::String(text) if self.quoted => text.trim().parse().ok(),
             _ => None,
         };
         let Some(number) = number.filter(|number: &f64| number.is_finite()) else {
@@ -93,7 +96,7 @@ impl<'a> Config<'a> {
         used
     }
 
-    /// A whole number; what is behind its point is cut off.
+    /// A whole number; what is behind its point is cut off, and said.
     pub(super) fn whole(
         &mut self,
         path: &str,
@@ -102,7 +105,11 @@ impl<'a> Config<'a> {
         range: RangeInclusive<usize>,
     ) -> usize {
         let range = *range.start() as f64..=*range.end() as f64;
-        self.number(path, value, default as f64, range) as usize
+        let number = self.number(path, value, default as f64, range);
+        if number.fract() > 0.0 {
+            self.warn(path, format!("{number} is not a whole number, {} is used", number.trunc()));
+        }
+        number as usize
     }
 
     /// A list of strings; what is none is left out.

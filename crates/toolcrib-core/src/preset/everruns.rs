@@ -57,10 +57,11 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     // The automatic capability is hosted search where there is one and this very thing elsewhere.
     let ids = ["tool_search", "auto_tool_search"];
     let own = match capabilities {
-        Value::Array(items) => {
-            let named = items.iter().find(|item| ids.iter().any(|id| *item == id));
-            named.map(|item| (item.as_str().unwrap_or_default(), &Value::Null))
-        }
+        // By name alone, or by name with what is configured.
+        Value::Array(items) => items.iter().find_map(|item| {
+            let id = ids.iter().find(|id| *item == **id || item.get(**id).is_some())?;
+            Some((*id, item.get(*id).unwrap_or(&Value::Null)))
+        }),
         Value::Object(map) => ids.iter().find_map(|id| Some((*id, map.get(*id)?))),
         _ => None,
     };
@@ -70,7 +71,11 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
         return settings;
     };
     let path = format!("capabilities.{id}");
-    if !own.is_object() && !own.is_null() {
+    if *own == Value::Bool(false) {
+        settings.activation.mode = Mode::Off;
+        return settings;
+    }
+    if !own.is_object() && !own.is_null() && *own != Value::Bool(true) {
         config.warn(&path, format!("{} is not an object, the defaults are used", brief(own)));
     }
     let keys = config.object(&path, own, &["threshold", "never_defer"]);
@@ -83,7 +88,8 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
         Some((_, Some(threshold))) => (threshold as usize).max(1),
         Some((value, None)) => {
             let value = brief(value);
-            config.warn(&at, format!("{value} is not a whole number, {THRESHOLD} is used"));
+            config
+                .warn(&at, format!("{value} is not a whole number from 0 on, {THRESHOLD} is used"));
             THRESHOLD
         }
     };

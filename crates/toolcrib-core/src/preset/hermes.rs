@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::config::{Config, brief};
 use crate::disclose::{Guidance, Kind};
-use crate::listing::{Form as ListingForm, ListingSettings};
+use crate::listing::{Form as ListingForm, ListingSettings, Place};
 use crate::policy::{Activation, Mode, Rules};
-use crate::rank::{By, RankSettings};
+use crate::rank::{Bm25Settings, By, RankSettings};
 use crate::reply::Form;
 use crate::settings::{Among, Input, SearchSettings, Settings};
 
@@ -51,10 +51,14 @@ pub(super) fn settings() -> Settings {
         },
         listing: ListingSettings {
             form: ListingForm::Count,
-            frozen: false,
+            place: Place::Fresh,
             ..ListingSettings::default()
         },
-        rank: RankSettings { by: By::Bm25, k1: 1.5, b: 0.75, ..RankSettings::default() },
+        rank: RankSettings {
+            by: By::Bm25,
+            bm25: Bm25Settings { k1: 1.5, b: 0.75, parameters: true, substring: true },
+            ..RankSettings::default()
+        },
         search: SearchSettings {
             limit: LIMIT,
             max_limit: MAX_LIMIT,
@@ -74,6 +78,7 @@ pub(super) fn settings() -> Settings {
 
 pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let mut settings = settings();
+    config.quoted = true;
     let path = "tools.tool_search";
     let root = config.root;
     let Some(own) = root.pointer("/tools/tool_search") else {

@@ -118,14 +118,15 @@ impl Preset {
 
     /// Whose configuration this is, by what it says.
     pub fn of_config(config: &Value) -> Option<Self> {
-        let has = |path: &str| config.pointer(path).is_some();
-        if has("/capabilities") {
-            Some(Self::Everruns)
-        } else if has("/tools/tool_search") {
-            Some(Self::Hermes)
-        } else if has("/plugin") || has("/toolSearch") || config.is_array() {
+        let has = |paths: &[&str]| paths.iter().any(|path| config.pointer(path).is_some());
+        // opencode has a map called `tools` too, so its own keys are looked for first.
+        if has(&["/plugin", "/toolSearch"]) || config.is_array() {
             Some(Self::Opencode)
-        } else if has("/env/ENABLE_TOOL_SEARCH") || has("/mcpServers") {
+        } else if has(&["/capabilities"]) {
+            Some(Self::Everruns)
+        } else if has(&["/tools/tool_search"]) {
+            Some(Self::Hermes)
+        } else if has(&["/env/ENABLE_TOOL_SEARCH", "/mcpServers", "/permissions"]) {
             Some(Self::ClaudeCode)
         } else {
             None

@@ -11,7 +11,7 @@ use super::config::{Config, brief, join};
 use crate::disclose::{Guidance, Kind};
 use crate::listing::Form as ListingForm;
 use crate::policy::{Activation, Glob, Mode, Rules};
-use crate::rank::{By, RankSettings};
+use crate::rank::{Bm25Settings, By, RankSettings};
 use crate::reply::Form;
 use crate::settings::{Input, SearchSettings, Settings};
 use crate::tool::Defer;
@@ -22,6 +22,8 @@ const MOST: usize = 50;
 const K1: f64 = 0.9;
 const B: f64 = 0.4;
 const PLUGIN: &str = "opencode-tool-search";
+/// The plugin's options.
+const KNOWN: [&str; 4] = ["alwaysLoad", "searchLimit", "bm25", "deferDescription"];
 
 pub(super) fn settings() -> Settings {
     Settings {
@@ -31,10 +33,7 @@ pub(super) fn settings() -> Settings {
         activation: Activation { mode: Mode::On, ..Activation::default() },
         rank: RankSettings {
             by: By::Bm25,
-            k1: K1 as f32,
-            b: B as f32,
-            parameters: false,
-            substring: false,
+            bm25: Bm25Settings { k1: K1 as f32, b: B as f32, parameters: false, substring: false },
             ..RankSettings::default()
         },
         search: SearchSettings {
@@ -63,7 +62,10 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
         Value::Array(_) if is_plugin(root) => read_plugin(config, "", root),
         Value::Array(_) => read_plugins(config, "", root),
         Value::Object(map) => match map.get("plugin") {
-            None => read_options(config, "", root),
+            None if map.is_empty() || KNOWN.iter().any(|key| map.contains_key(*key)) => {
+                read_options(config, "", root)
+            }
+            None => read_plugins(config, "plugin", &Value::Null),
             Some(plugins) => read_plugins(config, "plugin", plugins),
         },
         other => {
@@ -88,8 +90,9 @@ fn read_plugins<'a>(config: &mut Config<'a>, path: &str, plugins: &'a Value) -> 
 
 fn is_plugin(entry: &Value) -> bool {
     let name = entry.get(0).unwrap_or(entry).as_str();
-    // From the registry, with a version or without, or as a path.
-    name.is_some_and(|name| name.contains(PLUGIN))
+    // From the registry, with a version or without, or as a path. The fork's name begins the same.
+    let is_it = |part: &str| part.split('@').next() == Some(PLUGIN);
+    name.is_some_and(|name| name.split('/').any(is_it))
 }
 
 /// `"opencode-tool-search"` or `["opencode-tool-search", {options}]`.
@@ -102,8 +105,7 @@ fn read_plugin<'a>(config: &mut Config<'a>, path: &str, entry: &'a Value) -> Set
 
 fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> Settings {
     let mut settings = settings();
-    let known = ["alwaysLoad", "searchLimit", "bm25", "deferDescription"];
-    let keys = object(config, path, options, &known);
+    let keys = object(config, path, options, &KNOWN);
     let get = |key: &str| keys.get(key).copied();
     let names = config.strings(&join(path, "alwaysLoad"), get("alwaysLoad"));
     settings.rules = Rules::default().never_defer(names);
@@ -113,8 +115,8 @@ fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> 
         let path = join(path, "bm25");
         let keys = object(config, &path, bm25, &["k1", "b"]);
         let get = |key: &str| keys.get(key).copied();
-        settings.rank.k1 = config.number(&join(&path, "k1"), get("k1"), K1, 0.5..=2.0) as f32;
-        settings.rank.b = config.number(&join(&path, "b"), get("b"), B, 0.0..=1.0) as f32;
+        settings.rank.bm25.k1 = config.number(&join(&path, "k1"), get("k1"), K1, 0.5..=2.0) as f32;
+        settings.rank.bm25.b = config.number(&join(&path, "b"), get("b"), B, 0.0..=1.0) as f32;
     }
     match get("deferDescription") {
         None => {}
@@ -158,8 +160,17 @@ fn read_fork<'a>(config: &mut Config<'a>, own: &'a Value) -> Settings {
     let names = config.strings("toolSearch.alwaysLoad", keys.get("alwaysLoad").copied());
     settings.rules = Rules::default().never_defer(names);
     let servers = config.root.get("mcp").and_then(Value::as_object).into_iter().flatten();
-    let loaded = servers.filter(|(_, server)| server.get("deferLoading") == Some(&false.into()));
-    let never = loaded.map(|(name, _)| (Glob::new(name), Defer::Never));
-    settings.rules.servers = never.collect();
+    for (name, server) in servers {
+        match server.get("deferLoading") {
+            None | Some(Value::Bool(true)) => {}
+            Some(Value::Bool(false)) => {
+                settings.rules.servers.push((Glob::new(name), Defer::Never));
+            }
+            Some(other) => {
+                let problem = format!("{} is neither true nor false, true is used", brief(other));
+                config.warn(&format!("mcp.{name}.deferLoading"), problem);
+            }
+        }
+    }
     settings
 }

@@ -13,7 +13,7 @@ use super::{Ranking, best_first};
 use crate::catalog::{Catalog, ToolId};
 use crate::crib::Crib;
 use crate::query::Words;
-use crate::rank::{RankSettings, Via};
+use crate::rank::{Bm25Settings, Via};
 use crate::scope::Scope;
 use crate::tool::Tool;
 
@@ -23,25 +23,26 @@ const SUBSTRING: f32 = 0.1;
 /// The words of a catalog and how often each tool has them.
 #[derive(Debug)]
 pub(crate) struct Bm25 {
-    settings: RankSettings,
     postings: FxHashMap<Box<str>, Vec<(ToolId, u32)>>,
     /// Words of each tool.
     lengths: Vec<u32>,
 }
 
-/// The statistics of a scope.
+/// The statistics of a scope, and what is set.
 struct Corpus {
     tools: usize,
     average: f32,
+    k1: f32,
+    b: f32,
 }
 
 impl Bm25 {
-    pub(super) fn build(catalog: &Catalog, settings: &RankSettings) -> Self {
+    pub(super) fn build(catalog: &Catalog, parameters: bool) -> Self {
         let mut postings: FxHashMap<Box<str>, Vec<(ToolId, u32)>> = FxHashMap::default();
         let mut lengths = Vec::with_capacity(catalog.len());
         for id in catalog.ids() {
             let mut length = 0;
-            each_word(&text(catalog.tool(id), settings.parameters), |word| {
+            each_word(&text(catalog.tool(id), parameters), |word| {
                 length += 1;
                 let list = match postings.get_mut(word) {
                     Some(list) => list,
@@ -54,7 +55,7 @@ impl Bm25 {
             });
             lengths.push(length);
         }
-        Self { settings: settings.clone(), postings, lengths }
+        Self { postings, lengths }
     }
 
     pub(super) fn search(
@@ -64,7 +65,7 @@ impl Bm25 {
         scope: &Scope,
         limit: usize,
     ) -> Ranking {
-        let corpus = self.corpus(scope);
+        let corpus = self.corpus(crib, scope);
         let (terms, cut) = Self::terms(words, crib.settings().limits.query_words);
         let mut sums = vec![0.0; self.lengths.len()];
         for (term, times) in &terms {
@@ -75,7 +76,7 @@ impl Bm25 {
         }
         let mut scored: Vec<(ToolId, f32)> =
             scope.ids().map(|id| (id, sums[id.index()])).filter(|(_, sum)| *sum > 0.0).collect();
-        if scored.is_empty() && !terms.is_empty() && self.settings.substring {
+        if scored.is_empty() && !terms.is_empty() && crib.settings().rank.bm25.substring {
             let named = scope.ids().filter(|id| names(crib.catalog().tool(*id), words));
             scored = named.map(|id| (id, SUBSTRING)).collect();
         }
@@ -89,7 +90,7 @@ impl Bm25 {
         scope: &Scope,
         id: ToolId,
     ) -> Explanation {
-        let corpus = self.corpus(scope);
+        let corpus = self.corpus(crib, scope);
         let (terms, _) = Self::terms(words, crib.settings().limits.query_words);
         let mut explanation = Explanation::of(crib.catalog().tool(id));
         for (term, times) in terms {
@@ -137,10 +138,11 @@ impl Bm25 {
         (terms, cut)
     }
 
-    fn corpus(&self, scope: &Scope) -> Corpus {
+    fn corpus(&self, crib: &Crib, scope: &Scope) -> Corpus {
+        let Bm25Settings { k1, b, .. } = crib.settings().rank.bm25;
         let words: u64 = scope.ids().map(|id| u64::from(self.lengths[id.index()])).sum();
         let tools = scope.len();
-        Corpus { tools, average: words as f32 / tools.max(1) as f32 }
+        Corpus { tools, average: words as f32 / tools.max(1) as f32, k1, b }
     }
 
     /// The tools with a word and its rarity; `None` for one that no tool in scope has.
@@ -157,8 +159,8 @@ impl Bm25 {
 
     /// What `count` occurrences are worth in a tool of this length.
     fn impact(&self, id: ToolId, count: u32, corpus: &Corpus) -> f32 {
-        let RankSettings { k1, b, .. } = self.settings;
-        let length = self.lengths[id.index()] as f32 / corpus.average.max(f32::MIN_POSITIVE);
+        let Corpus { average, k1, b, .. } = corpus;
+        let length = self.lengths[id.index()] as f32 / average.max(f32::MIN_POSITIVE);
         let count = count as f32;
         count * (k1 + 1.0) / (count + k1 * (1.0 - b + b * length))
     }

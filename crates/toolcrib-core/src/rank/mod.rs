@@ -3,8 +3,8 @@
 //! Ours is BM25F over the fields of a tool, in memory, term at a time: a query becomes a plan of
 //! slots, the slots are run over the postings of the index, and the best candidates are looked at
 //! once more for how much of their *name* was asked for. The same catalog in another order gives
-//! the same ranking, ties go to the earlier name. Beside it stand the two small rankers that other
-//! systems have, for who wants to be served as there.
+//! the same ranking, ties go to the earlier name. Beside it stand two small rankers that other
+//! systems have: their presets use them.
 //!
 //! What a hidden tool says never counts, in any of them: frequencies are taken within the caller's
 //! scope.
@@ -37,26 +37,41 @@ use index::Index;
 use overlap::Overlap;
 
 /// How tools are ranked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RankSettings {
     /// Which ranker.
     pub by: By,
-    /// Results at most, whoever asks and however many were asked for; 0 for as many as fit.
+    /// Results at most, however many were asked for; 0 for as many as fit.
     pub cap: usize,
-    /// `bm25`: how soon more of the same word stops counting.
+    /// What plain BM25 is told.
+    pub bm25: Bm25Settings,
+}
+
+impl RankSettings {
+    /// Whether an index made under these settings serves under the others too.
+    pub(crate) fn same_index(&self, other: &Self) -> bool {
+        self.by == other.by && self.bm25.parameters == other.bm25.parameters
+    }
+}
+
+/// What plain BM25 is told.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Bm25Settings {
+    /// How soon more of the same word stops counting.
     pub k1: f32,
-    /// `bm25`: how much a long text loses.
+    /// How much a long text loses.
     pub b: f32,
-    /// `bm25`: whether the names of top-level parameters are searched too.
+    /// Whether the names of top-level parameters are searched too.
     pub parameters: bool,
-    /// `bm25`: whether a query without a hit is looked for inside the names, as it stands.
+    /// Whether a query without a hit is looked for inside the names, as it stands.
     pub substring: bool,
 }
 
-impl Default for RankSettings {
+impl Default for Bm25Settings {
     fn default() -> Self {
-        Self { by: By::Words, cap: 0, k1: 1.5, b: 0.75, parameters: true, substring: true }
+        Self { k1: 1.5, b: 0.75, parameters: true, substring: true }
     }
 }
 
@@ -93,7 +108,7 @@ impl Ranker {
     pub(crate) fn build(catalog: &Catalog, settings: &Settings) -> Self {
         match settings.rank.by {
             By::Words => Self::Words(Box::new(Index::build(catalog, &settings.limits))),
-            By::Bm25 => Self::Bm25(Bm25::build(catalog, &settings.rank)),
+            By::Bm25 => Self::Bm25(Bm25::build(catalog, settings.rank.bm25.parameters)),
             By::Overlap => Self::Overlap(Overlap::build(catalog)),
         }
     }

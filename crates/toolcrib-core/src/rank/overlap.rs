@@ -110,12 +110,16 @@ impl Overlap {
     fn exact(&self, id: ToolId, asked: &Asked) -> f32 {
         let name = &*self.texts[id.index()].0;
         // The name is unwrapped too: `_private` can be asked for by its name.
-        let is_name = !asked.whole.is_empty() && asked.whole == unwrap(name);
+        let is_name = !asked.whole.is_empty() && asked.whole == bare(name);
         if is_name { EXACT } else { 0.0 }
     }
 }
 
 /// Lower case, without the punctuation around it.
 fn unwrap(text: &str) -> String {
-    text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
+    bare(text).to_lowercase()
+}
+
+fn bare(text: &str) -> &str {
+    text.trim_matches(|c: char| !c.is_alphanumeric())
 }

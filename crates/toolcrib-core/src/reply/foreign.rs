@@ -30,7 +30,7 @@ struct ToolsReply<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     available_tools: Option<&'a [String]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    available_sources: Option<&'a [ServerSize]>,
+    available_sources: Option<Vec<Source<'a>>>,
     #[serde(flatten)]
     beyond: Beyond<'a>,
 }
@@ -46,6 +46,20 @@ struct Tool<'a> {
 }
 
 #[derive(Serialize)]
+struct Source<'a> {
+    name: &'a str,
+    tools: usize,
+}
+
+impl<'a> Source<'a> {
+    fn of(size: &'a ServerSize) -> Self {
+        // Tools of no server are plugins to Hermes.
+        let name = if size.server.is_empty() { "plugin" } else { &size.server };
+        Self { name, tools: size.tools }
+    }
+}
+
+#[derive(Serialize)]
 struct MatchesReply<'a> {
     query: &'a str,
     total_available: usize,
@@ -53,7 +67,7 @@ struct MatchesReply<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     available_tools: Option<&'a [String]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    available_sources: Option<&'a [ServerSize]>,
+    available_sources: Option<Vec<Source<'a>>>,
     #[serde(skip_serializing_if = "String::is_empty")]
     hint: String,
     #[serde(flatten)]
@@ -69,6 +83,8 @@ struct Match<'a> {
     description: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<&'a str>,
 }
 
 impl Reply {
@@ -76,6 +92,7 @@ impl Reply {
     pub(super) fn tools(&self) -> String {
         let schemas = self.hits.iter().filter(|hit| hit.input_schema.is_some()).count();
         let mut message = match (self.hits.len(), schemas) {
+            (0, _) if self.notes.is_empty() => "These are the tools there are.".to_owned(),
             (0, _) => String::new(),
             (_, 0) => "Nothing new was loaded.".to_owned(),
             _ => "These schemas are loaded: call the tools with their real parameters.".to_owned(),
@@ -124,6 +141,7 @@ impl Reply {
             source_name: hit.server.as_deref(),
             description: &hit.description,
             parameters: hit.input_schema.as_deref(),
+            signature: hit.signature.as_deref(),
         });
         let (available_tools, available_sources) = self.available();
         let reply = MatchesReply {
@@ -138,10 +156,12 @@ impl Reply {
         serde_json::to_string(&reply).unwrap_or_default()
     }
 
-    fn available(&self) -> (Option<&[String]>, Option<&[ServerSize]>) {
+    fn available(&self) -> (Option<&[String]>, Option<Vec<Source<'_>>>) {
         match &self.available {
             Some(Available::Names(names)) => (Some(names), None),
-            Some(Available::Servers(servers)) => (None, Some(servers)),
+            Some(Available::Servers(servers)) => {
+                (None, Some(servers.iter().map(Source::of).collect()))
+            }
             None => (None, None),
         }
     }

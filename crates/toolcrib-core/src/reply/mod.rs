@@ -61,10 +61,10 @@ pub struct Reply {
     pub form: Form,
     /// How many tools were searched.
     #[serde(skip)]
-    pub searched: usize,
+    pub(crate) searched: usize,
     /// Whether it is the description of one tool, and not the answer to a search.
     #[serde(skip)]
-    pub described: bool,
+    pub(crate) described: bool,
 }
 
 /// One tool of a reply.

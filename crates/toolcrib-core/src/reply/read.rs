@@ -2,7 +2,8 @@
 
 use crate::json::{self, Fields};
 
-/// The tools that a reply of ours loaded, in whatever form it was written; none for other text.
+/// The tools that a reply of ours loaded, in whatever form it was written. Only for texts of ours:
+/// what else looks like one is read as one.
 pub(crate) fn names_in(text: &str) -> Vec<String> {
     if let Some(fields) = Fields::read(text) {
         let loaded = fields.get("loaded").and_then(|raw| serde_json::from_str(raw).ok());
@@ -18,15 +19,28 @@ pub(crate) fn names_in(text: &str) -> Vec<String> {
     }
     let functions = text.lines().filter_map(|line| {
         let json = line.strip_prefix("<function>")?.strip_suffix("</function>")?;
-        Fields::read(json)?.string("name")
+        described(&Fields::read(json)?)
     });
-    let headings = text.lines().filter_map(|line| uncode(line.strip_prefix("### ")?));
-    functions.chain(headings).collect()
+    functions.chain(headings(text)).collect()
 }
 
-/// The name of a tool that stands there with its schema.
+/// The headings that a block of code follows: a tool without one is only described.
+fn headings(text: &str) -> Vec<String> {
+    let (mut names, mut last) = (Vec::new(), None);
+    for line in text.lines() {
+        if let Some(heading) = line.strip_prefix("### ") {
+            last = uncode(heading);
+        } else if line.starts_with("```") {
+            names.extend(last.take());
+        }
+    }
+    names
+}
+
+/// The name of a tool that stands there with its schema or its signature.
 fn described(fields: &Fields<'_>) -> Option<String> {
-    fields.get("parameters").and_then(|_| fields.string("name"))
+    let shown = fields.get("parameters").or(fields.get("signature"));
+    shown.and_then(|_| fields.string("name"))
 }
 
 /// What stands in inline code that `code` wrote.

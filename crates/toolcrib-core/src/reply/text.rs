@@ -39,7 +39,10 @@ impl Reply {
                 let _ = writeln!(text, "> {line}");
             }
             let schema = hit.input_schema.as_ref().map(|raw| raw.get());
-            let body = schema.or(hit.signature.as_deref()).unwrap_or("{}");
+            let Some(body) = schema.or(hit.signature.as_deref()) else {
+                text.push('\n');
+                continue;
+            };
             let fence = "`".repeat(longest_run(body, '`').max(2) + 1);
             let kind = if schema.is_some() { "json" } else { "ts" };
             let _ = writeln!(text, "\n{fence}{kind}\n{body}\n{fence}\n");

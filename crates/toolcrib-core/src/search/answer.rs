@@ -8,10 +8,10 @@ use super::Finds;
 use crate::catalog::ToolId;
 use crate::conversation::{Circling, Conversation};
 use crate::crib::Crib;
-use crate::disclose::{CALL, DESCRIBE, Turn};
+use crate::disclose::{CALL, DESCRIBE, Kind, Turn};
+use crate::json::compact;
 use crate::listing::data;
 use crate::reply::{Available, Found, Reply, ServerSize};
-use crate::settings::SearchSettings;
 use crate::signature;
 use crate::text::shorten;
 use crate::tool::Defer;
@@ -73,12 +73,11 @@ impl Crib {
             .map(|(at, (id, score))| {
                 let asked = finds.by_name.contains(id)
                     || (at == 0 && matches!(circling, Circling::Describe(_)));
-                let SearchSettings { schemas, known_last, .. } = self.settings().search;
                 let detail = if asked {
                     Detail::Schema
-                } else if !schemas {
+                } else if !self.settings().shows_schemas() {
                     Detail::Brief
-                } else if known_last && self.is_visible(conversation, *id) {
+                } else if self.settings().search.known_last && self.is_visible(conversation, *id) {
                     Detail::Signature
                 } else {
                     Detail::Schema
@@ -103,7 +102,11 @@ impl Crib {
             reply.hits.push(found);
         }
         if signatures > 0 {
-            reply.notes.push(format!("{schemas} with the full schema, {signatures} as a signature; `select:NAME` or {DESCRIBE} gives the full one."));
+            let describe = match self.settings().disclosure {
+                Kind::Bridge => format!("`select:NAME` or {DESCRIBE}"),
+                _ => "`select:NAME`".to_owned(),
+            };
+            reply.notes.push(format!("{schemas} with the full schema, {signatures} as a signature; {describe} gives the full one."));
         }
         if reply.hits.is_empty() {
             // Names that are nearly right need no list of all the others.
@@ -115,7 +118,7 @@ impl Crib {
                     .push("Some servers are still connecting: search again in a moment.".into());
             }
         }
-        nudge(conversation, circling, &mut reply);
+        nudge(conversation, circling, self.settings().disclosure, &mut reply);
         reply
     }
 
@@ -161,7 +164,7 @@ impl Crib {
     fn found(&self, id: ToolId, score: f32, detail: Detail) -> Found {
         let tool = self.catalog().tool(id);
         let schema = match detail {
-            Detail::Schema => RawValue::from_string(tool.schema().to_owned()).ok(),
+            Detail::Schema => RawValue::from_string(compact(tool.schema()).into_owned()).ok(),
             Detail::Signature | Detail::Brief => None,
         };
         let description = match &schema {
@@ -214,18 +217,25 @@ impl Crib {
 }
 
 /// Tells a model that goes in circles so.
-fn nudge(conversation: &Conversation, circling: Circling, reply: &mut Reply) {
+fn nudge(conversation: &Conversation, circling: Circling, kind: Kind, reply: &mut Reply) {
     let (Circling::Nudge(times) | Circling::Describe(times)) = circling else { return };
     let tried: Vec<_> = conversation.guard.queries().map(data).collect();
     let tried = tried.join(", ");
-    let advice = match reply.hits.first() {
-        Some(best) => format!("Call {} if it serves, or say what is missing.", data(&best.name)),
-        None => "Load one of the available names with select:NAME, or say what is missing.".into(),
+    let advice = match (reply.hits.first(), &reply.available) {
+        (Some(best), _) => {
+            format!("Call {} if it serves, or say what is missing.", data(&best.name))
+        }
+        (None, Some(Available::Names(_))) => {
+            "Load one of the available names with select:NAME, or say what is missing.".into()
+        }
+        (None, _) => "Say what is missing.".into(),
     };
     reply.notes.push(format!("{times} searches without a call: {tried}. {advice}"));
     if matches!(circling, Circling::Describe(_)) && !reply.hits.is_empty() {
-        reply.notes.push(format!(
-            "The first hit is described in full: call it, directly or through {CALL}."
-        ));
+        let how = match kind {
+            Kind::Bridge => format!("call it, directly or through {CALL}"),
+            _ => "call it".to_owned(),
+        };
+        reply.notes.push(format!("The first hit is described in full: {how}."));
     }
 }

@@ -5,8 +5,6 @@
 
 mod answer;
 
-use std::borrow::Cow;
-
 use crate::catalog::ToolId;
 use crate::conversation::{Circling, Conversation};
 use crate::crib::Crib;
@@ -16,11 +14,8 @@ use crate::pattern;
 use crate::query::{Query, Words};
 use crate::rank::Hit;
 use crate::reply::{Correction, Missing, Reply};
-use crate::scope::Scope;
-use crate::settings::Among;
 use crate::spelling::{self, Meaning};
 use crate::text::shorten;
-use crate::tool::Defer;
 
 /// What one call of a search tool asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,6 +47,8 @@ const GUESSES: usize = 8;
 /// What a search found, before it is fitted into a reply.
 #[derive(Debug, Default)]
 struct Finds {
+    /// Tools that one call may load, however it asks for them.
+    most: usize,
     picked: Vec<(ToolId, f32)>,
     /// Whether these were asked for by name: then already-loaded ones are shown in full again.
     by_name: Vec<ToolId>,
@@ -66,8 +63,10 @@ struct Finds {
 }
 
 impl Finds {
+    /// Takes a tool, unless this call has as many as one call may load.
     fn pick(&mut self, id: ToolId, score: f32) {
-        if !self.picked.iter().any(|(known, _)| *known == id) {
+        let known = self.picked.iter().any(|(known, _)| *known == id);
+        if !known && self.picked.len() < self.most {
             self.picked.push((id, score));
         }
     }
@@ -77,7 +76,7 @@ impl Crib {
     /// Answers a search and records what it showed.
     pub fn search(&self, turn: &Turn<'_>, conversation: &mut Conversation, ask: &Ask) -> Reply {
         let turn = &self.own_turn(turn);
-        let mut finds = Finds::default();
+        let mut finds = Finds { most: self.settings().search.max_limit, ..Finds::default() };
         let mut asks = 0;
         let most = self.settings().limits.asks;
         self.select(turn, &ask.names, &mut finds);
@@ -107,7 +106,7 @@ impl Crib {
             let (all, kept) = (ask.queries.len(), most);
             finds.notes.push(format!("{all} queries were asked, the first {kept} are answered."));
         }
-        interleave(&per_query, self.settings().search.max_limit, &mut finds);
+        interleave(&per_query, &mut finds);
         finds.lost |= finds.picked.is_empty() && finds.missing.is_empty();
         let query = shown_query(ask);
         let circling = if asks > 0 { conversation.guard.searched(&query) } else { Circling::No };
@@ -125,7 +124,7 @@ impl Crib {
         for name in names.iter().take(room) {
             match self.spellings.resolve(self.catalog(), turn.scope, name) {
                 Meaning::One(id, _) if finds.by_name.contains(&id) => {}
-                Meaning::One(id, _) if finds.by_name.len() < most => {
+                Meaning::One(id, _) if finds.picked.len() < most => {
                     finds.by_name.push(id);
                     finds.pick(id, 0.0);
                 }
@@ -178,7 +177,7 @@ impl Crib {
         let limit = self.clamp(limit);
         let search = &self.settings().search;
         // More than asked for, so that what is cut off or moved back leaves no gap.
-        let ranked = self.ranker.search(self, words, &self.searched(turn.scope), limit * 4);
+        let ranked = self.ranking(words, turn.scope, limit * 4);
         finds.corrections.extend(ranked.corrections);
         if words.cut || ranked.cut {
             finds.notes.push("The query is too long: only its beginning was read.".into());
@@ -216,7 +215,8 @@ impl Crib {
                 return;
             }
         };
-        let found = pattern::matches(&regex, self.catalog(), turn.scope, limits);
+        let scope = self.searched(turn.scope);
+        let found = pattern::matches(&regex, self.catalog(), &scope, limits);
         if found.partial {
             finds
                 .notes
@@ -235,31 +235,18 @@ impl Crib {
         }
     }
 
-    /// The tools of a scope that a search looks at.
-    fn searched<'a>(&self, scope: &'a Scope) -> Cow<'a, Scope> {
-        match self.settings().search.among {
-            Among::All => Cow::Borrowed(scope),
-            Among::Deferrable => {
-                let ids = scope.ids().filter(|id| self.policy(*id) != Defer::Never);
-                Cow::Owned(Scope::of(self.catalog(), ids))
-            }
-        }
-    }
-
     fn clamp(&self, limit: Option<usize>) -> usize {
         let search = &self.settings().search;
         limit.unwrap_or(search.limit).clamp(1, search.max_limit.max(1))
     }
 }
 
-/// The best of every query first, then the second best: no need is served last. One call loads no
-/// more than `most` tools, however many queries it has.
-fn interleave(per_query: &[Vec<Hit>], most: usize, finds: &mut Finds) {
-    let most = finds.picked.len() + most;
+/// The best of every query first, then the second best: no need is served last.
+fn interleave(per_query: &[Vec<Hit>], finds: &mut Finds) {
     let longest = per_query.iter().map(Vec::len).max().unwrap_or(0);
     for rank in 0..longest {
         for hits in per_query {
-            if let Some(hit) = hits.get(rank).filter(|_| finds.picked.len() < most) {
+            if let Some(hit) = hits.get(rank) {
                 finds.pick(hit.id, hit.score);
             }
         }

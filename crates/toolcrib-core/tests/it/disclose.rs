@@ -390,3 +390,21 @@ fn a_scope_of_another_catalog_is_no_scope() {
         assert_eq!(crib.disclose(&Turn::new(&scope), &mut Conversation::new()).shown.len(), 0);
     }
 }
+
+/// What a file is indented with is nobody's cost: no client sends it.
+#[test]
+fn indentation_costs_nothing() {
+    let compact = serde_json::to_string(&office()).unwrap();
+    let pretty = serde_json::to_string_pretty(&office()).unwrap();
+    let cost = |text: &str, kind: &str| {
+        let toml = format!("disclosure = '{kind}'\n[activation]\nmode = 'on'");
+        let settings = Settings::from_toml(&toml).unwrap();
+        let crib = Crib::new(Catalog::from_json(text.as_bytes()).unwrap(), settings);
+        let scope = Scope::all(crib.catalog());
+        let shown = crib.disclose(&Turn::new(&scope), &mut Conversation::new());
+        (shown.tokens_before, shown.tokens_after)
+    };
+    for kind in ["bridge", "reveal", "terse", "append"] {
+        assert_eq!(cost(&compact, kind), cost(&pretty, kind), "{kind}");
+    }
+}

@@ -18,6 +18,9 @@ const DOCUMENTS: [(&str, &str); 5] = [
     ("article", "article: How Tool Search Works and How It Saves Tokens"),
 ];
 
+/// What a system does and its document does not say.
+const BEYOND: &str = "beyond";
+
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
@@ -84,7 +87,8 @@ fn every_behaviour_names_a_test_that_is_there() {
         let rows = rows(preset);
         assert!(rows.len() >= 15, "{preset}: {} rows", rows.len());
         for [document, says, ours, test] in &rows {
-            let known = |name: &str| DOCUMENTS.iter().any(|(known, _)| *known == name);
+            let known =
+                |name: &str| name == BEYOND || DOCUMENTS.iter().any(|(known, _)| *known == name);
             assert!(document.split(", ").all(known), "{preset}: {document}");
             assert!(!says.trim().is_empty() && !ours.trim().is_empty(), "{preset}: {says}");
             let named: Vec<&str> = test.split('`').skip(1).step_by(2).collect();

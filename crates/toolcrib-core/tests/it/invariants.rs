@@ -232,7 +232,7 @@ proptest! {
             prop_assert!((1..=50).contains(&settings.search.max_limit));
             prop_assert!((1..=settings.search.max_limit).contains(&settings.search.limit));
             prop_assert!((0.0..=100.0).contains(&settings.activation.context_percent));
-            prop_assert!(settings.rank.k1 >= 0.0 && (0.0..=1.0).contains(&settings.rank.b));
+            prop_assert!(settings.rank.bm25.k1 >= 0.0 && (0.0..=1.0).contains(&settings.rank.bm25.b));
             let crib = Crib::new(tools.clone(), settings);
             everything(&crib, &Scope::all(crib.catalog()), "create an issue");
         }
@@ -318,6 +318,41 @@ proptest! {
         prop_assert_eq!(crib.tools_json(&shown, &input, shape), input.as_str());
         prop_assert_eq!((shown.own.len(), &shown.instruction, &shown.listing), (0, &None, &None));
         prop_assert_eq!(shown.definitions(shape), definitions);
+    }
+
+    /// Whatever is set, the model is never sent to a tool of ours that it does not have.
+    #[test]
+    fn no_text_of_ours_names_a_tool_that_is_not_offered(
+        kind in 0..4usize, flags in any::<[bool; 6]>(), form in 0..5usize, listing in 0..6usize,
+        place in 0..3usize, queries in proptest::collection::vec(question(), 1..8),
+    ) {
+        let [reveals, schemas, known_last, regex, deferrable, strong] = flags;
+        let toml = format!(
+            "disclosure = '{}'\nreveals = {reveals}\nguidance = '{}'\n[listing]\nform = '{}'\nplace = '{}'\n\
+             [search]\nschemas = {schemas}\nknown_last = {known_last}\nregex = {regex}\nform = '{}'\namong = '{}'\n\
+             reply_tokens = 200\n",
+            ["bridge", "reveal", "terse", "append"][kind], ["short", "strong"][usize::from(strong)],
+            ["full", "names", "mixed", "groups", "count", "none"][listing],
+            ["description", "fresh", "message"][place],
+            ["json", "functions", "markdown", "tools", "matches"][form],
+            ["all", "deferrable"][usize::from(deferrable)],
+        );
+        let crib = build(&crate::support::office(), &toml);
+        let scope = Scope::all(crib.catalog());
+        let turn = Turn::new(&scope);
+        let mut conversation = Conversation::new();
+        let mut texts = Vec::new();
+        for query in queries {
+            let shown = crib.disclose(&turn, &mut conversation);
+            texts.extend(shown.instruction.clone().into_iter().chain(shown.announcement.clone()));
+            texts.extend(shown.own.iter().map(|own| own.definition(Shape::Own)));
+            texts.push(crib.search(&turn, &mut conversation, &Ask::query(&query)).for_model());
+        }
+        let shown = crib.disclose(&turn, &mut conversation);
+        for name in ["tool_describe", "tool_call", "tool_search_regex"] {
+            let offered = shown.own.iter().any(|own| own.name == name);
+            prop_assert!(offered || !texts.iter().any(|text| text.contains(name)), "{name}: {texts:?}");
+        }
     }
 
     /// Once something is deferred, at least one tool is there in full: ours.

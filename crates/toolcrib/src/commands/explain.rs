@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<bool, Failu
     if output.is_json() {
         output.document(&Answer { query: args.query.clone(), tools })?;
     } else {
-        print(&words, &tools, output)?;
+        print(&words, args.tool.as_deref(), &tools, output)?;
     }
     Ok(said)
 }
@@ -99,7 +99,15 @@ fn shown(crib: &Crib, scope: &Scope, name: &str) -> String {
     }
 }
 
-fn print(words: &Words, tools: &[Explained], output: &mut Output) -> Result<(), Failure> {
+fn print(
+    words: &Words,
+    named: Option<&str>,
+    tools: &[Explained],
+    output: &mut Output,
+) -> Result<(), Failure> {
+    if let Some(named) = named.filter(|_| tools.is_empty()) {
+        return output.line(&format!("`{named}` is not searched: the model always has it in full"));
+    }
     if tools.is_empty() {
         return output.line(&format!("nothing fits `{}`", words.text));
     }

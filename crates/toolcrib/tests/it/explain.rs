@@ -1,6 +1,6 @@
 //! `toolcrib explain`.
 
-use crate::toolcrib;
+use crate::{file, toolcrib};
 
 #[test]
 fn the_numbers_add_up_to_the_score() {
@@ -60,4 +60,16 @@ fn unknown_tools_and_queries_without_words_are_input_errors() {
     );
     let run = toolcrib(&["explain", "select:a"]);
     assert_eq!((run.code, run.err.contains("hint: give words")), (2, true));
+}
+
+/// Hermes searches only what may be deferred.
+#[test]
+fn a_tool_that_is_not_searched_is_a_no() {
+    let tools = "{\"name\":\"terminal\",\"description\":\"Runs a command.\",\"input_schema\":{}}\n{\"name\":\"acme__run\",\"description\":\"Runs a job.\",\"input_schema\":{}}\n";
+    let catalog = file("core.jsonl", tools);
+    let args =
+        ["explain", "--catalog", &catalog, "--preset", "hermes", "run a command", "terminal"];
+    let run = toolcrib(&args);
+    let said = "`terminal` is not searched: the model always has it in full\n";
+    assert_eq!((run.code, run.out.as_str()), (1, said));
 }

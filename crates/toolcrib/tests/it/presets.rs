@@ -9,7 +9,8 @@ fn decided(name: &str, text: &str, more: &[&str]) -> (String, String) {
     let config = file(name, text);
     let run = toolcrib(&[&["stats", "--json", "--config", &config], more].concat());
     assert_eq!(run.code, 0, "{run:?}");
-    (run.json()["reason"].as_str().unwrap().to_owned(), run.err.replace(&config, "FILE"))
+    let said = run.err.replace(&config, "FILE");
+    (run.json()["reason"].as_str().unwrap().to_owned(), said)
 }
 
 fn found(args: &[&str]) -> Vec<String> {
@@ -31,12 +32,36 @@ tools:
     max_search_limit: 20
 ";
     let (reason, said) = decided("hermes.yaml", yaml, &[]);
-    assert_eq!(
-        (reason.as_str(), said.as_str()),
-        ("50754 tokens of tools, the threshold is 20000", "")
-    );
+    assert_eq!(reason, "50754 tokens of tools, the threshold is 20000");
+    assert_eq!(said, "note: `FILE` is read as hermes's configuration\n");
     let config = file("hermes.yaml", yaml);
     assert_eq!(found(&["--config", &config, "create an issue"]).len(), 2);
+}
+
+/// Its file is about other things too, and its parser is more forgiving than most.
+#[test]
+fn what_else_stands_in_a_file_does_no_harm() {
+    let yaml = "\u{feff}ratio: .inf\nmodel: a\nmodel: b\ntools:\n  tool_search:\n    threshold_pct: .nan\n";
+    let (reason, said) = decided("odd.yaml", yaml, &["--preset", "hermes"]);
+    assert_eq!(reason, "50754 tokens of tools, the threshold is 20000");
+    let told = "`tools.tool_search.threshold_pct`: \".nan\" is not a number, 10 is used";
+    assert_eq!(said, format!("warning: `FILE`: {told}\n"));
+}
+
+/// A request's tools are the agent's own, whatever the file is called; a server's list is that
+/// server's.
+#[test]
+fn core_tools_stay_in_full_from_a_file_of_any_name() {
+    let request = r#"[{"type":"function","function":{"name":"read_file","description":"Reads.","parameters":{}}},
+                      {"type":"function","function":{"name":"acme__run","description":"Runs.","parameters":{}}}]"#;
+    let catalog = file("agent_request.json", request);
+    let config = file("on.yaml", "tools:\n  tool_search:\n    enabled: on\n");
+    let run = toolcrib(&["stats", "--json", "--catalog", &catalog, "--config", &config]);
+    let servers: Vec<Value> = run.json()["servers"].as_array().unwrap().clone();
+    let names: Vec<&str> = servers.iter().map(|s| s["server"].as_str().unwrap()).collect();
+    assert_eq!(names, ["acme", "(none)"]);
+    let args = ["explain", "--catalog", &catalog, "--config", &config, "read", "read_file"];
+    assert!(toolcrib(&args).out.contains("`read_file` is not searched"));
 }
 
 #[test]
@@ -63,6 +88,7 @@ fn bad_values_are_used_as_that_system_would_and_said() {
     assert_eq!(
         said,
         "\
+note: `FILE` is read as hermes's configuration
 warning: `FILE`: `tools.tool_search.treshold`: not known, left out; known are `enabled`, `threshold_pct`, `search_default_limit`, `max_search_limit`
 warning: `FILE`: `tools.tool_search.enabled`: \"sometimes\" is none of `auto`, `on`, `off`; `auto` is used
 warning: `FILE`: `tools.tool_search.threshold_pct`: 250 is not within 0 to 100, 100 is used
@@ -73,11 +99,12 @@ warning: `FILE`: `tools.tool_search.max_search_limit`: 0 is not within 1 to 50, 
 
 #[test]
 fn everruns_config_is_read_both_ways() {
-    let (reason, said) = decided("list.json", r#"{"capabilities": ["tool_search"]}"#, &[]);
+    let everruns = ["--preset", "everruns"];
+    let (reason, said) = decided("list.json", r#"{"capabilities": ["tool_search"]}"#, &everruns);
     assert_eq!((reason.as_str(), said.as_str()), ("272 tools, the threshold is 15", ""));
     let object =
         r#"{"capabilities": {"tool_search": {"threshold": 300, "never_defer": ["bash"]}}}"#;
-    let (reason, said) = decided("object.json", object, &[]);
+    let (reason, said) = decided("object.json", object, &everruns);
     assert_eq!((reason.as_str(), said.as_str()), ("below the thresholds", ""));
 }
 
@@ -96,7 +123,7 @@ fn opencode_jsonc_is_read_with_its_comments() {
     let config = file("opencode.jsonc", jsonc);
     let hits = found(&["--config", &config, "create github issue"]);
     assert_eq!(hits, ["github__create_issue", "github__add_issue_comment"]);
-    let (reason, said) = decided("opencode.jsonc", jsonc, &[]);
+    let (reason, said) = decided("opencode.jsonc", jsonc, &["--preset", "opencode"]);
     assert_eq!((reason.as_str(), said.as_str()), ("tool search is on", ""));
 }
 
@@ -109,7 +136,7 @@ fn claude_code_settings_are_read() {
         ("auto:90", "below the thresholds"),
     ] {
         let json = format!(r#"{{"env": {{"ENABLE_TOOL_SEARCH": "{value}"}}}}"#);
-        let said = decided("settings.json", &json, &[]);
+        let said = decided("settings.json", &json, &["--preset", "claude-code"]);
         assert_eq!(said, (reason.to_owned(), String::new()), "{value}");
     }
 }
@@ -129,7 +156,7 @@ fn our_own_file_may_name_a_preset_and_say_what_is_otherwise() {
 fn files_that_are_nobodys_are_input_errors_with_a_hint() {
     for (name, text, problem, hint) in [
         ("nobody.json", "{\"a\": 1}", "no system's configuration that we know", "say whose it is"),
-        ("broken.yaml", "tools: [", "", "one YAML document"),
+        ("broken.yaml", "tools: [", "at line 1, column 8", "must be YAML"),
         ("broken.jsonc", "{\"plugin\": ", "", "must be JSON"),
     ] {
         let config = file(name, text);

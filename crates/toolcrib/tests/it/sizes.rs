@@ -4,9 +4,10 @@
 //! eighteen tools of a general agent with short descriptions and rich schemas, and thirty-two of a
 //! coding agent with long descriptions and small schemas.
 
-use toolcrib_core::policy::Mode;
+use toolcrib_core::policy::{Mode, Reason};
 use toolcrib_core::{
-    Catalog, Conversation, Crib, Disclosure, Preset, Scope, Settings, Shape, TokenCounter, Turn,
+    Ask, Catalog, Conversation, Crib, Disclosure, Preset, Scope, Settings, Shape, TokenCounter,
+    Turn,
 };
 use toolcrib_tokens::{Counter, Vocabulary};
 
@@ -72,13 +73,46 @@ fn opencode_shrinks_a_coding_agents_tools() {
 }
 
 #[test]
-fn our_default_keeps_the_listing_and_a_twentieth_of_the_tokens() {
+fn a_deferred_slot_of_opencode_costs_a_name_a_mark_and_its_parameters() {
+    let (_, shown) = first_turn(CODING, Preset::Opencode.settings());
+    let slots = shown.shown.iter().filter_map(|tool| tool.definition.as_deref());
+    let slot = slots.map(tokens).sum::<usize>() / shown.shown.len();
+    assert!((30..=70).contains(&slot), "{slot} tokens");
+}
+
+#[test]
+fn many_servers_activate_hermes_and_a_few_tools_do_not() {
+    let reason = |catalog: &str| {
+        let (_, shown) = first_turn(catalog, Preset::Hermes.settings());
+        (shown.passes_through(), shown.decision.reason)
+    };
+    assert!(matches!(reason(SAMPLE), (false, Reason::Tokens { threshold: 20_000, .. })));
+    let few: Vec<&str> = SAMPLE.lines().take(14).collect();
+    assert_eq!(reason(&few.join("\n")), (true, Reason::Below));
+}
+
+#[test]
+fn our_default_lists_the_names_and_saves_85_percent_of_the_first_turn() {
     let (_, shown) = first_turn(SAMPLE, Settings::default());
     let listing = shown.listing.as_ref().unwrap();
     assert!(listing.text.contains("github__create_issue"), "the names are listed");
     assert!(shown.own[0].description.contains(&listing.text));
     let percent = saved(shown.tokens_before, shown.tokens_after);
     assert!(percent >= 85.0, "{percent:.1} %: {} to {}", shown.tokens_before, shown.tokens_after);
+}
+
+/// The first turn, and what loading two tools adds to the array and to the conversation.
+#[test]
+fn two_schemas_later_it_is_still_a_tenth() {
+    let (crib, first) = first_turn(SAMPLE, Preset::ClaudeCode.settings());
+    let scope = Scope::all(crib.catalog());
+    let turn = Turn { context: Some(200_000), ..Turn::new(&scope) };
+    let mut conversation = Conversation::new();
+    let ask = Ask::query("select:github__create_issue,slack__post_message");
+    let reply = crib.search(&turn, &mut conversation, &ask).for_model();
+    let then = crib.disclose(&turn, &mut conversation).tokens_after + tokens(&reply);
+    let share = 100.0 * then as f64 / first.tokens_before as f64;
+    assert!(share <= 10.0, "{share:.1} %: {} to {then}", first.tokens_before);
 }
 
 /// Names are cheap and schemas are not: a name costs ten to fifteen tokens, a catalog of a few

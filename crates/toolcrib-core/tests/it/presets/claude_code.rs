@@ -373,6 +373,40 @@ fn a_list_that_shrinks_is_said_anew_in_full() {
 }
 
 #[test]
+fn a_narrower_scope_is_said_anew_in_full_too() {
+    let crib = crib(&session());
+    let mut chat = Chat::new(&crib);
+    show(&mut chat);
+    chat.scope = Scope::named(crib.catalog(), ["Monitor", "WebFetch"]);
+    let message = show(&mut chat).announcement.clone().unwrap();
+    assert!(message.contains("other (2): Monitor, WebFetch\n") && !message.contains("slack"));
+}
+
+#[test]
+fn a_list_that_no_longer_holds_is_taken_back_once() {
+    let crib = crib(&session());
+    let mut chat = Chat::new(&crib);
+    show(&mut chat);
+    chat.scope = Scope::none(crib.catalog());
+    let told = show(&mut chat).announcement.clone().unwrap();
+    assert!(told.starts_with("No tool is deferred any more"), "{told}");
+    assert_eq!(show(&mut chat).announcement, None);
+    chat.scope = Scope::all(crib.catalog());
+    let again = show(&mut chat).announcement.clone().unwrap();
+    assert!(again.contains("mcp__slack__send_message"), "{again}");
+}
+
+#[test]
+fn a_request_that_was_not_sent_can_have_its_announcement_again() {
+    let crib = crib(&session());
+    let mut chat = Chat::new(&crib);
+    let first = show(&mut chat).announcement.clone();
+    assert!(first.is_some() && show(&mut chat).announcement.is_none());
+    chat.conversation.announce_again();
+    assert_eq!(show(&mut chat).announcement, first);
+}
+
+#[test]
 fn a_tool_out_of_scope_is_in_no_index_and_in_no_answer() {
     let crib = crib(&session());
     let mut chat = Chat::within(&crib, &["Monitor", "WebFetch"]);

@@ -5,9 +5,11 @@ mod config;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use toolcrib_core::call::Code;
 use toolcrib_core::conversation::CONVERSATIONS;
 use toolcrib_core::disclose::SEARCH;
 use toolcrib_core::policy::{Because, Defers, Reason, Verdict};
+use toolcrib_core::reply::Available;
 use toolcrib_core::{
     Ask, Conversation, Conversations, Crib, Defer, Disclosure, Outcome, Preset, Problem, Reply,
     Scope, Settings, Shape, Turn,
@@ -367,6 +369,28 @@ fn several_queries_in_one_call_share_the_eight() {
         names(&reply),
         ["note_0", "mail_1", "fax_2", "note_3", "mail_4", "fax_5", "note_6", "mail_7"]
     );
+    let queries = vec!["select:fax_2,fax_5,fax_8,fax_11,fax_14".into(), "note".into()];
+    let reply = Chat::new(&everruns(&tools)).ask(&Ask { queries, ..Ask::default() });
+    assert_eq!(names(&reply)[4..], ["fax_14", "note_0", "note_3", "note_6"], "names count too");
+}
+
+#[test]
+fn without_an_allowlist_nothing_is_visible() {
+    let crib = everruns(&agent());
+    let mut chat = Chat { scope: Scope::none(crib.catalog()), ..Chat::new(&crib) };
+    let reply = chat.search("file");
+    assert_eq!((reply.hits.len(), reply.available), (0, Some(Available::Names(Vec::new()))));
+    assert_eq!(chat.refused("read_file", r#"{"path":"a"}"#).error, Code::UnknownTool);
+    assert_eq!(show(&mut chat).shown, []);
+}
+
+#[test]
+fn every_tool_that_has_a_stub_can_be_loaded_by_its_name() {
+    let crib = everruns(&agent());
+    for tool in agent() {
+        let name = tool["name"].as_str().unwrap();
+        assert_eq!(Chat::new(&crib).search(name).loaded, [name]);
+    }
 }
 
 #[test]

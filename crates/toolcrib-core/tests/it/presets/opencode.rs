@@ -368,7 +368,7 @@ fn the_plugin_alone_means_the_defaults() {
     }
     let settings = Preset::Opencode.settings();
     assert_eq!((settings.search.limit, &*settings.mark), (5, "[d]"));
-    assert_eq!((settings.rank.k1, settings.rank.b), (0.9, 0.4));
+    assert_eq!((settings.rank.bm25.k1, settings.rank.bm25.b), (0.9, 0.4));
     assert_eq!(settings.rules.never, []);
 }
 
@@ -394,7 +394,7 @@ fn every_option_is_read() {
     }]);
     assert_eq!(Preset::of_config(&config), Some(Preset::Opencode));
     let toml = "preset = 'opencode'\nmark = '(search for me)'\n\
-        [rank]\nk1 = 1.5\nb = 0.75\n[search]\nlimit = 10\nmax_limit = 10\n\
+        [rank.bm25]\nk1 = 1.5\nb = 0.75\n[search]\nlimit = 10\nmax_limit = 10\n\
         [defer]\nnever = ['read', 'write', 'edit', 'bash']";
     let settings = configured(Preset::Opencode, &config);
     assert_eq!(settings, Settings::from_toml(toml).unwrap());
@@ -417,13 +417,18 @@ fn a_number_out_of_range_is_clamped_and_said() {
     }
     let config = json!({"searchLimit": 99, "bm25": {"k1": 3, "b": -1}});
     let settings = Preset::Opencode.configured(&config).unwrap().settings;
-    assert_eq!((settings.search.limit, settings.rank.k1, settings.rank.b), (50, 2.0, 0.0));
+    assert_eq!(
+        (settings.search.limit, settings.rank.bm25.k1, settings.rank.bm25.b),
+        (50, 2.0, 0.0)
+    );
 }
 
 #[test]
 fn a_value_of_the_wrong_kind_falls_back_to_the_default_and_is_said() {
     for (options, told) in [
         (json!({"searchLimit": "many"}), "`searchLimit`: \"many\" is not a number, 5 is used"),
+        (json!({"searchLimit": "10"}), "`searchLimit`: \"10\" is not a number, 5 is used"),
+        (json!({"searchLimit": 5.5}), "`searchLimit`: 5.5 is not a whole number, 5 is used"),
         (json!({"bm25": {"k1": null}}), "`bm25.k1`: null is not a number, 0.9 is used"),
         (json!({"bm25": {"b": []}}), "`bm25.b`: [] is not a number, 0.4 is used"),
         (json!({"bm25": 1.5}), "`bm25`: 1.5 is not an object, the defaults are used"),
@@ -434,11 +439,11 @@ fn a_value_of_the_wrong_kind_falls_back_to_the_default_and_is_said() {
         ),
         (json!({"alwaysLoad": [1]}), "`alwaysLoad.0`: 1 is no name, left out"),
         (
-            json!({"limit": 3}),
+            json!({"limit": 3, "searchLimit": 5}),
             "`limit`: not known, left out; known are `alwaysLoad`, `searchLimit`, `bm25`, \
              `deferDescription`",
         ),
-        (json!("x"), "``: \"x\" is no configuration, the defaults are used"),
+        (json!("x"), "`(all of it)`: \"x\" is no configuration, the defaults are used"),
         (json!(["opencode-tool-search", 5]), "`1`: 5 is not an object, the defaults are used"),
         (
             json!({"plugin": [["opencode-tool-search", {"searchLimit": {}}]]}),
@@ -514,4 +519,19 @@ fn a_bad_value_in_the_forks_configuration_is_said() {
         let settings = Preset::Opencode.configured(&config).unwrap().settings;
         assert_eq!(settings.activation.mode, Mode::On);
     }
+}
+
+#[test]
+fn the_fork_is_not_the_plugin_and_a_file_without_either_is_off() {
+    let off = |config: &Value| {
+        let configured = Preset::Opencode.configured(config).unwrap();
+        (configured.settings.activation.mode, configured.warnings[0].to_string())
+    };
+    let told = "`plugin`: `opencode-tool-search` is not among them: it is off".to_owned();
+    let fork = json!({"plugin": ["opencode-tool-search-tool"]});
+    assert_eq!(off(&fork), (Mode::Off, told.clone()));
+    let whole = json!({"$schema": "https://opencode.ai/config.json", "model": "a/b", "mcp": {}});
+    assert_eq!(off(&whole), (Mode::Off, told));
+    let both = json!({"tools": {"tool_search": true}, "plugin": ["opencode-tool-search"]});
+    assert_eq!(Preset::of_config(&both), Some(Preset::Opencode), "it has a map of tools as well");
 }

@@ -19,7 +19,7 @@ pub(super) const TASK: &str =
     "Checkout crashes on empty carts. Open an issue in acme/shop and tell #releases on Slack.";
 
 const QUERY: &str = "create github issue";
-const ISSUE: &str = "github__create_issue";
+pub(super) const ISSUE: &str = "github__create_issue";
 /// What a model would guess; the tool is called otherwise.
 const GUESS: &str = "slack__send_message";
 const MESSAGE: &str = "slack__post_message";
@@ -133,10 +133,14 @@ impl Player<'_> {
                     let why = self.why(&reply).map(Box::new);
                     Got::Answer { reply: Box::new(reply), why }
                 }
-                Outcome::Run(call) => Got::Run {
-                    name: call.name,
-                    arguments: serde_json::from_str(call.arguments.get()).unwrap_or_default(),
-                },
+                Outcome::Run(call) => {
+                    // What the bridge puts around a call is ours too.
+                    let around =
+                        count(&input.to_string()).saturating_sub(count(call.arguments.get()));
+                    self.said += around;
+                    let arguments = serde_json::from_str(call.arguments.get()).unwrap_or_default();
+                    Got::Run { name: call.name, arguments }
+                }
                 Outcome::Refused(refusal) => {
                     self.said += count(&input.to_string()) + count(&refusal.text());
                     Got::Refused(Box::new(refusal))

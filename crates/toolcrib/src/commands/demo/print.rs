@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 use toolcrib_core::disclose::Kind;
-use toolcrib_core::listing::Place;
+use toolcrib_core::listing::{Form, Place};
 use toolcrib_core::rank::Explanation;
 use toolcrib_core::reply::{Available, Reply};
 use toolcrib_core::text::{first_sentence, shorten};
 use toolcrib_core::{Crib, Disclosure};
 
-use super::play::{Got, Played};
+use super::play::{Got, ISSUE, Played};
 use super::{Answer, Total, saved};
 use crate::output::{Failure, Output};
 
@@ -18,8 +18,6 @@ const WIDTH: usize = 100;
 const LISTED: usize = 6;
 /// Hits of a search that are shown.
 const HITS: usize = 3;
-/// The tool whose definition stands for all where there is no table of contents.
-const EXAMPLE: &str = "github__create_issue";
 
 pub(super) fn print(
     answer: &Answer,
@@ -44,7 +42,7 @@ pub(super) fn print(
         print_turn(turn, output)?;
     }
     let Total { turns, tokens } = &answer.without;
-    output.line("\nAll turns together, searches and their answers included:")?;
+    output.line("\nAll turns together:")?;
     output
         .line(&format!("  without  {turns:>2} turns  {:>9} tokens of tools", grouped(*tokens)))?;
     let Total { turns, tokens } = &answer.with;
@@ -52,7 +50,13 @@ pub(super) fn print(
     output.line(&format!(
         "  with     {turns:>2} turns  {:>9} tokens of tools, {change}",
         grouped(*tokens)
-    ))
+    ))?;
+    let more = turns - answer.without.turns;
+    let least = grouped(answer.first_turn);
+    output.line(&format!(
+        "Searching took {more} more turns, each with {least} tokens or more. Its answers"
+    ))?;
+    output.line("count from then on; the misspelled call counts on both sides.")
 }
 
 /// What the model sees in place of the tools.
@@ -76,27 +80,45 @@ fn print_instead(
         Kind::Terse => format!("The model sees marks for descriptions, and {own}"),
     };
     output.line(&format!("{instead}: {tokens} tokens, {change}."))?;
-    let Some(listing) = &answer.listing else {
-        let example = crib.catalog().find(EXAMPLE);
+    let Some(listing) = &shown.listing else {
+        let example = crib.catalog().find(ISSUE);
         let example = shown.shown.iter().find(|tool| Some(tool.id) == example);
-        let definition = example.and_then(|tool| tool.definition.as_deref());
-        return match definition {
-            Some(definition) => output.line(&format!("One of them:\n\n  {}", cut(definition, 2))),
+        return match example.and_then(|tool| tool.definition.as_deref()) {
+            Some(definition) => {
+                output.line("One of them:\n")?;
+                let letters: Vec<char> = brief(definition).chars().collect();
+                let lines = letters.chunks(WIDTH - 2).map(|line| line.iter().collect::<String>());
+                lines.into_iter().try_for_each(|line| output.line(&format!("  {line}")))
+            }
             None => Ok(()),
         };
     };
-    let place = match crib.settings().listing.place {
-        Place::Description => "In the description of tool_search stands the table of contents:\n",
-        Place::Message => "A message says which tools there are:\n",
+    let place = match (listing.form, crib.settings().listing.place) {
+        (Form::Groups | Form::Count, _) => "Of the tools themselves it is told:\n",
+        (_, Place::Message) => "A message says which tools there are:\n",
+        _ => "In the description of tool_search stands the table of contents:\n",
     };
     output.line(place)?;
-    for line in listing.lines().take(LISTED) {
+    for line in listing.text.lines().take(LISTED) {
         output.line(&format!("  {}", cut(line, 2)))?;
     }
-    match listing.lines().count().saturating_sub(LISTED) {
+    match listing.text.lines().count().saturating_sub(LISTED) {
         0 => Ok(()),
         more => output.line(&format!("  … and {more} lines more")),
     }
+}
+
+/// A definition on one line: the description gives way to the schema.
+fn brief(definition: &str) -> String {
+    let mut tool: Value = serde_json::from_str(definition).unwrap_or_default();
+    if let Some(Value::String(text)) = tool.get_mut("description") {
+        *text = shorten(text, 24).into_owned();
+    }
+    // Its schema says which server it is of.
+    if let Some(fields) = tool.as_object_mut() {
+        fields.shift_remove("server");
+    }
+    shorten(&compact(&tool), 2 * WIDTH - 4).into_owned()
 }
 
 fn print_turn(turn: &Played, output: &mut Output) -> Result<(), Failure> {

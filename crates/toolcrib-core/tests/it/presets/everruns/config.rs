@@ -44,9 +44,9 @@ fn the_automatic_capability_is_this_one_on_any_model() {
 #[test]
 fn a_bad_threshold_falls_back_to_fifteen_and_says_so() {
     for (bad, told) in [
-        (json!(-3), "-3 is not a whole number, 15 is used"),
-        (json!(2.5), "2.5 is not a whole number, 15 is used"),
-        (json!("20"), "\"20\" is not a whole number, 15 is used"),
+        (json!(-3), "-3 is not a whole number from 0 on, 15 is used"),
+        (json!(2.5), "2.5 is not a whole number from 0 on, 15 is used"),
+        (json!("20"), "\"20\" is not a whole number from 0 on, 15 is used"),
     ] {
         let config = json!({"capabilities": {"tool_search": {"threshold": bad}}});
         let told = format!("`capabilities.tool_search.threshold`: {told}");
