@@ -131,6 +131,18 @@ impl Tool {
         &self.name
     }
 
+    /// The name its owner declared, by which its server knows it. The same as [`name`](Self::name)
+    /// unless two servers had one name and the catalog had to part them.
+    pub fn declared_name(&self) -> Cow<'_, str> {
+        if !self.differs {
+            return Cow::Borrowed(&self.name);
+        }
+        let outer = Fields::read(&self.definition);
+        let inner = outer.as_ref().and_then(|outer| self.shape.inner(outer));
+        let declared = inner.or(outer).and_then(|fields| fields.string("name"));
+        declared.map_or(Cow::Borrowed(&self.name), Cow::Owned)
+    }
+
     /// The server or group it belongs to.
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()

@@ -83,7 +83,7 @@ pub(crate) struct SearchArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// Words, `select:NAME,NAME`, or nothing at all to browse
-    #[arg(allow_negative_numbers = true)]
+    #[arg(allow_negative_numbers = true, default_value = "", hide_default_value = true)]
     pub(crate) query: String,
 }
 

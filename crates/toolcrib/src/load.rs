@@ -1,5 +1,7 @@
 //! The engine, with the tools and settings the arguments name.
 
+use std::io::IsTerminal as _;
+
 use toolcrib_core::{Catalog, Crib, Settings, Shape, ingest};
 use toolcrib_eval::files;
 
@@ -55,6 +57,10 @@ fn catalog(source: &Source, settings: &Settings) -> Result<Catalog, Failure> {
         Ok(())
     };
     if source.catalog.is_empty() {
+        // For people: a script that names no catalog means it.
+        if std::io::stdout().is_terminal() {
+            remark("note: no `--catalog`, so this is the sample catalog");
+        }
         add(SAMPLE.as_bytes(), None, "sample")?;
     }
     for path in &source.catalog {

@@ -215,8 +215,7 @@ impl Crib {
                 return;
             }
         };
-        let scope = self.searched(turn.scope);
-        let found = pattern::matches(&regex, self.catalog(), &scope, limits);
+        let found = pattern::matches(&regex, self.catalog(), &self.searched(turn.scope), limits);
         if found.partial {
             finds
                 .notes

@@ -251,6 +251,8 @@ fn two_servers_with_one_name_both_keep_their_tool_in_either_order() {
         catalog.findings()[0].to_string(),
         "catalog: `search`: several servers use this name: now `github__search`"
     );
+    let declared: Vec<_> = catalog.tools().iter().map(|tool| tool.declared_name()).collect();
+    assert_eq!(declared, ["search", "search", "post"], "what their servers call them");
 }
 
 #[test]
