@@ -50,10 +50,12 @@ fn people_get_a_page_that_fits_their_terminal() {
     let run = toolcrib(&["demo"]);
     assert!(run.out.starts_with("272 tools on 42 servers cost "), "{}", run.out);
     assert!(run.out.contains("\n    runs github__create_issue {\"owner\":\"acme\""), "{}", run.out);
-    assert!(
-        run.out.lines().count() < 60 && run.out.lines().all(|line| line.chars().count() <= 100)
-    );
     assert_eq!(run.err, "");
+    for preset in ["default", "everruns", "hermes", "opencode", "claude-code"] {
+        let out = toolcrib(&["demo", "--preset", preset]).out;
+        let wide = out.lines().find(|line| line.chars().count() > 100);
+        assert!(out.lines().count() < 64 && wide.is_none(), "{preset}: {wide:?}");
+    }
 }
 
 /// The front page shows what is really printed.

@@ -7,6 +7,7 @@ mod demo;
 mod eval;
 mod explain;
 mod presets;
+mod sample;
 mod search;
 mod sizes;
 mod stats;

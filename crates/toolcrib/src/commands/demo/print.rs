@@ -76,8 +76,8 @@ fn print_instead(
     let instead = match shown.kind {
         Kind::Bridge => format!("The model sees {own} instead"),
         Kind::Append => format!("The model sees {own}, and what it finds is added"),
-        Kind::Reveal => format!("The model sees stubs for schemas, and {own}"),
-        Kind::Terse => format!("The model sees marks for descriptions, and {own}"),
+        Kind::Reveal => format!("The model sees stubs for schemas and {own}"),
+        Kind::Terse => format!("It sees marks for descriptions, {own}"),
     };
     output.line(&format!("{instead}: {tokens} tokens, {change}."))?;
     let Some(listing) = &shown.listing else {

@@ -1,0 +1,66 @@
+//! The sample catalog and its judged queries: what people see first, and what tests stand on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use toolcrib_core::{Catalog, Crib, Scope, Settings, Words};
+
+const CATALOG: &str = include_str!("../../sample/catalog.jsonl");
+const QUERIES: &str = include_str!("../../sample/queries.jsonl");
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn it_is_large_varied_and_without_a_finding() {
+    let catalog = Catalog::from_json(CATALOG.as_bytes()).unwrap();
+    assert_eq!(catalog.findings(), []);
+    assert!(catalog.len() >= 250 && catalog.servers().len() >= 20);
+    assert!(catalog.find("github__create_issue").is_some());
+    let tools = || catalog.tools().iter();
+    let named = |test: fn(&str) -> bool| tools().filter(|tool| test(tool.own_name())).count();
+    let camel = named(|name| name.contains(char::is_uppercase));
+    let kebab = named(|name| name.contains('-'));
+    let terse = tools().filter(|tool| tool.description().split_whitespace().count() <= 6).count();
+    let long = tools().filter(|tool| tool.description().len() >= 400).count();
+    let foreign = tools().filter(|tool| !tool.description().is_ascii()).count();
+    let nested = tools().filter(|tool| tool.schema().matches("\"properties\"").count() > 1).count();
+    let counts = [camel, kebab, terse, long, foreign, nested];
+    assert!(counts.iter().all(|count| *count >= 10), "{counts:?}");
+    // Near-duplicates: the same own name on several servers.
+    let mut servers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for tool in tools() {
+        servers.entry(tool.own_name()).or_default().insert(tool.server().unwrap());
+    }
+    assert!(servers.values().filter(|servers| servers.len() > 1).count() >= 5, "{servers:?}");
+}
+
+#[test]
+fn its_queries_are_of_every_kind_and_judged_by_tools_that_are_there() {
+    let catalog = Catalog::from_json(CATALOG.as_bytes()).unwrap();
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for query in lines(QUERIES) {
+        let kind = query["kind"].as_str().unwrap();
+        *kinds.entry(kind.to_owned()).or_default() += 1;
+        let gold = query["gold"].as_array().unwrap();
+        assert_eq!(gold.is_empty(), kind == "none", "{query}");
+        assert!(gold.iter().all(|name| catalog.find(name.as_str().unwrap()).is_some()), "{query}");
+    }
+    assert!(kinds.values().sum::<usize>() >= 60, "{kinds:?}");
+    let all: Vec<&str> = kinds.keys().map(String::as_str).collect();
+    assert_eq!(all, ["exact", "none", "paraphrase", "several", "words"]);
+    assert!(kinds.values().all(|count| *count >= 10), "{kinds:?}");
+}
+
+/// A name in any spelling is that tool, whatever else there is.
+#[test]
+fn an_exact_name_is_always_first() {
+    let crib = Crib::new(Catalog::from_json(CATALOG.as_bytes()).unwrap(), Settings::default());
+    let scope = Scope::all(crib.catalog());
+    for query in lines(QUERIES).iter().filter(|query| query["kind"] == "exact") {
+        let words = Words::plain(query["query"].as_str().unwrap(), &crib.settings().limits);
+        let first = crib.rank(&words, &scope, 1)[0].id;
+        assert_eq!(crib.catalog().tool(first).name(), query["gold"][0], "{query}");
+    }
+}
