@@ -15,7 +15,7 @@ use crate::disclose::Turn;
 use crate::json::compact;
 use crate::query::Query;
 use crate::query::Words;
-use crate::rank::{Explanation, Hit, Ranker, Ranking};
+use crate::rank::{self, Explanation, Hit, Ranker, Ranking};
 use crate::scope::Scope;
 use crate::settings::{Among, Settings};
 use crate::spelling::Spellings;
@@ -28,7 +28,7 @@ pub struct Crib {
     catalog: Arc<Catalog>,
     settings: Settings,
     counter: Arc<dyn TokenCounter>,
-    pub(crate) ranker: Arc<Ranker>,
+    ranker: Arc<dyn Ranker>,
     pub(crate) spellings: Arc<Spellings>,
     /// What a caller with another catalog's scope may know of.
     nothing: Scope,
@@ -43,7 +43,7 @@ pub struct Crib {
 impl Crib {
     /// Indexes a catalog. Tokens are estimated until [`with_counter`](Self::with_counter) says how.
     pub fn new(catalog: Catalog, settings: Settings) -> Self {
-        let ranker = Arc::new(Ranker::build(&catalog, &settings));
+        let ranker = rank::build(&catalog, &settings);
         let spellings = Arc::new(Spellings::of(&catalog));
         Self::assemble(Arc::new(catalog), ranker, spellings, settings, Arc::new(FourChars))
     }
@@ -55,7 +55,7 @@ impl Crib {
         let ranker = if settings.rank.same_index(&self.settings.rank) {
             Arc::clone(&self.ranker)
         } else {
-            Arc::new(Ranker::build(&self.catalog, &settings))
+            rank::build(&self.catalog, &settings)
         };
         let (catalog, counter) = (Arc::clone(&self.catalog), Arc::clone(&self.counter));
         Self::assemble(catalog, ranker, Arc::clone(&self.spellings), settings, counter)
@@ -63,7 +63,7 @@ impl Crib {
 
     fn assemble(
         catalog: Arc<Catalog>,
-        ranker: Arc<Ranker>,
+        ranker: Arc<dyn Ranker>,
         spellings: Arc<Spellings>,
         settings: Settings,
         counter: Arc<dyn TokenCounter>,
@@ -140,6 +140,10 @@ impl Crib {
     }
 
     pub(crate) fn ranking(&self, words: &Words, scope: &Scope, limit: usize) -> Ranking {
+        let limit = match self.settings.rank.cap {
+            0 => limit,
+            cap => limit.min(cap),
+        };
         self.ranker.search(self, words, &self.searched(self.own(scope)), limit)
     }
 

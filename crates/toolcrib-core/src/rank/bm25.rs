@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::explain::{Explanation, Points};
 use super::index::idf;
-use super::{Ranking, best_first};
+use super::{Ranker, Ranking, best_first};
 use crate::catalog::{Catalog, ToolId};
 use crate::crib::Crib;
 use crate::query::Words;
@@ -57,14 +57,10 @@ impl Bm25 {
         }
         Self { postings, lengths }
     }
+}
 
-    pub(super) fn search(
-        &self,
-        crib: &Crib,
-        words: &Words,
-        scope: &Scope,
-        limit: usize,
-    ) -> Ranking {
+impl Ranker for Bm25 {
+    fn search(&self, crib: &Crib, words: &Words, scope: &Scope, limit: usize) -> Ranking {
         let corpus = self.corpus(crib, scope);
         let (terms, cut) = Self::terms(words, crib.settings().limits.query_words);
         let mut sums = vec![0.0; self.lengths.len()];
@@ -83,13 +79,7 @@ impl Bm25 {
         Ranking { hits: best_first(scored, limit), corrections: Vec::new(), cut }
     }
 
-    pub(super) fn explain(
-        &self,
-        crib: &Crib,
-        words: &Words,
-        scope: &Scope,
-        id: ToolId,
-    ) -> Explanation {
+    fn explain(&self, crib: &Crib, words: &Words, scope: &Scope, id: ToolId) -> Explanation {
         let corpus = self.corpus(crib, scope);
         let (terms, _) = Self::terms(words, crib.settings().limits.query_words);
         let mut explanation = Explanation::of(crib.catalog().tool(id));
@@ -113,19 +103,23 @@ impl Bm25 {
             });
         }
         explanation.score = explanation.words.iter().map(|word| word.points).sum();
-        let hits = self.search(crib, words, scope, usize::MAX).hits;
-        if explanation.words.is_empty() && hits.iter().any(|hit| hit.id == id) {
-            explanation.substring_bonus = SUBSTRING;
-            explanation.score = SUBSTRING;
+        if explanation.words.is_empty() {
+            let hits = self.search(crib, words, scope, usize::MAX).hits;
+            if hits.iter().any(|hit| hit.id == id) {
+                explanation.substring_bonus = SUBSTRING;
+                explanation.score = SUBSTRING;
+            }
         }
         explanation
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         let lists = self.postings.iter().map(|(word, list)| word.len() + 40 + 8 * list.len());
         lists.sum::<usize>() + 4 * self.lengths.len()
     }
+}
 
+impl Bm25 {
     /// The distinct words of a query and how often it has each: a word said twice counts twice.
     fn terms(words: &Words, most: usize) -> (Vec<(String, u32)>, bool) {
         let mut terms: Vec<(String, u32)> = Vec::new();

@@ -82,7 +82,7 @@ impl Explanation {
 }
 
 impl Index {
-    pub(super) fn explain(
+    pub(super) fn explained(
         &self,
         crib: &Crib,
         query: &Words,

@@ -175,7 +175,7 @@ impl Index {
     }
 
     /// Bytes on the heap, as allocated for what is there.
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn heap_bytes(&self) -> usize {
         let text: usize = self.sorted.iter().map(|(text, _)| 2 * (text.len() + 24)).sum();
         let numbers = self.starts.len()
             + self.tools.len()

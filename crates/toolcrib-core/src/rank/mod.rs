@@ -24,6 +24,9 @@ pub use explain::{Explanation, Points};
 pub use fields::Field;
 pub use plan::Via;
 
+use std::fmt;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, ToolId};
@@ -96,64 +99,24 @@ impl By {
     }
 }
 
-/// A catalog made ready for one way of ranking.
-#[derive(Debug)]
-pub(crate) enum Ranker {
-    Words(Box<Index>),
-    Bm25(Bm25),
-    Overlap(Overlap),
-}
-
-impl Ranker {
-    pub(crate) fn build(catalog: &Catalog, settings: &Settings) -> Self {
-        match settings.rank.by {
-            By::Words => Self::Words(Box::new(Index::build(catalog, &settings.limits))),
-            By::Bm25 => Self::Bm25(Bm25::build(catalog, settings.rank.bm25.parameters)),
-            By::Overlap => Self::Overlap(Overlap::build(catalog)),
-        }
-    }
-
+/// One way of ranking, made ready for one catalog.
+pub(crate) trait Ranker: fmt::Debug + Send + Sync {
     /// The best `limit` tools in scope for the words.
-    pub(crate) fn search(
-        &self,
-        crib: &Crib,
-        words: &Words,
-        scope: &Scope,
-        limit: usize,
-    ) -> Ranking {
-        let limit = match crib.settings().rank.cap {
-            0 => limit,
-            cap => limit.min(cap),
-        };
-        match self {
-            Self::Words(ranker) => ranker.search(crib, words, scope, limit),
-            Self::Bm25(ranker) => ranker.search(crib, words, scope, limit),
-            Self::Overlap(ranker) => ranker.search(crib, words, scope, limit),
-        }
-    }
+    fn search(&self, crib: &Crib, words: &Words, scope: &Scope, limit: usize) -> Ranking;
 
     /// Every number behind a tool's rank.
-    pub(crate) fn explain(
-        &self,
-        crib: &Crib,
-        words: &Words,
-        scope: &Scope,
-        id: ToolId,
-    ) -> Explanation {
-        match self {
-            Self::Words(ranker) => ranker.explain(crib, words, scope, id),
-            Self::Bm25(ranker) => ranker.explain(crib, words, scope, id),
-            Self::Overlap(ranker) => ranker.explain(crib, words, scope, id),
-        }
-    }
+    fn explain(&self, crib: &Crib, words: &Words, scope: &Scope, id: ToolId) -> Explanation;
 
     /// Bytes on the heap, as allocated for what is there.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Words(ranker) => ranker.bytes(),
-            Self::Bm25(ranker) => ranker.bytes(),
-            Self::Overlap(ranker) => ranker.bytes(),
-        }
+    fn bytes(&self) -> usize;
+}
+
+/// Makes a catalog ready for the way of ranking that is set.
+pub(crate) fn build(catalog: &Catalog, settings: &Settings) -> Arc<dyn Ranker> {
+    match settings.rank.by {
+        By::Words => Arc::new(Index::build(catalog, &settings.limits)),
+        By::Bm25 => Arc::new(Bm25::build(catalog, settings.rank.bm25.parameters)),
+        By::Overlap => Arc::new(Overlap::build(catalog)),
     }
 }
 

@@ -5,7 +5,7 @@
 //! that depends on another tool. Ties go to the tool that came first.
 
 use super::explain::{Explanation, Points};
-use super::{Ranking, best_first};
+use super::{Ranker, Ranking, best_first};
 use crate::catalog::{Catalog, ToolId};
 use crate::crib::Crib;
 use crate::query::Words;
@@ -43,14 +43,10 @@ impl Overlap {
         let tools = catalog.tools().iter();
         Self { texts: tools.map(|tool| (lower(tool.name()), lower(tool.description()))).collect() }
     }
+}
 
-    pub(super) fn search(
-        &self,
-        crib: &Crib,
-        words: &Words,
-        scope: &Scope,
-        limit: usize,
-    ) -> Ranking {
+impl Ranker for Overlap {
+    fn search(&self, crib: &Crib, words: &Words, scope: &Scope, limit: usize) -> Ranking {
         let asked = Asked::new(words, crib.settings().limits.query_words);
         let sum = |id| {
             let points = asked.terms.iter().map(|term| self.points(id, term).map_or(0.0, |p| p.0));
@@ -60,13 +56,7 @@ impl Overlap {
         Ranking { hits: best_first(scored, limit), corrections: Vec::new(), cut: asked.cut }
     }
 
-    pub(super) fn explain(
-        &self,
-        crib: &Crib,
-        words: &Words,
-        scope: &Scope,
-        id: ToolId,
-    ) -> Explanation {
+    fn explain(&self, crib: &Crib, words: &Words, scope: &Scope, id: ToolId) -> Explanation {
         let asked = Asked::new(words, crib.settings().limits.query_words);
         let mut explanation = Explanation::of(crib.catalog().tool(id));
         for term in &asked.terms {
@@ -92,10 +82,12 @@ impl Overlap {
         explanation
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.texts.iter().map(|(name, description)| name.len() + description.len() + 32).sum()
     }
+}
 
+impl Overlap {
     fn points(&self, id: ToolId, term: &str) -> Option<(f32, Field)> {
         let (name, description) = &self.texts[id.index()];
         if name.contains(term) {

@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 
 use super::bonus::{Candidate, SecondLook};
+use super::explain::Explanation;
 use super::filter::{Filter, Named};
 use super::index::Index;
 use super::plan::Plan;
-use super::{Hit, Ranking};
+use super::{Hit, Ranker, Ranking};
 use crate::catalog::ToolId;
 use crate::crib::Crib;
 use crate::query::Words;
@@ -59,15 +60,8 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-impl Index {
-    /// The best `limit` tools in scope for the words.
-    pub(super) fn search(
-        &self,
-        crib: &Crib,
-        words: &Words,
-        scope: &Scope,
-        limit: usize,
-    ) -> Ranking {
+impl Ranker for Index {
+    fn search(&self, crib: &Crib, words: &Words, scope: &Scope, limit: usize) -> Ranking {
         let plan = Plan::new(self, crib.catalog(), words, scope);
         let candidates = self.candidates(crib, words, scope, &plan);
         let mut hits: Vec<Hit> = candidates
@@ -87,6 +81,16 @@ impl Index {
         Ranking { hits, corrections: plan.corrections, cut: plan.cut }
     }
 
+    fn explain(&self, crib: &Crib, words: &Words, scope: &Scope, id: ToolId) -> Explanation {
+        self.explained(crib, words, scope, id)
+    }
+
+    fn bytes(&self) -> usize {
+        self.heap_bytes()
+    }
+}
+
+impl Index {
     /// Everything that may be an answer, scored, in no order.
     pub(super) fn candidates(
         &self,

@@ -6,20 +6,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Available, Correction, Missing, Reply, ServerSize};
-
-/// What neither system has a key for.
-#[derive(Serialize)]
-struct Beyond<'a> {
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    missing: &'a [Missing],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    omitted: &'a [String],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    did_you_mean: &'a [Correction],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    connecting: &'a [String],
-}
+use super::{Available, Reply, Rest, ServerSize};
 
 #[derive(Serialize)]
 struct ToolsReply<'a> {
@@ -32,7 +19,7 @@ struct ToolsReply<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     available_sources: Option<Vec<Source<'a>>>,
     #[serde(flatten)]
-    beyond: Beyond<'a>,
+    rest: Rest<'a>,
 }
 
 #[derive(Serialize)]
@@ -71,7 +58,7 @@ struct MatchesReply<'a> {
     #[serde(skip_serializing_if = "String::is_empty")]
     hint: String,
     #[serde(flatten)]
-    beyond: Beyond<'a>,
+    rest: Rest<'a>,
 }
 
 #[derive(Serialize)]
@@ -117,7 +104,7 @@ impl Reply {
             message,
             available_tools,
             available_sources,
-            beyond: self.beyond(),
+            rest: self.rest(),
         };
         serde_json::to_string(&reply).unwrap_or_default()
     }
@@ -151,7 +138,7 @@ impl Reply {
             available_tools,
             available_sources,
             hint: self.notes.join(" "),
-            beyond: self.beyond(),
+            rest: self.rest(),
         };
         serde_json::to_string(&reply).unwrap_or_default()
     }
@@ -163,15 +150,6 @@ impl Reply {
                 (None, Some(servers.iter().map(Source::of).collect()))
             }
             None => (None, None),
-        }
-    }
-
-    fn beyond(&self) -> Beyond<'_> {
-        Beyond {
-            missing: &self.missing,
-            omitted: &self.omitted,
-            did_you_mean: &self.did_you_mean,
-            connecting: &self.connecting,
         }
     }
 }

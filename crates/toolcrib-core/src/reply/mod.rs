@@ -123,6 +123,21 @@ pub struct ServerSize {
     pub tools: usize,
 }
 
+/// What is no tool.
+#[derive(Serialize)]
+struct Rest<'a> {
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    missing: &'a [Missing],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    omitted: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    available: Option<&'a Available>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    did_you_mean: &'a [Correction],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    connecting: &'a [String],
+}
+
 impl Reply {
     /// The answer as the model gets it, in the form that is set.
     pub fn for_model(&self) -> String {
@@ -137,6 +152,17 @@ impl Reply {
             Form::Markdown => self.markdown(),
             Form::Tools => self.tools(),
             Form::Matches => self.matches(),
+        }
+    }
+
+    /// All that is no tool, but for what is available: each form has its own words for that.
+    fn rest(&self) -> Rest<'_> {
+        Rest {
+            missing: &self.missing,
+            omitted: &self.omitted,
+            available: None,
+            did_you_mean: &self.did_you_mean,
+            connecting: &self.connecting,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Available, Correction, Missing, Reply};
+use super::{Reply, Rest};
 
 impl Reply {
     pub(super) fn functions(&self) -> String {
@@ -53,13 +53,7 @@ impl Reply {
 
     /// What is no tool: in both text forms one JSON line each, so that names stay data.
     fn write_rest(&self, text: &mut String) {
-        let rest = Rest {
-            missing: &self.missing,
-            omitted: &self.omitted,
-            available: self.available.as_ref(),
-            did_you_mean: &self.did_you_mean,
-            connecting: &self.connecting,
-        };
+        let rest = Rest { available: self.available.as_ref(), ..self.rest() };
         let rest = serde_json::to_string(&rest).unwrap_or_default().replace('<', "\\u003c");
         if rest != "{}" {
             let _ = writeln!(text, "{rest}");
@@ -78,20 +72,6 @@ struct Function<'a> {
     parameters: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signature: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct Rest<'a> {
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    missing: &'a [Missing],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    omitted: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    available: Option<&'a Available>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    did_you_mean: &'a [Correction],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    connecting: &'a [String],
 }
 
 /// `text` as inline code, whatever backticks it has.

@@ -76,8 +76,10 @@ fn print_instead(
     let instead = match shown.kind {
         Kind::Bridge => format!("The model sees {own} instead"),
         Kind::Append => format!("The model sees {own}, and what it finds is added"),
-        Kind::Reveal => format!("The model sees stubs for schemas and {own}"),
-        Kind::Terse => format!("It sees marks for descriptions, {own}"),
+        Kind::Reveal => format!("The model sees {own} and stubs for schemas"),
+        Kind::Terse => {
+            format!("The model sees {own} and {} for descriptions", crib.settings().mark)
+        }
     };
     output.line(&format!("{instead}: {tokens} tokens, {change}."))?;
     let Some(listing) = &shown.listing else {
