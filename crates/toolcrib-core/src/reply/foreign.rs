@@ -104,7 +104,8 @@ impl Reply {
             message,
             available_tools,
             available_sources,
-            rest: self.rest(),
+            // `loaded` has them all.
+            rest: Rest { also_loaded: Vec::new(), ..self.rest() },
         };
         serde_json::to_string(&reply).unwrap_or_default()
     }

@@ -37,7 +37,8 @@ pub struct Reply {
     pub query: String,
     /// The tools, best first.
     pub hits: Vec<Found>,
-    /// The names that are loaded now.
+    /// Those of them that this reply loads: their schemas are here, or in the tools from the next
+    /// turn on.
     pub loaded: Vec<String>,
     /// Names that were asked for and are not there.
     pub missing: Vec<Missing>,
@@ -126,6 +127,9 @@ pub struct ServerSize {
 /// What is no tool.
 #[derive(Serialize)]
 struct Rest<'a> {
+    /// What is loaded without its schema being here, where the form does not list all that is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also_loaded: Vec<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     missing: &'a [Missing],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -157,7 +161,16 @@ impl Reply {
 
     /// All that is no tool, but for what is available: each form has its own words for that.
     fn rest(&self) -> Rest<'_> {
+        let here = |name: &&str| {
+            self.hits.iter().any(|hit| hit.name == *name && hit.input_schema.is_some())
+        };
         Rest {
+            also_loaded: self
+                .loaded
+                .iter()
+                .map(String::as_str)
+                .filter(|name| !here(name))
+                .collect(),
             missing: &self.missing,
             omitted: &self.omitted,
             available: None,

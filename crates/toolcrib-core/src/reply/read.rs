@@ -11,36 +11,45 @@ pub(crate) fn names_in(text: &str) -> Vec<String> {
             return loaded;
         }
         if let Some(items) = fields.get("matches").and_then(json::items) {
-            return items.iter().filter_map(|item| described(&Fields::read(item.get())?)).collect();
+            let shown = items.iter().filter_map(|item| described(&Fields::read(item.get())?));
+            return shown.chain(also_loaded(&fields)).collect();
         }
         // A refusal that carried the schema, or one tool described.
         let refused = fields.get("input_schema").and_then(|_| fields.string("tool"));
         return refused.or_else(|| described(&fields)).into_iter().collect();
     }
-    let functions = text.lines().filter_map(|line| {
-        let json = line.strip_prefix("<function>")?.strip_suffix("</function>")?;
-        described(&Fields::read(json)?)
-    });
-    functions.chain(headings(text)).collect()
-}
-
-/// The headings that a block of code follows: a tool without one is only described.
-fn headings(text: &str) -> Vec<String> {
-    let (mut names, mut last) = (Vec::new(), None);
+    let (mut names, mut heading, mut inside) = (Vec::new(), None, None);
     for line in text.lines() {
-        if let Some(heading) = line.strip_prefix("### ") {
-            last = uncode(heading);
+        if let Some(fence) = &inside {
+            // In a block of code nothing is ours until its own fence ends it.
+            if line == *fence {
+                inside = None;
+            }
+        } else if let Some(text) = line.strip_prefix("### ") {
+            heading = uncode(text);
         } else if line.starts_with("```") {
-            names.extend(last.take());
+            // A signature is written in another language than a schema.
+            let fence = line.trim_end_matches(char::is_alphabetic);
+            names.extend(heading.take().filter(|_| line.ends_with("json")));
+            inside = Some(fence.to_owned());
+        } else if let Some(rest) = line.strip_prefix("<function>") {
+            let json = rest.strip_suffix("</function>").and_then(Fields::read);
+            names.extend(json.and_then(|fields| described(&fields)));
+        } else if let Some(fields) = Fields::read(line) {
+            names.extend(also_loaded(&fields));
         }
     }
     names
 }
 
-/// The name of a tool that stands there with its schema or its signature.
+/// The name of a tool that stands there with its schema.
 fn described(fields: &Fields<'_>) -> Option<String> {
-    let shown = fields.get("parameters").or(fields.get("signature"));
-    shown.and_then(|_| fields.string("name"))
+    fields.get("parameters").and_then(|_| fields.string("name"))
+}
+
+fn also_loaded(fields: &Fields<'_>) -> Vec<String> {
+    let names = fields.get("also_loaded").and_then(|raw| serde_json::from_str(raw).ok());
+    names.unwrap_or_default()
 }
 
 /// What stands in inline code that `code` wrote.

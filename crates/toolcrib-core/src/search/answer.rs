@@ -92,11 +92,10 @@ impl Crib {
             reply.omitted.push(self.catalog().tool(*id).name().to_owned());
         }
         for (found, (id, _, _)) in fitted.into_iter().zip(&wanted) {
-            // A signature is no schema, unless the disclosure shows that one next.
+            // A signature is no schema, unless the disclosure shows that one next. What the ledger
+            // gets, the reply says: a transcript must tell the same.
             if found.input_schema.is_some() || self.settings().shows_revealed() {
                 conversation.ledger.reveal(self.catalog().tool(*id));
-            }
-            if found.input_schema.is_some() || found.signature.is_some() {
                 reply.loaded.push(found.name.clone());
             }
             reply.hits.push(found);

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use toolcrib_core::conversation::{Past, REVEALS};
 use toolcrib_core::reply::Form;
 use toolcrib_core::{
     Ask, Catalog, Conversation, Crib, Ledger, Limits, Outcome, Preset, Query, Scope, Settings,
@@ -320,9 +321,10 @@ proptest! {
         prop_assert_eq!(shown.definitions(shape), definitions);
     }
 
-    /// Whatever is set, the model is never sent to a tool of ours that it does not have.
+    /// Whatever is set, the model is never sent to a tool of ours that it does not have, and the
+    /// texts it got tell what was loaded.
     #[test]
-    fn no_text_of_ours_names_a_tool_that_is_not_offered(
+    fn texts_of_ours_are_true_whatever_is_set(
         kind in 0..4usize, flags in any::<[bool; 6]>(), form in 0..5usize, listing in 0..6usize,
         place in 0..3usize, queries in proptest::collection::vec(question(), 1..8),
     ) {
@@ -341,13 +343,22 @@ proptest! {
         let scope = Scope::all(crib.catalog());
         let turn = Turn::new(&scope);
         let mut conversation = Conversation::new();
-        let mut texts = Vec::new();
+        let (mut texts, mut replies) = (Vec::new(), Vec::new());
         for query in queries {
             let shown = crib.disclose(&turn, &mut conversation);
             texts.extend(shown.instruction.clone().into_iter().chain(shown.announcement.clone()));
             texts.extend(shown.own.iter().map(|own| own.definition(Shape::Own)));
-            texts.push(crib.search(&turn, &mut conversation, &Ask::query(&query)).for_model());
+            let reply = crib.search(&turn, &mut conversation, &Ask::query(&query)).for_model();
+            replies.push(reply.clone());
+            texts.push(reply);
         }
+        // Whoever resumes from the transcript knows what this conversation knows.
+        let past = replies.iter().map(|reply| Past::Reply(reply));
+        let rebuilt = Ledger::from_transcript(past, REVEALS);
+        let names = |ledger: &Ledger| -> Vec<String> {
+            ledger.reveals().map(|reveal| reveal.name.clone()).collect()
+        };
+        prop_assert_eq!(names(&rebuilt), names(conversation.ledger()), "{:?}", replies);
         let shown = crib.disclose(&turn, &mut conversation);
         for name in ["tool_describe", "tool_call", "tool_search_regex"] {
             let offered = shown.own.iter().any(|own| own.name == name);
