@@ -339,7 +339,12 @@ proptest! {
             ["json", "functions", "markdown", "tools", "matches"][form],
             ["all", "deferrable"][usize::from(deferrable)],
         );
-        let crib = build(&crate::support::office(), &toml);
+        // Schemas so large that some become signatures.
+        let mut tools = crate::support::office();
+        for tool in &mut tools {
+            tool["input_schema"]["description"] = "as its server says ".repeat(12).into();
+        }
+        let crib = build(&tools, &toml);
         let scope = Scope::all(crib.catalog());
         let turn = Turn::new(&scope);
         let mut conversation = Conversation::new();
