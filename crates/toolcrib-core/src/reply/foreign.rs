@@ -104,8 +104,7 @@ impl Reply {
             message,
             available_tools,
             available_sources,
-            // `loaded` has them all.
-            rest: Rest { also_loaded: Vec::new(), ..self.rest() },
+            rest: Rest { loaded: &[], ..self.rest() },
         };
         serde_json::to_string(&reply).unwrap_or_default()
     }

@@ -127,9 +127,9 @@ pub struct ServerSize {
 /// What is no tool.
 #[derive(Serialize)]
 struct Rest<'a> {
-    /// What is loaded without its schema being here, where the form does not list all that is.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    also_loaded: Vec<&'a str>,
+    /// All that is loaded, in order, where the schemas that are here do not tell it.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    loaded: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     missing: &'a [Missing],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -161,16 +161,10 @@ impl Reply {
 
     /// All that is no tool, but for what is available: each form has its own words for that.
     fn rest(&self) -> Rest<'_> {
-        let here = |name: &&str| {
-            self.hits.iter().any(|hit| hit.name == *name && hit.input_schema.is_some())
-        };
+        let here = self.hits.iter().filter(|hit| hit.input_schema.is_some());
+        let told = here.map(|hit| &hit.name).eq(&self.loaded);
         Rest {
-            also_loaded: self
-                .loaded
-                .iter()
-                .map(String::as_str)
-                .filter(|name| !here(name))
-                .collect(),
+            loaded: if told { &[] } else { &self.loaded },
             missing: &self.missing,
             omitted: &self.omitted,
             available: None,

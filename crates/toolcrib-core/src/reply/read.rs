@@ -6,13 +6,11 @@ use crate::json::{self, Fields};
 /// what else looks like one is read as one.
 pub(crate) fn names_in(text: &str) -> Vec<String> {
     if let Some(fields) = Fields::read(text) {
-        let loaded = fields.get("loaded").and_then(|raw| serde_json::from_str(raw).ok());
-        if let Some(loaded) = loaded {
+        if let Some(loaded) = loaded(&fields) {
             return loaded;
         }
         if let Some(items) = fields.get("matches").and_then(json::items) {
-            let shown = items.iter().filter_map(|item| described(&Fields::read(item.get())?));
-            return shown.chain(also_loaded(&fields)).collect();
+            return items.iter().filter_map(|item| described(&Fields::read(item.get())?)).collect();
         }
         // A refusal that carried the schema, or one tool described.
         let refused = fields.get("input_schema").and_then(|_| fields.string("tool"));
@@ -35,8 +33,8 @@ pub(crate) fn names_in(text: &str) -> Vec<String> {
         } else if let Some(rest) = line.strip_prefix("<function>") {
             let json = rest.strip_suffix("</function>").and_then(Fields::read);
             names.extend(json.and_then(|fields| described(&fields)));
-        } else if let Some(fields) = Fields::read(line) {
-            names.extend(also_loaded(&fields));
+        } else if let Some(loaded) = Fields::read(line).as_ref().and_then(loaded) {
+            return loaded;
         }
     }
     names
@@ -47,9 +45,9 @@ fn described(fields: &Fields<'_>) -> Option<String> {
     fields.get("parameters").and_then(|_| fields.string("name"))
 }
 
-fn also_loaded(fields: &Fields<'_>) -> Vec<String> {
-    let names = fields.get("also_loaded").and_then(|raw| serde_json::from_str(raw).ok());
-    names.unwrap_or_default()
+/// The list of what is loaded, where there is one.
+fn loaded(fields: &Fields<'_>) -> Option<Vec<String>> {
+    serde_json::from_str(fields.get("loaded")?).ok()
 }
 
 /// What stands in inline code that `code` wrote.
