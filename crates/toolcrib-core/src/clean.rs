@@ -105,6 +105,10 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
         let end = escapes.end(c, next);
         if !(c == '\r' && text[next..].starts_with('\n')) {
             removed.push(if end > next { Hidden::Ansi } else { class });
+            // What broke a line kept two words apart.
+            if matches!(c, '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}') {
+                out.push(' ');
+            }
         }
         at = end;
     }
@@ -180,13 +184,21 @@ mod tests {
             ("a\u{1b}]0;title\u{7}b", Hidden::Ansi),
             ("a\u{9b}2Jb", Hidden::Ansi),
             ("a\u{0}b", Hidden::Control),
-            ("a\u{85}b", Hidden::Control),
+            ("a\u{81}b", Hidden::Control),
             ("a\u{fe0f}b", Hidden::Variation),
             ("a\u{e000}b", Hidden::Private),
         ];
         for (text, class) in cases {
             assert_eq!(clean(text), (Cow::Borrowed("ab"), vec![class]), "{text:?}");
         }
+    }
+
+    #[test]
+    fn what_broke_a_line_still_parts_two_words() {
+        for text in ["a\rb", "a\u{b}b", "a\u{c}b", "a\u{85}b", "a\u{2028}b"] {
+            assert_eq!(clean(text).0, "a b", "{text:?}");
+        }
+        assert_eq!(clean("a\r\nb").0, "a\nb");
     }
 
     #[test]

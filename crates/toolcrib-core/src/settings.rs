@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::clean;
 use crate::disclose::{Guidance, Kind, Stub};
 use crate::error::Error;
 use crate::limits::Limits;
@@ -136,6 +137,14 @@ impl Default for SearchSettings {
             must_in_name: false,
         }
     }
+}
+
+/// Characters of a mark: it stands in every tool.
+pub(crate) const MARK: usize = 64;
+
+/// Whether a text can stand for a description.
+pub(crate) fn is_mark(text: &str) -> bool {
+    !text.trim().is_empty() && text.chars().nth(MARK).is_none() && clean::is_clean(text)
 }
 
 /// The file, as people write it.
@@ -270,6 +279,7 @@ impl Settings {
                 percent.contains(&self.listing.context_percent),
                 "0 to 100",
             ),
+            ("mark", is_mark(&self.mark), "1 to 64 plain characters"),
             ("rank.bm25.k1", (0.0..=10.0).contains(&self.rank.bm25.k1), "0 to 10"),
             ("rank.bm25.b", (0.0..=1.0).contains(&self.rank.bm25.b), "0 to 1"),
             (

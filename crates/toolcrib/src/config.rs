@@ -67,7 +67,14 @@ fn foreign(path: &Path, text: &str) -> Result<Option<Value>, Failure> {
                 non_finite_float_policy: NonFiniteFloatPolicy::AsString,
             };
             serde_saphyr::from_str_with_options(text, options).map(Some).map_err(|error| {
-                failed(error.without_snippet().to_string(), "the file must be YAML")
+                let problem = error.without_snippet().to_string();
+                if problem.contains("multiple YAML documents") {
+                    failed("several YAML documents".into(), "keep one document in the file")
+                } else if problem.contains("budget") {
+                    failed("too large, or grown by its aliases".into(), "keep only its own part")
+                } else {
+                    failed(problem, "the file must be YAML")
+                }
             })
         }
         "json" | "jsonc" => {

@@ -46,7 +46,9 @@ fn catalog(source: &Source, settings: &Settings) -> Result<Catalog, Failure> {
         let mut came = read(None)?;
         // What a server lists is that server's, and the file is called after it. What a request
         // holds is the agent's own.
-        if came.tools.iter().all(|tool| tool.shape() == Shape::Mcp) {
+        let listed = |shape| came.tools.iter().filter(|tool| tool.shape() == shape).count();
+        // A tool without a schema has no shape to tell.
+        if listed(Shape::Mcp) > 0 && listed(Shape::Mcp) + listed(Shape::Own) == came.tools.len() {
             came = read(label)?;
         }
         // Which file, where there are several.

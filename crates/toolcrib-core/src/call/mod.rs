@@ -169,7 +169,10 @@ impl Crib {
                 let Ok(arguments) = RawValue::from_string(candidate.clone().into_owned()) else {
                     continue;
                 };
-                let name = self.catalog().tool(id).name().to_owned();
+                let tool = self.catalog().tool(id);
+                // Who calls a tool rightly knows it, and a transcript that has the call says so.
+                conversation.ledger.reveal(tool);
+                let name = tool.name().to_owned();
                 return Outcome::Run(Call { id, name, arguments });
             }
             if faults.is_empty() {

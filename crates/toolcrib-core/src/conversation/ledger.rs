@@ -142,8 +142,8 @@ impl Ledger {
                 // Whoever was answered by our search tool had deferred tools.
                 Past::Reply(text) => {
                     let names = crate::reply::names_in(text);
-                    ledger.deferred |= !names.is_empty();
-                    names
+                    ledger.deferred |= names.is_some();
+                    names.unwrap_or_default()
                 }
                 Past::Call(name) => vec![name.to_owned()],
             };

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::disclose::{Disclosure, Frozen};
+use crate::disclose::{Disclosure, Frozen, Said};
 
 /// Reveals a conversation keeps by default.
 pub const REVEALS: usize = 64;
@@ -29,6 +29,8 @@ pub struct Conversation {
     pub(crate) guard: Guard,
     /// The listing the model has seen, which stays as it is.
     pub(crate) frozen: Option<Frozen>,
+    /// What became of a list that was said in a message.
+    pub(crate) said: Said,
     /// The last disclosure and what it was made from: nothing changed, nothing computed.
     pub(crate) last: Option<(u64, Arc<Disclosure>)>,
 }
@@ -47,14 +49,7 @@ impl Conversation {
 
     /// A conversation that goes on: with an imported ledger, or one rebuilt from a transcript.
     pub fn with_ledger(ledger: Ledger) -> Self {
-        Self { ledger, guard: Guard::default(), frozen: None, last: None }
-    }
-
-    /// Lets the next disclosure announce anew what it has announced, the whole list of tools where
-    /// that is a message: for a request that was not sent, and after a compaction.
-    pub fn announce_again(&mut self) {
-        self.frozen = None;
-        self.last = None;
+        Self { ledger, guard: Guard::default(), frozen: None, said: Said::No, last: None }
     }
 
     /// What it has been shown.

@@ -10,7 +10,7 @@ mod plan;
 mod write;
 
 pub use own::{CALL, DESCRIBE, Guidance, OwnTool, SEARCH, SEARCH_REGEX};
-pub(crate) use plan::Frozen;
+pub(crate) use plan::{Frozen, Said};
 
 use std::borrow::Cow;
 

@@ -146,18 +146,41 @@ pub(super) fn message(listing: &Listing) -> String {
 pub(super) const WITHDRAWN: &str = "No tool is deferred any more: the list of deferred tools no longer \
                                     holds, and the tools you have are all defined in full.";
 
-/// The instruction, for the system prompt: once, whatever the number of tools.
-pub(super) fn instruction(settings: &Settings, model: Option<&str>) -> String {
-    let kind = settings.disclosure;
-    let mut text = String::from(match kind {
-        Kind::Bridge | Kind::Append => match (settings.listing.form, settings.listing.place) {
-            (Form::Groups | Form::Count | Form::None, _) => {
-                "Most of your tools are deferred: `tool_search` finds them"
-            }
-            (_, Place::Message) => {
+/// The instruction, for the system prompt: once, whatever the number of tools. `listed` is the form
+/// of the listing that goes with it.
+pub(super) fn instruction(
+    settings: &Settings,
+    listed: Option<Form>,
+    model: Option<&str>,
+) -> String {
+    let mut text = String::from(situation(settings, listed));
+    text.push_str(way(settings, listed));
+    text.push_str(
+        " Do not say that a capability is missing, and do not make do with a general tool, before \
+         you have searched.",
+    );
+    if settings.guidance.is_strong(model) {
+        text.push_str(prohibition(settings));
+    }
+    text
+}
+
+/// Whether a listing has names in it.
+fn has_names(listed: Option<Form>) -> bool {
+    listed.is_some_and(|form| form < Form::Groups)
+}
+
+/// What the model has before it.
+fn situation(settings: &Settings, listed: Option<Form>) -> &'static str {
+    match settings.disclosure {
+        Kind::Bridge | Kind::Append => match settings.listing.place {
+            _ if !has_names(listed) => "Most of your tools are deferred: `tool_search` finds them",
+            Place::Message => {
                 "Most of your tools are deferred: a message names them, `tool_search` finds them"
             }
-            _ => "Most of your tools are deferred: `tool_search` lists and finds them",
+            Place::Description | Place::Fresh => {
+                "Most of your tools are deferred: `tool_search` lists and finds them"
+            }
         },
         Kind::Reveal => {
             "Some of your tools show only a stub of their schema. Load one with `tool_search` before \
@@ -167,8 +190,12 @@ pub(super) fn instruction(settings: &Settings, model: Option<&str>) -> String {
             "Tools described only by a mark are callable, but their descriptions are withheld: get \
              them from `tool_search` before the first use."
         }
-    });
-    text.push_str(match kind {
+    }
+}
+
+/// How a tool becomes callable.
+fn way(settings: &Settings, listed: Option<Form>) -> &'static str {
+    match settings.disclosure {
         Kind::Bridge if settings.search.schemas => {
             ", `tool_call` runs them. Search for what you need, or load a listed name with \
              `select:NAME`, then call it with the arguments of its schema."
@@ -181,7 +208,7 @@ pub(super) fn instruction(settings: &Settings, model: Option<&str>) -> String {
             ". Search for what you need; its schema is in the answer, and it is callable by its own \
              name."
         }
-        Kind::Append if settings.listing.form >= Form::Groups => {
+        Kind::Append if !has_names(listed) => {
             ". Search for what you need; it is callable by its own name on the next step."
         }
         Kind::Append => {
@@ -191,33 +218,30 @@ pub(super) fn instruction(settings: &Settings, model: Option<&str>) -> String {
         Kind::Reveal if settings.reveals => " Its real parameters are there on the next step.",
         Kind::Reveal => " Its real parameters are in the answer.",
         Kind::Terse => "",
-    });
-    text.push_str(
-        " Do not say that a capability is missing, and do not make do with a general tool, before \
-         you have searched.",
-    );
-    if settings.guidance.is_strong(model) {
-        text.push_str(match kind {
-            Kind::Bridge if settings.search.schemas => {
-                " Never invent arguments for a tool whose schema you have not seen. Example: to file \
-                 a bug, call tool_search with {\"query\": \"create issue\"}, read the schema in the \
-                 answer, then call tool_call with {\"name\": \"…\", \"arguments\": {…}}."
-            }
-            Kind::Bridge => {
-                " Never invent arguments for a tool whose schema you have not seen. Example: to file \
-                 a bug, call tool_search with {\"query\": \"create issue\"}, then tool_describe with \
-                 {\"name\": \"…\"}, then tool_call with {\"name\": \"…\", \"arguments\": {…}}."
-            }
-            Kind::Terse => {
-                " Never call a tool described only by a mark before `tool_search` has returned its \
-                 description, even if you can guess its arguments."
-            }
-            Kind::Reveal | Kind::Append => {
-                " Never call a deferred tool whose schema you have not seen. Example: to file a bug, \
-                 call tool_search with {\"query\": \"create issue\"}, read the answer, then call the \
-                 tool it names."
-            }
-        });
     }
-    text
+}
+
+/// What a model that was not trained on deferred tools is told besides.
+fn prohibition(settings: &Settings) -> &'static str {
+    match settings.disclosure {
+        Kind::Bridge if settings.search.schemas => {
+            " Never invent arguments for a tool whose schema you have not seen. Example: to file \
+             a bug, call tool_search with {\"query\": \"create issue\"}, read the schema in the \
+             answer, then call tool_call with {\"name\": \"…\", \"arguments\": {…}}."
+        }
+        Kind::Bridge => {
+            " Never invent arguments for a tool whose schema you have not seen. Example: to file \
+             a bug, call tool_search with {\"query\": \"create issue\"}, then tool_describe with \
+             {\"name\": \"…\"}, then tool_call with {\"name\": \"…\", \"arguments\": {…}}."
+        }
+        Kind::Terse => {
+            " Never call a tool described only by a mark before `tool_search` has returned its \
+             description, even if you can guess its arguments."
+        }
+        Kind::Reveal | Kind::Append => {
+            " Never call a deferred tool whose schema you have not seen. Example: to file a bug, \
+             call tool_search with {\"query\": \"create issue\"}, read the answer, then call the \
+             tool it names."
+        }
+    }
 }

@@ -22,8 +22,39 @@ pub(crate) struct Frozen {
     listing: Listing,
     /// How much was deferred when it was made.
     defers: Defers,
+    /// The names it was made of.
+    listed: BTreeSet<String>,
     /// The names the model knows of by now, listed or announced.
     known: BTreeSet<String>,
+    place: Place,
+}
+
+/// What became of a list that was said in a message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// None was.
+    #[default]
+    No,
+    /// It stands in the conversation.
+    Yes,
+    /// It was taken back.
+    Withdrawn,
+}
+
+impl Conversation {
+    /// Lets the next disclosure announce anew what was announced, whole lists included: for a
+    /// request that was not sent, and after a compaction. What stands in the prompt stays.
+    pub fn announce_again(&mut self) {
+        self.last = None;
+        if self.said == Said::Withdrawn {
+            self.said = Said::Yes;
+        }
+        match &mut self.frozen {
+            Some(frozen) if frozen.place == Place::Message => self.frozen = None,
+            Some(frozen) => frozen.known.clone_from(&frozen.listed),
+            None => {}
+        }
+    }
 }
 
 /// Names in one announcement.
@@ -95,9 +126,11 @@ impl Crib {
             decision = activation.decide(&facts);
         }
         if decision.defers == Defers::Nothing {
-            let withdrawn = conversation.frozen.take().is_some()
-                && self.settings().listing.place == Place::Message;
-            let announcement = withdrawn.then(|| own::WITHDRAWN.to_owned());
+            let stands = conversation.said == Said::Yes;
+            let announcement = stands.then(|| own::WITHDRAWN.to_owned());
+            if stands {
+                (conversation.said, conversation.frozen) = (Said::Withdrawn, None);
+            }
             let disclosure = self.pass_through(turn, decision, tokens_before);
             return Disclosure { announcement, ..disclosure };
         }
@@ -205,7 +238,11 @@ impl Crib {
         let described = self.settings().listing.place != Place::Message;
         Parts {
             own: own::tools(self.settings(), listing.as_ref().filter(|_| described)),
-            instruction: own::instruction(self.settings(), turn.model),
+            instruction: own::instruction(
+                self.settings(),
+                listing.as_ref().map(|listing| listing.form),
+                turn.model,
+            ),
             shown,
             listing,
             names: listed.iter().map(|id| catalog.tool(*id).name().to_owned()).collect(),
@@ -253,9 +290,14 @@ impl Crib {
         let place = self.settings().listing.place;
         let listing = parts.listing.as_ref().filter(|_| place != Place::Fresh)?;
         let Some(frozen) = &mut conversation.frozen else {
-            let known = parts.names.clone();
-            conversation.frozen = Some(Frozen { listing: listing.clone(), defers, known });
-            return (place == Place::Message).then(|| own::message(listing));
+            let (listing, known) = (listing.clone(), parts.names.clone());
+            let said = (place == Place::Message).then(|| own::message(&listing));
+            if said.is_some() {
+                conversation.said = Said::Yes;
+            }
+            let frozen = Frozen { listing, defers, listed: known.clone(), known, place };
+            conversation.frozen = Some(frozen);
+            return said;
         };
         let added: Vec<&String> = parts.names.difference(&frozen.known).collect();
         let shown: Vec<String> = added.iter().take(ANNOUNCED).map(|name| data(name)).collect();

@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
         if self.sure {
             return self.label.clone();
         }
-        if shape == Shape::Own
+        if matches!(shape, Shape::Own | Shape::Mcp)
             && let Some(stated) = fields.string("server")
         {
             return (!stated.trim().is_empty()).then(|| self.share(&stated));

@@ -48,6 +48,9 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     config.quoted = true;
     let root = config.root;
     let at = "env.ENABLE_TOOL_SEARCH";
+    if !root.is_object() || root.get("env").is_some_and(|env| !env.is_object()) {
+        config.warn("env", "no object to look for `ENABLE_TOOL_SEARCH` in: it is on");
+    }
     if let Some(value) = root.pointer("/env/ENABLE_TOOL_SEARCH") {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_ascii_lowercase);
         let activation = &mut settings.activation;

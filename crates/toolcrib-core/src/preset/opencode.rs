@@ -13,7 +13,7 @@ use crate::listing::Form as ListingForm;
 use crate::policy::{Activation, Glob, Mode, Rules};
 use crate::rank::{Bm25Settings, By, RankSettings};
 use crate::reply::Form;
-use crate::settings::{Input, SearchSettings, Settings};
+use crate::settings::{Input, MARK, SearchSettings, Settings, is_mark};
 use crate::tool::Defer;
 
 const LIMIT: usize = 5;
@@ -59,7 +59,9 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     }
     // The whole file, its `plugin` entry, or the options alone.
     match root {
-        Value::Array(_) if is_plugin(root) => read_plugin(config, "", root),
+        Value::Array(_) if is_plugin(root) && !is_another(root.get(1)) => {
+            read_plugin(config, "", root)
+        }
         Value::Array(_) => read_plugins(config, "", root),
         Value::Object(map) => match map.get("plugin") {
             None if map.is_empty() || KNOWN.iter().any(|key| map.contains_key(*key)) => {
@@ -80,6 +82,10 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
 fn read_plugins<'a>(config: &mut Config<'a>, path: &str, plugins: &'a Value) -> Settings {
     let mut entries = plugins.as_array().into_iter().flatten().enumerate();
     if let Some((at, entry)) = entries.find(|(_, entry)| is_plugin(entry)) {
+        if let Some((at, _)) = entries.next().filter(|(_, next)| next.is_object()) {
+            let problem = format!("options stand beside the name, [\"{PLUGIN}\", {{…}}]; left out");
+            config.warn(&join(path, &at.to_string()), problem);
+        }
         return read_plugin(config, &join(path, &at.to_string()), entry);
     }
     config.warn(path, format!("`{PLUGIN}` is not among them: it is off"));
@@ -91,8 +97,17 @@ fn read_plugins<'a>(config: &mut Config<'a>, path: &str, plugins: &'a Value) -> 
 fn is_plugin(entry: &Value) -> bool {
     let name = entry.get(0).unwrap_or(entry).as_str();
     // From the registry, with a version or without, or as a path. The fork's name begins the same.
-    let is_it = |part: &str| part.split('@').next() == Some(PLUGIN);
+    let is_it = |part: &str| {
+        let part = part.split('@').next().unwrap_or_default();
+        let bare = [".ts", ".js", ".mjs", ".git"].iter().find_map(|end| part.strip_suffix(end));
+        bare.unwrap_or(part) == PLUGIN
+    };
     name.is_some_and(|name| name.split('/').any(is_it))
+}
+
+/// Whether what follows in a list is another plugin, and not this one's options.
+fn is_another(next: Option<&Value>) -> bool {
+    next.is_some_and(|next| next.is_string() || next.is_array())
 }
 
 /// `"opencode-tool-search"` or `["opencode-tool-search", {options}]`.
@@ -120,7 +135,12 @@ fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> 
     }
     match get("deferDescription") {
         None => {}
-        Some(Value::String(mark)) => settings.mark.clone_from(mark),
+        Some(Value::String(mark)) if is_mark(mark) => settings.mark.clone_from(mark),
+        Some(Value::String(mark)) => {
+            let (value, used) = (brief(&Value::from(&**mark)), &settings.mark);
+            let problem = format!("{value} is not 1 to {MARK} plain characters, `{used}` is used");
+            config.warn(&join(path, "deferDescription"), problem);
+        }
         Some(other) => {
             let (value, mark) = (brief(other), &settings.mark);
             let problem = format!("{value} is not a text, `{mark}` is used");

@@ -77,13 +77,12 @@ struct Match<'a> {
 impl Reply {
     /// As everruns answers.
     pub(super) fn tools(&self) -> String {
-        let schemas = self.hits.iter().filter(|hit| hit.input_schema.is_some()).count();
-        let mut message = match (self.hits.len(), schemas) {
-            (0, _) if self.notes.is_empty() => "These are the tools there are.".to_owned(),
-            (0, _) => String::new(),
-            (_, 0) => "Nothing new was loaded.".to_owned(),
-            _ => "These schemas are loaded: call the tools with their real parameters.".to_owned(),
-        };
+        let mut message = String::from(match (self.hits.len(), self.loaded.len()) {
+            (0, _) if self.notes.is_empty() => "These are the tools there are.",
+            (0, _) => "",
+            (_, 0) => "Nothing was loaded.",
+            _ => "The tools are loaded: call them with their real parameters.",
+        });
         for note in &self.notes {
             if !message.is_empty() {
                 message.push(' ');

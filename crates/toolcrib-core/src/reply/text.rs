@@ -77,7 +77,8 @@ struct Function<'a> {
 /// `text` as inline code, whatever backticks it has.
 fn code(text: &str) -> String {
     let ticks = "`".repeat(longest_run(text, '`') + 1);
-    let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    let edge = ['`', ' '];
+    let pad = if text.starts_with(edge) || text.ends_with(edge) { " " } else { "" };
     format!("{ticks}{pad}{text}{pad}{ticks}")
 }
 

@@ -5,7 +5,7 @@
 
 mod answer;
 
-use crate::catalog::ToolId;
+use crate::catalog::{Catalog, ToolId};
 use crate::conversation::{Circling, Conversation};
 use crate::crib::Crib;
 use crate::disclose::Turn;
@@ -63,11 +63,18 @@ struct Finds {
 }
 
 impl Finds {
-    /// Takes a tool, unless this call has as many as one call may load.
-    fn pick(&mut self, id: ToolId, score: f32) {
-        let known = self.picked.iter().any(|(known, _)| *known == id);
-        if !known && self.picked.len() < self.most {
+    /// Takes a tool, or names it among those left out once this call has as many as one may load.
+    fn pick(&mut self, catalog: &Catalog, id: ToolId, score: f32) {
+        if self.picked.iter().any(|(known, _)| *known == id) {
+            return;
+        }
+        if self.picked.len() < self.most {
             self.picked.push((id, score));
+            return;
+        }
+        let name = catalog.tool(id).name();
+        if !self.omitted.iter().any(|known| known == name) {
+            self.omitted.push(name.to_owned());
         }
     }
 }
@@ -106,7 +113,13 @@ impl Crib {
             let (all, kept) = (ask.queries.len(), most);
             finds.notes.push(format!("{all} queries were asked, the first {kept} are answered."));
         }
-        interleave(&per_query, &mut finds);
+        interleave(self.catalog(), &per_query, &mut finds);
+        if !finds.omitted.is_empty() {
+            let most = finds.most;
+            finds
+                .notes
+                .push(format!("At most {most} tools are loaded at once; ask again for the rest."));
+        }
         finds.lost |= finds.picked.is_empty() && finds.missing.is_empty();
         let query = shown_query(ask);
         let circling = if asks > 0 { conversation.guard.searched(&query) } else { Circling::No };
@@ -114,7 +127,6 @@ impl Crib {
     }
 
     fn select(&self, turn: &Turn<'_>, names: &[String], finds: &mut Finds) {
-        let most = self.settings().search.max_limit;
         let room = self.settings().limits.names.saturating_sub(finds.names);
         finds.names += names.len();
         if names.len() > room {
@@ -123,13 +135,9 @@ impl Crib {
         }
         for name in names.iter().take(room) {
             match self.spellings.resolve(self.catalog(), turn.scope, name) {
-                Meaning::One(id, _) if finds.by_name.contains(&id) => {}
-                Meaning::One(id, _) if finds.picked.len() < most => {
-                    finds.by_name.push(id);
-                    finds.pick(id, 0.0);
-                }
                 Meaning::One(id, _) => {
-                    finds.omitted.push(self.catalog().tool(id).name().to_owned());
+                    finds.by_name.push(id);
+                    finds.pick(self.catalog(), id, 0.0);
                 }
                 Meaning::Several(ids) => finds.missing.push(self.ambiguous(name, &ids)),
                 Meaning::Nothing if finds.missing.len() < GUESSES => {
@@ -144,11 +152,6 @@ impl Crib {
                     finds.missing.push(Missing { name: shown(name), nearest: Vec::new() });
                 }
             }
-        }
-        if !finds.omitted.is_empty() {
-            finds
-                .notes
-                .push(format!("At most {most} tools are loaded at once; ask again for the rest."));
         }
     }
 
@@ -230,7 +233,7 @@ impl Crib {
                 pattern::Place::Description => 2.0,
                 pattern::Place::Parameters => 1.0,
             };
-            finds.pick(*id, score);
+            finds.pick(self.catalog(), *id, score);
         }
     }
 
@@ -241,12 +244,12 @@ impl Crib {
 }
 
 /// The best of every query first, then the second best: no need is served last.
-fn interleave(per_query: &[Vec<Hit>], finds: &mut Finds) {
+fn interleave(catalog: &Catalog, per_query: &[Vec<Hit>], finds: &mut Finds) {
     let longest = per_query.iter().map(Vec::len).max().unwrap_or(0);
     for rank in 0..longest {
         for hits in per_query {
             if let Some(hit) = hits.get(rank) {
-                finds.pick(hit.id, hit.score);
+                finds.pick(catalog, hit.id, hit.score);
             }
         }
     }

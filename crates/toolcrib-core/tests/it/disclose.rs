@@ -391,6 +391,26 @@ fn a_scope_of_another_catalog_is_no_scope() {
     }
 }
 
+/// What stands in the prompt stays; what stood in a message comes again.
+#[test]
+fn late_tools_can_be_announced_again_and_the_prompt_stays() {
+    let all = office();
+    let (few, more) = (crate::support::crib(&all[..3]), crate::support::crib(&all));
+    let mut chat = Chat::new(&few);
+    let first = few.disclose(&Turn::new(&chat.scope), &mut chat.conversation);
+    let mut chat = Chat { conversation: chat.conversation, ..Chat::new(&more) };
+    let mut show = |again: bool| {
+        if again {
+            chat.conversation.announce_again();
+        }
+        more.disclose(&Turn::new(&chat.scope), &mut chat.conversation)
+    };
+    let late = show(false);
+    assert!(late.announcement.is_some() && show(false).announcement.is_none());
+    let again = show(true);
+    assert_eq!((&again.announcement, &again.own), (&late.announcement, &first.own));
+}
+
 /// What a file is indented with is nobody's cost: no client sends it.
 #[test]
 fn indentation_costs_nothing() {

@@ -301,3 +301,10 @@ fn a_reference_to_itself_is_kept_and_never_inlined() {
     let value: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(signature(&value), "{filter?: {and?: any[]}}");
 }
+
+/// A dump of several servers' lists names each tool's server beside it.
+#[test]
+fn a_server_that_an_mcp_tool_states_is_its_server() {
+    let lines = "{\"server\":\"github\",\"name\":\"find\",\"inputSchema\":{}}\n{\"server\":\"gitlab\",\"name\":\"find\",\"inputSchema\":{}}";
+    assert_eq!(names(&built(&[("dump", lines)])), ["github__find", "gitlab__find"]);
+}

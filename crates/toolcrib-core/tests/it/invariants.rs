@@ -341,8 +341,9 @@ proptest! {
         );
         // Schemas so large that some become signatures.
         let mut tools = crate::support::office();
-        for tool in &mut tools {
-            tool["input_schema"]["description"] = "as its server says ".repeat(12).into();
+        for (at, tool) in tools.iter_mut().enumerate() {
+            let more = "as its server says ".repeat(6 * (at % 4));
+            tool["input_schema"]["description"] = more.into();
         }
         let crib = build(&tools, &toml);
         let scope = Scope::all(crib.catalog());
@@ -354,16 +355,24 @@ proptest! {
             texts.extend(shown.instruction.clone().into_iter().chain(shown.announcement.clone()));
             texts.extend(shown.own.iter().map(|own| own.definition(Shape::Own)));
             let reply = crib.search(&turn, &mut conversation, &Ask::query(&query)).for_model();
-            replies.push(reply.clone());
+            replies.push((reply.clone(), None));
             texts.push(reply);
+            let call = json!({"query": "x", "to": "x", "subject": "x", "id": "x"}).to_string();
+            if let Outcome::Run(call) = crib.handle(&turn, &mut conversation, &query, &call) {
+                replies.push((String::new(), Some(call.name)));
+            }
         }
         // Whoever resumes from the transcript knows what this conversation knows.
-        let past = replies.iter().map(|reply| Past::Reply(reply));
+        let past = replies.iter().map(|(reply, called)| match called {
+            Some(name) => Past::Call(name),
+            None => Past::Reply(reply),
+        });
         let rebuilt = Ledger::from_transcript(past, REVEALS);
         let names = |ledger: &Ledger| -> Vec<String> {
             ledger.reveals().map(|reveal| reveal.name.clone()).collect()
         };
         prop_assert_eq!(names(&rebuilt), names(conversation.ledger()), "{:?}", replies);
+        prop_assert!(rebuilt.deferred(), "{:?}", replies);
         let shown = crib.disclose(&turn, &mut conversation);
         for name in ["tool_describe", "tool_call", "tool_search_regex"] {
             let offered = shown.own.iter().any(|own| own.name == name);

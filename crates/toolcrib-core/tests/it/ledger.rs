@@ -67,7 +67,7 @@ fn a_ledger_travels() {
 #[test]
 fn a_ledger_is_rebuilt_from_replies_in_every_form() {
     let crib = crib(&office());
-    for form in [Form::Json, Form::Functions, Form::Markdown] {
+    for form in [Form::Json, Form::Functions, Form::Markdown, Form::Tools, Form::Matches] {
         let text = Chat::new(&crib).search("select:mail__send,github__create_issue").text(form);
         let past = [
             Past::Reply(&text),
@@ -83,7 +83,7 @@ fn a_ledger_is_rebuilt_from_replies_in_every_form() {
         );
         assert!(ledger.has(&crib.catalog().tools()[5]));
     }
-    for odd in [" a ", "a`b", "`a", "a b"] {
+    for odd in [" a ", "a`b", "`a", "a b", " `x", "x` "] {
         let crib = crate::support::crib(&[tool(odd, "", &json!({}))]);
         let text = Chat::new(&crib).search(&format!("select:{odd}")).text(Form::Markdown);
         assert_eq!(names(&Ledger::from_transcript([Past::Reply(&text)], 8)), [odd], "{text}");

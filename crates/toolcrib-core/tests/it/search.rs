@@ -376,3 +376,15 @@ fn a_near_miss_names_what_is_near_and_no_more() {
     let far = Chat::new(&crib).search("select:qqq");
     assert!(matches!(far.available, Some(Available::Names(names)) if names.len() == 8));
 }
+
+/// One call loads so many tools and no more; what found no room is named, never dropped.
+#[test]
+fn what_a_call_cannot_load_is_named() {
+    let crib = crib_with(&office(), "[search]\nlimit = 2\nmax_limit = 2\n");
+    let names = vec!["mail__send".to_owned(), "mail__delete_message".to_owned()];
+    let queries = vec!["merge pull request".to_owned()];
+    let reply = Chat::new(&crib).ask(&Ask { names, queries, ..Ask::default() });
+    assert_eq!(reply.loaded, ["mail__send", "mail__delete_message"]);
+    assert_eq!(reply.omitted[0], "github__merge_pull_request");
+    assert_eq!(reply.notes, ["At most 2 tools are loaded at once; ask again for the rest."]);
+}

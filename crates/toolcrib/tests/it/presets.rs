@@ -54,6 +54,9 @@ fn what_else_stands_in_a_file_does_no_harm() {
 fn core_tools_stay_in_full_from_a_file_of_any_name() {
     let request = r#"[{"type":"function","function":{"name":"read_file","description":"Reads.","parameters":{}}},
                       {"type":"function","function":{"name":"acme__run","description":"Runs.","parameters":{}}}]"#;
+    let mixed = r#"{"tools":[{"name":"a","inputSchema":{}},{"name":"b"}]}"#;
+    let run = toolcrib(&["stats", "--json", "--catalog", &file("files.json", mixed)]);
+    assert_eq!(run.json()["servers"][0]["server"], "files", "one without a schema is no other's");
     let catalog = file("agent_request.json", request);
     let config = file("on.yaml", "tools:\n  tool_search:\n    enabled: on\n");
     let run = toolcrib(&["stats", "--json", "--catalog", &catalog, "--config", &config]);
@@ -157,6 +160,7 @@ fn files_that_are_nobodys_are_input_errors_with_a_hint() {
     for (name, text, problem, hint) in [
         ("nobody.json", "{\"a\": 1}", "no system's configuration that we know", "say whose it is"),
         ("broken.yaml", "tools: [", "at line 1, column 8", "must be YAML"),
+        ("two.yaml", "a: 1\n---\nb: 2\n", "several YAML documents", "keep one document"),
         ("broken.jsonc", "{\"plugin\": ", "", "must be JSON"),
     ] {
         let config = file(name, text);

@@ -404,6 +404,12 @@ fn a_request_that_was_not_sent_can_have_its_announcement_again() {
     assert!(first.is_some() && show(&mut chat).announcement.is_none());
     chat.conversation.announce_again();
     assert_eq!(show(&mut chat).announcement, first);
+    // A withdrawal that was not sent is said again too.
+    chat.scope = Scope::none(crib.catalog());
+    let withdrawn = show(&mut chat).announcement.clone();
+    chat.conversation.announce_again();
+    assert!(withdrawn.is_some());
+    assert_eq!(show(&mut chat).announcement, withdrawn);
 }
 
 #[test]

@@ -418,7 +418,7 @@ fn an_answer_carries_the_full_schemas_of_the_matches() {
             "parameters": strings(&["url", "note"], 1),
         }],
         "loaded": ["web_fetch"],
-        "message": "These schemas are loaded: call the tools with their real parameters.",
+        "message": "The tools are loaded: call them with their real parameters.",
     });
     assert_eq!(answer(chat.call(SEARCH, r#"{"query": "fetch"}"#)), expected);
 }

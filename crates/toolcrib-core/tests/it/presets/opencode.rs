@@ -444,6 +444,14 @@ fn a_value_of_the_wrong_kind_falls_back_to_the_default_and_is_said() {
              `deferDescription`",
         ),
         (json!("x"), "`(all of it)`: \"x\" is no configuration, the defaults are used"),
+        (
+            json!({"plugin": ["opencode-tool-search", {"searchLimit": 9}]}),
+            "`plugin.1`: options stand beside the name, [\"opencode-tool-search\", {…}]; left out",
+        ),
+        (
+            json!({"deferDescription": " "}),
+            "`deferDescription`: \" \" is not 1 to 64 plain characters, `[d]` is used",
+        ),
         (json!(["opencode-tool-search", 5]), "`1`: 5 is not an object, the defaults are used"),
         (
             json!({"plugin": [["opencode-tool-search", {"searchLimit": {}}]]}),
@@ -532,6 +540,14 @@ fn the_fork_is_not_the_plugin_and_a_file_without_either_is_off() {
     assert_eq!(off(&fork), (Mode::Off, told.clone()));
     let whole = json!({"$schema": "https://opencode.ai/config.json", "model": "a/b", "mcp": {}});
     assert_eq!(off(&whole), (Mode::Off, told));
+    for path in
+        ["./plugins/opencode-tool-search.ts", "file:///a/opencode-tool-search/dist/index.js"]
+    {
+        let local = json!({"plugin": ["other", path]});
+        assert_eq!(configured(Preset::Opencode, &local), Preset::Opencode.settings(), "{path}");
+    }
+    let list = json!(["opencode-tool-search", "other"]);
+    assert_eq!(configured(Preset::Opencode, &list), Preset::Opencode.settings());
     let both = json!({"tools": {"tool_search": true}, "plugin": ["opencode-tool-search"]});
     assert_eq!(Preset::of_config(&both), Some(Preset::Opencode), "it has a map of tools as well");
 }

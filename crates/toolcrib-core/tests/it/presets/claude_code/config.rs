@@ -130,3 +130,11 @@ fn its_configuration_is_known_by_its_keys() {
         assert_eq!(Preset::of_config(&config), Some(Preset::ClaudeCode), "{config}");
     }
 }
+
+#[test]
+fn what_is_no_file_of_its_own_is_on_and_said() {
+    let told = "`env`: no object to look for `ENABLE_TOOL_SEARCH` in: it is on";
+    for config in [json!(7), json!(null), json!({"env": []})] {
+        assert_eq!(warnings(Preset::ClaudeCode, &config), [told], "{config}");
+    }
+}
