@@ -68,8 +68,8 @@ impl<'a> Config<'a> {
         map.iter().map(|(key, value)| (key.as_str(), value)).collect()
     }
 
-    /// A number, also one in quotes where that system reads those: within the range, else the nearest end of it; `default` for
-    /// what is no number or is not there.
+    /// A number, also one in quotes where that system reads those: within the range, else the
+    /// nearest end of it; `default` for what is no number or is not there.
     pub(super) fn number(
         &mut self,
         path: &str,

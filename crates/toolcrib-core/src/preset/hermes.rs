@@ -101,20 +101,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let keys = config.object(path, own, &known);
     let get = |key: &str| keys.get(key).copied();
     if let Some(enabled) = get("enabled") {
-        let word = enabled.as_str().unwrap_or_default().trim().to_ascii_lowercase();
-        settings.activation.mode = match flag(enabled) {
-            Some(true) => Mode::On,
-            Some(false) => Mode::Off,
-            None if word == "auto" => Mode::Auto,
-            None => {
-                let value = brief(enabled);
-                config.warn(
-                    &format!("{path}.enabled"),
-                    format!("{value} is none of `auto`, `on`, `off`; `auto` is used"),
-                );
-                Mode::Auto
-            }
-        };
+        settings.activation.mode = mode(config, &format!("{path}.enabled"), enabled);
     }
     let at = |key: &str| format!("{path}.{key}");
     let percent = config.number(&at("threshold_pct"), get("threshold_pct"), PERCENT, 0.0..=100.0);
@@ -132,6 +119,23 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
         1..=most,
     );
     settings
+}
+
+/// Whether deferral is up to the numbers.
+fn mode(config: &mut Config<'_>, path: &str, enabled: &Value) -> Mode {
+    match flag(enabled) {
+        Some(true) => Mode::On,
+        Some(false) => Mode::Off,
+        None => {
+            let word = enabled.as_str().unwrap_or_default().trim();
+            if !word.eq_ignore_ascii_case("auto") {
+                let value = brief(enabled);
+                let problem = format!("{value} is none of `auto`, `on`, `off`; `auto` is used");
+                config.warn(path, problem);
+            }
+            Mode::Auto
+        }
+    }
 }
 
 /// What the parser that system uses reads as a flag: bare `on` and `yes` are true to it.

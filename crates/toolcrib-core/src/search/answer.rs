@@ -66,23 +66,14 @@ impl Crib {
             form: self.settings().search.form,
             ..Reply::default()
         };
+        let described = matches!(circling, Circling::Describe(_));
         let wanted: Vec<(ToolId, f32, Detail)> = finds
             .picked
             .iter()
             .enumerate()
             .map(|(at, (id, score))| {
-                let asked = finds.by_name.contains(id)
-                    || (at == 0 && matches!(circling, Circling::Describe(_)));
-                let detail = if asked {
-                    Detail::Schema
-                } else if !self.settings().shows_schemas() {
-                    Detail::Brief
-                } else if self.settings().search.known_last && self.is_visible(conversation, *id) {
-                    Detail::Signature
-                } else {
-                    Detail::Schema
-                };
-                (*id, *score, detail)
+                let asked = finds.by_name.contains(id) || (at == 0 && described);
+                (*id, *score, self.detail(conversation, *id, asked))
             })
             .collect();
         let fitted = self.fit(&wanted);
@@ -101,11 +92,12 @@ impl Crib {
             reply.hits.push(found);
         }
         if signatures > 0 {
-            let describe = match self.settings().disclosure {
+            let way = match self.settings().disclosure {
                 Kind::Bridge => format!("`select:NAME` or {DESCRIBE}"),
                 _ => "`select:NAME`".to_owned(),
             };
-            reply.notes.push(format!("{schemas} with the full schema, {signatures} as a signature; {describe} gives the full one."));
+            let told = format!("{schemas} with the full schema, {signatures} as a signature");
+            reply.notes.push(format!("{told}; {way} gives the full one."));
         }
         if reply.hits.is_empty() {
             // Names that are nearly right need no list of all the others.
@@ -119,6 +111,19 @@ impl Crib {
         }
         nudge(conversation, circling, self.settings().disclosure, &mut reply);
         reply
+    }
+
+    /// How much of a tool a reply should show.
+    fn detail(&self, conversation: &Conversation, id: ToolId, asked: bool) -> Detail {
+        if asked {
+            Detail::Schema
+        } else if !self.settings().shows_schemas() {
+            Detail::Brief
+        } else if self.settings().search.known_last && self.is_visible(conversation, id) {
+            Detail::Signature
+        } else {
+            Detail::Schema
+        }
     }
 
     /// The first tool in full, as many others as the budget has room for as signatures, and then, in

@@ -130,8 +130,8 @@ fn the_table_of_behaviours_is_that_of_the_pages() {
         for preset in PRESETS {
             let mentions = |row: &[String; 4]| row[0].split(", ").any(|name| name == short);
             let rows = rows(preset).into_iter().filter(mentions);
-            lines.extend(rows.map(|[_, says, _, test]| {
-                format!("| {title} | {says} | [{preset}](presets/{preset}.md) | {test} |")
+            lines.extend(rows.map(|[_, says, ours, test]| {
+                format!("| {title} | {says} | {ours} | [{preset}](presets/{preset}.md) | {test} |")
             }));
         }
         assert!(lines.len() > before, "nothing of: {title}");
@@ -139,7 +139,7 @@ fn the_table_of_behaviours_is_that_of_the_pages() {
     let distinct: BTreeSet<&String> = lines.iter().collect();
     assert_eq!(distinct.len(), lines.len(), "a row stands twice");
     let page = page("behaviours.md");
-    let header = "| document | behaviour | preset | test |\n|---|---|---|---|\n";
+    let header = "| document | it says | Toolcrib | preset | test |\n|---|---|---|---|---|\n";
     let (intro, _) = page.split_once(header).unwrap();
     let expected = format!("{intro}{header}{}\n", lines.join("\n"));
     if std::env::var_os("UPDATE_DOCS").is_some() {

@@ -143,4 +143,6 @@ fn names_cost_a_few_percent_of_the_schemas() {
     let a_name = names as f64 / crib.catalog().len() as f64;
     let share = 100.0 * shown.tokens_after as f64 / shown.tokens_before as f64;
     assert!(a_name <= 15.0 && share <= 6.0, "{a_name:.1} tokens a name, {share:.1} %");
+    // Two or three schemas of a thousand tokens each.
+    assert!(200.0 * a_name <= 3_000.0, "{a_name:.1} tokens a name");
 }
