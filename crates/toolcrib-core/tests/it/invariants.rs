@@ -358,8 +358,10 @@ proptest! {
             replies.push((reply.clone(), None));
             texts.push(reply);
             let call = json!({"query": "x", "to": "x", "subject": "x", "id": "x"}).to_string();
-            if let Outcome::Run(call) = crib.handle(&turn, &mut conversation, &query, &call) {
-                replies.push((String::new(), Some(call.name)));
+            match crib.handle(&turn, &mut conversation, &query, &call) {
+                Outcome::Run(call) => replies.push((String::new(), Some(call.name))),
+                Outcome::Refused(refusal) => replies.push((refusal.text(), None)),
+                Outcome::Answer(reply) => replies.push((reply.for_model(), None)),
             }
         }
         // Whoever resumes from the transcript knows what this conversation knows.
