@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_core::disclose::Kind;
-use toolcrib_core::policy::{Because, Decision, Defers, Reason, Verdict};
-use toolcrib_core::{Catalog, Conversation, Crib, Defer, Disclosure, Scope, Settings, Shape, Turn};
+use toolcrib_core::{Catalog, Conversation, Crib, Disclosure, Scope, Settings, Shape, Turn};
 
-use crate::support::{Chat, catalog, crib_with, lines, office, strings, tool};
+use crate::support::{Chat, crib_with, lines, office, strings, tool};
 
-fn show(chat: &mut Chat<'_>) -> Arc<Disclosure> {
+pub(crate) fn show(chat: &mut Chat<'_>) -> Arc<Disclosure> {
     chat.crib.disclose(&Turn::new(&chat.scope), &mut chat.conversation)
 }
 
@@ -23,7 +22,7 @@ fn shown_names(disclosure: &Disclosure) -> Vec<String> {
 }
 
 /// Sixteen tools that cost enough to be worth deferring.
-fn talkative() -> Vec<Value> {
+pub(crate) fn talkative() -> Vec<Value> {
     let schema = strings(&["alpha", "beta", "gamma", "delta"], 2);
     let words = "Does a thing with many words to say about it.";
     (0..16).map(|i| tool(&format!("s__t{i}"), words, &schema)).collect()
@@ -149,87 +148,6 @@ fn stubs_are_written_in_the_shape_the_tool_came_in() {
 }
 
 #[test]
-fn numbers_decide_and_the_reason_is_told() {
-    let many = talkative();
-    let crib = |count: usize| Crib::new(catalog(&many[..count]), Settings::default());
-    let decision = |crib: &Crib| show(&mut Chat::new(crib)).decision;
-    assert_eq!(decision(&crib(14)), Decision { defers: Defers::Nothing, reason: Reason::Below });
-    assert_eq!(
-        decision(&crib(15)),
-        Decision { defers: Defers::Everything, reason: Reason::Count { tools: 15, threshold: 15 } }
-    );
-    let tiny: Vec<Value> = (0..15).map(|i| json!({"name": format!("t{i}")})).collect();
-    let shown = show(&mut Chat::new(&Crib::new(catalog(&tiny), Settings::default())));
-    assert!(
-        matches!(shown.decision.reason, Reason::NoSaving { before, after } if after >= before),
-        "{:?}",
-        shown.decision
-    );
-    assert!(shown.passes_through());
-}
-
-#[test]
-fn always_is_deferred_below_the_threshold_and_never_is_not_deferred_above() {
-    let mut tools = office();
-    tools[0]["defer"] = json!("always");
-    tools[1]["defer"] = json!("never");
-    let few = Crib::new(catalog(&tools), Settings::default());
-    let shown = show(&mut Chat::new(&few));
-    let verdict = |shown: &Disclosure, i: usize| {
-        shown.shown.iter().find(|s| s.id.index() == i).unwrap().verdict.clone()
-    };
-    assert_eq!(verdict(&shown, 0), Verdict::Deferred(Because::Owner(Defer::Always)));
-    assert_eq!(verdict(&shown, 2), Verdict::Full(Because::NotActive));
-    let on = crib_with(&tools, "");
-    let shown = show(&mut Chat::new(&on));
-    assert_eq!(verdict(&shown, 1), Verdict::Full(Because::Owner(Defer::Never)));
-    assert_eq!(verdict(&shown, 2), Verdict::Deferred(Because::Active));
-}
-
-#[test]
-fn rules_come_from_code_and_from_configuration() {
-    let mut settings = Settings::from_toml(
-        "[activation]\nmode = 'on'\n[defer]\nnever = ['MAIL__*']\n[defer.servers]\nslack = 'never'",
-    )
-    .unwrap();
-    settings.rules = settings.rules.never_defer(["github__create_issue"]);
-    let crib = Crib::new(catalog(&office()), settings);
-    let shown = show(&mut Chat::new(&crib));
-    let deferred: Vec<_> = shown
-        .shown
-        .iter()
-        .filter(|s| matches!(s.verdict, Verdict::Deferred(_)))
-        .map(|s| crib.catalog().tool(s.id).name())
-        .collect();
-    assert_eq!(deferred, ["github__list_issues", "github__merge_pull_request"]);
-}
-
-#[test]
-fn without_the_search_tool_everything_is_exposed() {
-    let crib = crib_with(&office(), "");
-    let scope = Scope::all(crib.catalog());
-    let turn = Turn { search_allowed: false, ..Turn::new(&scope) };
-    let shown = crib.disclose(&turn, &mut Conversation::new());
-    assert!(shown.passes_through());
-    assert_eq!(shown.decision.reason, Reason::NoSearch);
-}
-
-#[test]
-fn a_conversation_that_defers_keeps_deferring_when_servers_go() {
-    let (all, few) = (&talkative()[..], &talkative()[..3]);
-    let auto = "[activation]\n";
-    let crib = crib_with(all, auto);
-    let mut chat = Chat::new(&crib);
-    assert!(!show(&mut chat).passes_through());
-    let fewer = crib_with(few, auto);
-    let mut later = Chat { conversation: chat.conversation, ..Chat::new(&fewer) };
-    assert_eq!(show(&mut later).decision.reason, Reason::Sticky);
-    let anew = crib_with(few, "[activation]\nsticky = false\n");
-    let mut later = Chat { conversation: later.conversation, ..Chat::new(&anew) };
-    assert!(show(&mut later).passes_through());
-}
-
-#[test]
 fn servers_that_connect_later_are_announced_and_the_prompt_stays() {
     let first = crib_with(&office()[..3], "");
     let mut chat = Chat::new(&first);
@@ -330,38 +248,6 @@ fn an_array_is_edited_and_what_is_not_ours_stays() {
     let namespace = json!([{"type": "namespace", "name": "crm", "description": "d", "tools": [{"type": "function", "name": "a", "parameters": s}]}]);
     let got = written(&namespace, Shape::Responses);
     assert_eq!((&got[0]["name"], &got[0]["tools"][0]["parameters"]), (&json!("crm"), &stub));
-}
-
-#[test]
-fn always_alone_does_not_make_the_rest_sticky() {
-    let mut tools = office();
-    tools[0]["defer"] = json!("always");
-    let crib = Crib::new(catalog(&tools), Settings::default());
-    let mut chat = Chat::new(&crib);
-    assert_eq!(show(&mut chat).decision.defers, Defers::OnlyAlways);
-    chat.search("select:github__create_issue");
-    assert_eq!(show(&mut chat).decision.defers, Defers::OnlyAlways);
-}
-
-#[test]
-fn a_resumed_conversation_is_as_sticky_as_it_was() {
-    use toolcrib_core::Ledger;
-    use toolcrib_core::conversation::Past;
-    let few = Crib::new(catalog(&office()[..3]), Settings::default());
-    let resumed = |ledger| {
-        show(&mut Chat { conversation: Conversation::with_ledger(ledger), ..Chat::new(&few) })
-    };
-    let calls = Ledger::from_transcript([Past::Call("github__create_issue")], 8);
-    assert!(resumed(calls).passes_through(), "calls alone are no deferral");
-    let all = crib_with(&talkative(), "[activation]\n");
-    let mut chat = Chat::new(&all);
-    show(&mut chat);
-    let travelled = Ledger::import(&chat.conversation.ledger().export(), 8).unwrap();
-    assert_eq!(
-        resumed(travelled).decision.reason,
-        Reason::Sticky,
-        "nothing loaded, and still deferring"
-    );
 }
 
 #[test]

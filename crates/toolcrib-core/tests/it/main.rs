@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+mod activation;
 mod call;
 mod disclose;
 mod docs;

@@ -4,7 +4,8 @@ use serde_json::json;
 use toolcrib_core::policy::Mode;
 use toolcrib_core::{Crib, Preset, Settings};
 
-use super::{agent, configured, is_stub, show, warnings};
+use super::{agent, is_stub, show};
+use crate::presets::{configured, warnings};
 use crate::support::{Chat, catalog};
 
 #[test]

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use toolcrib_core::policy::{Mode, Reason};
 use toolcrib_core::{Crib, Preset, Settings};
 
-use super::{crib, session, show, thousands};
+use super::activation::thousands;
+use super::{crib, session, show};
 use crate::presets::{configured, warnings};
 use crate::support::{Chat, catalog};
 

@@ -1,0 +1,134 @@
+//! What a session under `everruns` keeps, and how its tools are called.
+
+use serde_json::Value;
+use toolcrib_core::conversation::CONVERSATIONS;
+use toolcrib_core::disclose::SEARCH;
+use toolcrib_core::{Ask, Conversations, Crib, Scope, Settings, Turn};
+
+use super::{agent, answer, everruns, is_stub, sent, show};
+use crate::support::{Chat, catalog, strings, tool};
+
+// Progressive disclosure.
+
+#[test]
+fn a_found_tool_has_its_full_schema_on_the_next_step_and_for_the_rest_of_the_session() {
+    let crib = everruns(&agent());
+    let mut chat = Chat::new(&crib);
+    assert!(is_stub(&show(&mut chat), "web_fetch"));
+    chat.search("web_fetch");
+    assert_eq!(sent(&show(&mut chat), "web_fetch"), agent()[6]);
+    chat.search("bash");
+    let later = show(&mut chat);
+    assert_eq!(
+        (sent(&later, "web_fetch"), sent(&later, "bash")),
+        (agent()[6].clone(), agent()[5].clone())
+    );
+    let stubs = agent().iter().filter(|t| is_stub(&later, t["name"].as_str().unwrap())).count();
+    assert_eq!(stubs, 13, "and no other");
+}
+
+#[test]
+fn what_one_session_found_another_does_not_see() {
+    let crib = everruns(&agent());
+    let scope = Scope::all(crib.catalog());
+    let turn = Turn::new(&scope);
+    let mut sessions = Conversations::default();
+    crib.search(&turn, sessions.get("a"), &Ask::query("bash"));
+    assert!(!is_stub(&crib.disclose(&turn, sessions.get("a")), "bash"));
+    assert!(is_stub(&crib.disclose(&turn, sessions.get("b")), "bash"));
+}
+
+#[test]
+fn sessions_are_bounded_and_one_that_fell_out_searches_again() {
+    assert_eq!(CONVERSATIONS, 4_096);
+    let crib = everruns(&agent());
+    let scope = Scope::all(crib.catalog());
+    let turn = Turn::new(&scope);
+    let mut sessions = Conversations::new(2, 64);
+    for key in ["a", "b", "c"] {
+        crib.search(&turn, sessions.get(key), &Ask::query("bash"));
+    }
+    assert_eq!(sessions.len(), 2);
+    assert!(!is_stub(&crib.disclose(&turn, sessions.get("b")), "bash"));
+    assert!(is_stub(&crib.disclose(&turn, sessions.get("a")), "bash"), "the oldest is forgotten");
+    crib.search(&turn, sessions.get("a"), &Ask::query("bash"));
+    assert!(!is_stub(&crib.disclose(&turn, sessions.get("a")), "bash"));
+}
+
+#[test]
+fn the_session_that_falls_out_is_the_one_that_was_used_least_recently() {
+    let crib = everruns(&agent());
+    let scope = Scope::all(crib.catalog());
+    let turn = Turn::new(&scope);
+    let mut sessions = Conversations::new(2, 64);
+    for key in ["a", "b", "a", "c"] {
+        crib.search(&turn, sessions.get(key), &Ask::query("bash"));
+    }
+    assert!(!is_stub(&crib.disclose(&turn, sessions.get("a")), "bash"), "first seen, still in use");
+}
+
+#[test]
+fn a_session_keeps_its_last_sixty_four_reveals() {
+    let tools: Vec<Value> =
+        (0..65).map(|i| tool(&format!("t{i}"), "", &strings(&["a"], 1))).collect();
+    let crib = everruns(&tools);
+    let mut chat = Chat::new(&crib);
+    for i in 0..65 {
+        chat.search(&format!("t{i}"));
+    }
+    let shown = show(&mut chat);
+    let stubs: Vec<usize> = (0..65).filter(|i| is_stub(&shown, &format!("t{i}"))).collect();
+    assert_eq!(stubs, [0]);
+}
+
+#[test]
+fn a_tool_that_changed_since_it_was_found_is_a_stub_again() {
+    let crib = everruns(&agent());
+    let mut chat = Chat::new(&crib);
+    chat.search("bash");
+    let mut tools = agent();
+    tools[5]["input_schema"] = strings(&["command", "timeout"], 2);
+    let changed = everruns(&tools);
+    let scope = Scope::all(changed.catalog());
+    let shown = changed.disclose(&Turn::new(&scope), &mut chat.conversation);
+    assert!(is_stub(&shown, "bash"));
+}
+
+// Execution.
+
+#[test]
+fn tools_are_called_by_their_own_names_with_their_own_arguments() {
+    let crib = everruns(&agent());
+    let mut chat = Chat::new(&crib);
+    show(&mut chat);
+    chat.search("web_fetch");
+    let arguments = r#"{ "url": "https://example.org", "note": "é" }"#;
+    assert_eq!(chat.runs("web_fetch", arguments), ("web_fetch".into(), arguments.into()));
+}
+
+#[test]
+fn a_first_use_costs_one_search_or_a_right_guess() {
+    let crib = everruns(&agent());
+    let mut chat = Chat::new(&crib);
+    show(&mut chat);
+    let refusal = chat.refused("web_fetch", r#"{"address": "https://example.org"}"#);
+    assert_eq!(refusal.input_schema.unwrap().get(), crib.catalog().tools()[6].schema());
+    assert!(!is_stub(&show(&mut chat), "web_fetch"), "a wrong guess loads it as a search does");
+    let arguments = r#"{"command": "ls"}"#;
+    assert_eq!(chat.runs("bash", arguments), ("bash".into(), arguments.into()));
+}
+
+// The earlier edition.
+
+#[test]
+fn in_the_earlier_edition_the_schema_is_in_the_answer_and_nowhere_else() {
+    let settings = Settings::from_toml("preset = 'everruns'\nreveals = false").unwrap();
+    let crib = Crib::new(catalog(&agent()), settings);
+    let mut chat = Chat::new(&crib);
+    let first = show(&mut chat);
+    let reply = answer(chat.call(SEARCH, r#"{"query": "bash"}"#));
+    assert_eq!(reply["tools"][0]["parameters"], strings(&["command", "note"], 1));
+    assert_eq!(show(&mut chat), first, "a stub it was and a stub it stays");
+    assert!(first.instruction.as_ref().unwrap().contains("Its real parameters are in the answer."));
+    assert_eq!(chat.runs("bash", r#"{"command":"ls"}"#).0, "bash");
+}

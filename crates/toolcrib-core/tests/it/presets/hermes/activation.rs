@@ -1,0 +1,78 @@
+//! When `hermes` defers.
+
+use serde_json::{Value, json};
+use toolcrib_core::Shape;
+use toolcrib_core::policy::Reason;
+
+use super::{array, auto, mcp, session, show};
+use crate::support::{Chat, tool};
+
+/// Tools of a thousand tokens each, four characters a token; the last is `short` characters shorter.
+pub(super) fn thousands(count: usize, short: usize) -> Vec<Value> {
+    let sized = |i: usize| {
+        let chars = if i + 1 == count { 4_000 - short } else { 4_000 };
+        let own = format!("t{i:02}");
+        let empty = mcp("acme", &own, "", &json!({})).to_string().len();
+        mcp("acme", &own, &"x".repeat(chars - empty), &json!({}))
+    };
+    (0..count).map(sized).collect()
+}
+
+#[test]
+fn auto_activates_at_ten_percent_of_the_context_and_not_below() {
+    let crib = auto(&thousands(15, 0));
+    let decide = |context| show(&mut Chat::new(&crib), Some(context)).decision.reason;
+    assert_eq!(decide(150_000), Reason::Tokens { tokens: 15_000, threshold: 15_000 });
+    assert_eq!(decide(150_010), Reason::Below);
+}
+
+#[test]
+fn auto_goes_by_the_share_alone_and_not_by_what_is_saved() {
+    let crib = auto(&session()[2..3]);
+    let shown = show(&mut Chat::new(&crib), Some(100));
+    assert!(matches!(shown.decision.reason, Reason::Tokens { threshold: 10, .. }));
+    assert!(shown.tokens_after > shown.tokens_before, "the bridge costs more than one tool");
+}
+
+#[test]
+fn core_tools_do_not_count_towards_the_threshold() {
+    let mut tools = thousands(2, 0);
+    tools.push(tool("terminal", &"x".repeat(8_000), &json!({})));
+    let crib = auto(&tools);
+    let decide = |context| show(&mut Chat::new(&crib), Some(context)).decision.reason;
+    assert_eq!(decide(20_000), Reason::Tokens { tokens: 2_000, threshold: 2_000 });
+    assert_eq!(decide(20_010), Reason::Below);
+}
+
+#[test]
+fn where_the_context_is_not_known_twenty_thousand_tokens_decide() {
+    let decide = |short, context| {
+        show(&mut Chat::new(&auto(&thousands(20, short))), context).decision.reason
+    };
+    assert_eq!(decide(0, None), Reason::Tokens { tokens: 20_000, threshold: 20_000 });
+    assert_eq!(decide(4, None), Reason::Below);
+    assert_eq!(decide(0, Some(1_000_000)), Reason::Below, "known, its share alone decides");
+}
+
+#[test]
+fn below_the_threshold_the_array_passes_as_it_came_and_costs_nothing() {
+    let crib = auto(&session());
+    let shown = show(&mut Chat::new(&crib), Some(200_000));
+    let input = "[ {\"name\" : \"terminal\"},\n {\"type\":\"web_search_20250305\"} ]";
+    assert_eq!(crib.tools_json(&shown, input, Shape::Own), input);
+    assert_eq!((shown.own.len(), &shown.instruction), (0, &None));
+    assert_eq!(shown.tokens_after, shown.tokens_before);
+}
+
+#[test]
+fn every_assembly_decides_anew_and_fewer_servers_return_to_direct_exposure() {
+    let (many, few) = (auto(&thousands(20, 0)), auto(&thousands(3, 0)));
+    let mut chat = Chat::new(&many);
+    assert!(!show(&mut chat, Some(100_000)).passes_through());
+    let mut later = Chat { conversation: chat.conversation, ..Chat::new(&few) };
+    let shown = show(&mut later, Some(100_000));
+    assert_eq!(array(&shown), ["mcp_acme_t00", "mcp_acme_t01", "mcp_acme_t02"]);
+    let mut again = Chat { conversation: later.conversation, ..Chat::new(&many) };
+    assert!(!show(&mut again, Some(100_000)).passes_through());
+    assert!(show(&mut again, Some(1_000_000)).passes_through(), "another model, another window");
+}

@@ -1,0 +1,185 @@
+//! What opencode's own configuration means here, the plugin's and the fork's.
+
+use serde_json::{Value, json};
+use toolcrib_core::policy::Mode;
+use toolcrib_core::{Crib, Preset, Settings};
+
+use super::{coding, descriptions, sent, show};
+use crate::presets::{configured, warnings};
+use crate::support::{Chat, catalog, strings, tool};
+
+// Configuration.
+
+#[test]
+fn the_plugin_alone_means_the_defaults() {
+    for config in [
+        json!({"plugin": ["opencode-tool-search"]}),
+        json!({"plugin": ["other", ["opencode-tool-search@0.4.3", {}]]}),
+        json!(["opencode-tool-search", {}]),
+        json!({}),
+    ] {
+        assert_eq!(configured(Preset::Opencode, &config), Preset::Opencode.settings(), "{config}");
+    }
+    let settings = Preset::Opencode.settings();
+    assert_eq!((settings.search.limit, &*settings.mark), (5, "[d]"));
+    assert_eq!((settings.rank.bm25.k1, settings.rank.bm25.b), (0.9, 0.4));
+    assert_eq!(settings.rules.never, []);
+}
+
+#[test]
+fn the_plugin_entry_is_read_from_the_registry_and_from_a_path() {
+    let kept = ["read", "write", "edit", "bash", "glob", "grep"];
+    let toml = format!("preset = 'opencode'\n[defer]\nnever = {kept:?}");
+    for plugin in ["opencode-tool-search", "file:///path/to/opencode-tool-search/dist/index.js"] {
+        let config = json!({"plugin": [[plugin, {"alwaysLoad": kept}]]});
+        assert_eq!(Preset::of_config(&config), Some(Preset::Opencode));
+        let settings = Settings::from_toml(&toml).unwrap();
+        assert_eq!(configured(Preset::Opencode, &config), settings, "{plugin}");
+    }
+}
+
+#[test]
+fn every_option_is_read() {
+    let config = json!(["opencode-tool-search", {
+        "alwaysLoad": ["read", "write", "edit", "bash"],
+        "bm25": {"k1": 1.5, "b": 0.75},
+        "searchLimit": 10,
+        "deferDescription": "(search for me)",
+    }]);
+    assert_eq!(Preset::of_config(&config), Some(Preset::Opencode));
+    let toml = "preset = 'opencode'\nmark = '(search for me)'\n\
+        [rank.bm25]\nk1 = 1.5\nb = 0.75\n[search]\nlimit = 10\nmax_limit = 10\n\
+        [defer]\nnever = ['read', 'write', 'edit', 'bash']";
+    let settings = configured(Preset::Opencode, &config);
+    assert_eq!(settings, Settings::from_toml(toml).unwrap());
+    let crib = Crib::new(catalog(&coding()), settings);
+    let shown = show(&mut Chat::new(&crib));
+    assert_eq!(descriptions(&shown, &["glob"]), ["(search for me)"]);
+}
+
+#[test]
+fn a_number_out_of_range_is_clamped_and_said() {
+    for (options, told) in [
+        (json!({"bm25": {"k1": 3}}), "`bm25.k1`: 3 is not within 0.5 to 2, 2 is used"),
+        (json!({"bm25": {"k1": 0.1}}), "`bm25.k1`: 0.1 is not within 0.5 to 2, 0.5 is used"),
+        (json!({"bm25": {"b": -1}}), "`bm25.b`: -1 is not within 0 to 1, 0 is used"),
+        (json!({"bm25": {"b": 1.5}}), "`bm25.b`: 1.5 is not within 0 to 1, 1 is used"),
+        (json!({"searchLimit": 0}), "`searchLimit`: 0 is not within 1 to 50, 1 is used"),
+        (json!({"searchLimit": 99}), "`searchLimit`: 99 is not within 1 to 50, 50 is used"),
+    ] {
+        assert_eq!(warnings(Preset::Opencode, &options), [told]);
+    }
+    let config = json!({"searchLimit": 99, "bm25": {"k1": 3, "b": -1}});
+    let settings = Preset::Opencode.configured(&config).unwrap().settings;
+    assert_eq!(
+        (settings.search.limit, settings.rank.bm25.k1, settings.rank.bm25.b),
+        (50, 2.0, 0.0)
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_falls_back_to_the_default_and_is_said() {
+    for (options, told) in [
+        (json!({"searchLimit": "many"}), "`searchLimit`: \"many\" is not a number, 5 is used"),
+        (json!({"searchLimit": "10"}), "`searchLimit`: \"10\" is not a number, 5 is used"),
+        (json!({"searchLimit": 5.5}), "`searchLimit`: 5.5 is not a whole number, 5 is used"),
+        (json!({"bm25": {"k1": null}}), "`bm25.k1`: null is not a number, 0.9 is used"),
+        (json!({"bm25": {"b": []}}), "`bm25.b`: [] is not a number, 0.4 is used"),
+        (json!({"bm25": 1.5}), "`bm25`: 1.5 is not an object, the defaults are used"),
+        (json!({"deferDescription": 1}), "`deferDescription`: 1 is not a text, `[d]` is used"),
+        (
+            json!({"alwaysLoad": "read"}),
+            "`alwaysLoad`: \"read\" is not a list of names, none is used",
+        ),
+        (json!({"alwaysLoad": [1]}), "`alwaysLoad.0`: 1 is no name, left out"),
+        (
+            json!({"limit": 3, "searchLimit": 5}),
+            "`limit`: not known, left out; known are `alwaysLoad`, `searchLimit`, `bm25`, \
+             `deferDescription`",
+        ),
+        (json!("x"), "`(all of it)`: \"x\" is no configuration, the defaults are used"),
+        (
+            json!({"plugin": ["opencode-tool-search", {"searchLimit": 9}]}),
+            "`plugin.1`: options stand beside the name, [\"opencode-tool-search\", {…}]; left out",
+        ),
+        (
+            json!({"deferDescription": " "}),
+            "`deferDescription`: \" \" is not 1 to 64 plain characters, `[d]` is used",
+        ),
+        (json!(["opencode-tool-search", 5]), "`1`: 5 is not an object, the defaults are used"),
+        (
+            json!({"plugin": [["opencode-tool-search", {"searchLimit": {}}]]}),
+            "`plugin.0.1.searchLimit`: {} is not a number, 5 is used",
+        ),
+    ] {
+        assert_eq!(warnings(Preset::Opencode, &options), [told]);
+        let settings = Preset::Opencode.configured(&options).unwrap().settings;
+        assert_eq!(settings, Preset::Opencode.settings(), "{options}");
+    }
+}
+
+#[test]
+fn without_the_plugin_nothing_is_deferred() {
+    let config = json!({"plugin": ["some-other-plugin"]});
+    assert_eq!(
+        warnings(Preset::Opencode, &config),
+        ["`plugin`: `opencode-tool-search` is not among them: it is off"]
+    );
+    let settings = Preset::Opencode.configured(&config).unwrap().settings;
+    assert_eq!(settings.activation.mode, Mode::Off);
+}
+
+#[test]
+fn the_forks_own_configuration_is_read() {
+    let off = configured(Preset::Opencode, &json!({"toolSearch": {"enabled": false}}));
+    assert_eq!(off.activation.mode, Mode::Off);
+    let config = json!({
+        "toolSearch": {"enabled": true},
+        "mcp": {"github": {"deferLoading": false}, "logs": {"deferLoading": true}},
+    });
+    assert_eq!(Preset::of_config(&config), Some(Preset::Opencode));
+    let tools =
+        [tool("github__get", "", &strings(&[], 0)), tool("logs__get", "", &strings(&[], 0))];
+    let crib = Crib::new(catalog(&tools), configured(Preset::Opencode, &config));
+    let sent = sent(&show(&mut Chat::new(&crib)));
+    assert_eq!(sent.iter().filter(|tool| tool["name"] == "github__get").count(), 1);
+    assert_eq!(sent.len(), 3, "and the two search tools");
+}
+
+#[test]
+fn a_bad_value_in_the_forks_configuration_is_said() {
+    for (config, told) in [
+        (
+            json!({"toolSearch": {"enabled": "no"}}),
+            "`toolSearch.enabled`: \"no\" is neither true nor false, true is used",
+        ),
+        (json!({"toolSearch": true}), "`toolSearch`: true is not an object, the defaults are used"),
+    ] {
+        assert_eq!(warnings(Preset::Opencode, &config), [told]);
+        let settings = Preset::Opencode.configured(&config).unwrap().settings;
+        assert_eq!(settings.activation.mode, Mode::On);
+    }
+}
+
+#[test]
+fn the_fork_is_not_the_plugin_and_a_file_without_either_is_off() {
+    let off = |config: &Value| {
+        let configured = Preset::Opencode.configured(config).unwrap();
+        (configured.settings.activation.mode, configured.warnings[0].to_string())
+    };
+    let told = "`plugin`: `opencode-tool-search` is not among them: it is off".to_owned();
+    let fork = json!({"plugin": ["opencode-tool-search-tool"]});
+    assert_eq!(off(&fork), (Mode::Off, told.clone()));
+    let whole = json!({"$schema": "https://opencode.ai/config.json", "model": "a/b", "mcp": {}});
+    assert_eq!(off(&whole), (Mode::Off, told));
+    for path in
+        ["./plugins/opencode-tool-search.ts", "file:///a/opencode-tool-search/dist/index.js"]
+    {
+        let local = json!({"plugin": ["other", path]});
+        assert_eq!(configured(Preset::Opencode, &local), Preset::Opencode.settings(), "{path}");
+    }
+    let list = json!(["opencode-tool-search", "other"]);
+    assert_eq!(configured(Preset::Opencode, &list), Preset::Opencode.settings());
+    let both = json!({"tools": {"tool_search": true}, "plugin": ["opencode-tool-search"]});
+    assert_eq!(Preset::of_config(&both), Some(Preset::Opencode), "it has a map of tools as well");
+}
