@@ -17,6 +17,14 @@ const PROPERTIES: usize = 40;
 /// Options of one union that are spelled out.
 const OPTIONS: usize = 8;
 
+/// Characters of a signature that goes to a model.
+const CHARS: usize = 2_000;
+
+/// The signature as a model gets it: a large schema is cut, visibly.
+pub(crate) fn bounded(schema: &Value) -> String {
+    shorten(&signature(schema), CHARS).into_owned()
+}
+
 /// The signature of an input schema.
 ///
 /// ```

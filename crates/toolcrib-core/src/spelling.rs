@@ -180,6 +180,10 @@ pub(crate) fn unwrap(spelling: &str) -> &str {
     })
 }
 
+/// How alike a name must be, of 100, to be what a missing one was meant to be: a model may well try
+/// it.
+pub(crate) const ALIKE: u32 = 35;
+
 /// Names that are offered for one that is not there.
 const NEAREST: usize = 3;
 

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use serde_saphyr::Error as YamlError;
 use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use toolcrib_core::{Preset, Settings};
 use toolcrib_eval::files;
@@ -67,13 +68,23 @@ fn foreign(path: &Path, text: &str) -> Result<Option<Value>, Failure> {
                 non_finite_float_policy: NonFiniteFloatPolicy::AsString,
             };
             serde_saphyr::from_str_with_options(text, options).map(Some).map_err(|error| {
-                let problem = error.without_snippet().to_string();
-                if problem.contains("multiple YAML documents") {
-                    failed("several YAML documents".into(), "keep one document in the file")
-                } else if problem.contains("budget") {
-                    failed("too large, or grown by its aliases".into(), "keep only its own part")
-                } else {
-                    failed(problem, "the file must be YAML")
+                let mut error = error.without_snippet();
+                // What went wrong below an alias is told with the way there.
+                while let YamlError::AliasError { error: inner, .. } = error {
+                    error = inner;
+                }
+                match error {
+                    YamlError::MultipleDocuments { .. } => {
+                        failed("several YAML documents".into(), "keep one document in the file")
+                    }
+                    YamlError::Budget { .. }
+                    | YamlError::AliasReplayLimitExceeded { .. }
+                    | YamlError::AliasExpansionLimitExceeded { .. }
+                    | YamlError::AliasReplayStackDepthExceeded { .. } => failed(
+                        "too large, or grown by its aliases".into(),
+                        "keep only the part about tools",
+                    ),
+                    other => failed(other.to_string(), "the file must be YAML"),
                 }
             })
         }

@@ -25,8 +25,8 @@ use crate::json::Fields;
 use crate::listing::data;
 use crate::reply::Reply;
 use crate::search::Ask;
-use crate::signature::signature;
-use crate::spelling::{Meaning, likeness};
+use crate::signature;
+use crate::spelling::{ALIKE, Meaning, likeness};
 use crate::text::shorten;
 use crate::text::words::fold_name;
 use crate::wire_name;
@@ -52,12 +52,6 @@ pub enum Outcome {
     /// Give the model this answer: it called wrongly, and can do better.
     Refused(Refusal),
 }
-
-/// How alike a name must be, of 100, to be offered for one that was called: the model may well try it.
-const ALIKE: u32 = 35;
-
-/// Characters of a signature in a refusal.
-const SIGNATURE: usize = 2_000;
 
 /// Times the same call may fail before the answer changes its tone.
 const REPEATS: u32 = 2;
@@ -241,8 +235,7 @@ impl Crib {
             refusal.hint = format!("{} should be {}", data(&wrong), data(&right));
         }
         if conversation.ledger.has(tool) {
-            let signature = signature(&tool.schema_value());
-            refusal.signature = Some(shorten(&signature, SIGNATURE).into_owned());
+            refusal.signature = Some(signature::bounded(&tool.schema_value()));
         } else {
             refusal.input_schema = RawValue::from_string(tool.schema().to_owned()).ok();
             conversation.ledger.reveal(tool);

@@ -52,6 +52,20 @@ impl Conversation {
         Self { ledger, guard: Guard::default(), frozen: None, said: Said::No, last: None }
     }
 
+    /// Lets the next disclosure announce anew what was announced, whole lists included: for a
+    /// request that was not sent, and after a compaction. What stands in the prompt stays.
+    pub fn announce_again(&mut self) {
+        self.last = None;
+        if self.said == Said::Withdrawn {
+            self.said = Said::Yes;
+        }
+        match &mut self.frozen {
+            Some(frozen) if frozen.is_message() => self.frozen = None,
+            Some(frozen) => frozen.forget_announced(),
+            None => {}
+        }
+    }
+
     /// What it has been shown.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger

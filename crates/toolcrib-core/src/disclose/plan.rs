@@ -41,19 +41,15 @@ pub(crate) enum Said {
     Withdrawn,
 }
 
-impl Conversation {
-    /// Lets the next disclosure announce anew what was announced, whole lists included: for a
-    /// request that was not sent, and after a compaction. What stands in the prompt stays.
-    pub fn announce_again(&mut self) {
-        self.last = None;
-        if self.said == Said::Withdrawn {
-            self.said = Said::Yes;
-        }
-        match &mut self.frozen {
-            Some(frozen) if frozen.place == Place::Message => self.frozen = None,
-            Some(frozen) => frozen.known.clone_from(&frozen.listed),
-            None => {}
-        }
+impl Frozen {
+    /// Whether it is a message, and not a part of the prompt.
+    pub(crate) fn is_message(&self) -> bool {
+        self.place == Place::Message
+    }
+
+    /// Takes what was announced since as not yet said.
+    pub(crate) fn forget_announced(&mut self) {
+        self.known.clone_from(&self.listed);
     }
 }
 

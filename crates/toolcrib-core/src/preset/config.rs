@@ -53,14 +53,18 @@ impl<'a> Config<'a> {
         self.warnings.push(Warning { key: key.to_owned(), problem: problem.into() });
     }
 
-    /// The keys of an object at `path`; a warning for each that is not among `known`.
+    /// The keys of an object at `path`; a warning for each that is not among `known`, and for what
+    /// is no object.
     pub(super) fn object(
         &mut self,
         path: &str,
         value: &'a Value,
         known: &[&str],
     ) -> BTreeMap<&'a str, &'a Value> {
-        let Some(map) = value.as_object() else { return BTreeMap::new() };
+        let Some(map) = value.as_object() else {
+            self.warn(path, format!("{} is not an object, the defaults are used", brief(value)));
+            return BTreeMap::new();
+        };
         for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
             let known = known.join("`, `");
             self.warn(&join(path, key), format!("not known, left out; known are `{known}`"));
@@ -110,6 +114,19 @@ impl<'a> Config<'a> {
             self.warn(path, format!("{number} is not a whole number, {} is used", number.trunc()));
         }
         number as usize
+    }
+
+    /// A flag; `default` for what is none or is not there.
+    pub(super) fn flag(&mut self, path: &str, value: Option<&Value>, default: bool) -> bool {
+        match value {
+            None => default,
+            Some(Value::Bool(flag)) => *flag,
+            Some(other) => {
+                let value = brief(other);
+                self.warn(path, format!("{value} is neither true nor false, {default} is used"));
+                default
+            }
+        }
     }
 
     /// A list of strings; what is none is left out.

@@ -71,14 +71,15 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
         return settings;
     };
     let path = format!("capabilities.{id}");
-    if *own == Value::Bool(false) {
-        settings.activation.mode = Mode::Off;
-        return settings;
-    }
-    if !own.is_object() && !own.is_null() && *own != Value::Bool(true) {
-        config.warn(&path, format!("{} is not an object, the defaults are used", brief(own)));
-    }
-    let keys = config.object(&path, own, &["threshold", "never_defer"]);
+    let keys = match own {
+        Value::Bool(false) => {
+            settings.activation.mode = Mode::Off;
+            return settings;
+        }
+        // Named, and nothing set.
+        Value::Null | Value::Bool(true) => return settings,
+        own => config.object(&path, own, &["threshold", "never_defer"]),
+    };
     let threshold = keys.get("threshold").copied();
     let at = format!("{path}.threshold");
     // There a threshold is a whole number or it is the default: nothing is clamped.

@@ -3,8 +3,6 @@
 //! The fork it was inspired by hides deferred tools until they are found. That is read too, from
 //! its own `toolSearch` key, and is `disclosure = "append"` with no listing.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::config::{Config, brief, join};
@@ -120,7 +118,7 @@ fn read_plugin<'a>(config: &mut Config<'a>, path: &str, entry: &'a Value) -> Set
 
 fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> Settings {
     let mut settings = settings();
-    let keys = object(config, path, options, &KNOWN);
+    let keys = config.object(path, options, &KNOWN);
     let get = |key: &str| keys.get(key).copied();
     let names = config.strings(&join(path, "alwaysLoad"), get("alwaysLoad"));
     settings.rules = Rules::default().never_defer(names);
@@ -128,7 +126,7 @@ fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> 
     (settings.search.limit, settings.search.max_limit) = (limit, limit);
     if let Some(bm25) = get("bm25") {
         let path = join(path, "bm25");
-        let keys = object(config, &path, bm25, &["k1", "b"]);
+        let keys = config.object(&path, bm25, &["k1", "b"]);
         let get = |key: &str| keys.get(key).copied();
         settings.rank.bm25.k1 = config.number(&join(&path, "k1"), get("k1"), K1, 0.5..=2.0) as f32;
         settings.rank.bm25.b = config.number(&join(&path, "b"), get("b"), B, 0.0..=1.0) as f32;
@@ -150,46 +148,21 @@ fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> 
     settings
 }
 
-/// The keys of what should be an object; none, and a warning, where it is not.
-fn object<'a>(
-    config: &mut Config<'a>,
-    path: &str,
-    value: &'a Value,
-    known: &[&str],
-) -> BTreeMap<&'a str, &'a Value> {
-    if !value.is_object() {
-        config.warn(path, format!("{} is not an object, the defaults are used", brief(value)));
-    }
-    config.object(path, value, known)
-}
-
 fn read_fork<'a>(config: &mut Config<'a>, own: &'a Value) -> Settings {
     let mut settings = settings();
     settings.disclosure = Kind::Append;
     settings.listing.form = ListingForm::None;
-    let keys = object(config, "toolSearch", own, &["enabled", "alwaysLoad"]);
-    match keys.get("enabled") {
-        None | Some(Value::Bool(true)) => {}
-        Some(Value::Bool(false)) => settings.activation.mode = Mode::Off,
-        Some(other) => {
-            let value = brief(other);
-            let problem = format!("{value} is neither true nor false, true is used");
-            config.warn("toolSearch.enabled", problem);
-        }
+    let keys = config.object("toolSearch", own, &["enabled", "alwaysLoad"]);
+    if !config.flag("toolSearch.enabled", keys.get("enabled").copied(), true) {
+        settings.activation.mode = Mode::Off;
     }
     let names = config.strings("toolSearch.alwaysLoad", keys.get("alwaysLoad").copied());
     settings.rules = Rules::default().never_defer(names);
     let servers = config.root.get("mcp").and_then(Value::as_object).into_iter().flatten();
     for (name, server) in servers {
-        match server.get("deferLoading") {
-            None | Some(Value::Bool(true)) => {}
-            Some(Value::Bool(false)) => {
-                settings.rules.servers.push((Glob::new(name), Defer::Never));
-            }
-            Some(other) => {
-                let problem = format!("{} is neither true nor false, true is used", brief(other));
-                config.warn(&format!("mcp.{name}.deferLoading"), problem);
-            }
+        let at = format!("mcp.{name}.deferLoading");
+        if !config.flag(&at, server.get("deferLoading"), true) {
+            settings.rules.servers.push((Glob::new(name), Defer::Never));
         }
     }
     settings

@@ -64,6 +64,7 @@ impl Reply {
     }
 }
 
+/// A tool of the block: the description first, as models see it in the list they begin with.
 #[derive(Serialize)]
 struct Function<'a> {
     description: &'a str,

@@ -18,8 +18,6 @@ use crate::tool::Defer;
 
 /// Characters of a description where only a signature is shown.
 const BRIEF: usize = 400;
-/// Characters of a signature.
-const SIGNATURE: usize = 2_000;
 /// Servers that a browse or a miss may list, however few names.
 const SERVERS: usize = 50;
 
@@ -175,8 +173,8 @@ impl Crib {
             Some(_) => tool.description().to_owned(),
             None => shorten(tool.description(), BRIEF).into_owned(),
         };
-        let signature = (detail == Detail::Signature)
-            .then(|| shorten(&signature::signature(&tool.schema_value()), SIGNATURE).into_owned());
+        let signature =
+            (detail == Detail::Signature).then(|| signature::bounded(&tool.schema_value()));
         Found {
             name: tool.name().to_owned(),
             server: tool.server().map(str::to_owned),

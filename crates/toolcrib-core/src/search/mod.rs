@@ -14,7 +14,7 @@ use crate::pattern;
 use crate::query::{Query, Words};
 use crate::rank::Hit;
 use crate::reply::{Correction, Missing, Reply};
-use crate::spelling::{self, Meaning};
+use crate::spelling::{self, ALIKE, Meaning};
 use crate::text::shorten;
 
 /// What one call of a search tool asks for.
@@ -37,9 +37,7 @@ impl Ask {
     }
 }
 
-/// How alike a name must be, of 100, to be what a missing one was meant to be.
-const ALIKE: u32 = 35;
-/// How alike it must be to be offered when nothing is: a letter or two, since whoever asked for the
+/// How alike a name must be to be offered when nothing is like it: a letter or two, since whoever asked for the
 /// missing one sees that it is a guess.
 const GUESS: u32 = 1;
 /// Missing names that are guessed at: each guess reads every name there is.

@@ -157,10 +157,16 @@ fn our_own_file_may_name_a_preset_and_say_what_is_otherwise() {
 
 #[test]
 fn files_that_are_nobodys_are_input_errors_with_a_hint() {
+    // Each line is nine of the one before it.
+    let line =
+        |i: usize| format!("a{}: &a{} [{}]", i + 1, i + 1, vec![format!("*a{i}"); 9].join(", "));
+    let bomb: Vec<String> = (0..8).map(line).collect();
+    let bomb = format!("a0: &a0 [x, x, x, x, x, x, x, x, x]\n{}\n", bomb.join("\n"));
     for (name, text, problem, hint) in [
         ("nobody.json", "{\"a\": 1}", "no system's configuration that we know", "say whose it is"),
         ("broken.yaml", "tools: [", "at line 1, column 8", "must be YAML"),
         ("two.yaml", "a: 1\n---\nb: 2\n", "several YAML documents", "keep one document"),
+        ("bomb.yaml", &bomb, "grown by its aliases", "keep only the part about tools"),
         ("broken.jsonc", "{\"plugin\": ", "", "must be JSON"),
     ] {
         let config = file(name, text);

@@ -7,9 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use toolcrib_core::disclose::{CALL, DESCRIBE, Kind, SEARCH};
 use toolcrib_core::rank::Explanation;
-use toolcrib_core::{
-    Conversation, Crib, Outcome, Query, Refusal, Reply, Scope, Settings, Turn, Words,
-};
+use toolcrib_core::{Conversation, Crib, Outcome, Query, Refusal, Reply, Scope, Settings, Turn};
 
 /// The model's context window, in tokens.
 pub(super) const CONTEXT: usize = 200_000;
@@ -29,7 +27,7 @@ const MESSAGE: &str = "slack__post_message";
 pub(super) struct Played {
     /// Tokens of tools before the model: definitions, instruction, and the searches so far.
     pub(super) tokens: usize,
-    /// The tool it called.
+    /// The tool it called; empty for the last turn.
     pub(super) tool: String,
     /// With this.
     pub(super) input: Value,
@@ -68,7 +66,7 @@ pub(super) fn play(crib: &Crib) -> Vec<Played> {
     player.get_schema(MESSAGE, &found);
     let text = "Filed: checkout crashes on empty carts.";
     player.call(MESSAGE, &json!({"channel": "#releases", "text": text}));
-    player.turn("", Value::Null);
+    player.done();
     player.played
 }
 
@@ -116,48 +114,52 @@ impl Player<'_> {
         }
     }
 
-    /// One call of the model; returns the tools whose names it now knows. No tool: it is done.
+    /// One call of the model; returns the tools whose names it now knows.
     fn turn(&mut self, tool: &str, input: Value) -> Vec<String> {
-        let crib = self.crib;
+        let (crib, tokens) = (self.crib, self.tokens());
         let turn = Turn { context: Some(CONTEXT), ..Turn::new(&self.scope) };
-        let tokens = crib.disclose(&turn, &mut self.conversation).tokens_after + self.said;
+        let written = input.to_string();
         let count = |text: &str| crib.counter().count(text);
+        let asked = count(&written);
         let mut names = Vec::new();
-        let got = if tool.is_empty() {
-            Got::Done
-        } else {
-            match crib.handle(&turn, &mut self.conversation, tool, &input.to_string()) {
-                Outcome::Answer(reply) => {
-                    self.said += count(&input.to_string()) + count(&reply.for_model());
-                    names.extend(reply.hits.iter().map(|hit| hit.name.clone()));
-                    let why = self.why(&reply).map(Box::new);
-                    Got::Answer { reply: Box::new(reply), why }
-                }
-                Outcome::Run(call) => {
-                    // What the bridge puts around a call is ours too.
-                    let around =
-                        count(&input.to_string()).saturating_sub(count(call.arguments.get()));
-                    self.said += around;
-                    let arguments = serde_json::from_str(call.arguments.get()).unwrap_or_default();
-                    Got::Run { name: call.name, arguments }
-                }
-                Outcome::Refused(refusal) => {
-                    self.said += count(&input.to_string()) + count(&refusal.text());
-                    Got::Refused(Box::new(refusal))
-                }
+        let got = match crib.handle(&turn, &mut self.conversation, tool, &written) {
+            Outcome::Answer(reply) => {
+                self.said += asked + count(&reply.for_model());
+                names.extend(reply.hits.iter().map(|hit| hit.name.clone()));
+                let why = self.why(&reply).map(Box::new);
+                Got::Answer { reply: Box::new(reply), why }
+            }
+            Outcome::Run(call) => {
+                // What the bridge puts around a call is ours too.
+                self.said += asked.saturating_sub(count(call.arguments.get()));
+                let arguments = serde_json::from_str(call.arguments.get()).unwrap_or_default();
+                Got::Run { name: call.name, arguments }
+            }
+            Outcome::Refused(refusal) => {
+                self.said += asked + count(&refusal.text());
+                Got::Refused(Box::new(refusal))
             }
         };
         self.played.push(Played { tokens, tool: tool.to_owned(), input, got });
         names
     }
 
+    /// The last turn, in which nothing is called.
+    fn done(&mut self) {
+        let (tokens, tool) = (self.tokens(), String::new());
+        self.played.push(Played { tokens, tool, input: Value::Null, got: Got::Done });
+    }
+
+    /// Tokens of tools before the model now.
+    fn tokens(&mut self) -> usize {
+        let turn = Turn { context: Some(CONTEXT), ..Turn::new(&self.scope) };
+        self.crib.disclose(&turn, &mut self.conversation).tokens_after + self.said
+    }
+
     /// The numbers behind the first hit, where words found it.
     fn why(&self, reply: &Reply) -> Option<Explanation> {
         let first = reply.hits.first().filter(|hit| hit.score > 0.0)?;
-        let words: Words = match self.crib.parse(&reply.query, &self.scope) {
-            Query::Words(words) => words,
-            Query::Select(_) | Query::Browse => return None,
-        };
+        let Query::Words(words) = self.crib.parse(&reply.query, &self.scope) else { return None };
         self.crib.explain(&words, &self.scope, self.crib.catalog().find(&first.name)?)
     }
 }

@@ -116,7 +116,7 @@ fn brief(definition: &str) -> String {
     if let Some(Value::String(text)) = tool.get_mut("description") {
         *text = shorten(text, 24).into_owned();
     }
-    // Its schema says which server it is of.
+    // Its name says which server it is of.
     if let Some(fields) = tool.as_object_mut() {
         fields.shift_remove("server");
     }
