@@ -55,49 +55,50 @@ pub(crate) fn settings(source: &Source) -> Result<Settings, Failure> {
 /// What a file in YAML or JSON says; `None` for one of ours.
 fn foreign(path: &Path, text: &str) -> Result<Option<Value>, Failure> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let failed = |problem: String, hint: &str| {
-        // The first line says what and where; a picture of the place may follow it.
-        let problem = problem.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        Failure::input(format!("`{}`", path.display()), &problem, hint)
-    };
-    match extension.to_ascii_lowercase().as_str() {
-        "yaml" | "yml" => {
-            // What the parser of the system it was written for accepts, this one does too.
-            let options = serde_saphyr::options! {
-                duplicate_keys: DuplicateKeyPolicy::LastWins,
-                non_finite_float_policy: NonFiniteFloatPolicy::AsString,
-            };
-            serde_saphyr::from_str_with_options(text, options).map(Some).map_err(|error| {
-                let mut error = error.without_snippet();
-                // What went wrong below an alias is told with the way there.
-                while let YamlError::AliasError { error: inner, .. } = error {
-                    error = inner;
-                }
-                match error {
-                    YamlError::MultipleDocuments { .. } => {
-                        failed("several YAML documents".into(), "keep one document in the file")
-                    }
-                    YamlError::Budget { .. }
-                    | YamlError::AliasReplayLimitExceeded { .. }
-                    | YamlError::AliasExpansionLimitExceeded { .. }
-                    | YamlError::AliasReplayStackDepthExceeded { .. } => failed(
-                        "too large, or grown by its aliases".into(),
-                        "keep only the part about tools",
-                    ),
-                    other => failed(other.to_string(), "the file must be YAML"),
-                }
-            })
-        }
+    let read = match extension.to_ascii_lowercase().as_str() {
+        "yaml" | "yml" => yaml(text),
         "json" | "jsonc" => {
             jsonc_parser::parse_to_serde_value(text, &jsonc_parser::ParseOptions::default())
-                .map(Some)
                 .map_err(|error| {
                     let hint = "the file must be JSON; comments and trailing commas are fine";
-                    failed(error.to_string(), hint)
+                    (error.to_string(), hint)
                 })
         }
-        _ => Ok(None),
-    }
+        _ => return Ok(None),
+    };
+    read.map(Some).map_err(|(problem, hint)| {
+        // The first line says what and where; a picture of the place may follow it.
+        let problem = problem.lines().next().unwrap_or_default();
+        Failure::input(format!("`{}`", path.display()), &problem, hint)
+    })
+}
+
+/// Reads YAML, or says what is wrong with it and what to do.
+fn yaml(text: &str) -> Result<Value, (String, &'static str)> {
+    // What the parser of the system it was written for accepts, this one does too.
+    let options = serde_saphyr::options! {
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let mut error = error.without_snippet();
+        // What went wrong below an alias is told with the way there.
+        while let YamlError::AliasError { error: inner, .. } = error {
+            error = inner;
+        }
+        match error {
+            YamlError::MultipleDocuments { .. } => {
+                ("several YAML documents".into(), "keep one document in the file")
+            }
+            YamlError::Budget { .. }
+            | YamlError::AliasReplayLimitExceeded { .. }
+            | YamlError::AliasExpansionLimitExceeded { .. }
+            | YamlError::AliasReplayStackDepthExceeded { .. } => {
+                ("too large, or grown by its aliases".into(), "keep only the part about tools")
+            }
+            other => (other.to_string(), "the file must be YAML"),
+        }
+    })
 }
 
 /// `./toolcrib.toml`, else the one in the user's config folder.
