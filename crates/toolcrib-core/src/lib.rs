@@ -60,7 +60,7 @@ pub use search::Ask;
 pub use settings::{Among, Input, SearchSettings, Settings};
 pub use signature::signature;
 pub use tokens::{FourChars, TokenCounter};
-pub use tool::{Defer, EMPTY_SCHEMA, Fingerprint, Shape, Tool};
+pub use tool::{Defer, EMPTY_SCHEMA, Fingerprint, Hints, Shape, Tool};
 pub use weak::Weakness;
 
 /// The page for harness authors, compiled and run with the tests.

@@ -4,6 +4,7 @@
 //! error with a hint, never a silent default. A preset is nothing but another value of [`Settings`],
 //! and a file that names one says only what it wants otherwise.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::clean;
@@ -164,6 +165,15 @@ struct Written {
     rank: RankSettings,
     search: SearchSettings,
     limits: Limits,
+    // Tables of the other doors, in the same file: whoever opens those reads them.
+    #[serde(skip_serializing)]
+    servers: Option<IgnoredAny>,
+    #[serde(skip_serializing)]
+    profiles: Option<IgnoredAny>,
+    #[serde(skip_serializing)]
+    gateway: Option<IgnoredAny>,
+    #[serde(skip_serializing)]
+    http: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -201,6 +211,10 @@ impl Written {
             rank: settings.rank,
             search: settings.search,
             limits: settings.limits,
+            servers: None,
+            profiles: None,
+            gateway: None,
+            http: None,
         }
     }
 
@@ -246,7 +260,7 @@ impl Settings {
     /// replaces what the preset says; its rules are added to the preset's.
     pub(crate) fn from_toml_over(preset: Option<Preset>, text: &str) -> Result<Self, Error> {
         let unreadable = |error: toml::de::Error| Error::Settings {
-            problem: error.to_string().trim_end().to_owned(),
+            problem: told(text, &error),
             hint: "the keys and their defaults are in docs/settings.md".into(),
         };
         // First alone: then an error tells its line.
@@ -306,6 +320,16 @@ impl Settings {
             }),
         }
     }
+}
+
+/// What is wrong with a text, and where. The parser's own picture of the line is left out: the line
+/// may be a server's, with a token in it.
+fn told(text: &str, error: &toml::de::Error) -> String {
+    let Some(span) = error.span() else { return error.message().to_owned() };
+    let before = text.get(..span.start).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("{} at line {line}, column {column}", error.message())
 }
 
 /// Puts `over` on top of `under`, table by table.

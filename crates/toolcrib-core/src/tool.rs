@@ -107,6 +107,24 @@ impl Shape {
     }
 }
 
+/// What a tool's owner says it does to the world: MCP's four hints. A stranger's word, and no more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hints {
+    /// It changes nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only_hint: Option<bool>,
+    /// It may destroy something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive_hint: Option<bool>,
+    /// A second call with the same arguments changes nothing more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent_hint: Option<bool>,
+    /// It deals with the world outside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world_hint: Option<bool>,
+}
+
 /// One tool of a [`Catalog`](crate::Catalog).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
@@ -174,6 +192,12 @@ impl Tool {
         self.defer
     }
 
+    /// The same tool, with another word on deferring it.
+    #[must_use]
+    pub fn with_defer(self, defer: Defer) -> Self {
+        Self { defer, ..self }
+    }
+
     /// The shape its definition came in.
     pub fn shape(&self) -> Shape {
         self.shape
@@ -193,6 +217,20 @@ impl Tool {
         stated.unwrap_or(EMPTY_SCHEMA)
     }
 
+    /// What its owner says it does to the world, where anything is said.
+    pub fn hints(&self) -> Option<Hints> {
+        let stated = Fields::read(&self.definition)?;
+        let flags = Fields::read(stated.get("annotations")?)?;
+        let flag = |key| flags.get(key).and_then(|raw| raw.parse().ok());
+        let hints = Hints {
+            read_only_hint: flag("readOnlyHint"),
+            destructive_hint: flag("destructiveHint"),
+            idempotent_hint: flag("idempotentHint"),
+            open_world_hint: flag("openWorldHint"),
+        };
+        (hints != Hints::default()).then_some(hints)
+    }
+
     /// The input schema, parsed. Ingest has checked that it parses.
     pub(crate) fn schema_value(&self) -> serde_json::Value {
         serde_json::from_str(self.schema()).unwrap_or_default()
@@ -200,7 +238,7 @@ impl Tool {
 
     /// The definition as it is shown in full: the owner's own text, unless the tool goes by another
     /// name here or its description was cut.
-    pub(crate) fn shown_definition(&self) -> Cow<'_, str> {
+    pub fn definition_here(&self) -> Cow<'_, str> {
         if self.differs {
             Cow::Owned(self.definition_with(None, None))
         } else {

@@ -1,8 +1,36 @@
 //! Many MCP servers behind one short tool list.
+//!
+//! [`Gateway`] keeps every server of a [`Config`] connected and shows clients three tools in place of
+//! hundreds: one to search, one to describe, one to call. It speaks both eras of the protocol on both
+//! sides, over stdio and HTTP.
+//!
+//! Reading order: [`config`] (what people can choose), `upstream` (one server, kept connected), `shelf`
+//! (everything clients can see, at one moment), `gateway` (what a client asks for, and what becomes of
+//! it), [`serve`] (the two doors). This crate is the only one that knows the SDK.
+
+#![cfg(unix)]
+// What the SDK calls deprecated is the older era of the protocol: half of what a gateway speaks.
+#![allow(deprecated)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod config;
+mod doctor;
+mod gateway;
+pub mod http;
+mod hub;
+pub mod lines;
+mod memory;
+pub mod metrics;
+pub mod oauth;
+mod private_file;
+pub mod process;
 mod secret;
+pub mod serve;
+mod shelf;
+mod upstream;
 
 pub use config::Config;
+pub use doctor::Checkup;
+pub use gateway::Gateway;
 pub use secret::Secret;
+pub use upstream::{Environment, Era, Phase, Status};

@@ -1,22 +1,27 @@
-//! Text that must not be printed: tokens, headers, values of environment variables.
-//!
-//! Whatever is written about a server, in a log, an error or a table, a secret in it shows as `***`.
-//! Reading one takes a call that is easy to look for.
+//! A text that must not be printed: tokens, header values, values of environment variables.
 
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use subtle::ConstantTimeEq as _;
 
-/// Text that must not be printed.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "String")]
+/// A secret text. It prints as `***`, is never serialised, and a clone shares the same bytes.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// The text itself.
+    /// The text itself. Every use of this function is a place to look at.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+
+    /// Whether `given` is this secret, in a time that tells nothing about it.
+    ///
+    /// Both sides are hashed first: comparing slices of different length would tell the length.
+    pub fn matches(&self, given: &str) -> bool {
+        let (ours, theirs) = (blake3::hash(self.0.as_bytes()), blake3::hash(given.as_bytes()));
+        ours.as_bytes().ct_eq(theirs.as_bytes()).into()
     }
 }
 
@@ -32,6 +37,12 @@ impl From<&str> for Secret {
     }
 }
 
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from).map(Self::from)
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
@@ -41,5 +52,24 @@ impl fmt::Debug for Secret {
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_prints_as_stars_and_is_still_itself() {
+        let secret = Secret::from("canary");
+        assert_eq!(
+            format!("{secret} {secret:?} {:#?}", Some(&secret)),
+            "*** *** Some(\n    ***,\n)"
+        );
+        assert_eq!(secret.clone().expose(), "canary");
+        assert!(secret.matches("canary"));
+        for other in ["", "canar", "canary ", "Canary"] {
+            assert!(!secret.matches(other), "{other:?}");
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! The command line, as it is typed.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use toolcrib_core::Preset;
+use toolcrib_mcp::config::Client;
 
 /// Tool search for any agent: see what it does to your tools.
 #[derive(Debug, Parser)]
@@ -26,6 +28,16 @@ pub(crate) enum Command {
     Stats(StatsArgs),
     /// Measure ranking quality on folders of judged queries
     Eval(EvalArgs),
+    /// Run the MCP gateway for one client, on standard input and output
+    Mcp(McpArgs),
+    /// Run the MCP gateway over HTTP
+    Serve(ServeArgs),
+    /// Find the MCP servers of other clients, and write one config
+    Import(ImportArgs),
+    /// Connect to every server of the config and say how it went
+    Doctor(DoctorArgs),
+    /// Sign in to a server that asks for it
+    Login(LoginArgs),
 }
 
 impl Command {
@@ -36,6 +48,9 @@ impl Command {
             Self::Explain(args) => args.json,
             Self::Stats(args) => args.json,
             Self::Eval(args) => args.json,
+            Self::Import(args) => args.json,
+            Self::Doctor(args) => args.json,
+            Self::Mcp(_) | Self::Serve(_) | Self::Login(_) => false,
         }
     }
 }
@@ -125,6 +140,25 @@ fn number(text: &str) -> Result<usize, String> {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct ImportArgs {
+    /// The files of this client alone
+    #[arg(long, value_name = "CLIENT", value_parser = client())]
+    pub(crate) from: Option<Client>,
+    /// Write a config here, for your eyes only; to one that is there only new servers are added
+    #[arg(long, value_name = "F")]
+    pub(crate) write: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The clients, by name.
+fn client() -> impl TypedValueParser<Value = Client> {
+    let names = Client::ALL.map(Client::name);
+    PossibleValuesParser::new(names).map(|name| Client::named(&name).unwrap_or(Client::Other))
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct EvalArgs {
     /// Folders with `catalog.jsonl` and `queries.jsonl`, either also `.gz`
     #[arg(required = true, value_name = "DIR")]
@@ -141,4 +175,45 @@ pub(crate) struct EvalArgs {
     /// Write the ranking of every query here, a JSON line each
     #[arg(long, value_name = "OUT")]
     pub(crate) run_file: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct McpArgs {
+    /// The config: ours in TOML, or another client's own file; otherwise `./toolcrib.toml` or the one
+    /// in the user's config folder
+    #[arg(long, value_name = "F")]
+    pub(crate) config: Option<PathBuf>,
+    /// Show only what this profile of the config has
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ServeArgs {
+    /// The config, as for `mcp`
+    #[arg(long, value_name = "F")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where to listen; off loopback a token is asked for
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DoctorArgs {
+    /// The config, as for `mcp`
+    #[arg(long, value_name = "F")]
+    pub(crate) config: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LoginArgs {
+    /// The server, by its name in the config
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+    /// The config, as for `mcp`
+    #[arg(long, value_name = "F")]
+    pub(crate) config: Option<PathBuf>,
 }

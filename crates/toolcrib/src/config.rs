@@ -3,6 +3,8 @@
 //! The name of the file says what it is written in. Ours is TOML. YAML and JSON (with comments) are
 //! some other system's: `--preset` says whose, or the file itself does.
 
+pub(crate) mod gateway;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;

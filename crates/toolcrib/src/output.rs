@@ -23,6 +23,9 @@ pub(crate) enum Failure {
     /// A file cannot be written.
     #[error("cannot write `{path}`: {source}")]
     Write { path: String, source: io::Error },
+    /// The answer says what is wrong itself.
+    #[error("told already")]
+    Told,
     /// Nobody reads standard output any more.
     #[error("standard output is closed")]
     Closed,
@@ -37,12 +40,12 @@ impl Failure {
         Self::Input { place: place.into(), problem: problem.to_string(), hint: hint.into() }
     }
 
-    fn hint(&self) -> String {
+    pub(crate) fn hint(&self) -> String {
         match self {
             Self::File(error) => error.hint().to_owned(),
             Self::Input { hint, .. } => hint.clone(),
             Self::Write { .. } => "check the path and its permissions".into(),
-            Self::Closed => String::new(),
+            Self::Told | Self::Closed => String::new(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashSet, FxHasher};
 
-use super::{Disclosure, Kind, Shown, Turn, own};
+use super::{Disclosure, Kind, OwnTool, Shown, Turn, own};
 use crate::catalog::ToolId;
 use crate::conversation::{Conversation, Ledger};
 use crate::crib::Crib;
@@ -57,6 +57,12 @@ impl Frozen {
 const ANNOUNCED: usize = 50;
 
 impl Crib {
+    /// Our own tools as they are before anything is known to be deferred, for whoever must show them
+    /// at once.
+    pub fn own_tools(&self) -> Vec<OwnTool> {
+        own::tools(self.settings(), None)
+    }
+
     /// What the model sees this turn.
     pub fn disclose(&self, turn: &Turn<'_>, conversation: &mut Conversation) -> Arc<Disclosure> {
         let turn = &self.own_turn(turn);
@@ -159,7 +165,7 @@ impl Crib {
             let tool = self.catalog().tool(id);
             let grounds = Grounds { in_scope: true, decision, revealed: false };
             let verdict = verdict(tool, &self.settings().rules, grounds);
-            Shown { id, definition: Some(tool.shown_definition().into_owned()), verdict }
+            Shown { id, definition: Some(tool.definition_here().into_owned()), verdict }
         });
         Disclosure {
             decision,
@@ -200,7 +206,7 @@ impl Crib {
             let definition = match (&verdict, kind) {
                 // Only tools in scope are asked about.
                 (Verdict::Hidden, _) => continue,
-                (Verdict::Full(_), _) => Some(tool.shown_definition().into_owned()),
+                (Verdict::Full(_), _) => Some(tool.definition_here().into_owned()),
                 (Verdict::Deferred(_), Kind::Reveal) => {
                     Some(tool.definition_with(Some(&self.settings().stub.schema(tool)), None))
                 }

@@ -18,6 +18,7 @@ use crate::json::{self, Fields};
 use crate::limits::Limits;
 use crate::text::shorten;
 use crate::tool::Tool;
+use crate::wire_name;
 
 /// What came in, and what is to be said about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,6 +29,19 @@ pub struct Ingest {
     pub findings: Vec<Finding>,
     /// What a server says about itself as a whole, by server name.
     pub instructions: Vec<(String, String)>,
+}
+
+impl Ingest {
+    /// The same tools under names that no other server's can have: each with this prefix before it.
+    /// They depend on the prefix and the tool alone, and so stay as they are whoever else connects.
+    #[must_use]
+    pub fn prefixed(mut self, prefix: &str) -> Self {
+        for tool in &mut self.tools {
+            tool.name = wire_name::of(prefix, &tool.name).into();
+            tool.differs = true;
+        }
+        self
+    }
 }
 
 /// Where a list comes from, and what that says about its tools' server.

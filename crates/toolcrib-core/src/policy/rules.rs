@@ -35,10 +35,12 @@ impl Glob {
         let name = tool.name().to_lowercase();
         let server = tool.server().unwrap_or_default().to_lowercase();
         let own = own_part(&name, tool.server().map(|_| &*server));
-        matches(&self.folded, &fold(&format!("{server}/{own}")))
+        let declared = tool.declared_name();
+        [own, &*declared].iter().any(|own| matches(&self.folded, &fold(&format!("{server}/{own}"))))
     }
 
-    fn matches_text(&self, text: &str) -> bool {
+    /// Whether a plain name, of a server for one, is meant.
+    pub fn is(&self, text: &str) -> bool {
         matches(&self.folded, &fold(text))
     }
 }
@@ -120,8 +122,7 @@ impl Rules {
         }
         let server = tool.server().unwrap_or_default();
         let by_server = |wanted: &dyn Fn(Defer) -> bool| {
-            let rule =
-                self.servers.iter().find(|(glob, d)| wanted(*d) && glob.matches_text(server));
+            let rule = self.servers.iter().find(|(glob, d)| wanted(*d) && glob.is(server));
             rule.map(|(glob, defer)| (*defer, Because::Rule(format!("server {glob}"))))
         };
         by_server(&|defer| defer == Defer::Never)
@@ -148,7 +149,7 @@ mod tests {
             ("*", "", true),
             ("ÜBER*", "über_uns", true),
         ] {
-            assert_eq!(Glob::new(pattern).matches_text(text), hit, "{pattern} {text}");
+            assert_eq!(Glob::new(pattern).is(text), hit, "{pattern} {text}");
         }
     }
 

@@ -79,6 +79,20 @@ impl Explanation {
             unknown: Vec::new(),
         }
     }
+
+    /// Whether the tool has every word of the query that means anything, or is named by it. Less than
+    /// that, and a server that has yet to connect may have something better.
+    pub fn covers(&self, query: &Words) -> bool {
+        let served =
+            |word: &String| self.words.iter().any(|points| stem(&points.word) == stem(word));
+        self.exact_bonus > 0.0
+            || words::all(&query.text).iter().filter(|word| !idle(word)).all(served)
+    }
+}
+
+/// Whether a word of a query says nothing about a tool.
+fn idle(word: &str) -> bool {
+    is_stop(word) || is_filler(&stem(word))
 }
 
 impl Index {
@@ -131,7 +145,6 @@ impl Index {
         let base = words_alone + filter_bonus;
         let asked = words::all(&query.text);
         let known = |word: &String| plan.slots.iter().any(|slot| stem(&slot.word) == stem(word));
-        let idle = |word: &String| is_stop(word) || is_filler(&stem(word));
         let mut unknown: Vec<String> =
             asked.into_iter().filter(|word| !idle(word) && !known(word)).collect();
         unknown.dedup();

@@ -13,6 +13,8 @@ pub(crate) use read::names_in;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::tool::Hints;
+
 /// How replies are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -54,6 +56,9 @@ pub struct Reply {
     /// Servers that are still connecting: what is missing may be theirs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connecting: Vec<String>,
+    /// Servers that do not answer: their tools are known, and cannot be called now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub down: Vec<Down>,
     /// What else the model should know, in sentences of ours.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -85,6 +90,21 @@ pub struct Found {
     /// Its schema in one line, where the whole one found no room or was shown before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
+    /// What its owner says it does to the world, for who must approve of a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Hints>,
+    /// Why it cannot be called now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+}
+
+/// A server that does not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Down {
+    /// Which.
+    pub server: String,
+    /// Why.
+    pub why: String,
 }
 
 /// A name that is not there.
@@ -140,6 +160,8 @@ struct Rest<'a> {
     did_you_mean: &'a [Correction],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     connecting: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    down: &'a [Down],
 }
 
 impl Reply {
@@ -170,6 +192,7 @@ impl Reply {
             available: None,
             did_you_mean: &self.did_you_mean,
             connecting: &self.connecting,
+            down: &self.down,
         }
     }
 }

@@ -44,7 +44,8 @@ fn is_rest(fields: &Fields<'_>) -> bool {
 }
 
 /// Keys of what is no tool in a reply.
-const REST: [&str; 6] = ["loaded", "missing", "omitted", "available", "did_you_mean", "connecting"];
+const REST: [&str; 7] =
+    ["loaded", "missing", "omitted", "available", "did_you_mean", "connecting", "down"];
 
 fn read_object(fields: &Fields<'_>) -> Option<Vec<String>> {
     if let Some(loaded) = loaded(fields) {

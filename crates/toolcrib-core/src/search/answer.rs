@@ -182,6 +182,8 @@ impl Crib {
             score,
             input_schema: schema,
             signature,
+            annotations: tool.hints(),
+            unavailable: None,
         }
     }
 

@@ -3,9 +3,21 @@
 //! Written in `toolcrib.toml` beside the engine's settings, or taken over from another client's file.
 //! A config is checked whole before anything of it is used.
 
+mod check;
+mod error;
+pub mod expand;
+pub mod foreign;
+mod mask;
+mod native;
 mod server;
+mod url;
+mod write;
 
+pub use error::ConfigError;
+pub use foreign::{Client, Foreign};
+pub use mask::masked;
 pub use server::{OAuth, Server, Transport};
+pub use write::server_toml;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,6 +27,10 @@ use serde::Deserialize;
 use toolcrib_core::Settings;
 
 use crate::secret::Secret;
+
+/// Bytes of a config file, ours or another client's. The largest that people have, Claude Code's own
+/// with its history of projects, are a few hundred kilobytes.
+pub const MAX_BYTES: usize = 4 << 20;
 
 /// Everything the gateway is told.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,10 +1,12 @@
 //! One server, and how to reach it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use toolcrib_core::Defer;
 
+use super::url;
 use crate::secret::Secret;
 
 /// One server.
@@ -36,7 +38,7 @@ pub struct Server {
 }
 
 /// How to reach a server.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Transport {
     /// A child process that speaks on its standard streams.
     Stdio {
@@ -60,6 +62,27 @@ pub enum Transport {
     },
 }
 
+/// An address shows without what may be a key in it.
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdio { command, args, env, cwd } => f
+                .debug_struct("Stdio")
+                .field("command", command)
+                .field("args", args)
+                .field("env", env)
+                .field("cwd", cwd)
+                .finish(),
+            Self::Http { url, headers, oauth } => f
+                .debug_struct("Http")
+                .field("url", &url::shown(url))
+                .field("headers", headers)
+                .field("oauth", oauth)
+                .finish(),
+        }
+    }
+}
+
 /// How to log in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -70,6 +93,8 @@ pub struct OAuth {
     pub client_secret: Option<Secret>,
     /// What to ask for; what the server names where this is empty.
     pub scopes: Vec<String>,
+    /// Hosts besides the server's own that its sign-in may use though they have private addresses.
+    pub trusted_hosts: Vec<String>,
 }
 
 impl Server {

@@ -3,5 +3,7 @@
 pub(crate) mod demo;
 pub(crate) mod eval;
 pub(crate) mod explain;
+pub(crate) mod gateway;
+pub(crate) mod import;
 pub(crate) mod search;
 pub(crate) mod stats;

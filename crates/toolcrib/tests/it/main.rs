@@ -6,6 +6,7 @@ mod contract;
 mod demo;
 mod eval;
 mod explain;
+mod import;
 mod presets;
 mod sample;
 mod search;
@@ -13,7 +14,7 @@ mod sizes;
 mod stats;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -38,12 +39,19 @@ fn toolcrib(args: &[&str]) -> Run {
 }
 
 fn with_input(args: &[&str], input: &str) -> Run {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    run_in(folder, folder, args, input)
+}
+
+/// A run in a folder, for somebody whose home is another.
+fn run_in(folder: &Path, home: &Path, args: &[&str], input: &str) -> Run {
     let mut child = Command::new(env!("CARGO_BIN_EXE_toolcrib"))
         .args(args)
         // No config of whoever runs the tests.
-        .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        .current_dir(folder)
         .env_remove("XDG_CONFIG_HOME")
-        .env("HOME", env!("CARGO_TARGET_TMPDIR"))
+        .env_remove("APPDATA")
+        .env("HOME", home)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,0 +1,43 @@
+//! Claude Code: `.mcp.json`, and `~/.claude.json` with servers of the user and of each project.
+
+use std::path::Path;
+
+use serde_json::Value;
+use toolcrib_core::Defer;
+
+use super::super::{Server, check};
+use super::entry::{Entry, Found};
+use super::{Place, shared};
+
+pub(super) fn read(value: &Value, place: &Place<'_>, found: &mut Found) {
+    found.each("mcpServers", value.get("mcpServers"), &shared::as_it_is, server);
+    // What was added for this project alone comes before what the user has everywhere.
+    let Some(project) = project(value, place.folder) else { return };
+    found.each("projects.mcpServers", project.get("mcpServers"), &shared::as_it_is, server);
+    let disabled = project.get("disabledMcpServers").and_then(Value::as_array);
+    for name in disabled.into_iter().flatten().filter_map(Value::as_str) {
+        if let Some(server) = found.servers.get_mut(name) {
+            server.enabled = false;
+        }
+    }
+}
+
+/// What the file says about the folder we are in.
+fn project<'a>(value: &'a Value, folder: &Path) -> Option<&'a Value> {
+    let projects = value.get("projects")?.as_object()?;
+    projects.iter().find(|(path, _)| Path::new(path) == folder).map(|(_, project)| project)
+}
+
+fn server(entry: &mut Entry<'_>) -> Option<Server> {
+    let mut server = shared::server(entry, "url")?;
+    if entry.flag("alwaysLoad") == Some(true) {
+        server.defer = Some(Defer::Never);
+    }
+    if let Some(seconds) = entry.seconds("timeout", 0.001, &check::CALL) {
+        server.call_timeout = seconds;
+    }
+    if entry.has("headersHelper") {
+        entry.warn("headersHelper", "is not run: set `headers`, from a variable or a file");
+    }
+    Some(server)
+}

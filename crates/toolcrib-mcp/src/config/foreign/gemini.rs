@@ -1,0 +1,92 @@
+//! Gemini CLI: `mcpServers` with `httpUrl`, lists of tools, milliseconds, and `$NAME` for variables.
+
+use serde_json::Value;
+
+use super::super::{Server, Transport, check};
+use super::entry::{Entry, Found};
+use super::shared;
+
+pub(super) fn read(value: &Value, found: &mut Found) {
+    found.each("mcpServers", value.get("mcpServers"), &converted, server);
+    // The file may name the servers that are used, and those that are not.
+    let names = |key: &str| {
+        let list = value.get("mcp")?.get(key)?.as_array()?;
+        Some(list.iter().filter_map(Value::as_str).collect::<Vec<_>>())
+    };
+    let (allowed, excluded) = (names("allowed"), names("excluded").unwrap_or_default());
+    for (name, server) in &mut found.servers {
+        let is_allowed = allowed.as_ref().is_none_or(|names| names.contains(&&**name));
+        server.enabled &= is_allowed && !excluded.contains(&&**name);
+    }
+}
+
+fn server(entry: &mut Entry<'_>) -> Option<Server> {
+    let transport = transport(entry)?;
+    let mut server = Server::new(transport);
+    if let Some(seconds) = entry.seconds("timeout", 0.001, &check::CALL) {
+        server.call_timeout = seconds;
+    }
+    entry.tools(&mut server, "includeTools", "excludeTools");
+    entry.approvals(&["trust"]);
+    if entry.has("authProviderType") {
+        entry.warn("authProviderType", "is not known to us: log in with `oauth`");
+    }
+    Some(server)
+}
+
+/// There an address goes before a program, and `httpUrl` before `url`.
+fn transport(entry: &mut Entry<'_>) -> Option<Transport> {
+    if entry.has("httpUrl") {
+        return entry.http("httpUrl");
+    }
+    if !entry.has("url") {
+        return entry.stdio();
+    }
+    if shared::kind(entry)? == shared::Kind::Unsaid {
+        entry.warn("url", "may be HTTP+SSE to Gemini CLI, and is Streamable HTTP to us");
+    }
+    entry.http("url")
+}
+
+/// `$NAME` is a variable, and itself where there is none of that name.
+fn converted(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let end = from[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let name = &from[1..end.map_or(from.len(), |end| end + 1)];
+        if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            out.push_str("${");
+            out.push_str(name);
+            out.push_str(":-$");
+            out.push_str(name);
+            out.push('}');
+        } else {
+            out.push('$');
+            out.push_str(name);
+        }
+        rest = &from[1 + name.len()..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::converted;
+
+    #[test]
+    fn bare_names_become_references_that_may_be_unset() {
+        for (text, expected) in [
+            ("$TOKEN", "${TOKEN:-$TOKEN}"),
+            ("Bearer $A_1-b", "Bearer ${A_1:-$A_1}-b"),
+            ("${TOKEN}", "${TOKEN}"),
+            ("costs 5$ or $5", "costs 5$ or $5"),
+            ("$", "$"),
+        ] {
+            assert_eq!(converted(text), expected);
+        }
+    }
+}

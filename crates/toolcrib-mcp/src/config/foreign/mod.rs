@@ -1,0 +1,185 @@
+//! Servers that people have already configured for another client, taken from that client's file.
+//!
+//! The file is found out by its shape and then read the way its client reads it: keys nobody knows
+//! are passed over, and what cannot be honoured costs a warning and never the servers beside it. What
+//! such a file says in its own way, `{env:NAME}` or milliseconds, is written our way here; references
+//! are not looked up yet. No warning and no error repeats a value.
+
+mod claude_code;
+mod claude_desktop;
+mod cline;
+mod codex;
+mod cursor;
+mod detect;
+mod entry;
+mod gemini;
+mod opencode;
+mod shared;
+mod vscode;
+mod windsurf;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::error::place_of;
+use super::native::unreadable;
+use super::{ConfigError, MAX_BYTES, Server};
+
+/// A client whose file we read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Client {
+    /// Claude Code: `~/.claude.json`, `.mcp.json`.
+    ClaudeCode,
+    /// Claude Desktop: `claude_desktop_config.json`.
+    ClaudeDesktop,
+    /// Cursor: `.cursor/mcp.json`.
+    Cursor,
+    /// VS Code: `mcp.json`, or `mcp.servers` in `settings.json`.
+    #[serde(rename = "vscode")]
+    VsCode,
+    /// Codex: `config.toml`.
+    Codex,
+    /// opencode: `opencode.json`.
+    Opencode,
+    /// Gemini CLI: `settings.json`.
+    Gemini,
+    /// Windsurf: `mcp_config.json`.
+    Windsurf,
+    /// Cline: `cline_mcp_settings.json`.
+    Cline,
+    /// Any other with `mcpServers`.
+    Other,
+}
+
+impl Client {
+    /// All that have a file of their own.
+    pub const ALL: [Self; 9] = [
+        Self::ClaudeCode,
+        Self::ClaudeDesktop,
+        Self::Cursor,
+        Self::VsCode,
+        Self::Codex,
+        Self::Opencode,
+        Self::Gemini,
+        Self::Windsurf,
+        Self::Cline,
+    ];
+
+    /// Its name, as it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::ClaudeDesktop => "claude-desktop",
+            Self::Cursor => "cursor",
+            Self::VsCode => "vscode",
+            Self::Codex => "codex",
+            Self::Opencode => "opencode",
+            Self::Gemini => "gemini",
+            Self::Windsurf => "windsurf",
+            Self::Cline => "cline",
+            Self::Other => "other",
+        }
+    }
+
+    /// The client of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|client| client.name() == name)
+    }
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What another client's file says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Foreign {
+    /// Whose file it is.
+    pub client: Client,
+    /// Its servers.
+    pub servers: BTreeMap<String, Server>,
+    /// What was not taken as it stands.
+    pub warnings: Vec<String>,
+}
+
+/// Where a file is, and where we are.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The file: its name tells clients apart, and paths in it may be relative to its folder.
+    pub file: &'a Path,
+    /// The current folder: Claude Code keeps servers by project.
+    pub folder: &'a Path,
+}
+
+/// Reads another client's file; `None` where it is none that we know.
+pub fn read(text: &str, place: &Place<'_>) -> Result<Option<Foreign>, ConfigError> {
+    let ending = place.file.extension().unwrap_or_default();
+    if ending.eq_ignore_ascii_case("toml") {
+        // Our own file is TOML too: what is wrong with it, its own reader tells.
+        let codex = toml(text).ok().filter(detect::is_codex);
+        return Ok(codex.map(|value| read_value(Client::Codex, &value, place)));
+    }
+    let value = json(text)?;
+    let client = detect::client(&value, place.file);
+    Ok(client.map(|client| read_value(client, &value, place)))
+}
+
+/// Reads the file of a client that is known.
+pub fn read_as(client: Client, text: &str, place: &Place<'_>) -> Result<Foreign, ConfigError> {
+    let value = if client == Client::Codex { toml(text)? } else { json(text)? };
+    Ok(read_value(client, &value, place))
+}
+
+fn read_value(client: Client, value: &Value, place: &Place<'_>) -> Foreign {
+    let mut found = entry::Found::default();
+    match client {
+        Client::ClaudeCode => claude_code::read(value, place, &mut found),
+        Client::ClaudeDesktop => claude_desktop::read(value, &mut found),
+        Client::Cursor => cursor::read(value, &mut found),
+        Client::VsCode => vscode::read(value, &mut found),
+        Client::Codex => codex::read(value, &mut found),
+        Client::Opencode => opencode::read(value, place, &mut found),
+        Client::Gemini => gemini::read(value, &mut found),
+        Client::Windsurf => windsurf::read(value, &mut found),
+        Client::Cline => cline::read(value, &mut found),
+        Client::Other => shared::read(value, &mut found),
+    }
+    Foreign { client, servers: found.servers, warnings: found.warnings }
+}
+
+fn within_bounds(text: &str) -> Result<(), ConfigError> {
+    if text.len() <= MAX_BYTES {
+        return Ok(());
+    }
+    Err(ConfigError::new("more than 4 MiB", "keep only the part about servers"))
+}
+
+/// JSON, with comments and trailing commas. The parser refuses what is nested over 512 deep.
+pub fn json(text: &str) -> Result<Value, ConfigError> {
+    within_bounds(text)?;
+    let text = text.trim_start_matches('\u{feff}');
+    jsonc_parser::parse_to_serde_value(text, &jsonc_parser::ParseOptions::default()).map_err(
+        |error| {
+            let problem = format!("not JSON: {}", error.kind());
+            ConfigError::new(problem, "comments and trailing commas are fine, the rest is JSON")
+                .at(Some(place_of(text, error.range().start)))
+        },
+    )
+}
+
+/// TOML, as the same kind of value. The parser refuses what is nested over 80 deep.
+fn toml(text: &str) -> Result<Value, ConfigError> {
+    within_bounds(text)?;
+    let text = text.trim_start_matches('\u{feff}');
+    toml::from_str(text).map_err(|error| ConfigError {
+        hint: "the file must be TOML".into(),
+        ..unreadable(text, &error)
+    })
+}

@@ -1,0 +1,136 @@
+//! Addresses of servers: whether one can be used, and what of it may be shown.
+//!
+//! Only as much of a URL is understood as these two questions need; the HTTP client reads it for
+//! good. Keys are found in every part of an address: before the host, behind the question mark, and
+//! as a part of the path.
+
+/// What is wrong with an address, if anything.
+pub(super) fn problem(url: &str) -> Option<&'static str> {
+    if url.starts_with('-') {
+        return Some("begins with `-`");
+    }
+    if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Some("has blanks or control characters in it");
+    }
+    let Some((_, rest)) = split(url) else { return Some("is not an http or https address") };
+    let (authority, _) = authority(rest);
+    if authority.contains('@') {
+        return Some("has a user name or password in it");
+    }
+    let (host, port) = host_and_port(authority);
+    if host.is_empty() || host == "[]" {
+        return Some("names no host");
+    }
+    port.is_some_and(|port| port.parse::<u16>().is_err()).then_some("has a port that is no number")
+}
+
+/// An address as it may be printed: without user, password and query, and without parts of the path
+/// that look like keys.
+pub(super) fn shown(url: &str) -> String {
+    let Some((scheme, rest)) = split(url) else { return "***".into() };
+    let (authority, path) = authority(rest);
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let user = if host.len() < authority.len() { "***@" } else { "" };
+    let (path, query) = match path.find(['?', '#']) {
+        Some(at) => (&path[..at], "?***"),
+        None => (path, ""),
+    };
+    let parts: Vec<&str> =
+        path.split('/').map(|part| if is_keylike(part) { "***" } else { part }).collect();
+    format!("{scheme}://{user}{host}{}{query}", parts.join("/"))
+}
+
+/// Whether an address is Toolcrib's own: on this machine, at our port, under `/mcp`.
+pub(super) fn is_own(url: &str, port: u16) -> bool {
+    let Some((_, rest)) = split(url) else { return false };
+    let (authority, path) = authority(rest);
+    let (host, written) = host_and_port(authority.rsplit('@').next().unwrap_or_default());
+    let local = ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"];
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    local.iter().any(|name| host.eq_ignore_ascii_case(name))
+        && written.and_then(|written| written.parse().ok()) == Some(port)
+        && (path == "/mcp" || path.starts_with("/mcp/"))
+}
+
+/// Whether a text could be a key: long, without blanks, of letters and digits mixed.
+pub(super) fn is_keylike(text: &str) -> bool {
+    text.len() >= 16
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+' | '='))
+        && text.contains(|c: char| c.is_ascii_digit())
+        && text.contains(|c: char| c.is_ascii_alphabetic())
+}
+
+/// Scheme and the rest, of an address we speak.
+fn split(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    ["http", "https"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known))
+        .then_some((scheme, rest))
+}
+
+fn authority(rest: &str) -> (&str, &str) {
+    rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()))
+}
+
+fn host_and_port(authority: &str) -> (&str, Option<&str>) {
+    // The colons of an IPv6 address stand in brackets.
+    match authority.rfind(':') {
+        Some(at) if !authority[at..].contains(']') => {
+            (&authority[..at], Some(&authority[at + 1..]))
+        }
+        _ => (authority, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_http_addresses_with_a_host_are_fine() {
+        for (url, expected) in [
+            ("https://example.com/mcp", None),
+            ("HTTP://[::1]:8080/mcp", None),
+            ("http://localhost:3000", None),
+            ("ftp://example.com", Some("is not an http or https address")),
+            ("example.com", Some("is not an http or https address")),
+            ("--help", Some("begins with `-`")),
+            ("https:///mcp", Some("names no host")),
+            ("https://:80/mcp", Some("names no host")),
+            ("https://u:p@example.com", Some("has a user name or password in it")),
+            ("https://example.com:99999", Some("has a port that is no number")),
+            ("https://exam ple.com", Some("has blanks or control characters in it")),
+        ] {
+            assert_eq!(problem(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_a_key_is_not_shown() {
+        for (url, expected) in [
+            ("https://u:p@example.com/mcp?key=1#x", "https://***@example.com/mcp?***"),
+            ("https://example.com/s/a1b2c3d4e5f6a7b8/mcp", "https://example.com/s/***/mcp"),
+            ("https://example.com/mcp/v1", "https://example.com/mcp/v1"),
+            ("what is this", "***"),
+        ] {
+            assert_eq!(shown(url), expected);
+        }
+    }
+
+    #[test]
+    fn our_own_door_is_known() {
+        for (url, own) in [
+            ("http://127.0.0.1:4180/mcp", true),
+            ("http://LOCALHOST:4180/mcp/work?x=1", true),
+            ("http://[::1]:4180/mcp", true),
+            ("http://127.0.0.1:4181/mcp", false),
+            ("http://127.0.0.1:4180/mcpx", false),
+            ("http://example.com:4180/mcp", false),
+        ] {
+            assert_eq!(is_own(url, 4180), own, "{url}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A server as a table of `toolcrib.toml`. Only what differs from the defaults is written.
+//!
+//! Written by hand and not by serde: secrets have no `Serialize`, so that none is written by
+//! accident, and the keys stand in the order in which people read them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{Server, Transport};
+use crate::secret::Secret;
+use toolcrib_core::Defer;
+
+/// The table of one server, **with its secrets**: reading it back gives the same server.
+pub fn server_toml(name: &str, server: &Server) -> String {
+    let mut out = format!("[servers.{}]\n", key(name));
+    // Writing to a string cannot fail.
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(out, "{name} = {value}");
+    };
+    match &server.transport {
+        Transport::Stdio { command, args, env, cwd } => {
+            line("command", text(command));
+            if !args.is_empty() {
+                line("args", list(args.iter().map(Secret::expose)));
+            }
+            if !env.is_empty() {
+                line("env", secrets(env));
+            }
+            if let Some(cwd) = cwd {
+                line("cwd", text(&cwd.to_string_lossy()));
+            }
+        }
+        Transport::Http { url, headers, oauth } => {
+            line("url", text(url));
+            if !headers.is_empty() {
+                line("headers", secrets(headers));
+            }
+            let mut keys = Vec::new();
+            if let Some(id) = &oauth.client_id {
+                keys.push(format!("client_id = {}", text(id)));
+            }
+            if let Some(secret) = &oauth.client_secret {
+                keys.push(format!("client_secret = {}", text(secret.expose())));
+            }
+            if !oauth.scopes.is_empty() {
+                keys.push(format!("scopes = {}", list(oauth.scopes.iter().map(String::as_str))));
+            }
+            if !oauth.trusted_hosts.is_empty() {
+                let hosts = list(oauth.trusted_hosts.iter().map(String::as_str));
+                keys.push(format!("trusted_hosts = {hosts}"));
+            }
+            if !keys.is_empty() {
+                line("oauth", format!("{{ {} }}", keys.join(", ")));
+            }
+        }
+    }
+    choices(server, &mut line);
+    out
+}
+
+/// What is said about a server beside how to reach it.
+#[expect(clippy::float_cmp, reason = "a default is that very number")]
+fn choices(server: &Server, line: &mut impl FnMut(&str, String)) {
+    let plain = Server::new(server.transport.clone());
+    if server.enabled != plain.enabled {
+        line("enabled", server.enabled.to_string());
+    }
+    if let Some(prefix) = &server.prefix {
+        line("prefix", text(prefix));
+    }
+    for (name, patterns) in [("allow", &server.allow), ("deny", &server.deny)] {
+        if !patterns.is_empty() {
+            line(name, list(patterns.iter().map(String::as_str)));
+        }
+    }
+    if let Some(defer) = server.defer {
+        let word = match defer {
+            Defer::Never => "never",
+            Defer::Automatic => "automatic",
+            Defer::Always => "always",
+        };
+        line("defer", text(word));
+    }
+    if !server.always_load.is_empty() {
+        line("always_load", list(server.always_load.iter().map(String::as_str)));
+    }
+    if server.start_timeout != plain.start_timeout {
+        line("start_timeout", number(server.start_timeout));
+    }
+    if server.call_timeout != plain.call_timeout {
+        line("call_timeout", number(server.call_timeout));
+    }
+    if !server.timeouts.is_empty() {
+        let pairs: Vec<String> = server
+            .timeouts
+            .iter()
+            .map(|(pattern, seconds)| format!("{} = {}", key(pattern), number(*seconds)))
+            .collect();
+        line("timeouts", format!("{{ {} }}", pairs.join(", ")));
+    }
+    if server.parallel != plain.parallel {
+        line("parallel", server.parallel.to_string());
+    }
+}
+
+fn secrets(values: &BTreeMap<String, Secret>) -> String {
+    let pairs: Vec<String> = values
+        .iter()
+        .map(|(name, value)| format!("{} = {}", key(name), text(value.expose())))
+        .collect();
+    format!("{{ {} }}", pairs.join(", "))
+}
+
+fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    let texts: Vec<String> = texts.map(text).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+/// A number of seconds, without a point where there is nothing behind it.
+fn number(value: f64) -> String {
+    format!("{value}")
+}
+
+fn key(name: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { text(name) }
+}
+
+fn text(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

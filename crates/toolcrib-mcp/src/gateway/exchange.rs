@@ -1,0 +1,292 @@
+//! One request, carried between one client and one server.
+//!
+//! The answer passes as it came. On the way, progress goes to the client, cancelling goes to the server,
+//! and what the server needs to ask goes to the client in whichever way that client's era has for it:
+//!
+//! | server | client | how it is asked |
+//! |---|---|---|
+//! | older | older | the question is passed on, and its answer back |
+//! | newer | newer | `input_required` and the retry pass as they are |
+//! | newer | older | we ask, and retry with the answers |
+//! | older | newer | we answer `input_required` and keep the call; the retry brings the answer |
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorData, GetPromptRequest,
+    GetPromptRequestParams, JsonObject, ReadResourceRequest, ReadResourceRequestParams,
+    ServerRequest,
+};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::client::Client;
+use crate::config::seconds;
+use crate::metrics;
+use crate::upstream::{
+    Caller, Failed, Leave, Listed, Pending, QUESTIONS, Said, Step, Unavailable, Upstream,
+};
+
+/// Rounds of questions in one request.
+const ROUNDS: usize = 8;
+/// How long a person may take to answer.
+const ANSWER_WITHIN: Duration = Duration::from_mins(10);
+/// The key of a question that we turned into `input_required`.
+pub(super) const KEY: &str = "question";
+
+/// What is asked of a server.
+#[derive(Debug, Clone)]
+pub(crate) enum What {
+    /// To run a tool.
+    Tool { name: String, arguments: Option<JsonObject> },
+    /// To fill in a prompt.
+    Prompt { name: String, arguments: Option<JsonObject> },
+    /// To read a resource.
+    Resource { uri: String },
+}
+
+/// What a client brought along when it asked again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Inputs {
+    pub(crate) responses: Option<BTreeMap<String, Value>>,
+    pub(crate) state: Option<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum NoAnswer {
+    /// The server refused, and its words pass as they are.
+    Refused(ErrorData),
+    /// The server cannot be asked, or went away, or took too long: in words.
+    Server(String),
+}
+
+/// What becomes of a request for now.
+pub(crate) enum Outcome {
+    /// The server's answer.
+    Answer(Value),
+    /// The server asks something, and this client can only be asked by way of an answer.
+    Asks(Box<Question>),
+}
+
+/// A question of a server, and the call it holds up.
+pub(crate) struct Question {
+    pub(crate) exchange: Exchange,
+    pub(crate) request: ServerRequest,
+    pub(crate) answer: oneshot::Sender<Result<Value, ErrorData>>,
+}
+
+/// A request under way.
+pub(crate) struct Exchange {
+    upstream: Arc<Upstream>,
+    what: What,
+    pending: Pending,
+    said: mpsc::Receiver<Said>,
+    caller: Caller,
+    listed: Listed,
+    within: Duration,
+    counted: Option<metrics::Call>,
+    leave: Leave,
+}
+
+impl What {
+    fn request(&self, inputs: Inputs) -> ClientRequest {
+        let Inputs { responses, state } = inputs;
+        match self.clone() {
+            Self::Tool { name, arguments } => {
+                let mut params = CallToolRequestParams::new(name);
+                params.arguments = arguments;
+                params.input_responses = responses;
+                params.request_state = state;
+                ClientRequest::CallToolRequest(CallToolRequest::new(params))
+            }
+            Self::Prompt { name, arguments } => {
+                let mut params = GetPromptRequestParams::new(name);
+                params.arguments = arguments;
+                params.input_responses = responses;
+                params.request_state = state;
+                ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+            }
+            Self::Resource { uri } => {
+                let mut params = ReadResourceRequestParams::new(uri);
+                params.input_responses = responses;
+                params.request_state = state;
+                ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
+            }
+        }
+    }
+
+    /// How long it may take.
+    fn within(&self, upstream: &Upstream) -> Duration {
+        let config = &upstream.config;
+        let own = match self {
+            Self::Tool { name, .. } => {
+                let fits = |pattern: &str| toolcrib_core::policy::Glob::new(pattern).is(name);
+                config.timeouts.iter().find(|(pattern, _)| fits(pattern)).map(|(_, limit)| *limit)
+            }
+            _ => None,
+        };
+        seconds(own.unwrap_or(config.call_timeout))
+    }
+}
+
+impl Exchange {
+    /// Sends a request to a server on a client's behalf.
+    pub(crate) async fn begin(
+        upstream: Arc<Upstream>,
+        what: What,
+        client: &Client,
+        inputs: Inputs,
+    ) -> Result<Self, NoAnswer> {
+        let unavailable = |why: Unavailable| {
+            let name = &upstream.name;
+            NoAnswer::Server(match why {
+                Unavailable::Down(why) => format!("`{name}` is not available: {why}"),
+                Unavailable::Busy(why) => why,
+            })
+        };
+        let leave = tokio::select! {
+            leave = upstream.leave() => leave.map_err(unavailable)?,
+            () = client.gone.cancelled() => return Err(NoAnswer::Server("cancelled".into())),
+        };
+        let counted =
+            matches!(what, What::Tool { .. }).then(|| upstream.metrics().call(&upstream.name));
+        let (questions, said) = mpsc::channel(QUESTIONS);
+        let caller = Caller { client: client.id, questions };
+        let meta = client.meta_for(leave.link.is_modern());
+        let sent = leave.link.send(what.request(inputs), Some(meta)).await;
+        let pending = sent.map_err(|failed| no_answer(&upstream, &failed))?;
+        let listed = upstream.callers.list(pending.id().clone(), caller.clone());
+        let within = what.within(&upstream);
+        Ok(Self { upstream, what, pending, said, caller, listed, within, counted, leave })
+    }
+
+    /// Carries it on until there is an answer, or a question that can only be put as one.
+    pub(crate) async fn carry(mut self, client: &Client) -> Result<Outcome, NoAnswer> {
+        let mut rounds = 0;
+        let mut open = tokio::task::JoinSet::new();
+        let mut deadline = Instant::now() + self.within;
+        loop {
+            let step = tokio::select! {
+                biased;
+                () = client.gone.cancelled() => {
+                    self.count(metrics::Outcome::Cancelled);
+                    return Err(NoAnswer::Server("cancelled".into()));
+                }
+                Some(said) = self.said.recv() => match said {
+                    Said::Log(line) => {
+                        client.log(line).await;
+                        continue;
+                    }
+                    Said::Question(request, answer) if client.modern && client.can_answer(&request) => {
+                        let question = Question { exchange: self, request, answer };
+                        return Ok(Outcome::Asks(Box::new(question)));
+                    }
+                    Said::Question(request, answer) => {
+                        let client = client.clone();
+                        open.spawn(async move {
+                            let _ = answer.send(client.ask(request).await);
+                        });
+                        // The clock stands while a person thinks.
+                        deadline = Instant::now() + ANSWER_WITHIN;
+                        continue;
+                    }
+                },
+                Some(_) = open.join_next() => {
+                    if open.is_empty() {
+                        deadline = Instant::now() + self.within;
+                    }
+                    continue;
+                }
+                step = self.pending.next() => step,
+                () = tokio::time::sleep_until(deadline) => {
+                    self.count(metrics::Outcome::Timeout);
+                    let failed = Failed::Timeout(self.within.as_secs_f64());
+                    return Err(no_answer(&self.upstream, &failed));
+                }
+            };
+            let answer = match step {
+                Step::Progress(params) => {
+                    client.progress(params).await;
+                    continue;
+                }
+                Step::Over(Ok(answer)) => answer,
+                Step::Over(Err(failed)) => {
+                    self.count(metrics::Outcome::Error);
+                    return Err(no_answer(&self.upstream, &failed));
+                }
+            };
+            if client.modern || !asks(&answer) {
+                let failed = answer.get("isError") == Some(&Value::Bool(true));
+                self.count(if failed { metrics::Outcome::ToolError } else { metrics::Outcome::Ok });
+                return Ok(Outcome::Answer(answer));
+            }
+            rounds += 1;
+            if rounds > ROUNDS {
+                self.count(metrics::Outcome::Error);
+                return Err(NoAnswer::Server(format!(
+                    "`{}` asks for input again and again",
+                    self.upstream.name
+                )));
+            }
+            self.again(client, &answer).await?;
+            deadline = Instant::now() + self.within;
+        }
+    }
+
+    /// Asks a client of the older era what a server of the newer one needs, and asks the server again.
+    async fn again(&mut self, client: &Client, answer: &Value) -> Result<(), NoAnswer> {
+        let asked = client.ask_all(&answer["inputRequests"]);
+        let responses = tokio::select! {
+            responses = asked => responses.map_err(NoAnswer::Refused)?,
+            () = client.gone.cancelled() => return Err(NoAnswer::Server("cancelled".into())),
+        };
+        let state = answer.get("requestState").and_then(Value::as_str).map(str::to_owned);
+        let inputs = Inputs { responses: Some(responses), state };
+        let meta = client.meta_for(self.leave.link.is_modern());
+        let sent = self.leave.link.send(self.what.request(inputs), Some(meta)).await;
+        self.pending = sent.map_err(|failed| no_answer(&self.upstream, &failed))?;
+        self.listed = self.upstream.callers.list(self.pending.id().clone(), self.caller.clone());
+        Ok(())
+    }
+
+    fn count(&mut self, outcome: metrics::Outcome) {
+        if let Some(counted) = self.counted.take() {
+            counted.end(outcome);
+        }
+    }
+}
+
+/// Whether an answer is a question.
+fn asks(answer: &Value) -> bool {
+    answer.get("resultType").and_then(Value::as_str) == Some("input_required")
+}
+
+/// A question, as a client of the newer era is asked.
+pub(super) fn input_required(request: &ServerRequest, state: &str) -> Value {
+    json!({
+        "resultType": "input_required",
+        "inputRequests": { KEY: request },
+        "requestState": state,
+    })
+}
+
+fn no_answer(upstream: &Upstream, failed: &Failed) -> NoAnswer {
+    let name = &upstream.name;
+    match failed {
+        Failed::Refused(error) => NoAnswer::Refused(error.clone()),
+        Failed::Closed(why) => {
+            upstream.suspect();
+            NoAnswer::Server(format!(
+                "`{name}` went away before it answered ({why}); whether it did what was asked is not known"
+            ))
+        }
+        Failed::Timeout(_) => {
+            NoAnswer::Server(format!("`{name}` gave {failed}; it was told to stop"))
+        }
+        Failed::Cancelled | Failed::Odd(_) => NoAnswer::Server(format!("`{name}`: {failed}")),
+    }
+}

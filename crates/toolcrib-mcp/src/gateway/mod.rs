@@ -1,0 +1,141 @@
+//! The gateway: what a client asks for, and what becomes of it.
+//!
+//! Each file answers one part of the protocol: [`tools`] finds and runs tools, [`offers`] hands out
+//! prompts and resources, [`exchange`] carries one request to a server and back, [`news`] tells clients
+//! what changed. [`front`] is the face that one client sees.
+
+mod cargo;
+mod client;
+mod exchange;
+mod front;
+mod news;
+mod offers;
+mod parked;
+mod result;
+mod tools;
+
+pub(crate) use front::{Front, RawFront};
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rmcp::model::{ErrorCode, ErrorData};
+use serde_json::Value;
+use toolcrib_core::TokenCounter;
+
+use crate::config::Config;
+use crate::hub::Hub;
+use crate::shelf::{Shelf, View};
+use crate::upstream::{Environment, Upstream};
+use cargo::Cargo;
+use client::Client;
+use exchange::{Exchange, Inputs, NoAnswer, Outcome, Question, What};
+use parked::{Lot, Parked};
+
+/// The gateway.
+pub struct Gateway {
+    hub: Arc<Hub>,
+    lot: Lot,
+    news: news::Subscribers,
+    pub(crate) cargo: Cargo,
+    /// Counts connections, to tell one client's calls from another's.
+    clients: AtomicU64,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("hub", &self.hub).finish_non_exhaustive()
+    }
+}
+
+/// What a client of one profile can see at one moment.
+pub(crate) struct Sight {
+    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) view: Arc<View>,
+}
+
+impl Gateway {
+    /// Starts the servers of a config; none of them is waited for.
+    pub fn start(
+        config: Config,
+        environment: Environment,
+        counter: Arc<dyn TokenCounter>,
+    ) -> Arc<Self> {
+        let (hub, updates) = Hub::start(config, environment, counter);
+        let gateway = Arc::new(Self {
+            hub,
+            lot: Lot::default(),
+            news: news::Subscribers::default(),
+            cargo: Cargo::default(),
+            clients: AtomicU64::new(0),
+        });
+        tokio::spawn(news::tell_updates(Arc::downgrade(&gateway), updates));
+        gateway
+    }
+
+    /// Another config takes the place of this one. Servers that it does not change go on.
+    pub fn reload(&self, config: Config) {
+        self.hub.reload(config);
+    }
+
+    /// Ends all servers.
+    pub async fn stop(&self, within: Duration) {
+        self.hub.stop(within).await;
+    }
+
+    /// All servers.
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// A face for one more client.
+    pub(crate) fn front(self: &Arc<Self>, profile: Option<String>) -> Front {
+        let id = self.clients.fetch_add(1, Ordering::Relaxed);
+        Front::new(Arc::clone(self), id, profile)
+    }
+
+    /// What a client of a profile sees now. A profile that is gone from the config shows nothing.
+    pub(crate) fn sight(&self, profile: Option<&str>) -> Result<Sight, ErrorData> {
+        let shelf = self.hub.shelf();
+        let gone = || ErrorData::new(ErrorCode::INVALID_REQUEST, "there is no such profile", None);
+        let view = shelf.view(profile).ok_or_else(gone)?;
+        Ok(Sight { shelf, view })
+    }
+
+    /// A server that a client may know of.
+    fn upstream(&self, sight: &Sight, name: &str) -> Option<Arc<Upstream>> {
+        sight.view.knows(name).then(|| self.hub.upstream(name)).flatten()
+    }
+
+    /// Carries a request to a server, or takes up one that waits for this client's answer.
+    async fn exchange(
+        &self,
+        upstream: Arc<Upstream>,
+        what: What,
+        client: &Client,
+        mut inputs: Inputs,
+        profile: Option<&str>,
+    ) -> Result<Value, NoAnswer> {
+        let waiting = inputs.state.as_deref().and_then(|state| self.lot.take(state, profile));
+        let exchange = match waiting {
+            Some(Parked { exchange, answer, .. }) => {
+                let given = inputs.responses.as_mut().and_then(|given| given.remove(exchange::KEY));
+                let missing = || ErrorData::invalid_params("the answer is missing", None);
+                // Should the server be gone meanwhile, the call says so.
+                let _ = answer.send(given.ok_or_else(missing));
+                exchange
+            }
+            None => Exchange::begin(upstream, what, client, inputs).await?,
+        };
+        match exchange.carry(client).await? {
+            Outcome::Answer(answer) => Ok(answer),
+            Outcome::Asks(question) => {
+                let Question { exchange, request, answer } = *question;
+                let name = self.lot.park(exchange, answer, profile.map(str::to_owned));
+                let name = name.map_err(|error| NoAnswer::Server(error.to_string()))?;
+                Ok(exchange::input_required(&request, &name))
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Telling clients what changed: their lists, and the resources they watch.
+//!
+//! A list is told to have changed when its bytes have, and not before: a server that went down and came
+//! back with the same tools is no news.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use rmcp::model::{
+    ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerNotification,
+    SubscriptionFilter,
+};
+use rmcp::service::{Peer, RoleServer, SubscriptionContext};
+use tokio::sync::{broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::Gateway;
+use crate::shelf::Stamps;
+use crate::upstream::Upstream;
+
+/// Changed resources that a slow client may lag behind; beyond it some are not told.
+const LAG: usize = 256;
+
+/// A resource: its server, and its address there.
+type Place = (Arc<str>, String);
+
+/// Who watches which resource.
+pub(super) struct Subscribers {
+    updates: broadcast::Sender<Place>,
+    watched: Mutex<HashMap<Place, usize>>,
+}
+
+impl Default for Subscribers {
+    fn default() -> Self {
+        Self { updates: broadcast::Sender::new(LAG), watched: Mutex::default() }
+    }
+}
+
+/// The resources that one client watches, and how it calls them. What it watches is let go with it.
+pub(super) struct Watches {
+    gateway: Arc<Gateway>,
+    by_place: Mutex<HashMap<Place, String>>,
+}
+
+impl Watches {
+    pub(super) fn new(gateway: Arc<Gateway>) -> Self {
+        Self { gateway, by_place: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, String>> {
+        self.by_place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Watches a resource from now on.
+    pub(super) async fn add(
+        &self,
+        upstream: &Upstream,
+        own: &str,
+        known_as: &str,
+    ) -> Result<(), crate::upstream::Failed> {
+        let place = (Arc::clone(&upstream.name), own.to_owned());
+        if self.lock().insert(place.clone(), known_as.to_owned()).is_some() {
+            return Ok(());
+        }
+        *self.gateway.news.lock().entry(place).or_default() += 1;
+        upstream.watch_resource(own, true).await
+    }
+
+    /// Watches it no more.
+    pub(super) async fn remove(
+        &self,
+        upstream: &Upstream,
+        own: &str,
+    ) -> Result<(), crate::upstream::Failed> {
+        let place = (Arc::clone(&upstream.name), own.to_owned());
+        if self.lock().remove(&place).is_none() || !self.gateway.news.release(&place) {
+            return Ok(());
+        }
+        upstream.watch_resource(own, false).await
+    }
+
+    fn known_as(&self, place: &Place) -> Option<String> {
+        self.lock().get(place).cloned()
+    }
+}
+
+impl Drop for Watches {
+    fn drop(&mut self) {
+        let places: Vec<Place> = self.lock().drain().map(|(place, _)| place).collect();
+        for place in places {
+            if self.gateway.news.release(&place)
+                && let Some(upstream) = self.gateway.hub().upstream(&place.0)
+                && let Ok(runtime) = tokio::runtime::Handle::try_current()
+            {
+                runtime.spawn(async move { upstream.watch_resource(&place.1, false).await });
+            }
+        }
+    }
+}
+
+impl Subscribers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, usize>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One client less; whether it was the last.
+    fn release(&self, place: &Place) -> bool {
+        let mut watched = self.lock();
+        let Some(count) = watched.get_mut(place) else { return false };
+        *count -= 1;
+        let last = *count == 0;
+        if last {
+            watched.remove(place);
+        }
+        last
+    }
+}
+
+/// Passes on which resources changed, as long as the gateway is there.
+pub(super) async fn tell_updates(gateway: Weak<Gateway>, mut updates: mpsc::Receiver<Place>) {
+    while let Some(place) = updates.recv().await {
+        let Some(gateway) = gateway.upgrade() else { return };
+        let _ = gateway.news.updates.send(place);
+    }
+}
+
+/// Something a client is to be told.
+enum News {
+    Lists { tools: bool, prompts: bool, resources: bool },
+    Resource(String),
+}
+
+/// What changed for one client since it last heard.
+struct Reader<'a> {
+    gateway: &'a Gateway,
+    profile: Option<&'a str>,
+    watches: &'a Watches,
+    shelf: tokio::sync::watch::Receiver<Arc<crate::shelf::Shelf>>,
+    updates: broadcast::Receiver<Place>,
+    stamps: Option<Stamps>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(gateway: &'a Gateway, profile: Option<&'a str>, watches: &'a Watches) -> Self {
+        let shelf = gateway.hub().watch();
+        let updates = gateway.news.updates.subscribe();
+        let mut reader = Self { gateway, profile, watches, shelf, updates, stamps: None };
+        reader.stamps = reader.look();
+        reader
+    }
+
+    fn look(&self) -> Option<Stamps> {
+        self.gateway.sight(self.profile).ok().map(|sight| sight.view.stamps)
+    }
+
+    async fn next(&mut self) -> Option<News> {
+        loop {
+            tokio::select! {
+                changed = self.shelf.changed() => {
+                    changed.ok()?;
+                    let (before, now) = (self.stamps, self.look());
+                    self.stamps = now;
+                    let differs = |of: fn(&Stamps) -> u64| before.as_ref().map(of) != now.as_ref().map(of);
+                    let (tools, prompts, resources) =
+                        (differs(|s| s.tools), differs(|s| s.prompts), differs(|s| s.resources));
+                    if tools || prompts || resources {
+                        return Some(News::Lists { tools, prompts, resources });
+                    }
+                }
+                updated = self.updates.recv() => match updated {
+                    Ok(place) => {
+                        if let Some(known_as) = self.watches.known_as(&place) {
+                            return Some(News::Resource(known_as));
+                        }
+                    }
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                },
+            }
+        }
+    }
+}
+
+/// Tells a client of the older era, until it is gone.
+pub(super) async fn tell_session(
+    gateway: Arc<Gateway>,
+    profile: Option<String>,
+    watches: Arc<Watches>,
+    peer: Peer<RoleServer>,
+    gone: CancellationToken,
+) {
+    let mut reader = Reader::new(&gateway, profile.as_deref(), &watches);
+    loop {
+        let news = tokio::select! {
+            news = reader.next() => news,
+            () = gone.cancelled() => None,
+        };
+        let sent = match news {
+            None => return,
+            Some(News::Resource(uri)) => {
+                let told =
+                    ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(uri));
+                peer.send_notification(ServerNotification::ResourceUpdatedNotification(told)).await
+            }
+            Some(News::Lists { tools, prompts, resources }) => {
+                let mut sent = Ok(());
+                if tools {
+                    sent = sent.and(peer.notify_tool_list_changed().await);
+                }
+                if prompts {
+                    sent = sent.and(peer.notify_prompt_list_changed().await);
+                }
+                if resources {
+                    sent = sent.and(peer.notify_resource_list_changed().await);
+                }
+                sent
+            }
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+/// Tells a client of the newer era what it subscribed to, until it ends that.
+pub(super) async fn tell_subscription(
+    gateway: &Arc<Gateway>,
+    profile: Option<&str>,
+    context: &SubscriptionContext,
+) {
+    let wanted: SubscriptionFilter = context.accepted().clone();
+    let watches = Watches::new(Arc::clone(gateway));
+    let mut reader = Reader::new(gateway, profile, &watches);
+    for uri in wanted.resource_subscriptions.iter().flatten() {
+        let Ok(sight) = gateway.sight(profile) else { return };
+        if let Some(located) = gateway.locate(&sight, uri) {
+            let _ = watches.add(&located.upstream, &located.uri, uri).await;
+        }
+    }
+    let sink = context.sink();
+    loop {
+        let news = tokio::select! {
+            news = reader.next() => news,
+            () = context.cancelled() => None,
+        };
+        // What was not asked for the sink does not send.
+        let sent = match news {
+            None => return,
+            Some(News::Resource(uri)) => sink.notify_resource_updated(uri).await,
+            Some(News::Lists { tools, prompts, resources }) => {
+                let mut sent = Ok(());
+                if tools && wanted.tools_list_changed == Some(true) {
+                    sent = sink.notify_tool_list_changed().await;
+                }
+                if prompts && wanted.prompts_list_changed == Some(true) {
+                    sent = sent.and(sink.notify_prompt_list_changed().await);
+                }
+                if resources && wanted.resources_list_changed == Some(true) {
+                    sent = sent.and(sink.notify_resource_list_changed().await);
+                }
+                sent
+            }
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Calls that wait for a client to come back with an answer.
+//!
+//! Each is kept under a name that cannot be guessed and is good once. They are few, they expire, and one
+//! that does is cancelled at its server.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rmcp::model::ErrorData;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::exchange::Exchange;
+
+/// Calls at most; the oldest goes first.
+const MOST: usize = 1_024;
+/// How long one waits.
+const WAITS: Duration = Duration::from_mins(10);
+
+/// A call that waits for an answer.
+pub(crate) struct Parked {
+    pub(crate) exchange: Exchange,
+    pub(crate) answer: oneshot::Sender<Result<Value, ErrorData>>,
+    /// Whose it is: another profile's client cannot take it.
+    pub(crate) profile: Option<String>,
+    since: Instant,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(crate) struct Lot(Mutex<HashMap<String, Parked>>);
+
+impl Lot {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Parked>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a call, and says under which name.
+    pub(crate) fn park(
+        &self,
+        exchange: Exchange,
+        answer: oneshot::Sender<Result<Value, ErrorData>>,
+        profile: Option<String>,
+    ) -> std::io::Result<String> {
+        let name = format!("toolcrib-{}", crate::private_file::random_hex::<16>()?);
+        let mut calls = self.lock();
+        calls.retain(|_, parked| parked.since.elapsed() < WAITS && !parked.answer.is_closed());
+        if calls.len() >= MOST {
+            let oldest =
+                calls.iter().min_by_key(|(_, parked)| parked.since).map(|(name, _)| name.clone());
+            oldest.map(|name| calls.remove(&name));
+        }
+        calls.insert(name.clone(), Parked { exchange, answer, profile, since: Instant::now() });
+        Ok(name)
+    }
+
+    /// Takes a call of a profile back.
+    pub(crate) fn take(&self, name: &str, profile: Option<&str>) -> Option<Parked> {
+        let mut calls = self.lock();
+        let parked = calls.get(name)?;
+        if parked.profile.as_deref() != profile || parked.since.elapsed() >= WAITS {
+            return None;
+        }
+        calls.remove(name)
+    }
+}

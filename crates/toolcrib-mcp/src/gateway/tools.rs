@@ -1,0 +1,230 @@
+//! Tools: listed, searched, described and run.
+//!
+//! A tool that stands in the list is called as it is. Everything else goes by way of the engine, which
+//! resolves the name within the client's scope and checks the arguments against the real schema. In both
+//! cases the scope is the one that holds now, not the one the client saw.
+
+use std::time::{Duration, Instant};
+
+use rmcp::model::{CallToolRequestParams, ErrorData, JsonObject};
+use serde_json::{Value, json};
+use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+use toolcrib_core::reply::Down;
+use toolcrib_core::{Conversation, Outcome, Query, Reply, ToolId, Turn};
+
+use super::client::Client;
+use super::exchange::{Inputs, NoAnswer, What};
+use super::result::{self, failure};
+use super::{Gateway, Sight};
+use crate::config::seconds;
+use crate::upstream::Phase;
+
+/// What a call of a tool came to.
+pub(super) struct Called {
+    pub(super) result: Value,
+    /// Tools whose schemas it showed.
+    pub(super) found: Vec<String>,
+}
+
+impl From<Value> for Called {
+    fn from(result: Value) -> Self {
+        Self { result, found: Vec::new() }
+    }
+}
+
+impl Gateway {
+    /// Answers `tools/call`.
+    pub(super) async fn call_tool(
+        &self,
+        params: CallToolRequestParams,
+        client: &Client,
+        profile: Option<&str>,
+    ) -> Result<Called, ErrorData> {
+        let inputs = Inputs { responses: params.input_responses, state: params.request_state };
+        let (name, arguments) = (&*params.name, params.arguments);
+        match name {
+            SEARCH | SEARCH_REGEX => return self.search(name, arguments, client, profile).await,
+            DESCRIBE => return self.describe(arguments, profile),
+            _ => {}
+        }
+        let sight = self.sight(profile)?;
+        if let Some(id) = sight.view.direct(name) {
+            let run = self.run(&sight, id, arguments, client, inputs, profile).await;
+            return run.map(Called::from);
+        }
+        let input = text_of(arguments);
+        let turn = Turn::new(&sight.view.scope);
+        match sight.shelf.crib.handle(&turn, &mut Conversation::new(), name, &input) {
+            Outcome::Run(call) => {
+                let arguments = serde_json::from_str(call.arguments.get()).ok();
+                let run = self.run(&sight, call.id, arguments, client, inputs, profile).await;
+                run.map(Called::from)
+            }
+            Outcome::Answer(reply) => Ok(self.answer(&sight, reply)),
+            // To a client a name it made up is a wrong request; to a model behind the bridge it is
+            // something to read.
+            Outcome::Refused(refusal) if name != CALL && refusal.tool.is_none() => {
+                let data = json!({"nearest": refusal.nearest, "hint": refusal.hint});
+                Err(ErrorData::invalid_params(refusal.message, Some(data)))
+            }
+            Outcome::Refused(refusal) => Ok(failure(&refusal.text()).into()),
+        }
+    }
+
+    /// Runs a tool on its server.
+    async fn run(
+        &self,
+        sight: &Sight,
+        id: ToolId,
+        arguments: Option<JsonObject>,
+        client: &Client,
+        inputs: Inputs,
+        profile: Option<&str>,
+    ) -> Result<Value, ErrorData> {
+        let tool = sight.shelf.crib.catalog().tool(id);
+        let server = tool.server().unwrap_or_default();
+        let name = tool.declared_name().into_owned();
+        let began = Instant::now();
+        let Some(upstream) = self.upstream(sight, server) else {
+            return Ok(failure(&format!("`{server}` is not available: it left the config")));
+        };
+        let what = What::Tool { name, arguments };
+        let answer = self.exchange(upstream, what, client, inputs, profile).await;
+        let outcome = match &answer {
+            Ok(_) => "answered",
+            Err(NoAnswer::Refused(_)) => "refused",
+            Err(NoAnswer::Server(_)) => "failed",
+        };
+        tracing::info!(
+            tool = tool.name(),
+            server,
+            outcome,
+            ms = began.elapsed().as_millis(),
+            "call"
+        );
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(NoAnswer::Server(why)) => Ok(failure(&why)),
+            Err(refused) => Err(result::error(refused, client.modern)),
+        }
+    }
+
+    /// Answers a search. One without a strong hit waits a little for servers that never answered so far.
+    async fn search(
+        &self,
+        name: &str,
+        arguments: Option<JsonObject>,
+        client: &Client,
+        profile: Option<&str>,
+    ) -> Result<Called, ErrorData> {
+        let input = text_of(arguments);
+        let mut news = self.hub().watch();
+        let deadline = tokio::time::Instant::now() + self.patience();
+        loop {
+            news.mark_unchanged();
+            let sight = self.sight(profile)?;
+            let awaited: Vec<String> = sight
+                .shelf
+                .awaited()
+                .filter(|server| sight.view.knows(server))
+                .map(ToString::to_string)
+                .collect();
+            let turn = Turn { connecting: &awaited, ..Turn::new(&sight.view.scope) };
+            let outcome = sight.shelf.crib.handle(&turn, &mut Conversation::new(), name, &input);
+            let reply = match outcome {
+                Outcome::Answer(reply) => reply,
+                Outcome::Refused(refusal) => return Ok(failure(&refusal.text()).into()),
+                // Our own names are never anybody's tool.
+                Outcome::Run(_) => {
+                    return Err(ErrorData::internal_error("a search ran a tool", None));
+                }
+            };
+            let enough = awaited.is_empty() || is_strong(&sight, &reply);
+            let waited = !enough
+                && tokio::select! {
+                    changed = news.changed() => changed.is_ok(),
+                    () = tokio::time::sleep_until(deadline) => false,
+                    () = client.gone.cancelled() => false,
+                };
+            if waited {
+                continue;
+            }
+            self.hub().metrics().searched(reply.hits.len());
+            tracing::info!(query = %reply.query, hits = reply.hits.len(), loaded = reply.loaded.len(), "search");
+            return Ok(self.answer(&sight, reply));
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        seconds(self.hub().config().gateway.wait)
+    }
+
+    fn describe(
+        &self,
+        arguments: Option<JsonObject>,
+        profile: Option<&str>,
+    ) -> Result<Called, ErrorData> {
+        let sight = self.sight(profile)?;
+        let turn = Turn::new(&sight.view.scope);
+        let input = text_of(arguments);
+        self.hub().metrics().described();
+        match sight.shelf.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, &input) {
+            Outcome::Answer(reply) => Ok(self.answer(&sight, reply)),
+            Outcome::Refused(refusal) => Ok(failure(&refusal.text()).into()),
+            Outcome::Run(_) => Err(ErrorData::internal_error("a description ran a tool", None)),
+        }
+    }
+
+    /// A reply, with what became of the servers it speaks of.
+    fn answer(&self, sight: &Sight, mut reply: Reply) -> Called {
+        for upstream in self.hub().all() {
+            let status = upstream.status();
+            if !sight.view.knows(&upstream.name) || status.phase == Phase::Up {
+                continue;
+            }
+            let why = status.why_not();
+            for hit in &mut reply.hits {
+                if hit.server.as_deref() == Some(&*upstream.name) {
+                    hit.unavailable = Some(why.clone());
+                }
+            }
+            let server = upstream.name.to_string();
+            if status.phase == Phase::Connecting && status.why.is_none() {
+                if !reply.connecting.contains(&server) {
+                    reply.connecting.push(server);
+                }
+            } else {
+                reply.down.push(Down { server, why });
+            }
+        }
+        let text = reply.for_model();
+        let structured = serde_json::to_value(&reply).unwrap_or_default();
+        let content = json!([{"type": "text", "text": text}]);
+        Called {
+            result: json!({"content": content, "structuredContent": structured}),
+            found: reply.loaded,
+        }
+    }
+}
+
+/// Whether nothing better is to be expected from servers that have yet to answer.
+fn is_strong(sight: &Sight, reply: &Reply) -> bool {
+    let crib = &sight.shelf.crib;
+    let scope = &sight.view.scope;
+    let Some(best) = reply.hits.first().and_then(|hit| crib.catalog().find(&hit.name)) else {
+        return false;
+    };
+    if !reply.missing.is_empty() {
+        return false;
+    }
+    match crib.parse(&reply.query, scope) {
+        Query::Words(words) => {
+            crib.explain(&words, scope, best).is_some_and(|told| told.covers(&words))
+        }
+        Query::Select(_) | Query::Browse => true,
+    }
+}
+
+fn text_of(arguments: Option<JsonObject>) -> String {
+    serde_json::to_string(&arguments.unwrap_or_default()).unwrap_or_else(|_| "{}".into())
+}

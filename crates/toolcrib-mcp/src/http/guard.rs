@@ -1,0 +1,319 @@
+//! Who may speak to the gateway over HTTP.
+//!
+//! A web page that the user merely looks at can send requests to this machine, and with a rebound
+//! DNS name it can read the answers. What such a page cannot do is choose its `Host` and `Origin`.
+//! So every request on every route must name a host that is ours and, if it comes from a page, an
+//! origin that is ours; [`Guard::check`] is the only place that decides.
+//!
+//! Names count only in the one spelling that browsers send: lower case, no trailing dot, dotted
+//! IPv4, shortest IPv6. Reading other spellings generously is how such checks are fooled.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use super::token::Access;
+
+/// The one route that asks for no token: it says that the process lives, and nothing else.
+pub const HEALTH: &str = "/healthz";
+
+/// Why a request was turned away. Carries nothing that the request said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Neither a `Host` header nor an authority.
+    #[error("the request names no host")]
+    NoHost,
+    /// Two `Host` headers: whoever reads the other one sees another request.
+    #[error("the request names two hosts")]
+    ManyHosts,
+    /// Not `name` or `name:port` in its plain spelling.
+    #[error("the request's host is malformed")]
+    MalformedHost,
+    /// A well-formed name that is not ours.
+    #[error("the request's host is not served here")]
+    ForeignHost,
+    /// Two `Origin` headers.
+    #[error("the request names two origins")]
+    ManyOrigins,
+    /// `Origin: null`: a sandboxed frame, a local file, a redirect; anybody's.
+    #[error("the request's origin is `null`")]
+    NullOrigin,
+    /// Not `http://host` or `https://host` with an optional port.
+    #[error("the request's origin is malformed")]
+    MalformedOrigin,
+    /// A page of somebody else.
+    #[error("the request's origin is not allowed here")]
+    ForeignOrigin,
+    /// No bearer token, where one is needed.
+    #[error("a bearer token is needed")]
+    NoToken,
+    /// A bearer token that is not ours.
+    #[error("the bearer token is wrong")]
+    WrongToken,
+}
+
+impl Refused {
+    /// What the operator or the caller can do about it.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::NoHost | Self::ManyHosts => "send exactly one `Host` header",
+            Self::MalformedHost => "write the host in lower case, as `name` or `name:port`",
+            Self::ForeignHost => "use `localhost`, or add the name to `allowed_hosts`",
+            Self::ManyOrigins | Self::MalformedOrigin => {
+                "send one `Origin` header of the form `https://host:port`, or none"
+            }
+            Self::NullOrigin | Self::ForeignOrigin => "add the page's origin to `allowed_origins`",
+            Self::NoToken | Self::WrongToken => "send `Authorization: Bearer TOKEN`",
+        }
+    }
+
+    /// 401 where a token would help, 403 where nothing would.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
+            _ => StatusCode::FORBIDDEN,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Body {
+    error: String,
+    hint: &'static str,
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let body = Body { error: self.to_string(), hint: self.hint() };
+        let text = serde_json::to_string(&body).unwrap_or_default();
+        let mut response =
+            (self.status(), [(CONTENT_TYPE, "application/json")], text).into_response();
+        if self.status() == StatusCode::UNAUTHORIZED {
+            let challenge = axum::http::HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+/// An entry of `allowed_hosts` or `allowed_origins` that no request could ever match.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// An entry of `allowed_hosts`.
+    #[error("`{0}` in `allowed_hosts` is no host: write `name` or `name:port`")]
+    Host(String),
+    /// An entry of `allowed_origins`.
+    #[error("`{0}` in `allowed_origins` is no origin: write `https://name` or `https://name:port`")]
+    Origin(String),
+}
+
+/// The rules of one listener.
+#[derive(Debug, Clone)]
+pub struct Guard {
+    hosts: Vec<Authority>,
+    origins: Vec<Origin>,
+    access: Access,
+}
+
+impl Guard {
+    /// Loopback names and origins are always ours; `allowed_hosts` and `allowed_origins` add to them.
+    /// An allowed host without a port stands for all its ports.
+    pub fn new(
+        allowed_hosts: &[String],
+        allowed_origins: &[String],
+        access: Access,
+    ) -> Result<Self, Unusable> {
+        let host = |text: &String| {
+            Authority::read(&text.to_ascii_lowercase()).ok_or_else(|| Unusable::Host(text.clone()))
+        };
+        let origin = |text: &String| {
+            Origin::read(&text.to_ascii_lowercase()).ok_or_else(|| Unusable::Origin(text.clone()))
+        };
+        Ok(Self {
+            hosts: allowed_hosts.iter().map(host).collect::<Result<_, _>>()?,
+            origins: allowed_origins.iter().map(origin).collect::<Result<_, _>>()?,
+            access,
+        })
+    }
+
+    /// The decision. `uri` carries the authority of an HTTP/2 request or of an absolute request line.
+    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+        self.check_host(uri, headers)?;
+        self.check_origin(headers)?;
+        if uri.path() == HEALTH { Ok(()) } else { self.check_token(headers) }
+    }
+
+    fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+        let header = single(headers, &HOST, Refused::ManyHosts, Refused::MalformedHost)?;
+        let named = [header, uri.authority().map(axum::http::uri::Authority::as_str)];
+        // Where both are given both must be ours: we need not know which one a reader prefers.
+        let mut named = named.into_iter().flatten().peekable();
+        if named.peek().is_none() {
+            return Err(Refused::NoHost);
+        }
+        for text in named {
+            let host = Authority::read(text).ok_or(Refused::MalformedHost)?;
+            if !host.is_loopback() && !self.hosts.iter().any(|ours| ours.covers(&host)) {
+                return Err(Refused::ForeignHost);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refused> {
+        match single(headers, &ORIGIN, Refused::ManyOrigins, Refused::MalformedOrigin)? {
+            None => Ok(()),
+            Some("null") => Err(Refused::NullOrigin),
+            Some(text) => {
+                let origin = Origin::read(text).ok_or(Refused::MalformedOrigin)?;
+                if origin.authority.is_loopback() || self.origins.contains(&origin) {
+                    Ok(())
+                } else {
+                    Err(Refused::ForeignOrigin)
+                }
+            }
+        }
+    }
+
+    fn check_token(&self, headers: &HeaderMap) -> Result<(), Refused> {
+        let Access::Bearer(token) = &self.access else { return Ok(()) };
+        let given = single(headers, &AUTHORIZATION, Refused::WrongToken, Refused::WrongToken)?;
+        let (scheme, value) =
+            given.and_then(|text| text.split_once(' ')).ok_or(Refused::NoToken)?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(Refused::NoToken);
+        }
+        if token.matches(value) { Ok(()) } else { Err(Refused::WrongToken) }
+    }
+
+    /// `router` with this guard before every route and before the answer for unknown ones.
+    pub fn protect(self, router: Router) -> Router {
+        router.layer(from_fn_with_state(Arc::new(self), stop_or_pass))
+    }
+}
+
+async fn stop_or_pass(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    match guard.check(request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => {
+            tracing::warn!(reason = %refused, "request refused");
+            refused.into_response()
+        }
+    }
+}
+
+/// The only value of a header, if there is one.
+fn single<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+    many: Refused,
+    malformed: Refused,
+) -> Result<Option<&'h str>, Refused> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(many);
+    }
+    value.to_str().map(Some).map_err(|_| malformed)
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Origin {
+    secure: bool,
+    authority: Authority,
+}
+
+impl Origin {
+    fn read(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let secure = match scheme {
+            "https" => true,
+            "http" => false,
+            _ => return None,
+        };
+        let mut authority = Authority::read(rest)?;
+        // A browser leaves the scheme's own port out; a config may spell it.
+        let usual = if secure { 443 } else { 80 };
+        authority.port = authority.port.filter(|port| *port != usual);
+        Some(Self { secure, authority })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Authority {
+    host: Host,
+    port: Option<u16>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Host {
+    V4(Ipv4Addr),
+    V6(Ipv6Addr),
+    Name(String),
+}
+
+impl Authority {
+    fn read(text: &str) -> Option<Self> {
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (inside, after) = rest.split_once(']')?;
+                let address: Ipv6Addr = inside.parse().ok()?;
+                if address.to_string() != inside {
+                    return None;
+                }
+                let port = if after.is_empty() { None } else { Some(after.strip_prefix(':')?) };
+                (Host::V6(address), port)
+            }
+            None => match text.split_once(':') {
+                Some((name, port)) => (Host::read(name)?, Some(port)),
+                None => (Host::read(text)?, None),
+            },
+        };
+        let port = match port {
+            Some(text) => Some(read_port(text)?),
+            None => None,
+        };
+        Some(Self { host, port })
+    }
+
+    fn is_loopback(&self) -> bool {
+        match &self.host {
+            Host::V4(address) => address.is_loopback(),
+            Host::V6(address) => address.is_loopback(),
+            Host::Name(name) => name == "localhost",
+        }
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        self.host == other.host && (self.port.is_none() || self.port == other.port)
+    }
+}
+
+impl Host {
+    fn read(text: &str) -> Option<Self> {
+        if let Ok(address) = text.parse() {
+            return Some(Self::V4(address));
+        }
+        let plain = |byte: u8| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_'
+        };
+        let label = |label: &str| !label.is_empty() && label.bytes().all(plain);
+        // A name that ends in a number is an IPv4 address in disguise: `2130706433`, `127.1`, `0x7f.1`.
+        let last = text.rsplit('.').next()?;
+        let number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
+        (text.split('.').all(label) && !number).then(|| Self::Name(text.to_owned()))
+    }
+}
+
+/// Digits only: `u16` itself would read `+80` and `00080`.
+fn read_port(text: &str) -> Option<u16> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    if digits { text.parse().ok() } else { None }
+}

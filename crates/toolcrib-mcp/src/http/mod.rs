@@ -1,0 +1,4 @@
+//! The gateway's own HTTP door: who may knock, and with which key.
+
+pub mod guard;
+pub mod token;

@@ -1,0 +1,126 @@
+//! The gateway's bearer token: made at the first run, kept in a file that only its owner reads.
+//!
+//! There is no default token and no way to listen to the network without one.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use crate::Secret;
+use crate::private_file::{self, Unreadable};
+
+/// The file's name in the state folder.
+pub const FILE: &str = "token";
+
+/// Shorter tokens can be guessed over the network; ours has 64 characters.
+const SHORTEST: usize = 16;
+
+/// What a caller must show.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// Nothing: the listener is on loopback and the config asks for no token.
+    Open,
+    /// This token, on every route but the health check.
+    Bearer(Secret),
+}
+
+/// Why there is no token to compare with. The gateway must not start then.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// Others could read the file; whoever did knows the token.
+    #[error("other users may read the token in `{}` (mode {mode:o})", path.display())]
+    Shared {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The token in the file or in the config is too short to be one.
+    #[error("the token {} has fewer than {SHORTEST} characters, or others than visible ASCII", source_of(path.as_deref()))]
+    Weak {
+        /// The file; none for a token from the config.
+        path: Option<PathBuf>,
+    },
+    /// The file can be neither read nor made.
+    #[error("the token file `{}` cannot be used: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl TokenError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Shared { path, .. } | Self::Weak { path: Some(path) } => {
+                format!("delete `{}`; the next start makes a new token", path.display())
+            }
+            Self::Weak { path: None } => {
+                "leave the token out of the config: one is made at the first start".to_owned()
+            }
+            Self::Io { path, .. } => format!("check the folder of `{}`", path.display()),
+        }
+    }
+}
+
+fn source_of(path: Option<&Path>) -> String {
+    path.map_or_else(|| "in the config".to_owned(), |path| format!("in `{}`", path.display()))
+}
+
+impl Access {
+    /// What a listener on `address` asks for: the configured token if there is one, else a token of
+    /// its own off loopback, else nothing.
+    pub fn decide(
+        address: IpAddr,
+        configured: Option<Secret>,
+        state: &Path,
+    ) -> Result<Self, TokenError> {
+        match configured {
+            Some(token) if is_strong(token.expose()) => Ok(Self::Bearer(token)),
+            Some(_) => Err(TokenError::Weak { path: None }),
+            None if address.to_canonical().is_loopback() => Ok(Self::Open),
+            None => load_or_create(state).map(Self::Bearer),
+        }
+    }
+}
+
+/// The token in the state folder, made now if there is none: 256 bits from the operating system.
+pub fn load_or_create(state: &Path) -> Result<Secret, TokenError> {
+    let path = state.join(FILE);
+    if let Some(token) = load(&path)? {
+        return Ok(token);
+    }
+    let io = |source| TokenError::Io { path: path.clone(), source };
+    private_file::make_folder(state).map_err(io)?;
+    let token = private_file::random_hex::<32>().map_err(io)?;
+    match private_file::create(&path, token.as_bytes()) {
+        Ok(()) => Ok(token.into()),
+        // Another first run was faster: its token is the token.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            load(&path)?.ok_or_else(|| io(error))
+        }
+        Err(error) => Err(io(error)),
+    }
+}
+
+fn load(path: &Path) -> Result<Option<Secret>, TokenError> {
+    let path = path.to_owned();
+    let bytes = match private_file::read(&path) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(None),
+        Err(Unreadable::Shared { mode }) => return Err(TokenError::Shared { path, mode }),
+        Err(Unreadable::TooLarge) => return Err(TokenError::Weak { path: Some(path) }),
+        Err(Unreadable::Io(source)) => return Err(TokenError::Io { path, source }),
+    };
+    match std::str::from_utf8(&bytes).map(str::trim) {
+        Ok(token) if is_strong(token) => Ok(Some(token.into())),
+        _ => Err(TokenError::Weak { path: Some(path) }),
+    }
+}
+
+fn is_strong(token: &str) -> bool {
+    token.len() >= SHORTEST && token.bytes().all(|byte| byte.is_ascii_graphic())
+}

@@ -1,0 +1,201 @@
+//! All servers together: started side by side, and shown as one shelf.
+//!
+//! Nothing here waits for a server. When one answers, changes or goes, a new shelf takes the old one's
+//! place; readers have the one they took.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toolcrib_core::TokenCounter;
+
+use crate::config::{Config, Server};
+use crate::memory::Memory;
+use crate::metrics::Metrics;
+use crate::shelf::{Shelf, Supplier};
+use crate::upstream::{Environment, Phase, Shared, Upstream};
+
+/// How long news are gathered before a new shelf is made of them.
+const GATHER: Duration = Duration::from_millis(20);
+/// Changed resources that wait to be told.
+const UPDATES: usize = 1_024;
+
+/// All servers.
+pub(crate) struct Hub {
+    upstreams: Mutex<BTreeMap<Arc<str>, Arc<Upstream>>>,
+    config: Mutex<Arc<Config>>,
+    shelf: watch::Sender<Arc<Shelf>>,
+    shared: Arc<Shared>,
+    memory: Memory,
+    counter: Arc<dyn TokenCounter>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub").field("shelf", &*self.shelf.borrow()).finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// Starts every server of a config. Changed resources come out of the receiver.
+    pub(crate) fn start(
+        config: Config,
+        environment: Environment,
+        counter: Arc<dyn TokenCounter>,
+    ) -> (Arc<Self>, mpsc::Receiver<(Arc<str>, String)>) {
+        let config = Arc::new(config);
+        let limits = config.gateway.limits.clone();
+        let (updated, updates) = mpsc::channel(UPDATES);
+        let metrics = Arc::new(Metrics::new(config.servers.keys().map(String::as_str)));
+        let memory = Memory::new(&environment.state);
+        let shared = Arc::new(Shared {
+            starting: Semaphore::new(limits.starting),
+            calls: Arc::new(Semaphore::new(limits.calls)),
+            news: Notify::new(),
+            limits,
+            environment,
+            metrics,
+            updated,
+        });
+        let empty = Shelf::build(None, &config, Vec::new(), &counter);
+        let hub = Arc::new(Self {
+            upstreams: Mutex::default(),
+            config: Mutex::new(Arc::clone(&config)),
+            shelf: watch::Sender::new(Arc::new(empty)),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            shared,
+            memory,
+            counter,
+        });
+        hub.apply(config);
+        hub.restock();
+        hub.tasks.spawn(Arc::clone(&hub).keep_stocked());
+        (hub, updates)
+    }
+
+    fn upstreams(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Upstream>>> {
+        self.upstreams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One server.
+    pub(crate) fn upstream(&self, name: &str) -> Option<Arc<Upstream>> {
+        self.upstreams().get(name).cloned()
+    }
+
+    /// All servers, in the order of their names.
+    pub(crate) fn all(&self) -> Vec<Arc<Upstream>> {
+        self.upstreams().values().cloned().collect()
+    }
+
+    /// Everything clients can see now.
+    pub(crate) fn shelf(&self) -> Arc<Shelf> {
+        Arc::clone(&self.shelf.borrow())
+    }
+
+    /// News of what clients can see.
+    pub(crate) fn watch(&self) -> watch::Receiver<Arc<Shelf>> {
+        self.shelf.subscribe()
+    }
+
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
+        &self.shared.metrics
+    }
+
+    /// The config that holds now.
+    pub(crate) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Another config takes the place of this one. Servers that it does not change stay as they are.
+    pub(crate) fn reload(&self, config: Config) {
+        self.apply(Arc::new(config));
+        self.shared.news.notify_one();
+    }
+
+    fn apply(&self, config: Arc<Config>) {
+        self.shared.metrics.set_servers(config.servers.keys().map(String::as_str));
+        let mut upstreams = self.upstreams();
+        upstreams.retain(|name, upstream| {
+            let stays = config.servers.get(&**name) == Some(&upstream.config);
+            if !stays {
+                upstream.stop();
+            }
+            stays
+        });
+        for (name, server) in &config.servers {
+            let name: Arc<str> = Arc::from(&**name);
+            if upstreams.contains_key(&name) {
+                continue;
+            }
+            let known = self.memory.recall(&name, server);
+            let upstream =
+                Upstream::new(Arc::clone(&name), server.clone(), known, Arc::clone(&self.shared));
+            self.tasks.spawn(Arc::clone(&upstream).run());
+            upstreams.insert(name, upstream);
+        }
+        drop(upstreams);
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
+    }
+
+    async fn keep_stocked(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                () = self.shared.news.notified() => {}
+                () = self.stop.cancelled() => return,
+            }
+            tokio::time::sleep(GATHER).await;
+            let hub = Arc::clone(&self);
+            // Indexing thousands of tools is work, and no business of the threads that answer.
+            let _ = tokio::task::spawn_blocking(move || hub.restock()).await;
+        }
+    }
+
+    /// Makes a new shelf where there is anything new.
+    fn restock(&self) {
+        let config = self.config();
+        let suppliers: Vec<Supplier> = self
+            .all()
+            .iter()
+            .filter(|upstream| upstream.config.enabled)
+            .map(|upstream| Supplier {
+                name: Arc::clone(&upstream.name),
+                config: upstream.config.clone(),
+                known: upstream.known(),
+                connecting: upstream.status().phase == Phase::Connecting,
+            })
+            .collect();
+        let before = self.shelf();
+        if before.is_of(&config, &suppliers) {
+            return;
+        }
+        for upstream in self.all() {
+            self.remember(&upstream);
+        }
+        let shelf = Shelf::build(Some(&before), &config, suppliers, &self.counter);
+        self.shelf.send_replace(Arc::new(shelf));
+    }
+
+    fn remember(&self, upstream: &Upstream) {
+        if let Some(known) = upstream.unsaved() {
+            let server: &Server = &upstream.config;
+            self.memory.keep(&upstream.name, server, &known);
+        }
+    }
+
+    /// Ends all servers. Their processes end with their wardens, whether we wait or not.
+    pub(crate) async fn stop(&self, within: Duration) {
+        self.stop.cancel();
+        for upstream in self.all() {
+            upstream.stop();
+        }
+        self.tasks.close();
+        let _ = tokio::time::timeout(within, self.tasks.wait()).await;
+    }
+}

@@ -1,0 +1,324 @@
+//! Bytes in, lines out: the framing of the stdio wire.
+//!
+//! A server may send anything: half a line, a gigabyte without a newline, a byte order mark, CRLF.
+//! [`Lines`] holds at most one line of at most `limit` bytes, says once that a line is longer, and goes
+//! on with the next. It does no I/O, and however the bytes are cut into chunks, the same events come
+//! out. Whether a line is UTF-8, let alone JSON, is for the caller to see.
+
+use memchr::memchr;
+
+/// The longest line taken from a server: 8 MiB, as codex has it; rmcp allows 16 MiB.
+pub const DEFAULT_LIMIT: usize = 8 << 20;
+
+/// How much of an over-long line is handed out: enough to find an `id` that stands early.
+pub const START: usize = 512;
+
+/// What a line may have around its content: a byte order mark before and a carriage return after.
+const FRAME: usize = BOM.len() + 1;
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// A buffer larger than this is given back after its line, so that one long answer is not paid for ever.
+const RETAINED: usize = 64 << 10;
+
+/// What [`Lines`] found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A line that is not empty, without its end and without a byte order mark.
+    Line(&'a [u8]),
+    /// A line longer than the limit, told once, as soon as it is known; the rest of it is skipped.
+    TooLong {
+        /// The first [`START`] bytes of it; where the limit is smaller still, one more than that.
+        start: &'a [u8],
+    },
+}
+
+/// Cuts a stream of bytes into lines.
+///
+/// ```
+/// # use toolcrib_mcp::lines::{Event, Lines};
+/// let mut lines = Lines::new(8);
+/// let mut chunk: &[u8] = b"one\r\nfar too long\ntw";
+/// assert_eq!(lines.take(&mut chunk), Some(Event::Line(b"one")));
+/// assert_eq!(lines.take(&mut chunk), Some(Event::TooLong { start: b"far too l" }));
+/// assert_eq!(lines.take(&mut chunk), None);
+/// let mut chunk: &[u8] = b"o\n";
+/// assert_eq!(lines.take(&mut chunk), Some(Event::Line(b"two")));
+/// ```
+#[derive(Debug)]
+pub struct Lines {
+    limit: usize,
+    /// The line so far, when its end did not come with its beginning.
+    kept: Vec<u8>,
+    /// The last event pointed into `kept`; it is over now.
+    handed_out: bool,
+    /// Inside a line that was already told to be too long.
+    skipping: bool,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Self::new(DEFAULT_LIMIT)
+    }
+}
+
+impl Lines {
+    /// Lines of at most `limit` bytes, not counting line end and byte order mark.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, kept: Vec::new(), handed_out: false, skipping: false }
+    }
+
+    /// The longest line that is delivered, in bytes.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// How many bytes of memory are held right now: never more than the limit and a line's frame.
+    pub fn held(&self) -> usize {
+        self.kept.capacity()
+    }
+
+    /// Eats from `input` up to the next event, and everything when there is none.
+    ///
+    /// Call it until it returns `None`, then with the next chunk. A line that lies inside one chunk is
+    /// not copied.
+    pub fn take<'a, 'b: 'a>(&'a mut self, input: &mut &'b [u8]) -> Option<Event<'a>> {
+        self.forget();
+        while !input.is_empty() {
+            let (part, ended) = cut(input);
+            if self.skipping {
+                self.skipping = !ended;
+                continue;
+            }
+            let too_long = self.kept.len() + part.len() > self.most();
+            if !ended && !too_long {
+                self.keep(part);
+                return None;
+            }
+            self.skipping = !ended;
+            if self.kept.is_empty() {
+                if content(part).is_empty() {
+                    continue;
+                }
+                return Some(self.event(part));
+            }
+            // One byte over the most is all it takes to be too long.
+            let room = self.most().saturating_add(1) - self.kept.len();
+            self.keep(&part[..part.len().min(room)]);
+            self.handed_out = true;
+            if content(&self.kept).is_empty() {
+                self.forget();
+                continue;
+            }
+            return Some(self.event(&self.kept));
+        }
+        None
+    }
+
+    /// What is left when the stream ended: a last line without a newline.
+    pub fn finish(&mut self) -> Option<Event<'_>> {
+        self.forget();
+        self.skipping = false;
+        self.handed_out = true;
+        if content(&self.kept).is_empty() { None } else { Some(self.event(&self.kept)) }
+    }
+
+    /// The most bytes a line can have that may still turn out not to be too long.
+    fn most(&self) -> usize {
+        self.limit.saturating_add(FRAME)
+    }
+
+    /// How much of an over-long line is shown: no more than is there at the moment it becomes one.
+    fn start(&self) -> usize {
+        self.limit.saturating_add(1).min(START)
+    }
+
+    fn event<'a>(&self, raw: &'a [u8]) -> Event<'a> {
+        let content = content(raw);
+        if content.len() > self.limit {
+            Event::TooLong { start: &content[..self.start()] }
+        } else {
+            Event::Line(content)
+        }
+    }
+
+    /// Growth by doubling would end at twice the limit; this ends at the limit.
+    fn keep(&mut self, part: &[u8]) {
+        let needed = self.kept.len() + part.len();
+        if needed > self.kept.capacity() {
+            let most = self.most().saturating_add(1);
+            let capacity = (self.kept.capacity() * 2).min(most).max(needed);
+            self.kept.reserve_exact(capacity - self.kept.len());
+        }
+        self.kept.extend_from_slice(part);
+    }
+
+    fn forget(&mut self) {
+        if std::mem::take(&mut self.handed_out) {
+            self.kept.clear();
+            self.kept.shrink_to(RETAINED);
+        }
+    }
+}
+
+/// Takes the first line out of `input`, or all of it, and says whether a newline was found.
+fn cut<'a>(input: &mut &'a [u8]) -> (&'a [u8], bool) {
+    if let Some(end) = memchr(b'\n', input) {
+        let part = &input[..end];
+        *input = &input[end + 1..];
+        (part, true)
+    } else {
+        (std::mem::take(input), false)
+    }
+}
+
+fn content(raw: &[u8]) -> &[u8] {
+    let raw = raw.strip_prefix(BOM).unwrap_or(raw);
+    raw.strip_suffix(b"\r").unwrap_or(raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Debug, PartialEq, Eq, Clone)]
+    enum Owned {
+        Line(Vec<u8>),
+        TooLong(Vec<u8>),
+    }
+
+    impl From<Event<'_>> for Owned {
+        fn from(event: Event<'_>) -> Self {
+            match event {
+                Event::Line(line) => Self::Line(line.to_vec()),
+                Event::TooLong { start } => Self::TooLong(start.to_vec()),
+            }
+        }
+    }
+
+    /// All events, and the most memory that was held.
+    fn events<'a>(limit: usize, chunks: impl Iterator<Item = &'a [u8]>) -> (Vec<Owned>, usize) {
+        let mut lines = Lines::new(limit);
+        let (mut out, mut held) = (Vec::new(), 0);
+        for mut chunk in chunks {
+            while let Some(event) = lines.take(&mut chunk) {
+                out.push(event.into());
+            }
+            held = held.max(lines.held());
+        }
+        out.extend(lines.finish().map(Owned::from));
+        (out, held)
+    }
+
+    fn line(text: &str) -> Owned {
+        Owned::Line(text.into())
+    }
+
+    /// The definition, written without any care for memory.
+    fn expected(limit: usize, bytes: &[u8]) -> Vec<Owned> {
+        bytes
+            .split(|b| *b == b'\n')
+            .map(content)
+            .filter(|line| !line.is_empty())
+            .map(|line| {
+                if line.len() > limit {
+                    Owned::TooLong(line[..START.min(limit + 1)].to_vec())
+                } else {
+                    Owned::Line(line.to_vec())
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn line_ends_marks_and_empty_lines() {
+        let bytes: &[u8] = b"\xef\xbb\xbfone\r\n\n\r\n\xef\xbb\xbf\r\ntwo\n\xff\xfe\nlast";
+        let all = [line("one"), line("two"), Owned::Line(b"\xff\xfe".to_vec()), line("last")];
+        assert_eq!(events(8, std::iter::once(bytes)).0, all);
+        assert_eq!(events(8, bytes.chunks(1)).0, all);
+    }
+
+    #[test]
+    fn the_limit_is_exact() {
+        for (length, fits) in [(7, true), (8, true), (9, false)] {
+            let text = "x".repeat(length);
+            let one = if fits { line(&text) } else { Owned::TooLong(text.clone().into()) };
+            for framed in [format!("{text}\n"), format!("\u{feff}{text}\r\n"), text.clone()] {
+                for size in 1..=framed.len() {
+                    let (found, _) = events(8, framed.as_bytes().chunks(size));
+                    assert_eq!(found, std::slice::from_ref(&one), "{framed:?} by {size}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lines_around_one_that_is_too_long_arrive() {
+        let long = "y".repeat(5000);
+        let bytes = format!("before\n{long}\nafter\n");
+        let all = [line("before"), Owned::TooLong(vec![b'y'; START]), line("after")];
+        for size in [1, 7, 1000, 1001, 8192] {
+            assert_eq!(events(1000, bytes.as_bytes().chunks(size)).0, all, "by {size}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_told_before_it_ends() {
+        let mut lines = Lines::new(16);
+        let mut told = 0;
+        for _ in 0..1000 {
+            let mut chunk: &[u8] = b"zzzzzzzz";
+            while let Some(event) = lines.take(&mut chunk) {
+                assert_eq!(event, Event::TooLong { start: &[b'z'; 17] });
+                told += 1;
+            }
+        }
+        assert_eq!((told, lines.finish()), (1, None));
+    }
+
+    #[test]
+    fn a_large_buffer_is_given_back() {
+        let mut lines = Lines::new(1 << 20);
+        let long = vec![b'a'; 1 << 20];
+        assert_eq!(lines.take(&mut &long[..]), None);
+        assert!(lines.held() >= 1 << 20);
+        assert_eq!(lines.take(&mut &b"\n"[..]), Some(Event::Line(&long)));
+        assert_eq!(lines.take(&mut &b""[..]), None);
+        assert!(lines.held() <= RETAINED, "{}", lines.held());
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_do_not_matter(
+            pieces in prop::collection::vec(
+                prop_oneof![
+                    Just(b"\n".to_vec()),
+                    Just(b"\r".to_vec()),
+                    Just(b"\r\n".to_vec()),
+                    Just(BOM.to_vec()),
+                    Just(BOM[..2].to_vec()),
+                    prop::collection::vec(any::<u8>(), 0..20),
+                    (0usize..1500).prop_map(|n| vec![b'x'; n]),
+                ],
+                0..24,
+            ),
+            sizes in prop::collection::vec(1usize..40, 1..8),
+            limit in prop_oneof![0usize..12, 500usize..530],
+        ) {
+            let bytes = pieces.concat();
+            let mut rest = &bytes[..];
+            let mut chunks = Vec::new();
+            for size in sizes.iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (chunk, after) = rest.split_at((*size).min(rest.len()));
+                chunks.push(chunk);
+                rest = after;
+            }
+            let (found, held) = events(limit, chunks.into_iter());
+            prop_assert!(held <= limit + FRAME + 1, "held {held} of {limit}");
+            prop_assert_eq!(found, expected(limit, &bytes));
+        }
+    }
+}

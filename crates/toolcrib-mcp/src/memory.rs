@@ -1,0 +1,104 @@
+//! What was known of each server, between runs.
+//!
+//! One file a server, named by a hash of the server's name and how it is reached, so that a server that
+//! was changed in the config is a new one. It only makes the first list come sooner: a file that cannot
+//! be read, or was written by another version, counts as none, and one that cannot be written is a
+//! remark in the log.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Server, Transport};
+use crate::upstream::Known;
+
+/// Changes with the form of the file.
+const VERSION: u32 = 1;
+/// Bytes of a file that is read: two thousand tools of the largest kind are less.
+const MOST: u64 = 64 << 20;
+
+/// The folder with what was known.
+#[derive(Debug, Clone)]
+pub(crate) struct Memory {
+    folder: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Page<K> {
+    version: u32,
+    server: String,
+    /// Of the rest, to tell a torn file.
+    checksum: String,
+    known: K,
+}
+
+impl Memory {
+    /// What is kept below a state folder.
+    pub(crate) fn new(state: &Path) -> Self {
+        Self { folder: state.join("servers") }
+    }
+
+    fn file(&self, name: &str, server: &Server) -> PathBuf {
+        let mut hasher = blake3::Hasher::new();
+        let mut add = |text: &str| {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        };
+        add(name);
+        match &server.transport {
+            Transport::Stdio { command, args, cwd, .. } => {
+                add(command);
+                for arg in args {
+                    add(arg.expose());
+                }
+                add(&cwd.as_deref().unwrap_or(Path::new("")).to_string_lossy());
+            }
+            Transport::Http { url, .. } => add(url),
+        }
+        self.folder.join(format!("{}.json", &hasher.finalize().to_hex()[..32]))
+    }
+
+    /// What was known of a server when it last answered.
+    pub(crate) fn recall(&self, name: &str, server: &Server) -> Option<Known> {
+        let path = self.file(name, server);
+        if fs::metadata(&path).ok()?.len() > MOST {
+            return None;
+        }
+        let page: Page<serde_json::Value> = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+        let intact = page.version == VERSION
+            && page.server == name
+            && page.checksum == checksum(&serde_json::to_vec(&page.known).ok()?);
+        if !intact {
+            tracing::warn!(server = name, "what was known of it cannot be read; it is asked anew");
+            return None;
+        }
+        serde_json::from_value(page.known).ok()
+    }
+
+    /// Keeps what is known of a server.
+    pub(crate) fn keep(&self, name: &str, server: &Server, known: &Known) {
+        if let Err(error) = self.write(name, server, known) {
+            tracing::warn!(server = name, %error, "what is known of it cannot be kept for the next run");
+        }
+    }
+
+    fn write(&self, name: &str, server: &Server, known: &Known) -> io::Result<()> {
+        let path = self.file(name, server);
+        let value = serde_json::to_value(known)?;
+        let checksum = checksum(&serde_json::to_vec(&value)?);
+        let page = Page { version: VERSION, server: name.to_owned(), checksum, known: value };
+        crate::private_file::make_folder(&self.folder)?;
+        // Whole or not at all: the new file takes the old one's place in one step.
+        let draft = path.with_extension(format!("{}.new", std::process::id()));
+        let mut file = fs::File::create(&draft)?;
+        file.write_all(&serde_json::to_vec(&page)?)?;
+        drop(file);
+        fs::rename(&draft, &path)
+    }
+}
+
+fn checksum(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex()[..32].to_owned()
+}

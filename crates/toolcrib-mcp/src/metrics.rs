@@ -1,0 +1,359 @@
+//! What the gateway counts, for Prometheus and for the dashboard.
+//!
+//! One registry per [`Metrics`], no global one. Every series exists from the start and in a fixed
+//! order: the ready-made label families keep theirs in a hash map, so that two scrapes of the same
+//! numbers would differ. The label `server` only ever holds a name from the config; whatever else is
+//! asked for is not counted, so a stranger cannot make series.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+/// The media type of [`Metrics::encode`].
+pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// From a cache hit in the same process to the default limit of a call (120 s), three steps a decade.
+const SECONDS: [f64; 17] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+    60.0, 120.0,
+];
+
+/// How a call of an upstream tool ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The tool answered.
+    Ok,
+    /// The tool answered that it failed.
+    ToolError,
+    /// The server or the way to it failed.
+    Error,
+    /// The gateway did not let the call through.
+    Refused,
+    /// No answer within the limit.
+    Timeout,
+    /// The client gave up.
+    Cancelled,
+}
+
+impl Outcome {
+    const ALL: [(Self, &'static str); 6] = [
+        (Self::Ok, "ok"),
+        (Self::ToolError, "tool_error"),
+        (Self::Error, "error"),
+        (Self::Refused, "refused"),
+        (Self::Timeout, "timeout"),
+        (Self::Cancelled, "cancelled"),
+    ];
+}
+
+/// What an upstream server is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Connected, tools known.
+    Up,
+    /// On its way.
+    Connecting,
+    /// Not reachable; tried again later.
+    Down,
+    /// Switched off in the config.
+    Off,
+}
+
+impl State {
+    const ALL: [(Self, &'static str); 4] = [
+        (Self::Up, "up"),
+        (Self::Connecting, "connecting"),
+        (Self::Down, "down"),
+        (Self::Off, "off"),
+    ];
+}
+
+/// The counters of one gateway. A clone shares them.
+#[derive(Clone)]
+pub struct Metrics {
+    counts: Arc<Counts>,
+    registry: Arc<Registry>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    searches: Counter,
+    hits: Counter,
+    misses: Counter,
+    describes: Counter,
+    tokens_saved: Counter,
+    sessions: Gauge<i64, AtomicI64>,
+    servers: RwLock<BTreeMap<String, Arc<Server>>>,
+}
+
+#[derive(Debug)]
+struct Server {
+    calls: [Counter; Outcome::ALL.len()],
+    seconds: Histogram,
+    refreshes: Counter,
+    restarts: Counter,
+    in_flight: Gauge<i64, AtomicI64>,
+    state: RwLock<State>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            calls: Default::default(),
+            seconds: Histogram::new(SECONDS),
+            refreshes: Counter::default(),
+            restarts: Counter::default(),
+            in_flight: Gauge::default(),
+            state: RwLock::new(State::Connecting),
+        }
+    }
+}
+
+impl Metrics {
+    /// Counters for the servers of the config, all at zero, every server still connecting.
+    pub fn new<'n>(servers: impl IntoIterator<Item = &'n str>) -> Self {
+        let counts = Arc::new(Counts::default());
+        let mut registry = Registry::with_prefix("toolcrib");
+        registry.register_collector(Box::new(Arc::clone(&counts)));
+        let metrics = Self { counts, registry: Arc::new(registry) };
+        metrics.set_servers(servers);
+        metrics
+    }
+
+    /// The servers of a config read again: those that stay keep their numbers.
+    pub fn set_servers<'n>(&self, servers: impl IntoIterator<Item = &'n str>) {
+        let mut held = self.counts.servers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut *held);
+        for name in servers {
+            held.insert(name.to_owned(), before.remove(name).unwrap_or_default());
+        }
+    }
+
+    /// A search that found (or loaded) this many tools.
+    pub fn searched(&self, found: usize) {
+        self.counts.searches.inc();
+        if found == 0 { &self.counts.misses } else { &self.counts.hits }.inc();
+    }
+
+    /// A tool was described.
+    pub fn described(&self) {
+        self.counts.describes.inc();
+    }
+
+    /// Tokens that a client's `tools/list` did not carry.
+    pub fn saved(&self, tokens: u64) {
+        self.counts.tokens_saved.inc_by(tokens);
+    }
+
+    /// A server's list of tools was fetched again.
+    pub fn refreshed(&self, server: &str) {
+        if let Some(server) = self.server(server) {
+            server.refreshes.inc();
+        }
+    }
+
+    /// A server was started or connected again.
+    pub fn restarted(&self, server: &str) {
+        if let Some(server) = self.server(server) {
+            server.restarts.inc();
+        }
+    }
+
+    /// What a server is doing now.
+    pub fn set_state(&self, server: &str, state: State) {
+        if let Some(server) = self.server(server) {
+            *server.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+        }
+    }
+
+    /// A call that goes upstream: in flight until [`Call::end`]; dropped before, it was cancelled.
+    pub fn call(&self, server: &str) -> Call {
+        let server = self.server(server);
+        if let Some(server) = &server {
+            server.in_flight.inc();
+        }
+        Call { server, started: Instant::now() }
+    }
+
+    /// A call that ended before it went anywhere: it counts, and has no latency.
+    pub fn refused(&self, server: &str) {
+        if let Some(server) = self.server(server) {
+            server.ended(Outcome::Refused);
+        }
+    }
+
+    /// A session, counted until the value is dropped.
+    pub fn session(&self) -> Session {
+        self.counts.sessions.inc();
+        Session { counts: Arc::clone(&self.counts) }
+    }
+
+    /// All numbers as `OpenMetrics` text; the same numbers give the same bytes.
+    pub fn encode(&self) -> String {
+        let mut out = String::new();
+        match text::encode(&mut out, &self.registry) {
+            Ok(()) => out,
+            // Writing to a string does not fail.
+            Err(fmt::Error) => String::new(),
+        }
+    }
+
+    fn server(&self, name: &str) -> Option<Arc<Server>> {
+        self.counts.servers.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+}
+
+impl Server {
+    fn ended(&self, outcome: Outcome) {
+        for (counter, (each, _)) in self.calls.iter().zip(Outcome::ALL) {
+            if each == outcome {
+                counter.inc();
+            }
+        }
+    }
+}
+
+/// A call on its way. Count its end with [`Call::end`].
+#[must_use = "a call that is dropped counts as cancelled"]
+#[derive(Debug)]
+pub struct Call {
+    server: Option<Arc<Server>>,
+    started: Instant,
+}
+
+impl Call {
+    /// The call ended; its latency is the time since [`Metrics::call`].
+    pub fn end(self, outcome: Outcome) {
+        let seconds = self.started.elapsed().as_secs_f64();
+        self.end_after(outcome, seconds);
+    }
+
+    /// As [`Call::end`], with a latency measured elsewhere.
+    pub fn end_after(mut self, outcome: Outcome, seconds: f64) {
+        self.finish(outcome, seconds);
+    }
+
+    fn finish(&mut self, outcome: Outcome, seconds: f64) {
+        if let Some(server) = self.server.take() {
+            server.in_flight.dec();
+            server.ended(outcome);
+            server.seconds.observe(seconds);
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let seconds = self.started.elapsed().as_secs_f64();
+        self.finish(Outcome::Cancelled, seconds);
+    }
+}
+
+/// A session that is counted while this value lives.
+#[must_use = "the session counts while this value lives"]
+#[derive(Debug)]
+pub struct Session {
+    counts: Arc<Counts>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.counts.sessions.dec();
+    }
+}
+
+type Encoded = Result<(), fmt::Error>;
+
+impl Collector for Counts {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Encoded {
+        let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        let out = &mut encoder;
+        single(out, "searches", "Searches for tools", &self.searches)?;
+        single(out, "hits", "Searches that found a tool", &self.hits)?;
+        single(out, "misses", "Searches that found nothing", &self.misses)?;
+        single(out, "describes", "Tools described", &self.describes)?;
+        single(out, "tokens_saved", "Tokens that tool lists did not carry", &self.tokens_saved)?;
+        single(out, "sessions", "Sessions that are open", &self.sessions)?;
+        per_state(out, &servers)?;
+        per_outcome(out, &servers)?;
+        let each = |out: &mut DescriptorEncoder, name, help, metric: fn(&Server) -> &Counter| {
+            per_server(out, (name, help, None), &servers, metric)
+        };
+        each(out, "refreshes", "Lists of tools fetched", |server| &server.refreshes)?;
+        each(out, "restarts", "Servers started again", |server| &server.restarts)?;
+        let about = ("calls_in_flight", "Calls that are not answered yet", None);
+        per_server(out, about, &servers, |server| &server.in_flight)?;
+        let about = ("call_duration", "Time of a call of an upstream tool", Some(&Unit::Seconds));
+        per_server(out, about, &servers, |server| &server.seconds)
+    }
+}
+
+fn single(
+    out: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    metric: &impl EncodeMetric,
+) -> Encoded {
+    metric.encode(out.encode_descriptor(name, &sentence(help), None, metric.metric_type())?)
+}
+
+fn per_server<M: EncodeMetric>(
+    out: &mut DescriptorEncoder,
+    (name, help, unit): (&str, &str, Option<&Unit>),
+    servers: &BTreeMap<String, Arc<Server>>,
+    metric: fn(&Server) -> &M,
+) -> Encoded {
+    let Some(first) = servers.values().next() else { return Ok(()) };
+    let mut family =
+        out.encode_descriptor(name, &sentence(help), unit, metric(first).metric_type())?;
+    for (server, counts) in servers {
+        metric(counts).encode(family.encode_family(&[("server", server.as_str())])?)?;
+    }
+    Ok(())
+}
+
+fn per_outcome(out: &mut DescriptorEncoder, servers: &BTreeMap<String, Arc<Server>>) -> Encoded {
+    let help = sentence("Calls of upstream tools, by how they ended");
+    let mut family = out.encode_descriptor("calls", &help, None, MetricType::Counter)?;
+    for (server, counts) in servers {
+        for (counter, (_, outcome)) in counts.calls.iter().zip(Outcome::ALL) {
+            let labels = [("server", server.as_str()), ("outcome", outcome)];
+            counter.encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn per_state(out: &mut DescriptorEncoder, servers: &BTreeMap<String, Arc<Server>>) -> Encoded {
+    let help = sentence("Servers of the config, by what they are doing");
+    let mut family = out.encode_descriptor("servers", &help, None, MetricType::Gauge)?;
+    for (state, label) in State::ALL {
+        let here = |server: &&Arc<Server>| {
+            *server.state.read().unwrap_or_else(PoisonError::into_inner) == state
+        };
+        let count = servers.values().filter(here).count();
+        family.encode_family(&[("state", label)])?.encode_gauge(&count)?;
+    }
+    Ok(())
+}
+
+/// The registry ends a help text with a full stop; a collector has to do so itself.
+fn sentence(help: &str) -> String {
+    format!("{help}.")
+}

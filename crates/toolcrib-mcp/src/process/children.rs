@@ -1,0 +1,76 @@
+//! Which processes are children of a process, by the system's own book.
+//!
+//! Linux only, from `/proc`. A warden that is child subreaper becomes the parent of every orphan among
+//! its descendants, also of those that left the group with `setsid`, so its children are where to look
+//! for what is left. They stay in the book until the warden reaps them: an id found here cannot
+//! meanwhile belong to another process.
+
+use std::io;
+
+use rustix::process::Pid;
+
+/// A process and the group it is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Child {
+    pub(super) pid: Pid,
+    pub(super) group: Option<Pid>,
+}
+
+/// The children of `parent`, dead ones that nobody reaped included.
+#[cfg(target_os = "linux")]
+pub(super) fn of(parent: Pid) -> io::Result<Vec<Child>> {
+    let mut children = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let Ok(entry) = entry else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // A process may be gone by now, and then it is of no interest.
+        let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
+        let Some((its_parent, group)) = parse(&stat) else { continue };
+        if let (Some(pid), true) = (Pid::from_raw(pid), its_parent == parent.as_raw_pid()) {
+            children.push(Child { pid, group: Pid::from_raw(group) });
+        }
+    }
+    Ok(children)
+}
+
+/// Elsewhere only the group is known.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn of(_parent: Pid) -> io::Result<Vec<Child>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Parent and group out of `/proc/PID/stat`. The name of the program stands in parentheses and may
+/// itself contain some, and spaces, so what counts begins after the last.
+#[cfg(target_os = "linux")]
+fn parse(stat: &[u8]) -> Option<(i32, i32)> {
+    let after = stat.iter().rposition(|b| *b == b')')? + 1;
+    let mut fields = std::str::from_utf8(&stat[after..]).ok()?.split_ascii_whitespace();
+    let _state = fields.next()?;
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_parentheses_and_spaces_do_no_harm() {
+        assert_eq!(parse(b"7 (sh) S 5 6 6 0 -1"), Some((5, 6)));
+        assert_eq!(parse(b"7 (a) S 1 (b) R 5 6 6 0"), Some((5, 6)));
+        assert_eq!(parse(b"7 (caf\xff) Z 5 6"), Some((5, 6)));
+        assert_eq!(parse(b"7 (sh"), None);
+        assert_eq!(parse(b""), None);
+    }
+
+    #[test]
+    fn a_child_is_found_until_it_is_reaped() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let (me, pid) = (rustix::process::getpid(), Pid::from_child(&child));
+        let listed = || of(me).unwrap().iter().any(|c| c.pid == pid);
+        assert!(listed());
+        child.wait().unwrap();
+        assert!(!listed());
+    }
+}

@@ -1,0 +1,161 @@
+//! What ties a warden to its gateway: one socket, used in three ways.
+//!
+//! The warden's stdin is one end of a pair of Unix sockets. Over it come the two descriptors the
+//! server is to have as its stdin and stdout; on it the warden writes its reports; and when it reads
+//! the end of it, the gateway has let go or is gone, however it went, since no other process ever had
+//! the other end. A pipe as a fourth descriptor would do for the last of these, but a process
+//! cannot take up an inherited descriptor by its number without `unsafe`; a received one comes owned.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, send, sendmsg,
+};
+use tokio::net::UnixStream;
+
+/// What the warden says about its server, a line each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Report {
+    /// It runs, under this process id.
+    Runs(i32),
+    /// It could not be run, for this reason.
+    CannotRun(String),
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal killed it.
+    Killed(i32),
+}
+
+impl Report {
+    fn to_line(&self) -> String {
+        match self {
+            Self::Runs(pid) => format!("runs {pid}\n"),
+            Self::CannotRun(reason) => format!("cannot-run {}\n", reason.replace('\n', " ")),
+            Self::Exited(code) => format!("exited {code}\n"),
+            Self::Killed(signal) => format!("killed {signal}\n"),
+        }
+    }
+
+    fn from_line(line: &str) -> Option<Self> {
+        let (word, rest) = line.split_once(' ')?;
+        Some(match word {
+            "runs" => Self::Runs(rest.parse().ok()?),
+            "cannot-run" => Self::CannotRun(rest.to_owned()),
+            "exited" => Self::Exited(rest.parse().ok()?),
+            "killed" => Self::Killed(rest.parse().ok()?),
+            _ => return None,
+        })
+    }
+
+    /// Writes it to the gateway. Nobody may be left to read it, which is nothing to fail over.
+    pub(super) fn send(&self, socket: impl AsFd) {
+        // Not every system has a flag against SIGPIPE; Rust's runtime ignores the signal anyway.
+        let _ = send(socket, self.to_line().as_bytes(), SendFlags::empty());
+    }
+}
+
+/// The gateway's end. While it is open, the server may live.
+#[derive(Debug)]
+pub(super) struct Lifeline {
+    socket: UnixStream,
+    /// Reports that have come, the last perhaps in part.
+    heard: Vec<u8>,
+}
+
+impl Lifeline {
+    /// Both ends; the second is to be the warden's stdin.
+    pub(super) fn pair() -> io::Result<(Self, OwnedFd)> {
+        let (ours, theirs) = StdUnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        Ok((Self { socket: UnixStream::from_std(ours)?, heard: Vec::new() }, theirs.into()))
+    }
+
+    /// Hands over what the server is to have as stdin and stdout.
+    pub(super) fn hand_over(
+        &self,
+        stdin: BorrowedFd<'_>,
+        stdout: BorrowedFd<'_>,
+    ) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let both = [stdin, stdout];
+        control.push(SendAncillaryMessage::ScmRights(&both));
+        sendmsg(&self.socket, &[IoSlice::new(b"\n")], &mut control, SendFlags::empty())?;
+        Ok(())
+    }
+
+    /// Lets go: the warden reads the end and does its work. Its reports still arrive.
+    pub(super) fn cut(&self) {
+        // Fails only when the other end is gone already.
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
+    }
+
+    /// The next report, or `None` when the warden is gone. Nothing is lost when it is dropped half way.
+    pub(super) async fn report(&mut self) -> Option<Report> {
+        loop {
+            if let Some(end) = self.heard.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = self.heard.drain(..=end).collect();
+                if let Some(report) =
+                    Report::from_line(String::from_utf8_lossy(&line[..end]).as_ref())
+                {
+                    return Some(report);
+                }
+                continue;
+            }
+            self.socket.readable().await.ok()?;
+            let mut chunk = [0; 1024];
+            match self.socket.try_read(&mut chunk) {
+                Ok(read @ 1..) => self.heard.extend_from_slice(&chunk[..read]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(0) | Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// The warden's side of [`Lifeline::hand_over`]: the server's stdin and stdout.
+pub(super) fn receive(socket: impl AsFd) -> io::Result<[OwnedFd; 2]> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::empty())?;
+    let fds: Vec<OwnedFd> = control
+        .drain()
+        .filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    for fd in &fds {
+        // The server gets copies as its 0 and 1; with these too, its stdin would never end. A flag
+        // for this exists on Linux only, and nothing else runs in this process yet.
+        fcntl_setfd(fd, FdFlags::CLOEXEC)?;
+    }
+    <[OwnedFd; 2]>::try_from(fds).map_err(|_| io::ErrorKind::UnexpectedEof.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_read_back_as_written() {
+        let reports = [
+            Report::Runs(4711),
+            Report::CannotRun("No such file or directory".into()),
+            Report::Exited(3),
+            Report::Killed(9),
+        ];
+        for report in reports {
+            assert_eq!(Report::from_line(report.to_line().trim_end()), Some(report));
+        }
+        assert_eq!(Report::from_line("exited"), None);
+        assert_eq!(Report::from_line("exited x"), None);
+    }
+}

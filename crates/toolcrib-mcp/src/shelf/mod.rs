@@ -1,0 +1,204 @@
+//! Everything clients can see, at one moment.
+//!
+//! A shelf is made from what is known of all servers and never changes; another one takes its place.
+//! What differs between clients is their profile, and for each profile a [`View`] is worked out once.
+//! So a list has the same bytes for everybody, however often it is asked for.
+
+mod offers;
+mod view;
+
+pub(crate) use offers::{Offers, fits, own_address};
+pub(crate) use view::{Stamps, View};
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use serde_json::value::to_raw_value;
+use toolcrib_core::disclose::Kind;
+use toolcrib_core::listing::Place;
+use toolcrib_core::policy::{Glob, Mode};
+use toolcrib_core::{
+    Catalog, Crib, Defer, Finding, Ingest, Origin, Settings, TokenCounter, ingest,
+};
+
+use crate::config::{Config, Server};
+use crate::upstream::Known;
+
+/// One server, as far as the shelf is concerned.
+#[derive(Debug, Clone)]
+pub(crate) struct Supplier {
+    pub(crate) name: Arc<str>,
+    pub(crate) config: Server,
+    /// What is known of it; `None` as long as it never answered.
+    pub(crate) known: Option<Arc<Known>>,
+    /// Whether it may still answer for the first time.
+    pub(crate) connecting: bool,
+}
+
+/// Everything clients can see.
+pub(crate) struct Shelf {
+    pub(crate) crib: Crib,
+    pub(crate) prompts: Offers,
+    pub(crate) resources: Offers,
+    pub(crate) templates: Offers,
+    suppliers: Vec<Supplier>,
+    config: Arc<Config>,
+    views: Mutex<HashMap<Option<String>, Option<Arc<View>>>>,
+}
+
+impl std::fmt::Debug for Shelf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shelf").field("tools", &self.crib.catalog().len()).finish_non_exhaustive()
+    }
+}
+
+impl Shelf {
+    /// A shelf of what is known now.
+    pub(crate) fn build(
+        before: Option<&Self>,
+        config: &Arc<Config>,
+        suppliers: Vec<Supplier>,
+        counter: &Arc<dyn TokenCounter>,
+    ) -> Self {
+        let mut catalog =
+            before.map_or_else(Catalog::builder, |before| before.crib.catalog().next());
+        let mut room = config.gateway.limits.tools;
+        for supplier in &suppliers {
+            let came = tools(supplier, config, &mut room);
+            log(&supplier.name, &came.findings);
+            catalog.add(came);
+        }
+        let settings = settings(config, complete(&suppliers));
+        let offers = |pick: fn(&Known) -> &[Value], kind: offers::Kind| {
+            let lists = suppliers
+                .iter()
+                .filter_map(|supplier| Some((supplier, pick(supplier.known.as_deref()?))));
+            Offers::of(kind, lists)
+        };
+        Self {
+            prompts: offers(|known| &known.prompts, offers::Kind::Prompts),
+            resources: offers(|known| &known.resources, offers::Kind::Resources),
+            templates: offers(|known| &known.templates, offers::Kind::Templates),
+            crib: Crib::new(catalog.build(), settings).with_counter(Arc::clone(counter)),
+            suppliers,
+            config: Arc::clone(config),
+            views: Mutex::default(),
+        }
+    }
+
+    /// Whether another shelf would show the same.
+    pub(crate) fn is_of(&self, config: &Arc<Config>, suppliers: &[Supplier]) -> bool {
+        let same = |(a, b): (&Supplier, &Supplier)| {
+            let known = match (&a.known, &b.known) {
+                (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+                (None, None) => true,
+                _ => false,
+            };
+            known && a.name == b.name && a.config == b.config && a.connecting == b.connecting
+        };
+        Arc::ptr_eq(&self.config, config)
+            && self.suppliers.len() == suppliers.len()
+            && self.suppliers.iter().zip(suppliers).all(same)
+    }
+
+    /// Whether every server that is to be used has answered, now or in an earlier run.
+    pub(crate) fn is_complete(&self) -> bool {
+        complete(&self.suppliers)
+    }
+
+    /// The servers that never answered so far and still may, in the order of their names.
+    pub(crate) fn awaited(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.suppliers.iter().filter(|s| s.known.is_none() && s.connecting).map(|s| &s.name)
+    }
+
+    /// The names of all servers that are used.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.suppliers
+            .iter()
+            .filter(|supplier| supplier.config.enabled)
+            .map(|supplier| &supplier.name)
+    }
+
+    /// What clients of a profile see; `None` for a profile that is not in the config.
+    pub(crate) fn view(&self, profile: Option<&str>) -> Option<Arc<View>> {
+        let profile = profile.or(self.config.gateway.profile.as_deref()).map(str::to_owned);
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        // Profiles come from the config, so there are few; names that are not there are not kept.
+        if let Some(view) = views.get(&profile) {
+            return view.clone();
+        }
+        let narrowed = match &profile {
+            Some(name) => Some(self.config.profiles.get(name)?),
+            None => None,
+        };
+        let view = Arc::new(View::of(self, narrowed));
+        views.insert(profile, Some(Arc::clone(&view)));
+        Some(view)
+    }
+}
+
+fn complete(suppliers: &[Supplier]) -> bool {
+    suppliers.iter().all(|supplier| supplier.known.is_some() || !supplier.connecting)
+}
+
+/// The engine's settings as the gateway needs them.
+fn settings(config: &Config, complete: bool) -> Settings {
+    let mut settings = config.settings.clone();
+    // A list may not change because of what a client asked before: only the bridge does not.
+    settings.disclosure = Kind::Bridge;
+    // Nor is there a message to put a listing in.
+    settings.listing.place = Place::Fresh;
+    settings.listing.chars = settings.listing.chars.min(config.gateway.description_chars);
+    // One connection may carry many conversations: what one has seen says nothing about another.
+    settings.search.known_last = false;
+    settings.activation.sticky = false;
+    if !complete && settings.activation.mode == Mode::Auto {
+        // Whether it is worth it can be told when all is known; until then the short list stands.
+        settings.activation.mode = Mode::On;
+    }
+    settings
+}
+
+/// The tools of one server, as far as its config lets them in, under the names clients use.
+fn tools(supplier: &Supplier, config: &Config, room: &mut usize) -> Ingest {
+    let Some(known) = &supplier.known else { return Ingest::default() };
+    let list = BTreeMap::from([("tools", &known.tools)]);
+    let Ok(list) = to_raw_value(&list) else { return Ingest::default() };
+    let origin = Origin::Server(&supplier.name);
+    let Ok(mut came) = ingest(list.get().as_bytes(), origin, &config.settings.limits) else {
+        return Ingest::default();
+    };
+    let server = &supplier.config;
+    let globs =
+        |patterns: &[String]| patterns.iter().map(|text| Glob::new(text)).collect::<Vec<_>>();
+    let (allow, deny, load) =
+        (globs(&server.allow), globs(&server.deny), globs(&server.always_load));
+    came.tools.retain(|tool| {
+        let among = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
+        (allow.is_empty() || among(&allow)) && !among(&deny)
+    });
+    came.tools.truncate(*room);
+    *room -= came.tools.len();
+    came.tools = came
+        .tools
+        .into_iter()
+        .map(|tool| {
+            let always = load.iter().any(|glob| glob.matches(&tool));
+            match if always { Some(Defer::Never) } else { server.defer } {
+                Some(defer) => tool.with_defer(defer),
+                None => tool,
+            }
+        })
+        .collect();
+    match server.prefix.as_deref().unwrap_or(&supplier.name) {
+        "" => came,
+        prefix => came.prefixed(prefix),
+    }
+}
+
+fn log(server: &str, findings: &[Finding]) {
+    for finding in findings {
+        tracing::warn!(%server, "{finding}");
+    }
+}

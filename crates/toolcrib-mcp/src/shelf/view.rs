@@ -1,0 +1,166 @@
+//! What clients of one profile see.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcrib_core::disclose::{DESCRIBE, OwnTool, SEARCH, SEARCH_REGEX};
+use toolcrib_core::policy::{Glob, Mode, Verdict};
+use toolcrib_core::{Conversation, Scope, Shape, ToolId, Turn};
+
+use super::Shelf;
+use crate::config::Profile;
+
+/// What clients of one profile see.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// The tools they may know of.
+    pub(crate) scope: Scope,
+    /// The servers they may know of.
+    servers: BTreeSet<Arc<str>>,
+    /// The list of tools, as it is sent.
+    pub(crate) list: Value,
+    /// The list with everything in it, for clients that search themselves.
+    pub(crate) full: Value,
+    /// The tools that stand in the list by their own names.
+    direct: HashMap<String, ToolId>,
+    /// For the model, about our tools; `None` where nothing is deferred.
+    pub(crate) instruction: Option<String>,
+    /// Tokens that the list is shorter than everything in full.
+    pub(crate) saved: usize,
+    /// Changes with what is listed, and only then.
+    pub(crate) stamps: Stamps,
+}
+
+/// One number for each list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamps {
+    pub(crate) tools: u64,
+    pub(crate) prompts: u64,
+    pub(crate) resources: u64,
+}
+
+fn stamp(list: &impl serde::Serialize) -> u64 {
+    let bytes = serde_json::to_vec(list).unwrap_or_default();
+    let hash = blake3::hash(&bytes);
+    hash.as_bytes()[..8].iter().fold(0, |acc, byte| acc << 8 | u64::from(*byte))
+}
+
+impl View {
+    pub(super) fn of(shelf: &Shelf, profile: Option<&Profile>) -> Self {
+        let catalog = shelf.crib.catalog();
+        let globs =
+            |patterns: &[String]| patterns.iter().map(|text| Glob::new(text)).collect::<Vec<_>>();
+        let (servers, allow, deny) = match profile {
+            Some(profile) => (globs(&profile.servers), globs(&profile.allow), globs(&profile.deny)),
+            None => Default::default(),
+        };
+        let has_server =
+            |name: &str| servers.is_empty() || servers.iter().any(|glob| glob.is(name));
+        let ids = catalog.ids().filter(|id| {
+            let tool = catalog.tool(*id);
+            let among = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
+            has_server(tool.server().unwrap_or_default())
+                && (allow.is_empty() || among(&allow))
+                && !among(&deny)
+        });
+        let scope = Scope::of(catalog, ids);
+        // Where tools are picked one by one, a server of which none was picked is not to be known of.
+        let picks = |name: &str| {
+            allow.is_empty() || scope.ids().any(|id| catalog.tool(id).server() == Some(name))
+        };
+        let servers: BTreeSet<Arc<str>> = shelf
+            .servers()
+            .filter(|name| has_server(name) && picks(name))
+            .map(Arc::clone)
+            .collect();
+        let shown = shelf.crib.disclose(&Turn::new(&scope), &mut Conversation::new());
+        let mut own: Vec<&OwnTool> = shown.own.iter().collect();
+        let waits = shown.passes_through()
+            && !shelf.is_complete()
+            && shelf.crib.settings().activation.mode != Mode::Off;
+        // Nothing is known yet, but something will be: what stands in the list then stands there now.
+        let bare = shelf.crib.own_tools();
+        if waits {
+            own = bare.iter().collect();
+        }
+        let value = |text: &str| serde_json::from_str::<Value>(text).ok();
+        let mut listed: Vec<Value> =
+            shown.shown.iter().filter_map(|tool| value(tool.definition.as_deref()?)).collect();
+        let full: Vec<Value> =
+            scope.ids().filter_map(|id| value(&catalog.tool(id).definition_here())).collect();
+        let direct = shown
+            .shown
+            .iter()
+            .filter(|tool| matches!(tool.verdict, Verdict::Full(_)))
+            .map(|tool| (catalog.tool(tool.id).name().to_owned(), tool.id))
+            .collect();
+        listed.extend(own.iter().filter_map(|own| ours(own)));
+        let knows = |server: &str| servers.contains(server);
+        let stamps = Stamps {
+            tools: stamp(&listed),
+            prompts: stamp(&shelf.prompts.list(knows)),
+            resources: stamp(&(shelf.resources.list(knows), shelf.templates.list(knows))),
+        };
+        Self {
+            stamps,
+            servers,
+            direct,
+            list: json!({ "tools": listed }),
+            full: json!({ "tools": full }),
+            instruction: shown.instruction.clone(),
+            saved: shown.tokens_before.saturating_sub(shown.tokens_after),
+            scope,
+        }
+    }
+
+    /// Whether its clients may know of a server.
+    pub(crate) fn knows(&self, server: &str) -> bool {
+        self.servers.contains(server)
+    }
+
+    /// A tool that stands in the list by its own name.
+    pub(crate) fn direct(&self, name: &str) -> Option<ToolId> {
+        self.direct.get(name).copied()
+    }
+}
+
+/// One of our tools, as MCP lists it.
+fn ours(own: &OwnTool) -> Option<Value> {
+    let mut tool: Value = serde_json::from_str(&own.definition(Shape::Mcp)).ok()?;
+    let fields = tool.as_object_mut()?;
+    let reads = [SEARCH, SEARCH_REGEX, DESCRIBE].contains(&own.name);
+    if reads {
+        fields.insert("outputSchema".into(), answer_schema());
+        fields.insert("annotations".into(), json!({"readOnlyHint": true, "openWorldHint": false}));
+    }
+    Some(tool)
+}
+
+/// What a search answers, as a schema. Open, since replies may come to say more.
+fn answer_schema() -> Value {
+    let names = json!({"type": "array", "items": {"type": "string"}});
+    json!({
+        "type": "object",
+        "properties": {
+            "query": {"type": "string"},
+            "hits": {"type": "array", "items": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string"},
+                    "server": {"type": ["string", "null"]},
+                    "description": {"type": "string"},
+                    "score": {"type": "number"},
+                    "input_schema": {"type": "object"},
+                    "signature": {"type": "string"},
+                    "annotations": {"type": "object"},
+                    "unavailable": {"type": "string"}
+                },
+                "required": ["name", "description"]
+            }},
+            "loaded": names,
+            "missing": {"type": "array", "items": {"type": "object"}}
+        },
+        "required": ["query", "hits", "loaded", "missing"]
+    })
+}

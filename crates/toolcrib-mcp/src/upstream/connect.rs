@@ -1,0 +1,385 @@
+//! Connecting to a server, by either transport and in either era, and what a failure to is called.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::{
+    ClientRequest, PingRequest, ProtocolVersion, RequestNoParam, ServerNotification,
+    ServerPeerInfo, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequest, UnsubscribeRequestParams,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, RoleClient, RunningService,
+    serve_client_with_lifecycle,
+};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, Transport as Wire};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::client::OurSide;
+use super::failed::Failed;
+use super::http::TappedHttp;
+use super::link::Link;
+use super::stdio::StdioWire;
+use super::tap::Tap;
+use super::{Upstream, reason};
+use crate::config::expand::surroundings;
+use crate::config::{OAuth, Transport};
+use crate::oauth;
+use crate::process::{self, Exit, Launch, Process, SpawnError};
+use crate::secret::Secret;
+
+/// How long a failed server has to say how it ended.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+/// Lines of its standard error that are told.
+const LAST_LINES: usize = 3;
+/// How long to wait before listening to a server again that stopped telling of changes.
+const LISTEN_AGAIN: Duration = Duration::from_secs(30);
+
+/// What servers are started with, beside their own config.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    /// The command that ends in [`process::warden::run`].
+    pub warden: Vec<OsString>,
+    /// Where logins and what was learnt are kept.
+    pub state: PathBuf,
+}
+
+/// A connection with what keeps it alive.
+pub(super) struct Connected {
+    pub(super) link: Link,
+    running: RunningService<RoleClient, OurSide>,
+    process: Option<Process>,
+    /// Where the addresses of changed resources go.
+    pub(super) updated: mpsc::Sender<String>,
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) struct NotConnected {
+    pub(super) why: String,
+    /// What the operator can do about it.
+    pub(super) hint: Option<String>,
+    /// Whether somebody has to log in first.
+    pub(super) login: bool,
+}
+
+impl NotConnected {
+    pub(super) fn ended(why: impl fmt::Display) -> Self {
+        Self { why: why.to_string(), hint: None, login: false }
+    }
+
+    fn hinted(why: impl fmt::Display, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..Self::ended(why) }
+    }
+
+    fn login(login: &oauth::NeedsLogin) -> Self {
+        let hint = format!("run: toolcrib login {}", login.server);
+        Self { login: true, ..Self::hinted("it wants somebody to log in", hint) }
+    }
+
+    pub(super) fn slow(within: Duration) -> Self {
+        let hint = "some servers download themselves first: raise `start_timeout`, or start it once by hand";
+        Self::hinted(format!("it did not answer within {:.0} s", within.as_secs_f64()), hint)
+    }
+}
+
+impl Connected {
+    /// Whether it is not a child of ours.
+    pub(super) fn is_remote(&self) -> bool {
+        self.process.is_none()
+    }
+
+    /// Closes it; the reason comes back with the server's last words.
+    pub(super) async fn end(mut self, why: NotConnected) -> NotConnected {
+        self.link.tap.close(Some(why.why.clone()));
+        drop(self.running);
+        match self.process.take() {
+            Some(process) => last_words(process, why).await,
+            None => why,
+        }
+    }
+}
+
+/// Connects, whichever way the config says.
+pub(super) async fn connect(
+    upstream: &Upstream,
+    updated: mpsc::Sender<String>,
+) -> Result<Connected, NotConnected> {
+    // Only now: what a variable or a file says may have changed since the last try.
+    let expanded = upstream.config.expanded(&upstream.name, &surroundings);
+    let config = expanded.map_err(|error| NotConnected::hinted(error.problem, error.hint))?;
+    match &config.transport {
+        Transport::Stdio { command, args, env, cwd } => {
+            let named = env.iter().map(|(name, value)| (name.into(), value.expose().into()));
+            let launch = Launch {
+                program: command.into(),
+                args: args.iter().map(|arg| arg.expose().into()).collect(),
+                env: process::environment(std::env::vars_os(), named),
+                cwd: cwd.clone(),
+                warden: upstream.shared.environment.warden.clone(),
+            };
+            // Some servers of the older era end when they are asked what they do not know.
+            match child(upstream, launch.clone(), updated.clone(), probing()).await {
+                Err(NotStarted::Refused(_)) => {
+                    child(upstream, launch, updated, ClientLifecycleMode::Initialize).await
+                }
+                other => other,
+            }
+            .map_err(NotConnected::from)
+        }
+        Transport::Http { url, headers, oauth } => {
+            remote(upstream, url, headers, oauth, updated).await
+        }
+    }
+}
+
+/// Why a child process is no server.
+enum NotStarted {
+    /// It cannot be run at all.
+    Spawn(SpawnError),
+    /// It ran, and the handshake failed.
+    Refused(NotConnected),
+}
+
+impl From<NotStarted> for NotConnected {
+    fn from(why: NotStarted) -> Self {
+        match why {
+            NotStarted::Spawn(error) => Self::hinted(&error, error.hint()),
+            NotStarted::Refused(why) => why,
+        }
+    }
+}
+
+/// The newer era is tried first, and the older one where the server does not know it.
+fn probing() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: Some(ProtocolVersion::V_2025_11_25),
+    }
+}
+
+async fn child(
+    upstream: &Upstream,
+    launch: Launch,
+    updated: mpsc::Sender<String>,
+    mode: ClientLifecycleMode,
+) -> Result<Connected, NotStarted> {
+    let mut process = launch.spawn().await.map_err(NotStarted::Spawn)?;
+    let (Some(input), Some(output)) = (process.stdout.take(), process.stdin.take()) else {
+        return Err(NotStarted::Refused(NotConnected::ended("its pipes are gone")));
+    };
+    let tap = Arc::<Tap>::default();
+    let wire =
+        StdioWire::new(input, output, Arc::clone(&tap), upstream.shared.limits.message_bytes);
+    match serve(upstream, updated.clone(), wire, Arc::clone(&tap), mode).await {
+        Ok((running, link)) => Ok(Connected { link, running, process: Some(process), updated }),
+        Err(error) => {
+            let why = NotConnected::ended(refusal(&error));
+            Err(NotStarted::Refused(last_words(process, why).await))
+        }
+    }
+}
+
+async fn remote(
+    upstream: &Upstream,
+    url: &str,
+    headers: &BTreeMap<String, Secret>,
+    oauth: &OAuth,
+    updated: mpsc::Sender<String>,
+) -> Result<Connected, NotConnected> {
+    let limits = &upstream.shared.limits;
+    let mut sent = HashMap::new();
+    for (name, value) in headers {
+        let pair = HeaderName::try_from(name).ok().zip(HeaderValue::from_str(value.expose()).ok());
+        let (header, mut value) =
+            pair.ok_or_else(|| NotConnected::ended(format!("the header `{name}` cannot be sent")))?;
+        value.set_sensitive(true);
+        sent.insert(header, value);
+    }
+    let signs_in_itself = sent.contains_key(&reqwest::header::AUTHORIZATION);
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url)
+        .custom_headers(sent)
+        .max_sse_event_size(limits.message_bytes)
+        .max_concurrent_requests(limits.server_calls);
+    config.channel_buffer_capacity = limits.server_calls;
+    let client = oauth::http_client().map_err(|error| NotConnected::ended(reason(&error)))?;
+    let tap = Arc::<Tap>::default();
+    let tapped = TappedHttp::new(client, Arc::clone(&tap), limits.message_bytes);
+    let state = &upstream.shared.environment.state;
+    let account = oauth::Upstream::new(&upstream.name, url, oauth)
+        .filter(|account| !signs_in_itself && oauth::is_signed_in(account, state));
+    let served = if let Some(account) = account {
+        let client = oauth::client_for(&account, state, tapped).await;
+        let client = client.map_err(|error| match &error {
+            oauth::Error::NeedsLogin(login) => NotConnected::login(login),
+            error => NotConnected::hinted(error, error.hint()),
+        })?;
+        let wire = StreamableHttpClientTransport::with_client(client, config);
+        serve(upstream, updated.clone(), wire, tap, probing()).await
+    } else {
+        let wire = StreamableHttpClientTransport::with_client(tapped, config);
+        serve(upstream, updated.clone(), wire, tap, probing()).await
+    };
+    match served {
+        Ok((running, link)) => Ok(Connected { link, running, process: None, updated }),
+        Err(error) => Err(match oauth::needs_login(&upstream.name, &error) {
+            Some(login) => NotConnected::login(&login),
+            None => NotConnected::ended(refusal(&error)),
+        }),
+    }
+}
+
+async fn serve<T>(
+    upstream: &Upstream,
+    updated: mpsc::Sender<String>,
+    wire: T,
+    tap: Arc<Tap>,
+    mode: ClientLifecycleMode,
+) -> Result<(RunningService<RoleClient, OurSide>, Link), ClientInitializeError>
+where
+    T: Wire<RoleClient> + 'static,
+{
+    let side = OurSide { callers: Arc::clone(&upstream.callers), updated };
+    let running = serve_client_with_lifecycle(side, wire, mode).await?;
+    let unknown = || {
+        Arc::new(ServerPeerInfo::new(
+            ProtocolVersion::V_2025_11_25,
+            rmcp::model::ServerCapabilities::default(),
+        ))
+    };
+    let info = running.peer().peer_info().unwrap_or_else(unknown);
+    let link = Link { peer: running.peer().clone(), tap, info };
+    Ok((running, link))
+}
+
+fn refusal(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::ConnectionClosed(_) => {
+            "it closed the connection during the handshake".into()
+        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => refusal(fallback),
+        error => reason(error),
+    }
+}
+
+/// The reason, with how the process ended and what it wrote to standard error.
+async fn last_words(mut process: Process, why: NotConnected) -> NotConnected {
+    let exit = tokio::time::timeout(LAST_WORDS, process.wait()).await.ok();
+    let said = toolcrib_core::clean::one_line(&process.stderr().tail(LAST_LINES));
+    // What it started ends after it; nobody waits for that.
+    tokio::spawn(process.end());
+    let told = match exit {
+        Some(exit @ (Exit::Code(_) | Exit::Signal(_))) => format!("it {}", ended(exit)),
+        _ => why.why,
+    };
+    let told = if said.is_empty() { told } else { format!("{told}; it said: {said}") };
+    NotConnected { why: told, ..why }
+}
+
+fn ended(exit: Exit) -> String {
+    match exit {
+        Exit::Code(_) => exit.to_string(),
+        _ => format!("was {exit}"),
+    }
+}
+
+/// Whether a server is still there.
+pub(super) async fn check(link: &Link, within: Duration) -> Result<(), Failed> {
+    if link.is_modern() {
+        // There is no ping any more; a server that answers what it can do is there.
+        let asked = tokio::time::timeout(
+            within,
+            link.peer.discover(rmcp::model::RequestMetaObject::default()),
+        );
+        return match asked.await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(Failed::Closed(reason(&error))),
+            Err(_) => Err(Failed::Timeout(within.as_secs_f64())),
+        };
+    }
+    let ping: PingRequest = RequestNoParam::default();
+    match link.ask(ClientRequest::PingRequest(ping), within).await {
+        // A server that does not know the word has answered.
+        Ok(_) | Err(Failed::Refused(_)) => Ok(()),
+        Err(failed) => Err(failed),
+    }
+}
+
+/// Asks a server of the older era to tell of a resource's changes, or no more.
+pub(super) async fn subscribe(
+    link: &Link,
+    uri: &str,
+    watch: bool,
+    within: Duration,
+) -> Result<(), Failed> {
+    let request = if watch {
+        ClientRequest::SubscribeRequest(SubscribeRequest::new(SubscribeRequestParams::new(uri)))
+    } else {
+        ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(UnsubscribeRequestParams::new(
+            uri,
+        )))
+    };
+    link.ask(request, within).await.map(drop)
+}
+
+/// Listens for changes, where that has to be asked for.
+pub(super) struct Listening(Option<JoinHandle<()>>);
+
+impl Listening {
+    /// Waits until it hears nothing any more.
+    pub(super) async fn ended(&mut self) {
+        match &mut self.0 {
+            Some(task) => {
+                let _ = task.await;
+                self.0 = None;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+/// Listens to a server of the newer era; those of the older one tell by themselves.
+pub(super) fn listen(
+    link: &Link,
+    resources: Vec<String>,
+    updated: mpsc::Sender<String>,
+) -> Listening {
+    let has = &link.info.capabilities;
+    let filter = SubscriptionFilter::builder()
+        .tools_list_changed()
+        .prompts_list_changed()
+        .resources_list_changed()
+        .resource_subscriptions(resources)
+        .build()
+        .supported_by(has);
+    if !link.is_modern() || filter == SubscriptionFilter::default() {
+        return Listening(None);
+    }
+    let peer = link.peer.clone();
+    Listening(Some(tokio::spawn(async move {
+        if let Ok(mut changes) = peer.listen(filter).await {
+            // Changes of lists are seen by the tap; what is left are resources.
+            while let Ok(Some(told)) = changes.next().await {
+                if let ServerNotification::ResourceUpdatedNotification(told) = told {
+                    let _ = updated.try_send(told.params.uri);
+                }
+            }
+        }
+        tokio::time::sleep(LISTEN_AGAIN).await;
+    })))
+}

@@ -1,0 +1,320 @@
+//! Streamable HTTP to a server, with the bodies looked at as they come.
+//!
+//! The SDK runs the protocol (sessions, resumption, both eras); this is the part that moves bytes. It
+//! differs from the SDK's own in three ways: results are taken before they are typed, a body has a
+//! limit as an event has, and a redirect is followed only within the same origin.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use reqwest::StatusCode;
+use reqwest::header::{
+    ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage,
+};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
+    StreamableHttpError, StreamableHttpPostResponse,
+};
+use serde_json::{Value, json};
+use sse_stream::Sse;
+
+use super::tap::{Seen, Tap};
+
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+const SESSION: &str = "Mcp-Session-Id";
+/// Characters of a body that an error quotes.
+const QUOTED: usize = 200;
+
+type Error = StreamableHttpError<reqwest::Error>;
+type Headers = HashMap<HeaderName, HeaderValue>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// The SDK's HTTP client, tapped.
+#[derive(Debug, Clone)]
+pub(crate) struct TappedHttp {
+    client: reqwest::Client,
+    tap: Arc<Tap>,
+    /// Bytes of a body.
+    limit: usize,
+}
+
+/// Of a list of tools the SDK needs to know which parameters travel in headers.
+fn shares(method: &str) -> bool {
+    method == "tools/list"
+}
+
+impl TappedHttp {
+    pub(crate) fn new(client: reqwest::Client, tap: Arc<Tap>, limit: usize) -> Self {
+        Self { client, tap, limit }
+    }
+
+    fn tapped(&self, events: Events) -> Events {
+        let tap = Arc::clone(&self.tap);
+        events.map(move |event| event.map(|event| see_event(&tap, event))).boxed()
+    }
+
+    async fn body(&self, response: reqwest::Response) -> Result<Vec<u8>, Error> {
+        let mut body = Vec::new();
+        let mut chunks = response.bytes_stream();
+        while let Some(chunk) = chunks.next().await {
+            body.extend_from_slice(&chunk?);
+            if body.len() > self.limit {
+                let limit = self.limit;
+                return Err(odd(format!("the answer is larger than the limit of {limit} bytes")));
+            }
+        }
+        Ok(body)
+    }
+
+    async fn post(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+        event_limit: usize,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        self.tap.sending(&message, shares);
+        let mut request =
+            self.client.post(&*uri).header(ACCEPT, format!("{JSON}, {EVENTS}")).json(&message);
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let has_session = session.is_some();
+        if let Some(session) = session {
+            request = request.header(SESSION, &*session);
+        }
+        let response = request.send().await?;
+        let status = response.status();
+        if let Some(error) = challenge(&response) {
+            return Err(error);
+        }
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if status == StatusCode::NOT_FOUND && has_session {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        let header = |name: &str| {
+            response
+                .headers()
+                .get(name)
+                .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        let kind = header(CONTENT_TYPE.as_str());
+        let session = header(SESSION);
+        let failed = (status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error())
+            .then(|| HttpStatusError::new(status.as_u16(), header(RETRY_AFTER.as_str())));
+        let is = |mime: &str| kind.as_deref().is_some_and(|kind| kind.starts_with(mime));
+        let expects = matches!(message, JsonRpcMessage::Request(_));
+        if status.is_success() && is(EVENTS) {
+            let events = rmcp_events(response, event_limit);
+            return Ok(StreamableHttpPostResponse::Sse(self.tapped(events), session));
+        }
+        let (is_json, kind) = (is(JSON), kind.clone());
+        let body = self.body(response).await?;
+        if !status.is_success() {
+            return unsuccessful(&message, status, &body, has_session, failed, session);
+        }
+        if !expects && (body.is_empty() || !is_json) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if !is_json {
+            return Err(StreamableHttpError::UnexpectedContentType(kind));
+        }
+        match self.read(&body) {
+            Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
+            Err(_) if !expects => Ok(StreamableHttpPostResponse::Accepted),
+            Err(problem) => Err(odd(problem)),
+        }
+    }
+
+    /// A body that is one message.
+    fn read(&self, body: &[u8]) -> Result<ServerJsonRpcMessage, String> {
+        let value: Value = serde_json::from_slice(body)
+            .map_err(|error| format!("the answer is not JSON ({error}): {}", quoted(body)))?;
+        match self.tap.see(value) {
+            Seen::Whole(value) => serde_json::from_value(value).map_err(|error| {
+                format!("the answer is no MCP message ({error}): {}", quoted(body))
+            }),
+            Seen::Answered(id) => Ok(super::stdio::answered(id)),
+            Seen::Done => Err("the answer is a notification".into()),
+        }
+    }
+}
+
+fn unsuccessful(
+    sent: &ClientJsonRpcMessage,
+    status: StatusCode,
+    body: &[u8],
+    has_session: bool,
+    failed: Option<HttpStatusError>,
+    session: Option<String>,
+) -> Result<StreamableHttpPostResponse, Error> {
+    let said = serde_json::from_slice::<ServerJsonRpcMessage>(body).ok();
+    let refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    // A server of the older era refuses the probe in its own way, without its id.
+    if let JsonRpcMessage::Request(request) = sent
+        && matches!(request.request, ClientRequest::DiscoverRequest(_))
+        && !has_session
+        && status.is_client_error()
+        && !refused
+    {
+        let error = match said {
+            Some(JsonRpcMessage::Error(error)) => error.error,
+            _ => ErrorData::invalid_request(format!("HTTP {status}"), None),
+        };
+        let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+        return Ok(StreamableHttpPostResponse::Json(answer, None));
+    }
+    match (said, failed) {
+        (Some(message @ JsonRpcMessage::Error(_)), _) if !refused => {
+            Ok(StreamableHttpPostResponse::Json(message, session))
+        }
+        (_, Some(error)) => Err(error.into()),
+        _ => Err(odd(format!("HTTP {status}: {}", quoted(body)))),
+    }
+}
+
+/// One event as the SDK is to see it: one that is dealt with has nothing in it any more.
+fn see_event(tap: &Tap, mut event: Sse) -> Sse {
+    let Some(data) = event.data.as_deref().filter(|data| !data.trim().is_empty()) else {
+        return event;
+    };
+    let Ok(value) = serde_json::from_str::<Value>(data) else {
+        tap.noise();
+        event.data = None;
+        return event;
+    };
+    match tap.see(value) {
+        Seen::Whole(_) => {}
+        Seen::Answered(id) => {
+            event.data = Some(json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string());
+        }
+        // The event's id still counts for a stream that is taken up again.
+        Seen::Done => event.data = None,
+    }
+    event
+}
+
+fn rmcp_events(response: reqwest::Response, limit: usize) -> Events {
+    let mut size = 0usize;
+    let mut last = b'\n';
+    let bytes = response.bytes_stream().map(move |chunk| {
+        let chunk = chunk.map_err(std::io::Error::other)?;
+        for &byte in &*chunk {
+            // An empty line ends an event.
+            size =
+                if byte == b'\n' && last == b'\n' { 0 } else { size + usize::from(byte != b'\r') };
+            if byte != b'\r' {
+                last = byte;
+            }
+            if size > limit {
+                return Err(std::io::Error::other(format!("an event larger than {limit} bytes")));
+            }
+        }
+        Ok(chunk)
+    });
+    sse_stream::SseStream::from_bytes_stream(bytes).boxed()
+}
+
+fn challenge(response: &reqwest::Response) -> Option<Error> {
+    let header = response.headers().get(WWW_AUTHENTICATE)?;
+    let text = String::from_utf8_lossy(header.as_bytes()).into_owned();
+    match response.status() {
+        StatusCode::UNAUTHORIZED => {
+            Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(text)))
+        }
+        StatusCode::FORBIDDEN => {
+            Some(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(text, None)))
+        }
+        _ => None,
+    }
+}
+
+fn odd(problem: impl Into<Cow<'static, str>>) -> Error {
+    StreamableHttpError::UnexpectedServerResponse(problem.into())
+}
+
+fn quoted(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let text = toolcrib_core::clean::one_line(&text);
+    if text.is_empty() { "empty".into() } else { text.chars().take(QUOTED).collect() }
+}
+
+impl StreamableHttpClient for TappedHttp {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        self.post(uri, message, session, token, headers, self.limit).await
+    }
+
+    async fn post_message_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+        limit: usize,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        self.post(uri, message, session, token, headers, limit).await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<(), Error> {
+        self.client.delete_session(uri, session, token, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<Events, Error> {
+        let limit = self.limit;
+        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
+            .await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+        limit: usize,
+    ) -> Result<Events, Error> {
+        let events = self
+            .client
+            .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
+            .await?;
+        Ok(self.tapped(events))
+    }
+}

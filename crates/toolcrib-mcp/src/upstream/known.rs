@@ -1,0 +1,160 @@
+//! What is known of a server: its lists as it gave them, and what it says about itself.
+
+use std::time::Duration;
+
+use rmcp::model::{
+    ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
+    ListToolsRequest, PaginatedRequestParams, RequestOptionalParam,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::failed::Failed;
+use super::link::Link;
+use crate::config::Limits;
+
+/// What is known of a server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Known {
+    /// Its tools, as it lists them.
+    pub(crate) tools: Vec<Value>,
+    /// Its prompts.
+    pub(crate) prompts: Vec<Value>,
+    /// Its resources.
+    pub(crate) resources: Vec<Value>,
+    /// Its templates of resources.
+    pub(crate) templates: Vec<Value>,
+    /// What it tells a model about itself.
+    pub(crate) instructions: Option<String>,
+    /// What of its lists was left out, and why.
+    #[serde(default)]
+    pub(crate) notes: Vec<String>,
+}
+
+/// One list of a server.
+#[derive(Debug, Clone, Copy)]
+enum List {
+    Tools,
+    Prompts,
+    Resources,
+    Templates,
+}
+
+impl List {
+    /// Under which key the entries stand.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    fn request(self, cursor: Option<String>) -> ClientRequest {
+        let params =
+            cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        match self {
+            Self::Tools => ClientRequest::ListToolsRequest(with::<_>(params) as ListToolsRequest),
+            Self::Prompts => {
+                ClientRequest::ListPromptsRequest(with::<_>(params) as ListPromptsRequest)
+            }
+            Self::Resources => {
+                ClientRequest::ListResourcesRequest(with::<_>(params) as ListResourcesRequest)
+            }
+            Self::Templates => ClientRequest::ListResourceTemplatesRequest(
+                with::<_>(params) as ListResourceTemplatesRequest
+            ),
+        }
+    }
+}
+
+fn with<M: Default>(
+    params: Option<PaginatedRequestParams>,
+) -> RequestOptionalParam<M, PaginatedRequestParams> {
+    RequestOptionalParam {
+        method: M::default(),
+        params,
+        extensions: rmcp::model::Extensions::default(),
+    }
+}
+
+impl Known {
+    /// Asks a server for all its lists.
+    pub(crate) async fn ask(
+        link: &Link,
+        limits: &Limits,
+        within: Duration,
+    ) -> Result<Self, Failed> {
+        let has = &link.info.capabilities;
+        let mut known = Self { instructions: link.info.instructions.clone(), ..Self::default() };
+        // A server that declares nothing may have tools all the same; the others are optional extras.
+        known.tools = if has.tools.is_some() || (has.prompts.is_none() && has.resources.is_none()) {
+            pages(link, List::Tools, limits, within, &mut known.notes).await?
+        } else {
+            Vec::new()
+        };
+        if has.prompts.is_some() {
+            known.prompts = extra(link, List::Prompts, limits, within, &mut known.notes).await?;
+        }
+        if has.resources.is_some() {
+            known.resources =
+                extra(link, List::Resources, limits, within, &mut known.notes).await?;
+            known.templates =
+                extra(link, List::Templates, limits, within, &mut known.notes).await?;
+        }
+        Ok(known)
+    }
+}
+
+/// A list whose refusal is no reason to do without the server.
+async fn extra(
+    link: &Link,
+    list: List,
+    limits: &Limits,
+    within: Duration,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Value>, Failed> {
+    match pages(link, list, limits, within, notes).await {
+        Err(Failed::Refused(error)) => {
+            notes.push(format!("its {} cannot be listed: {}", list.key(), error.message));
+            Ok(Vec::new())
+        }
+        other => other,
+    }
+}
+
+/// Every page of a list, within bounds.
+async fn pages(
+    link: &Link,
+    list: List,
+    limits: &Limits,
+    within: Duration,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Value>, Failed> {
+    let mut entries: Vec<Value> = Vec::new();
+    let mut cursor = None;
+    for _ in 0..limits.pages {
+        let mut page = link.ask(list.request(cursor), within).await?;
+        if let Some(Value::Array(more)) = page.get_mut(list.key()).map(Value::take) {
+            entries.extend(more);
+        }
+        if entries.len() > limits.server_tools {
+            let (all, kept) = (entries.len(), limits.server_tools);
+            entries.truncate(kept);
+            notes.push(format!("it lists {all} or more {}; the first {kept} are used", list.key()));
+            return Ok(entries);
+        }
+        // An empty text is a cursor too, but some servers mean by it that this was the last page.
+        cursor = match page.get("nextCursor").and_then(Value::as_str) {
+            Some(next) if !next.is_empty() => Some(next.to_owned()),
+            _ => return Ok(entries),
+        };
+    }
+    let (pages, kept) = (limits.pages, entries.len());
+    notes.push(format!(
+        "its {} have more than {pages} pages; the first {kept} are used",
+        list.key()
+    ));
+    Ok(entries)
+}

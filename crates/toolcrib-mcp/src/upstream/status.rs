@@ -1,0 +1,108 @@
+//! What became of a server.
+
+use std::time::{Duration, Instant};
+
+use rmcp::model::ServerPeerInfo;
+
+use crate::metrics::State;
+
+/// Where a server stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// The config says not to use it.
+    Off,
+    /// It is being connected to.
+    Connecting,
+    /// It answers.
+    Up,
+    /// It does not.
+    Down,
+    /// It wants somebody to log in.
+    NeedsLogin,
+}
+
+impl From<Phase> for State {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::Off => Self::Off,
+            Phase::Connecting => Self::Connecting,
+            Phase::Up => Self::Up,
+            Phase::Down | Phase::NeedsLogin => Self::Down,
+        }
+    }
+}
+
+/// Which protocol a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// With a handshake: 2025-11-25 and before.
+    Legacy,
+    /// Without: 2026-07-28 and later.
+    Modern,
+}
+
+/// What became of a server.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// Where it stands.
+    pub phase: Phase,
+    /// Why it is not up, in words.
+    pub why: Option<String>,
+    /// What can be done about that.
+    pub hint: Option<String>,
+    /// Whether it failed so often that it gets one try a minute.
+    pub hopeless: bool,
+    /// When it is tried again.
+    pub retry_at: Option<Instant>,
+    /// Which protocol it speaks, once that is known.
+    pub era: Option<Era>,
+    /// The revision it speaks.
+    pub version: Option<String>,
+    /// What it calls itself.
+    pub calls_itself: Option<String>,
+    /// How long it took to start.
+    pub started_in: Option<Duration>,
+    /// What of its lists was left out.
+    pub notes: Vec<String>,
+}
+
+impl Status {
+    pub(crate) fn new(phase: Phase) -> Self {
+        Self {
+            phase,
+            why: None,
+            hint: None,
+            hopeless: false,
+            retry_at: None,
+            era: None,
+            version: None,
+            calls_itself: None,
+            started_in: None,
+            notes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn connected(&mut self, era: Era, took: Duration, info: &ServerPeerInfo) {
+        self.phase = Phase::Up;
+        self.why = None;
+        self.hint = None;
+        self.retry_at = None;
+        self.hopeless = false;
+        self.era = Some(era);
+        self.version = Some(info.protocol_version.to_string());
+        let name = |who: &rmcp::model::Implementation| format!("{} {}", who.name, who.version);
+        self.calls_itself = info.server_info.as_ref().map(name);
+        self.started_in = Some(took);
+    }
+
+    /// Why nothing can be asked of it now.
+    pub(crate) fn why_not(&self) -> String {
+        match (self.phase, &self.why) {
+            (Phase::Off, _) => "it is switched off".into(),
+            (Phase::Connecting, None) => "it is still connecting".into(),
+            (Phase::Connecting, Some(why)) => format!("it is being connected to again: {why}"),
+            (_, Some(why)) => why.clone(),
+            (_, None) => "it is not connected".into(),
+        }
+    }
+}

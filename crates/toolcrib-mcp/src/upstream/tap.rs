@@ -1,0 +1,222 @@
+//! What a server says, looked at before the SDK reads it.
+//!
+//! The SDK's types know the fields of today and drop the rest; a gateway may not. So the result of
+//! every request we send is taken here as it came, and the SDK only learns that there was one. Here
+//! is also where the order of messages still stands: progress reaches its call before the answer
+//! does, and ten thousand `list_changed` in a row become one mark.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, GetMeta as _, JsonRpcMessage, NumberOrString,
+    ProgressToken, RequestId,
+};
+use serde_json::Value;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+/// Progress messages that wait for one slow client; what comes beyond is dropped, as progress may.
+const PROGRESS_QUEUE: usize = 1_024;
+
+/// Everything that one connection's transport and its calls share.
+#[derive(Debug, Default)]
+pub(crate) struct Tap {
+    slots: Mutex<Slots>,
+    /// Something of a server's lists changed.
+    changed: Notify,
+    /// Lines that were no message.
+    noise: AtomicU64,
+    /// The connection is over.
+    closed: CancellationToken,
+    /// Why, where the transport knows it.
+    why: Mutex<Option<String>>,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    by_id: HashMap<RequestId, Slot>,
+    by_token: HashMap<ProgressToken, RequestId>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    result: Option<Value>,
+    /// Whether the SDK is to see the result too.
+    shared: bool,
+    token: Option<ProgressToken>,
+    progress: mpsc::Sender<Value>,
+    listener: Option<mpsc::Receiver<Value>>,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        let (progress, listener) = mpsc::channel(PROGRESS_QUEUE);
+        Self { result: None, shared: false, token: None, progress, listener: Some(listener) }
+    }
+}
+
+/// What is to become of a message.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// It is the SDK's, as it came.
+    Whole(Value),
+    /// Its result was taken; the SDK only learns that this request was answered.
+    Answered(RequestId),
+    /// It is dealt with.
+    Done,
+}
+
+impl Tap {
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes ready for the answer to a request that is about to be sent. `shares` says of which
+    /// methods the SDK needs to see the results.
+    pub(crate) fn sending(&self, message: &ClientJsonRpcMessage, shares: fn(&str) -> bool) {
+        let JsonRpcMessage::Request(sent) = message else { return };
+        if matches!(
+            sent.request,
+            ClientRequest::InitializeRequest(_)
+                | ClientRequest::DiscoverRequest(_)
+                | ClientRequest::SubscriptionsListenRequest(_)
+        ) {
+            return;
+        }
+        let token = sent.request.get_meta().get_progress_token();
+        let mut slots = self.slots();
+        if let Some(token) = &token {
+            slots.by_token.insert(token.clone(), sent.id.clone());
+        }
+        let slot = slots.by_id.entry(sent.id.clone()).or_default();
+        slot.token = token;
+        slot.shared = shares(sent.request.method());
+    }
+
+    /// The progress of a request, from its beginning.
+    pub(crate) fn progress(&self, id: &RequestId) -> Option<mpsc::Receiver<Value>> {
+        self.slots().by_id.entry(id.clone()).or_default().listener.take()
+    }
+
+    /// The result of a request that was answered.
+    pub(crate) fn take(&self, id: &RequestId) -> Option<Value> {
+        self.slots().by_id.get_mut(id)?.result.take()
+    }
+
+    /// Forgets a request; what comes for it later is nobody's.
+    pub(crate) fn forget(&self, id: &RequestId) {
+        let mut slots = self.slots();
+        if let Some(Slot { token: Some(token), .. }) = slots.by_id.remove(id) {
+            slots.by_token.remove(&token);
+        }
+    }
+
+    /// The requests that wait for an answer.
+    pub(crate) fn waiting(&self) -> Vec<RequestId> {
+        let slots = self.slots();
+        slots
+            .by_id
+            .iter()
+            .filter(|(_, slot)| slot.result.is_none())
+            .map(|(id, _)| id.clone())
+            .collect()
+    }
+
+    /// Looks at a message from the server.
+    pub(crate) fn see(&self, mut message: Value) -> Seen {
+        let Some(fields) = message.as_object_mut() else {
+            self.noise();
+            return Seen::Done;
+        };
+        if let Some(method) = fields.get("method").and_then(Value::as_str) {
+            match method {
+                "notifications/progress" => {
+                    if let Some(params) = fields.remove("params") {
+                        self.progressed(params);
+                    }
+                    return Seen::Done;
+                }
+                "notifications/tools/list_changed"
+                | "notifications/prompts/list_changed"
+                | "notifications/resources/list_changed" => {
+                    self.changed.notify_one();
+                    return Seen::Done;
+                }
+                _ => return Seen::Whole(message),
+            }
+        }
+        let (Some(id), true) =
+            (fields.get("id").and_then(request_id), fields.contains_key("result"))
+        else {
+            return Seen::Whole(message);
+        };
+        let mut slots = self.slots();
+        let Some(slot) = slots.by_id.get_mut(&id) else { return Seen::Whole(message) };
+        // An answer that says both is for the SDK to refuse.
+        if fields.contains_key("error") {
+            return Seen::Whole(message);
+        }
+        if slot.shared {
+            slot.result = fields.get("result").cloned();
+            return Seen::Whole(message);
+        }
+        slot.result = fields.remove("result");
+        Seen::Answered(id)
+    }
+
+    fn progressed(&self, params: Value) {
+        let token = params.get("progressToken").and_then(request_id).map(ProgressToken);
+        let slots = self.slots();
+        let slot = token.and_then(|token| slots.by_id.get(slots.by_token.get(&token)?));
+        if let Some(slot) = slot {
+            // Full: this client is too slow for this server, and progress is only a courtesy.
+            let _ = slot.progress.try_send(params);
+        }
+    }
+
+    /// Waits until something changed since the last time.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Counts a line that was no message.
+    pub(crate) fn noise(&self) {
+        let seen = self.noise.fetch_add(1, Ordering::Relaxed);
+        if seen == 0 {
+            tracing::debug!("the server writes lines that are no messages; they are skipped");
+        }
+    }
+
+    /// The connection is over.
+    pub(crate) fn close(&self, why: Option<String>) {
+        if let Some(why) = why {
+            self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        }
+        self.closed.cancel();
+    }
+
+    /// Waits for the end of the connection.
+    pub(crate) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// Why the connection is over.
+    pub(crate) fn why(&self) -> Option<String> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// An id as the protocol has it: a number or a text.
+pub(crate) fn request_id(value: &Value) -> Option<NumberOrString> {
+    match value {
+        Value::String(text) => Some(NumberOrString::String(text.as_str().into())),
+        // Some servers answer 1.0 to 1.
+        Value::Number(number) => number
+            .as_i64()
+            .or_else(|| number.as_f64().filter(|n| n.fract() == 0.0).map(|n| n as i64))
+            .map(NumberOrString::Number),
+        _ => None,
+    }
+}

@@ -1,0 +1,71 @@
+//! The page about the config says what holds.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use toolcrib_core::Settings;
+use toolcrib_mcp::Config;
+use toolcrib_mcp::config::{GatewaySettings, HttpSettings, Profile, Server};
+
+fn page() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/gateway-config.md");
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn blocks(page: &str) -> Vec<&str> {
+    let parts = page.split("```toml\n").skip(1);
+    parts.filter_map(|rest| rest.split("```").next()).collect()
+}
+
+/// The names that a struct knows, as its reader tells them when it meets one that it does not.
+fn known(text: &str) -> BTreeSet<String> {
+    let error = Config::from_toml(text).unwrap_err().problem;
+    let (_, known) = error.split_once(", expected one of ").unwrap();
+    known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_first_block_shows_the_defaults() {
+    let page = page();
+    let text = blocks(&page)[0];
+    let config = Config::from_toml(text).unwrap();
+    assert_eq!(config.settings, Settings::default());
+    let program = &config.servers["files"];
+    assert!(*program == Server::new(program.transport.clone()));
+    let address = &config.servers["issues"];
+    assert!(*address == Server::new(address.transport.clone()));
+    assert_eq!(config.profiles["work"], Profile::default());
+    assert_eq!(config.gateway, GatewaySettings::default());
+    assert_eq!(config.http, HttpSettings::default());
+}
+
+/// A key that is left out would be its default too. One that has no default to show stands in a
+/// comment.
+#[test]
+fn the_first_block_names_every_key() {
+    let page = page();
+    let text = blocks(&page)[0];
+    let shown: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| line.trim_start_matches("# ").split_once(" = "))
+        .map(|(key, _)| key.trim().to_owned())
+        .collect();
+    for broken in [
+        "[servers.a]\nnope = 1",
+        "[profiles.a]\nnope = 1",
+        "[gateway]\nnope = 1",
+        "[gateway.limits]\nnope = 1",
+        "[http]\nnope = 1",
+    ] {
+        for key in known(broken).iter().filter(|key| *key != "limits") {
+            assert!(shown.contains(key), "{key} of {broken}");
+        }
+    }
+}
+
+#[test]
+fn every_block_is_a_config() {
+    for block in blocks(&page()) {
+        Config::from_toml(block).unwrap_or_else(|error| panic!("{error}:\n{block}"));
+    }
+}

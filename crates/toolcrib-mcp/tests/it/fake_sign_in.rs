@@ -1,0 +1,254 @@
+//! An MCP server behind a sign-in, both ours: every answer can be bent by a test.
+//!
+//! It runs on a thread and a runtime of its own, so that a test which reads its own thread's log
+//! reads only the client. Every secret that it makes starts with `CANARY`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use axum::extract::{Form, Json, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use axum::{Router, body::Body};
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+/// What the fake does, and what it saw.
+#[derive(Default)]
+pub(crate) struct Knobs {
+    /// Laid over the authorization server's metadata.
+    pub(crate) metadata: Map<String, Value>,
+    /// Publishes nothing about the sign-in.
+    pub(crate) silent: bool,
+    /// Sent as `iss` instead of the issuer; empty sends none.
+    pub(crate) iss: Option<String>,
+    /// Answers to the next requests for tokens, instead of tokens.
+    pub(crate) token_answer: Option<(StatusCode, Value)>,
+    /// Sends requests for tokens elsewhere.
+    pub(crate) token_redirect: Option<String>,
+    /// Given out at registration.
+    pub(crate) client_secret: Option<String>,
+    /// How long requests for tokens take.
+    pub(crate) token_delay: Duration,
+    pub(crate) expires_in: u64,
+    /// The access token that opens the server.
+    pub(crate) valid: Option<String>,
+    pub(crate) refresh: Option<String>,
+    pub(crate) refreshes: u32,
+    pub(crate) elsewhere: u32,
+    pub(crate) registrations: u32,
+    /// `Authorization` of every request for tokens and of every request that got in.
+    pub(crate) token_authorization: Vec<Option<String>>,
+    pub(crate) inside: Vec<String>,
+    codes: BTreeMap<String, String>,
+    made: u32,
+}
+
+#[derive(Clone)]
+pub(crate) struct Fake {
+    pub(crate) base: Url,
+    knobs: Arc<Mutex<Knobs>>,
+}
+
+struct Empty;
+impl ServerHandler for Empty {}
+
+impl Fake {
+    pub(crate) fn start() -> Self {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async move {
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let base = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+                let knobs = Knobs { expires_in: 3600, ..Knobs::default() };
+                let fake = Fake { base, knobs: Arc::new(Mutex::new(knobs)) };
+                sender.send(fake.clone()).unwrap();
+                axum::serve(listener, fake.routes()).await.unwrap();
+            });
+        });
+        receiver.recv().unwrap()
+    }
+
+    pub(crate) fn knobs(&self) -> MutexGuard<'_, Knobs> {
+        self.knobs.lock().unwrap()
+    }
+
+    pub(crate) fn at(&self, path: &str) -> String {
+        self.base.join(path).unwrap().to_string()
+    }
+
+    pub(crate) fn issuer(&self) -> String {
+        self.base.as_str().trim_end_matches('/').to_owned()
+    }
+
+    fn lets_in(&self, given: Option<&str>) -> bool {
+        let mut knobs = self.knobs();
+        let valid = knobs.valid.as_ref().map(|token| format!("Bearer {token}"));
+        let open = given.is_some() && given == valid.as_deref();
+        knobs.inside.extend(given.filter(|_| open).map(str::to_owned));
+        open
+    }
+
+    fn routes(&self) -> Router {
+        let config = StreamableHttpServerConfig::default();
+        let server =
+            StreamableHttpService::new(|| Ok(Empty), Arc::<LocalSessionManager>::default(), config);
+        let inside = Router::new()
+            .nest_service("/mcp", server.clone())
+            .nest_service("/other", server)
+            .layer(from_fn_with_state(self.clone(), door));
+        Router::new()
+            .route("/.well-known/oauth-protected-resource/{*path}", get(resource))
+            .route("/.well-known/oauth-authorization-server", get(metadata))
+            .route("/register", post(register))
+            .route("/authorize", get(authorize))
+            .route("/token", post(token))
+            .route("/elsewhere", post(elsewhere))
+            .with_state(self.clone())
+            .merge(inside)
+    }
+}
+
+async fn door(State(fake): State<Fake>, request: Request, next: Next) -> Response {
+    let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if fake.lets_in(given) {
+        return next.run(request).await;
+    }
+    let path = request.uri().path().trim_start_matches('/').to_owned();
+    let url = fake.at(&format!(".well-known/oauth-protected-resource/{path}"));
+    let challenge = format!("Bearer resource_metadata=\"{url}\", scope=\"tools\"");
+    (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, challenge)]).into_response()
+}
+
+async fn resource(State(fake): State<Fake>, request: Request<Body>) -> Response {
+    if fake.knobs().silent {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    let path = request.uri().path().replace("/.well-known/oauth-protected-resource/", "");
+    Json(json!({ "resource": fake.at(&path), "authorization_servers": [fake.issuer()] }))
+        .into_response()
+}
+
+async fn metadata(State(fake): State<Fake>) -> Response {
+    if fake.knobs().silent {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    let mut document = json!({
+        "issuer": fake.issuer(),
+        "authorization_endpoint": fake.at("authorize"),
+        "token_endpoint": fake.at("token"),
+        "registration_endpoint": fake.at("register"),
+        "response_types_supported": ["code"],
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": true,
+    });
+    for (name, value) in &fake.knobs().metadata {
+        document[name] = value.clone();
+    }
+    Json(document).into_response()
+}
+
+async fn register(State(fake): State<Fake>, Json(asked): Json<Value>) -> Json<Value> {
+    let mut knobs = fake.knobs();
+    knobs.registrations += 1;
+    let mut answer = json!({
+        "client_id": format!("client-{}", knobs.registrations),
+        "redirect_uris": asked["redirect_uris"],
+    });
+    if let Some(secret) = &knobs.client_secret {
+        answer["client_secret"] = secret.clone().into();
+    }
+    Json(answer)
+}
+
+async fn authorize(
+    State(fake): State<Fake>,
+    Query(asked): Query<HashMap<String, String>>,
+) -> Response {
+    let mut knobs = fake.knobs();
+    assert_eq!(asked["response_type"], "code");
+    assert_eq!(asked["code_challenge_method"], "S256");
+    assert!(asked["resource"].starts_with(fake.base.as_str()), "{asked:?}");
+    knobs.made += 1;
+    let code = format!("CANARY-code-{}", knobs.made);
+    knobs.codes.insert(code.clone(), asked["code_challenge"].clone());
+    let mut back: Url = asked["redirect_uri"].parse().unwrap();
+    back.query_pairs_mut().append_pair("code", &code).append_pair("state", &asked["state"]);
+    let iss = knobs.iss.clone().unwrap_or_else(|| fake.issuer());
+    if !iss.is_empty() {
+        back.query_pairs_mut().append_pair("iss", &iss);
+    }
+    Redirect::to(back.as_str()).into_response()
+}
+
+async fn token(
+    State(fake): State<Fake>,
+    headers: HeaderMap,
+    Form(asked): Form<HashMap<String, String>>,
+) -> Response {
+    let delay = fake.knobs().token_delay;
+    tokio::time::sleep(delay).await;
+    let mut knobs = fake.knobs();
+    let authorization =
+        headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned());
+    knobs.token_authorization.push(authorization);
+    if let Some((status, answer)) = &knobs.token_answer {
+        return (*status, Json(answer.clone())).into_response();
+    }
+    if let Some(target) = &knobs.token_redirect {
+        return Redirect::temporary(target).into_response();
+    }
+    assert!(asked["resource"].starts_with(fake.base.as_str()), "{asked:?}");
+    let granted = if asked["grant_type"] == "refresh_token" {
+        knobs.refreshes += 1;
+        knobs.refresh.as_ref() == Some(&asked["refresh_token"])
+    } else {
+        let challenge = knobs.codes.remove(&asked["code"]);
+        challenge == Some(base64url(&Sha256::digest(&asked["code_verifier"])))
+    };
+    if !granted {
+        return (StatusCode::BAD_REQUEST, Json(json!({ "error": "invalid_grant" })))
+            .into_response();
+    }
+    knobs.made += 1;
+    let (access, refresh) =
+        (format!("CANARY-access-{}", knobs.made), format!("CANARY-refresh-{}", knobs.made));
+    knobs.valid = Some(access.clone());
+    knobs.refresh = Some(refresh.clone());
+    Json(json!({
+        "access_token": access,
+        "refresh_token": refresh,
+        "token_type": "Bearer",
+        "expires_in": knobs.expires_in,
+        "id_token": "CANARY-id",
+        "scope": "tools",
+    }))
+    .into_response()
+}
+
+async fn elsewhere(State(fake): State<Fake>) -> StatusCode {
+    fake.knobs().elsewhere += 1;
+    StatusCode::OK
+}
+
+fn base64url(bytes: &[u8]) -> String {
+    const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits = chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte))
+            << (8 * (3 - chunk.len()));
+        for place in 0..=chunk.len() {
+            text.push(char::from(SIGNS[(bits >> (18 - 6 * place) & 63) as usize]));
+        }
+    }
+    text
+}

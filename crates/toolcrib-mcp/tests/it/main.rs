@@ -1,0 +1,79 @@
+//! Integration tests of the gateway crate, in one binary.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod docs;
+mod expand;
+mod fake_sign_in;
+mod foreign;
+mod guard;
+mod metrics;
+mod native;
+mod oauth;
+mod properties;
+mod secrets;
+mod write;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toolcrib_mcp::Secret;
+use toolcrib_mcp::config::foreign::{Foreign, Place, read};
+use toolcrib_mcp::config::{OAuth, Server, Transport};
+
+/// A sample, relative to `tests/samples`.
+fn sample(name: &str) -> (PathBuf, String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name);
+    let text = std::fs::read_to_string(&path).unwrap();
+    (path, text)
+}
+
+/// Every sample: where it is kept.
+const SAMPLES: [&str; 12] = [
+    "home/.claude.json",
+    "project/.mcp.json",
+    "home/.config/Claude/claude_desktop_config.json",
+    "home/.cursor/mcp.json",
+    "project/.vscode/mcp.json",
+    "home/.config/Code/User/settings.json",
+    "home/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+    "home/.codex/config.toml",
+    "home/.config/opencode/opencode.jsonc",
+    "project/opencode.json",
+    "home/.gemini/settings.json",
+    "home/.codeium/windsurf/mcp_config.json",
+];
+
+/// What a sample says, found out by its shape, in the folder that Claude Code calls `PROJECT`.
+fn taken(name: &str) -> Foreign {
+    let (file, text) = sample(name);
+    read(&text, &Place { file: &file, folder: Path::new("PROJECT") }).unwrap().unwrap()
+}
+
+fn secrets(pairs: &[(&str, &str)]) -> BTreeMap<String, Secret> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), Secret::from(*value))).collect()
+}
+
+fn program(command: &str, args: &[&str], env: &[(&str, &str)]) -> Server {
+    Server::new(Transport::Stdio {
+        command: command.into(),
+        args: args.iter().map(|arg| Secret::from(*arg)).collect(),
+        env: secrets(env),
+        cwd: None,
+    })
+}
+
+fn in_folder(mut server: Server, folder: &str) -> Server {
+    if let Transport::Stdio { cwd, .. } = &mut server.transport {
+        *cwd = Some(folder.into());
+    }
+    server
+}
+
+fn address(url: &str, headers: &[(&str, &str)], oauth: OAuth) -> Server {
+    Server::new(Transport::Http { url: url.into(), headers: secrets(headers), oauth })
+}
+
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}

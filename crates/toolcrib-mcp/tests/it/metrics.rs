@@ -1,0 +1,69 @@
+//! What a scrape says after a known history.
+
+use toolcrib_mcp::metrics::{Metrics, Outcome, State};
+
+#[test]
+fn a_scripted_history_gives_this_text() {
+    let metrics = Metrics::new(["github", "files"]);
+    metrics.set_state("github", State::Up);
+    metrics.set_state("files", State::Down);
+    metrics.searched(3);
+    metrics.searched(0);
+    metrics.searched(1);
+    metrics.described();
+    metrics.saved(12_345);
+    metrics.call("github").end_after(Outcome::Ok, 0.0004);
+    metrics.call("github").end_after(Outcome::ToolError, 0.25);
+    metrics.call("files").end_after(Outcome::Timeout, 500.0);
+    metrics.refused("files");
+    metrics.refreshed("github");
+    metrics.restarted("files");
+    metrics.restarted("files");
+    let _open = metrics.session();
+    drop(metrics.session());
+    let in_flight = metrics.call("github");
+
+    assert_eq!(metrics.encode(), include_str!("metrics.txt"));
+    assert_eq!(metrics.encode(), metrics.encode(), "the same numbers, the same bytes");
+
+    drop(in_flight);
+    let text = metrics.encode();
+    assert!(text.contains("toolcrib_calls_in_flight{server=\"github\"} 0\n"));
+    assert!(text.contains("toolcrib_calls_total{server=\"github\",outcome=\"cancelled\"} 1\n"));
+}
+
+#[test]
+fn a_server_that_the_config_does_not_name_makes_no_series() {
+    let metrics = Metrics::new(["github"]);
+    let before = metrics.encode();
+    metrics.call("stranger\"} 1\n").end(Outcome::Ok);
+    metrics.refused("stranger");
+    metrics.refreshed("stranger");
+    metrics.restarted("stranger");
+    metrics.set_state("stranger", State::Up);
+    assert_eq!(metrics.encode(), before);
+}
+
+#[test]
+fn a_config_read_again_keeps_the_numbers_of_servers_that_stay() {
+    let metrics = Metrics::new(["github", "files"]);
+    metrics.refreshed("github");
+    metrics.refreshed("files");
+    metrics.set_servers(["github", "mail"]);
+    let text = metrics.encode();
+    let lines: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("toolcrib_refreshes_total")).collect();
+    assert_eq!(
+        lines,
+        [
+            "toolcrib_refreshes_total{server=\"github\"} 1",
+            "toolcrib_refreshes_total{server=\"mail\"} 0",
+        ]
+    );
+}
+
+#[test]
+fn a_name_with_quotes_and_newlines_stays_one_label() {
+    let text = Metrics::new(["a\"b\\c\nd"]).encode();
+    assert!(text.contains("toolcrib_restarts_total{server=\"a\\\"b\\\\c\\nd\"} 0\n"), "{text}");
+}

@@ -1,0 +1,247 @@
+//! `toolcrib.toml`: all of it, and what is wrong with it.
+
+use toolcrib_core::{Defer, Preset, Settings};
+use toolcrib_mcp::Config;
+use toolcrib_mcp::config::{GatewaySettings, HttpSettings, Limits, OAuth, Profile, Server};
+
+use crate::{address, in_folder, program, texts};
+
+const ALL: &str = r#"
+preset = "hermes"
+
+[activation]
+tools = 7
+
+[servers.files]
+command = "npx"
+args = ["-y", "files-server", "${HOME}"]
+env = { KEY = "value" }
+cwd = "/srv"
+enabled = false
+prefix = ""
+allow = ["read_*"]
+deny = ["*delete*"]
+defer = "never"
+always_load = ["read_file"]
+start_timeout = 5
+call_timeout = 2.5
+timeouts = { "slow_*" = 600, "a*" = 1 }
+parallel = false
+
+[servers."my server"]
+url = "https://example.com/mcp"
+headers = { Authorization = "Bearer ${TOKEN}" }
+oauth = { client_id = "id", client_secret = "s", scopes = ["read"], trusted_hosts = ["sso.corp"] }
+
+[profiles.work]
+servers = ["files"]
+allow = ["files/*"]
+deny = ["*write*"]
+
+[gateway]
+description_chars = 1000
+add_found = true
+defer_to_clients = true
+wait = 0
+profile = "work"
+
+[gateway.limits]
+pages = 3
+
+[http]
+listen = "127.0.0.1:9000"
+token = "t"
+allowed_hosts = ["crib.example.com"]
+allowed_origins = ["https://app.example.com"]
+"#;
+
+#[test]
+fn every_key_is_read() {
+    let oauth = OAuth {
+        client_id: Some("id".into()),
+        client_secret: Some("s".into()),
+        scopes: texts(&["read"]),
+        trusted_hosts: texts(&["sso.corp"]),
+    };
+    let files = program("npx", &["-y", "files-server", "${HOME}"], &[("KEY", "value")]);
+    let files = Server {
+        enabled: false,
+        prefix: Some(String::new()),
+        allow: texts(&["read_*"]),
+        deny: texts(&["*delete*"]),
+        defer: Some(Defer::Never),
+        always_load: texts(&["read_file"]),
+        start_timeout: 5.0,
+        call_timeout: 2.5,
+        timeouts: vec![("slow_*".into(), 600.0), ("a*".into(), 1.0)],
+        parallel: false,
+        ..in_folder(files, "/srv")
+    };
+    let headers = [("Authorization", "Bearer ${TOKEN}")];
+    let mut settings = Preset::Hermes.settings();
+    settings.activation.tools = 7;
+    let profile = Profile {
+        servers: texts(&["files"]),
+        allow: texts(&["files/*"]),
+        deny: texts(&["*write*"]),
+    };
+    let expected = Config {
+        settings,
+        servers: [
+            ("files".to_owned(), files),
+            ("my server".to_owned(), address("https://example.com/mcp", &headers, oauth)),
+        ]
+        .into(),
+        profiles: [("work".to_owned(), profile)].into(),
+        gateway: GatewaySettings {
+            description_chars: 1_000,
+            add_found: true,
+            defer_to_clients: true,
+            wait: 0.0,
+            profile: Some("work".into()),
+            limits: Limits { pages: 3, ..Limits::default() },
+        },
+        http: HttpSettings {
+            listen: "127.0.0.1:9000".parse().unwrap(),
+            token: Some("t".into()),
+            allowed_hosts: texts(&["crib.example.com"]),
+            allowed_origins: texts(&["https://app.example.com"]),
+        },
+    };
+    assert!(Config::from_toml(ALL).unwrap() == expected);
+    // The engine reads the same text and leaves these tables alone.
+    assert_eq!(Settings::from_toml(ALL).unwrap(), expected.settings);
+    let mut over = Preset::Everruns.settings();
+    over.activation.tools = 7;
+    assert_eq!(Config::from_toml_over(Some(Preset::Everruns), ALL).unwrap().settings, over);
+    assert_eq!(Config::from_toml("").unwrap(), Config::default());
+}
+
+/// What people get wrong, and what they are told.
+const WRONG: &[(&str, &str)] = &[
+    (
+        "[servers.a]\n\ncomand = 'x'",
+        "unknown field `comand`, expected one of `command`, `args`, `env`, `cwd`, `url`, `headers`, `oauth`, `enabled`, `prefix`, `allow`, `deny`, `defer`, `always_load`, `start_timeout`, `call_timeout`, `timeouts`, `parallel` at line 3, column 1",
+    ),
+    (
+        "[servers.a]\nenabled = true",
+        "`servers.a` has neither `command` nor `url` at line 1, column 10",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\nurl = 'http://x'",
+        "`servers.a.url` stands beside `command` at line 3, column 1",
+    ),
+    (
+        "[servers.a]\nurl = 'http://x'\nargs = []",
+        "`servers.a.args` stands beside `url` at line 3, column 1",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\nheaders = {}",
+        "`servers.a.headers` stands beside `command` at line 3, column 1",
+    ),
+    ("[servers.a]\ncommand = ' '", "`servers.a.command` is empty at line 2, column 1"),
+    ("[servers.a]\ncommand = '--help'", "`servers.a.command` begins with `-` at line 2, column 1"),
+    (
+        "[servers.a]\ncommand = \"a\\u0000b\"",
+        "`servers.a.command` has a NUL character in it at line 2, column 1",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\nenv = { 'A=B' = '' }",
+        "`servers.a.env` has a name that no variable can have at line 3, column 1",
+    ),
+    ("[servers.a]\nurl = '-x'", "`servers.a.url` begins with `-` at line 2, column 1"),
+    (
+        "[servers.a]\nurl = 'file:///etc/passwd'",
+        "`servers.a.url` is not an http or https address at line 2, column 1",
+    ),
+    ("[servers.a]\nurl = 'https:///x'", "`servers.a.url` names no host at line 2, column 1"),
+    (
+        "[servers.a]\nurl = 'http://u:p@x'",
+        "`servers.a.url` has a user name or password in it at line 2, column 1",
+    ),
+    (
+        "[servers.a]\nurl = 'http://x'\n[servers.a.headers]\nOk = '1'\nX = \"a\\nb\"",
+        "`servers.a.headers.X` has a line break in it at line 5, column 1",
+    ),
+    ("[servers.'']\ncommand = 'x'", "`servers.` is no name for a server at line 1, column 10"),
+    (
+        "[servers.\"a\\u0007\"]\ncommand = 'x'",
+        "`servers.a\u{7}` is no name for a server at line 1, column 10",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\nstart_timeout = 0",
+        "`servers.a.start_timeout` is out of range at line 3, column 1",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\nstart_timeout = 1801",
+        "`servers.a.start_timeout` is out of range at line 3, column 1",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\ncall_timeout = nan",
+        "`servers.a.call_timeout` is out of range at line 3, column 1",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\ntimeouts = { b = 86401 }",
+        "`servers.a.timeouts.b` is out of range at line 3, column 14",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\nallow = ['']",
+        "`servers.a.allow` has a pattern that no tool can fit at line 3, column 1",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\ndefer = 'sometimes'",
+        "unknown variant, expected one of `never`, `automatic`, `always` at line 3, column 9",
+    ),
+    ("[servers.a]\ncommand = 5", "invalid type: integer, expected a string at line 2, column 11"),
+    ("[servers.a]\ncommand = 'x'\n[servers.a]", "duplicate key at line 3, column 10"),
+    ("[servers.a]\ncommand = 'x", "invalid literal string, expected `'` at line 2, column 13"),
+    (
+        "[profiles.p]\nalow = []",
+        "unknown field `alow`, expected one of `servers`, `allow`, `deny` at line 2, column 1",
+    ),
+    (
+        "[profiles.p]\ndeny = [' ']",
+        "`profiles.p.deny` has a pattern that no tool can fit at line 2, column 1",
+    ),
+    ("[gateway]\nprofile = 'p'", "`gateway.profile` names no profile at line 2, column 1"),
+    ("[gateway]\nwait = -1", "`gateway.wait` is out of range at line 2, column 1"),
+    ("[gateway.limits]\npages = 0", "`gateway.limits.pages` is out of range at line 2, column 1"),
+    ("[http]\nlisten = 'here'", "invalid socket address syntax at line 2, column 10"),
+    ("[http]\ntoken = ''", "`http.token` is empty at line 2, column 1"),
+    (
+        "[search]\nlimt = 1",
+        "unknown field `limt`, expected one of `limit`, `max_limit`, `cutoff`, `reply_tokens`, `names`, `form`, `input`, `regex`, `among`, `schemas`, `known_last`, `must_in_name` at line 2, column 1",
+    ),
+    ("[search]\nlimit = 0", "`search.limit` is out of range"),
+];
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    for (text, expected) in WRONG {
+        let error = Config::from_toml(text).unwrap_err();
+        assert_eq!(error.to_string(), *expected, "{text}");
+        assert!(!error.hint.is_empty());
+    }
+    let long = format!("[servers.{}]\ncommand = 'x'", "a".repeat(129));
+    assert!(Config::from_toml(&long).is_err());
+    let at_most = format!("[servers.{}]\ncommand = 'x'", "a".repeat(128));
+    assert!(Config::from_toml(&at_most).is_ok());
+    assert_eq!(
+        Config::from_toml(&" ".repeat((4 << 20) + 1)).unwrap_err().problem,
+        "more than 4 MiB"
+    );
+}
+
+/// With a variable in it an address is not known yet.
+#[test]
+fn an_address_may_be_a_variables() {
+    let text = "[servers.a]\nurl = '${BASE}/mcp'";
+    let config = Config::from_toml(text).unwrap();
+    let server = &config.servers["a"];
+    let fine = server.expanded("a", &|_| Some("https://example.com".into())).unwrap();
+    assert!(fine == address("https://example.com/mcp", &[], OAuth::default()));
+    let error = server.expanded("a", &|_| Some("ftp://example.com".into())).unwrap_err();
+    assert_eq!(error.to_string(), "server `a`: `url` is not an http or https address");
+    let error = server.expanded("a", &|_| Some("https://u:${X}@example.com".into())).unwrap_err();
+    assert_eq!(error.to_string(), "server `a`: `url` has a user name or password in it");
+}

@@ -1,0 +1,64 @@
+//! Any text is answered: with a config, or with an error that says what to do.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use toolcrib_mcp::Config;
+use toolcrib_mcp::config::expand::{Source, expand};
+use toolcrib_mcp::config::foreign::{Place, read, read_as};
+use toolcrib_mcp::config::{Client, masked, server_toml};
+
+use crate::{SAMPLES, sample};
+
+fn answered(text: &str) {
+    match Config::from_toml(text) {
+        Ok(_) => {}
+        Err(error) => assert!(!error.problem.is_empty() && !error.hint.is_empty()),
+    }
+    for file in ["a.json", "a.toml", ".cursor/mcp.json"] {
+        let place = Place { file: Path::new(file), folder: Path::new("/work") };
+        let _ = read(text, &place);
+        for client in Client::ALL.into_iter().chain([Client::Other]) {
+            let Ok(foreign) = read_as(client, text, &place) else { continue };
+            for (name, server) in foreign.servers {
+                // What was taken can be written, read back, shown and expanded.
+                let text = server_toml(&name, &server);
+                assert!(Config::from_toml(&text).unwrap().servers[&name] == server, "{text}");
+                let _ = server_toml(&name, &masked(&server));
+                let _ = server.expanded(&name, &|_: Source<'_>| Some("x".into()));
+            }
+        }
+    }
+    let _ = expand(&text.into(), &|_: Source<'_>| None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn any_text(text in any::<String>()) {
+        answered(&text);
+    }
+
+    /// Pieces that mean something, in any order.
+    #[test]
+    fn any_pieces(pieces in prop::collection::vec(select(&[
+        "{", "}", "[", "]", "\"", ":", ",", "=", "\n", "$", "${", ":-", "mcpServers", "servers", "mcp",
+        "mcp_servers", "command", "url", "args", "env", "a", "1", "null", "true", "\"a\"", "[servers.a]",
+        "https://", "/*", "//", "'", "projects", "timeout", "-1", "1e999", "{env:", "{file:", "\\u0000",
+    ][..]), 0..40)) {
+        answered(&pieces.concat());
+    }
+
+    /// A sample with a part of it gone, doubled or changed.
+    #[test]
+    fn any_slip(name in select(&SAMPLES[..]), from in any::<prop::sample::Index>(), len in 0..40_usize, put in "[\\PC\n]{0,6}") {
+        let (_, text) = sample(name);
+        let chars: Vec<char> = text.chars().collect();
+        let from = from.index(chars.len());
+        let to = (from + len).min(chars.len());
+        let slipped: String = chars[..from].iter().copied().chain(put.chars()).chain(chars[to..].iter().copied()).collect();
+        answered(&slipped);
+    }
+}

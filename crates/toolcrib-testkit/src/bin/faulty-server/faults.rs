@@ -1,0 +1,54 @@
+//! What may go wrong: the arguments of the server.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// An MCP server on stdio with faults to choose from.
+#[derive(Parser)]
+#[command(name = "faulty-server")]
+pub(crate) struct Faults {
+    /// Offer this many more tools: `tool_0`, `tool_1` and so on.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) tools: u64,
+    /// Wait before answering `initialize`.
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub(crate) start_delay: u64,
+    /// Read everything and answer nothing.
+    #[arg(long)]
+    pub(crate) never_answer: bool,
+    /// Never answer calls of this tool.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) hang: Option<String>,
+    /// Take this long for every call; calls overlap.
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub(crate) slow: u64,
+    /// Offer the tool `huge`, which answers with one line of this many bytes.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) huge_line: Option<u64>,
+    /// Write noise before every answer: text, a BOM, CRLF, invalid UTF-8, a batch.
+    #[arg(long)]
+    pub(crate) garbage: bool,
+    /// List this many pages of one tool each.
+    #[arg(long, value_name = "N")]
+    pub(crate) pages: Option<u64>,
+    /// Exit with 1 after this time.
+    #[arg(long, value_name = "MS")]
+    pub(crate) die_after: Option<u64>,
+    /// Exit with 1 when this tool is called.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) die_on: Option<String>,
+    /// Offer the tools `storm`, which sends this many list changes, and `lists`, which counts how
+    /// often the list was fetched.
+    #[arg(long, value_name = "N")]
+    pub(crate) storm: Option<u64>,
+    /// Start two processes that outlive careless owners; the tool `pids` names them.
+    #[arg(long)]
+    pub(crate) grandchild: bool,
+    /// Append one line per event to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+    /// Offer the tool `progress`, which reports progress this many times.
+    #[arg(long, value_name = "N")]
+    pub(crate) progress: Option<u64>,
+}

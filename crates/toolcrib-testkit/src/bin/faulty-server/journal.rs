@@ -1,0 +1,23 @@
+//! What happened, one line per event, for a test to read after the fact.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// A file that events are appended to, or nothing.
+pub(crate) struct Journal(Option<File>);
+
+impl Journal {
+    pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
+        let file = path.map(|path| OpenOptions::new().create(true).append(true).open(path));
+        Ok(Self(file.transpose()?))
+    }
+
+    /// Appends one line in one write, so that servers may share a file.
+    pub(crate) fn note(&self, event: &str) {
+        if let Some(mut file) = self.0.as_ref() {
+            // A journal that cannot be written must not change how the server behaves.
+            let _ = file.write_all(format!("{event}\n").as_bytes());
+        }
+    }
+}

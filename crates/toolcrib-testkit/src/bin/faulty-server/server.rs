@@ -1,0 +1,207 @@
+//! The server itself: one message in, what it does about it.
+//!
+//! Messages are taken in order. A call that has to wait, because it is slow or asks the client
+//! something, waits on a thread of its own, so that the others go on.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::family::Family;
+use crate::faults::Faults;
+use crate::journal::Journal;
+use crate::wire::Output;
+use crate::{answers, cargo, tools};
+
+/// The revisions that begin with `initialize`; any other request is answered with the newest.
+const REVISIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+pub(crate) struct Server {
+    pub(crate) faults: Faults,
+    pub(crate) journal: Journal,
+    output: Output,
+    family: Option<Family>,
+    /// Requests for `tools/list` so far.
+    lists: AtomicU64,
+    /// Requests of ours that the client has not answered.
+    open: Mutex<HashMap<u64, Sender<Value>>>,
+    next: AtomicU64,
+}
+
+impl Server {
+    pub(crate) fn start(faults: Faults) -> io::Result<Self> {
+        let journal = Journal::open(faults.log.as_deref())?;
+        journal.note(&format!("start {}", std::process::id()));
+        Ok(Self {
+            output: Output::new(faults.garbage),
+            family: faults.grandchild.then(Family::start).transpose()?,
+            lists: AtomicU64::new(0),
+            open: Mutex::default(),
+            next: AtomicU64::new(1),
+            journal,
+            faults,
+        })
+    }
+
+    /// Ends the process at once, as a crash would.
+    pub(crate) fn die(&self) -> ! {
+        self.journal.note("exit");
+        std::process::exit(1)
+    }
+
+    pub(crate) fn receive(self: &Arc<Self>, line: &[u8]) {
+        let Ok(message) = serde_json::from_slice::<Value>(line) else { return };
+        let params = message.get("params").unwrap_or(&Value::Null);
+        match (message.get("method").and_then(Value::as_str), message.get("id")) {
+            (Some(method), Some(id)) => self.request(method, id, params),
+            (Some("notifications/cancelled"), None) => {
+                let id = &params["requestId"];
+                self.journal.note(&format!("cancelled {id}"));
+                eprintln!("cancelled {id}");
+            }
+            (_, None) => {}
+            (None, Some(id)) => self.answered(id, &message),
+        }
+    }
+
+    fn request(self: &Arc<Self>, method: &str, id: &Value, params: &Value) {
+        match method {
+            "initialize" => self.journal.note("initialize"),
+            "tools/list" => {
+                self.lists.fetch_add(1, Ordering::SeqCst);
+                self.journal.note("list");
+            }
+            "tools/call" => {
+                self.journal.note(&format!("call {}", params["name"].as_str().unwrap_or_default()));
+            }
+            _ => {}
+        }
+        if self.faults.never_answer {
+            return;
+        }
+        match method {
+            "initialize" => {
+                thread::sleep(Duration::from_millis(self.faults.start_delay));
+                self.output.result(id, &greeting(params["protocolVersion"].as_str()));
+            }
+            "ping" => self.output.result(id, "{}"),
+            "tools/list" => {
+                self.output.result(id, &tools::list(&self.faults, params["cursor"].as_str()));
+            }
+            "tools/call" => self.call(id, params),
+            _ => self.output.error(id, -32601, &format!("unknown method: `{method}`")),
+        }
+    }
+
+    fn call(self: &Arc<Self>, id: &Value, params: &Value) {
+        let name = params["name"].as_str().unwrap_or_default();
+        if self.faults.die_on.as_deref() == Some(name) {
+            self.die();
+        }
+        if self.faults.hang.as_deref() == Some(name) {
+            return;
+        }
+        if self.faults.slow == 0 && answers::question(name).is_none() {
+            return self.answer(id, name, params);
+        }
+        let (server, id, name, params) =
+            (Arc::clone(self), id.clone(), name.to_owned(), params.clone());
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(server.faults.slow));
+            server.answer(&id, &name, &params);
+        });
+    }
+
+    fn answer(&self, id: &Value, name: &str, params: &Value) {
+        if !tools::is_known(&self.faults, name) {
+            return self.output.error(id, -32602, &format!("unknown tool: `{name}`"));
+        }
+        if let Some((method, asked)) = answers::question(name) {
+            let Some(reply) = self.ask(method, &asked) else { return };
+            return self.output.result(id, &answers::structured(&reply));
+        }
+        match name {
+            "cargo" => self.output.result(id, cargo::RESULT),
+            "env" => self.output.result(id, &answers::structured(&answers::environment())),
+            "cwd" => self.output.result(id, &answers::structured(&answers::directory())),
+            "huge" => self.output.huge(id, self.faults.huge_line.unwrap_or(0)),
+            "storm" => {
+                self.output.result(id, &answers::text("Here it comes."));
+                let changed =
+                    json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+                self.output.send(&changed, self.faults.storm.unwrap_or(0));
+            }
+            "lists" => {
+                let lists = self.lists.load(Ordering::SeqCst);
+                self.output.result(id, &answers::structured(&json!({"lists": lists})));
+            }
+            "pids" => {
+                let pids = self.family.as_ref().map_or(Value::Null, Family::pids);
+                self.output.result(id, &answers::structured(&pids));
+            }
+            "progress" => {
+                self.report(&params["_meta"]["progressToken"]);
+                self.output.result(id, &answers::text("It is done."));
+            }
+            _ => {
+                let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
+                self.output.result(id, &answers::structured(&arguments));
+            }
+        }
+    }
+
+    fn report(&self, token: &Value) {
+        if token.is_null() {
+            return;
+        }
+        let total = self.faults.progress.unwrap_or(0);
+        for done in 1..=total {
+            let report = json!({
+                "jsonrpc": "2.0",
+                "method": "notifications/progress",
+                "params": {"progressToken": token, "progress": done, "total": total},
+            });
+            self.output.send(&report, 1);
+        }
+    }
+
+    /// Asks the client; its `result` or `error` comes back, or nothing if it never answers.
+    fn ask(&self, method: &str, params: &Value) -> Option<Value> {
+        let id = self.next.fetch_add(1, Ordering::SeqCst);
+        let (sender, receiver) = channel();
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(id, sender);
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.output.send(&request, 1);
+        receiver.recv().ok()
+    }
+
+    fn answered(&self, id: &Value, message: &Value) {
+        let waiting = id
+            .as_u64()
+            .and_then(|id| self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id));
+        let reply = message.get("result").map_or_else(
+            || json!({"error": message.get("error")}),
+            |result| json!({"result": result}),
+        );
+        if let Some(waiting) = waiting {
+            // Whoever asked may be gone with the call.
+            let _ = waiting.send(reply);
+        }
+    }
+}
+
+fn greeting(asked: Option<&str>) -> String {
+    let revision = asked.filter(|asked| REVISIONS.contains(asked)).unwrap_or(REVISIONS[0]);
+    json!({
+        "protocolVersion": revision,
+        "capabilities": {"tools": {"listChanged": true}},
+        "serverInfo": {"name": "toolcrib-faulty", "version": env!("CARGO_PKG_VERSION")},
+    })
+    .to_string()
+}

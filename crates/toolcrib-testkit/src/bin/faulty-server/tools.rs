@@ -1,0 +1,108 @@
+//! What `tools/list` says.
+
+use serde_json::{Value, json};
+
+use crate::cargo;
+use crate::faults::Faults;
+
+const VERBS: &[&str] = &["Find", "Create", "Update", "Delete", "Export", "Archive", "Count"];
+const NOUNS: &[&str] = &[
+    "customers",
+    "invoices",
+    "tickets",
+    "repositories",
+    "calendars",
+    "documents",
+    "shipments",
+    "alerts",
+    "contracts",
+    "employees",
+    "photos",
+];
+
+/// Tools that are always there, except between pages.
+const ALWAYS: &[(&str, &str)] = &[
+    ("echo", "Returns its arguments."),
+    ("elicit", "Asks the user for a word and returns the client's answer."),
+    ("sample", "Asks the client's model for a word and returns the client's answer."),
+    ("roots", "Asks for the client's roots and returns the client's answer."),
+    ("env", "Returns the environment of the server."),
+    ("cwd", "Returns the directory the server runs in."),
+];
+
+/// The result of `tools/list`, as JSON text: one tool is text that must not be parsed.
+pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
+    if let Some(pages) = faults.pages {
+        return page(pages, cursor);
+    }
+    let mut tools: Vec<String> =
+        ALWAYS.iter().map(|(name, about)| plain(name, about).to_string()).collect();
+    tools.push(cargo::DEFINITION.to_owned());
+    let mut offer = |wanted: bool, name: &str, about: &str| {
+        if wanted {
+            tools.push(plain(name, about).to_string());
+        }
+    };
+    offer(faults.huge_line.is_some(), "huge", "Answers with one very long line.");
+    offer(faults.storm.is_some(), "storm", "Sends many list changes at once.");
+    offer(faults.storm.is_some(), "lists", "Counts how often the list of tools was fetched.");
+    offer(faults.grandchild, "pids", "Names the processes of the server.");
+    offer(faults.progress.is_some(), "progress", "Reports progress.");
+    tools.extend((0..faults.tools).map(|number| numbered(number).to_string()));
+    for (name, about) in [(&faults.hang, "Never comes back."), (&faults.die_on, "Ends the server.")]
+    {
+        if let Some(name) = name.as_deref().filter(|name| !is_known(faults, name)) {
+            tools.push(plain(name, about).to_string());
+        }
+    }
+    format!(r#"{{"tools":[{}]}}"#, tools.join(","))
+}
+
+/// Whether `name` can be called. Every tool of `list`, and `cargo` and the like between pages too.
+pub(crate) fn is_known(faults: &Faults, name: &str) -> bool {
+    let numbered = name.strip_prefix("tool_").and_then(|number| number.parse::<u64>().ok());
+    if let Some(number) = numbered {
+        return number < faults.pages.unwrap_or(faults.tools);
+    }
+    match name {
+        "cargo" => true,
+        "huge" => faults.huge_line.is_some(),
+        "storm" | "lists" => faults.storm.is_some(),
+        "pids" => faults.grandchild,
+        "progress" => faults.progress.is_some(),
+        _ => ALWAYS.iter().any(|(known, _)| *known == name),
+    }
+}
+
+/// One page of one tool. The first has `echo`; the cursor of a page is its number.
+fn page(pages: u64, cursor: Option<&str>) -> String {
+    let number = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
+    let tool = if number == 0 { plain(ALWAYS[0].0, ALWAYS[0].1) } else { numbered(number) };
+    let mut result = json!({"tools": [tool]});
+    if number + 1 < pages {
+        result["nextCursor"] = (number + 1).to_string().into();
+    }
+    result.to_string()
+}
+
+fn plain(name: &str, about: &str) -> Value {
+    json!({"name": name, "description": about, "inputSchema": {"type": "object"}})
+}
+
+/// A tool like those of a business application, unlike its neighbours.
+fn numbered(number: u64) -> Value {
+    let verb = VERBS[number as usize % VERBS.len()];
+    let noun = NOUNS[number as usize / VERBS.len() % NOUNS.len()];
+    json!({
+        "name": format!("tool_{number}"),
+        "description": format!("{verb} {noun} of department {number}."),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": format!("Which {noun}.")},
+                "limit": {"type": "integer", "minimum": 1},
+            },
+            "required": ["query"],
+        },
+    })
+}

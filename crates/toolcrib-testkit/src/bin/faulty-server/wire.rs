@@ -1,0 +1,111 @@
+//! Lines in and out: JSON-RPC by hand, and the ways to do it badly.
+
+use std::io::{self, BufRead, Stdout, Write};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+/// How much of a huge line is written at once.
+const CHUNK: usize = 64 * 1024;
+
+/// What `--garbage` puts before an answer. None of it is an answer, and all of it must be survived.
+const NOISE: &[&[u8]] = &[
+    b"Server ready, listening on stdio\n",
+    b"\n",
+    b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":\"after a BOM\"}}\r\n",
+    b"\xff\xfe\xfa not text at all \xc3\x28\n",
+    b"[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":\"in a batch\"}}]\n",
+    b"{\"jsonrpc\":\"2.0\",\"id\":\"nobody asked\",\"result\":{}}\n",
+    b"{\"unfinished\":\n",
+];
+
+/// The next line without its end; `None` when the client has closed our stdin.
+pub(crate) fn read_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let read = input.read_until(b'\n', &mut line)?;
+    Ok((read > 0).then_some(line))
+}
+
+/// Stdout, one message at a time.
+pub(crate) struct Output {
+    stdout: Mutex<Stdout>,
+    garbage: bool,
+}
+
+impl Output {
+    pub(crate) fn new(garbage: bool) -> Self {
+        Self { stdout: Mutex::new(io::stdout()), garbage }
+    }
+
+    /// Answers request `id`; `result` is JSON as it shall appear.
+    pub(crate) fn result(&self, id: &Value, result: &str) {
+        self.answer(|out| {
+            write!(out, r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)?;
+            self.end(out)
+        });
+    }
+
+    pub(crate) fn error(&self, id: &Value, code: i32, message: &str) {
+        let message = Value::from(message);
+        self.answer(|out| {
+            write!(
+                out,
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#
+            )?;
+            self.end(out)
+        });
+    }
+
+    /// Answers with a text so long that the line has `bytes` bytes, end not counted.
+    pub(crate) fn huge(&self, id: &Value, bytes: u64) {
+        let head = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#
+        );
+        let tail = r#""}]}}"#;
+        let mut left = bytes.saturating_sub((head.len() + tail.len()) as u64);
+        self.answer(|out| {
+            out.write_all(head.as_bytes())?;
+            let chunk = vec![b'x'; CHUNK];
+            while left > 0 {
+                let now = left.min(CHUNK as u64) as usize;
+                out.write_all(&chunk[..now])?;
+                left -= now as u64;
+            }
+            out.write_all(tail.as_bytes())?;
+            self.end(out)
+        });
+    }
+
+    /// Sends `count` copies of a message that is not an answer.
+    pub(crate) fn send(&self, message: &Value, count: u64) {
+        let line = format!("{message}\n");
+        self.write(|out| {
+            for _ in 0..count {
+                out.write_all(line.as_bytes())?;
+            }
+            out.flush()
+        });
+    }
+
+    fn answer(&self, write: impl FnOnce(&mut Stdout) -> io::Result<()>) {
+        self.write(|out| {
+            if self.garbage {
+                for noise in NOISE {
+                    out.write_all(noise)?;
+                }
+            }
+            write(out)
+        });
+    }
+
+    fn end(&self, out: &mut Stdout) -> io::Result<()> {
+        out.write_all(if self.garbage { b"\r\n" } else { b"\n" })?;
+        out.flush()
+    }
+
+    fn write(&self, write: impl FnOnce(&mut Stdout) -> io::Result<()>) {
+        let mut out = self.stdout.lock().unwrap_or_else(PoisonError::into_inner);
+        // A client that stopped reading has closed, or will close, our stdin as well.
+        let _ = write(&mut out);
+    }
+}

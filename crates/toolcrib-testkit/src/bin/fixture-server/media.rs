@@ -1,0 +1,8 @@
+//! The smallest picture and the smallest sound, as base64.
+
+/// A PNG of one red pixel.
+pub(crate) const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
+
+/// A WAV without a single sample: 44 bytes of header, 8 kHz, mono, 8 bit.
+pub(crate) const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";

@@ -1,0 +1,283 @@
+//! Tools that need something from the client: a form filled in, a sampled message, its roots.
+//!
+//! Each is one pure step, see [`crate::ask`]. State that travels through the client is sealed, and
+//! a seal that does not hold is an error, never a fresh start.
+#![expect(clippy::unnecessary_wraps, reason = "all steps share one signature")]
+
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ContentBlock, RequestStateCodec};
+use serde_json::{Value, json};
+
+use crate::ask::{Round, Step, missing};
+use crate::definition::{Definition, one_text};
+
+/// A fixture guards no secret; a fixed key keeps its answers the same on every run.
+const KEY: &[u8] = b"toolcrib-fixture: a key that everybody may know";
+
+type Answer = Result<Step<CallToolResult>, ErrorData>;
+
+pub(crate) const TOOLS: &[Definition] = &[
+    Definition::taking("test_sampling", "Lets the client's model answer a prompt.", || {
+        one_text("prompt", "What to ask the model.")
+    }),
+    Definition::taking("test_elicitation", "Asks the user for a name and an address.", || {
+        one_text("message", "What to show the user.")
+    }),
+    Definition::plain(
+        "test_elicitation_sep1034_defaults",
+        "Shows the user a form with a default in every field.",
+    ),
+    Definition::plain(
+        "test_elicitation_sep1330_enums",
+        "Shows the user a form with every kind of choice.",
+    ),
+    Definition::plain("test_streaming_elicitation", "Asks the user to go on."),
+    Definition::plain("test_missing_capability", "Needs a client that can sample."),
+    Definition::plain("test_input_required_result_elicitation", "Asks for a name and greets it."),
+    Definition::plain("test_input_required_result_sampling", "Asks the model for a capital."),
+    Definition::plain("test_input_required_result_list_roots", "Asks for the client's roots."),
+    Definition::plain(
+        "test_input_required_result_request_state",
+        "Asks for a yes, with a state to carry.",
+    ),
+    Definition::plain("test_input_required_result_multiple_inputs", "Asks three things at once."),
+    Definition::plain("test_input_required_result_multi_round", "Asks two things in turn."),
+    Definition::plain(
+        "test_input_required_result_tampered_state",
+        "Asks for a yes, and refuses a changed state.",
+    ),
+    Definition::plain(
+        "test_input_required_result_capabilities",
+        "Asks only what the client can answer.",
+    ),
+];
+
+/// The step behind `name`; `None` when it is none of these tools.
+pub(crate) fn find(name: &str) -> Option<fn(&Round<'_>) -> Answer> {
+    Some(match name {
+        "test_sampling" => sampling,
+        "test_elicitation" => elicitation,
+        "test_elicitation_sep1034_defaults" => defaults,
+        "test_elicitation_sep1330_enums" => choices,
+        "test_streaming_elicitation" => go_on,
+        "test_missing_capability" => needs_sampling,
+        "test_input_required_result_elicitation" => greeting,
+        "test_input_required_result_sampling" => capital,
+        "test_input_required_result_list_roots" => roots,
+        "test_input_required_result_request_state"
+        | "test_input_required_result_tampered_state" => confirmed,
+        "test_input_required_result_multiple_inputs" => three_at_once,
+        "test_input_required_result_multi_round" => two_in_turn,
+        "test_input_required_result_capabilities" => only_what_it_can,
+        _ => return None,
+    })
+}
+
+fn say(text: impl Into<String>) -> Step<CallToolResult> {
+    Step::Done(CallToolResult::success(vec![ContentBlock::text(text)]))
+}
+
+/// Asks `question` under `name` once, and then says what came back.
+fn ask_and_tell(round: &Round<'_>, name: &str, question: &Value) -> Answer {
+    Ok(match round.answers.get(name) {
+        Some(answer) if answer.is_object() => say(format!("The client said: {answer}")),
+        _ => Step::ask(json!({name: question})),
+    })
+}
+
+pub(crate) fn form(message: &str, properties: &Value, required: &[&str]) -> Value {
+    json!({
+        "method": "elicitation/create",
+        "params": {
+            "mode": "form",
+            "message": message,
+            "requestedSchema": {
+                "type": "object",
+                "properties": properties,
+                "required": required,
+            },
+        },
+    })
+}
+
+fn sample(prompt: &str) -> Value {
+    json!({
+        "method": "sampling/createMessage",
+        "params": {
+            "messages": [{"role": "user", "content": {"type": "text", "text": prompt}}],
+            "maxTokens": 100,
+        },
+    })
+}
+
+fn list_roots() -> Value {
+    json!({"method": "roots/list"})
+}
+
+fn name_form(message: &str) -> Value {
+    form(message, &json!({"name": {"type": "string"}}), &["name"])
+}
+
+fn text<'a>(round: &'a Round<'_>, argument: &str) -> Result<&'a str, ErrorData> {
+    round
+        .arguments
+        .get(argument)
+        .and_then(Value::as_str)
+        .ok_or_else(|| ErrorData::invalid_params(format!("`{argument}` must be a text"), None))
+}
+
+fn sampling(round: &Round<'_>) -> Answer {
+    ask_and_tell(round, "reply", &sample(text(round, "prompt")?))
+}
+
+fn elicitation(round: &Round<'_>) -> Answer {
+    let properties = json!({
+        "username": {"type": "string", "description": "A name to call the user by."},
+        "email": {"type": "string", "description": "Where to write to."},
+    });
+    let question = form(text(round, "message")?, &properties, &["username", "email"]);
+    ask_and_tell(round, "user", &question)
+}
+
+fn defaults(round: &Round<'_>) -> Answer {
+    let properties = json!({
+        "name": {"type": "string", "default": "John Doe"},
+        "age": {"type": "integer", "default": 30},
+        "score": {"type": "number", "default": 95.5},
+        "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+        "verified": {"type": "boolean", "default": true},
+    });
+    ask_and_tell(round, "form", &form("Check these fields.", &properties, &[]))
+}
+
+fn choices(round: &Round<'_>) -> Answer {
+    let plain = json!(["option1", "option2", "option3"]);
+    let titled = json!([
+        {"const": "value1", "title": "The first"},
+        {"const": "value2", "title": "The second"},
+        {"const": "value3", "title": "The third"},
+    ]);
+    let properties = json!({
+        "untitledSingle": {"type": "string", "enum": plain},
+        "titledSingle": {"type": "string", "oneOf": titled},
+        "legacyEnum": {
+            "type": "string",
+            "enum": ["opt1", "opt2", "opt3"],
+            "enumNames": ["One", "Two", "Three"],
+        },
+        "untitledMulti": {"type": "array", "items": {"type": "string", "enum": plain}},
+        "titledMulti": {"type": "array", "items": {"anyOf": titled}},
+    });
+    ask_and_tell(round, "form", &form("Choose.", &properties, &[]))
+}
+
+fn go_on(round: &Round<'_>) -> Answer {
+    let question = form("Shall we go on?", &json!({"ok": {"type": "boolean"}}), &["ok"]);
+    ask_and_tell(round, "go_on", &question)
+}
+
+fn needs_sampling(round: &Round<'_>) -> Answer {
+    if round.can.sampling.is_none() {
+        return Err(missing("sampling"));
+    }
+    Ok(say("This client can sample."))
+}
+
+fn greeting(round: &Round<'_>) -> Answer {
+    Ok(match round.form("user_name", "name").and_then(Value::as_str) {
+        Some(name) => say(format!("Good day, {name}.")),
+        // Anything else, a wrong key or a wrong shape, is asked for again.
+        None => Step::ask(json!({"user_name": name_form("What is your name?")})),
+    })
+}
+
+fn capital(round: &Round<'_>) -> Answer {
+    ask_and_tell(round, "capital_question", &sample("Which city is the capital of Norway?"))
+}
+
+fn roots(round: &Round<'_>) -> Answer {
+    ask_and_tell(round, "client_roots", &list_roots())
+}
+
+fn codec() -> Result<RequestStateCodec, ErrorData> {
+    RequestStateCodec::try_new(KEY)
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+/// Puts a payload into a state only we can write.
+fn seal(payload: &Value) -> Result<String, ErrorData> {
+    codec()?.seal_json(payload).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+/// Reads a state back; `None` when the client brought none.
+fn open(round: &Round<'_>) -> Result<Option<Value>, ErrorData> {
+    let Some(sealed) = round.state else { return Ok(None) };
+    codec()?
+        .open_json(sealed)
+        .map(Some)
+        .map_err(|error| ErrorData::invalid_params(format!("bad `requestState`: {error}"), None))
+}
+
+fn confirmed(round: &Round<'_>) -> Answer {
+    let state = open(round)?;
+    Ok(match (state, round.form("confirm", "ok")) {
+        (Some(_), Some(ok)) => say(format!("state-ok, and the user said {ok}.")),
+        _ => Step::Ask {
+            questions: json!({
+                "confirm": form("Is that right?", &json!({"ok": {"type": "boolean"}}), &["ok"]),
+            }),
+            state: Some(seal(&json!({"asked": "confirm"}))?),
+        },
+    })
+}
+
+fn three_at_once(round: &Round<'_>) -> Answer {
+    let state = open(round)?;
+    let all = ["user_name", "greeting", "client_roots"];
+    if state.is_some() && all.iter().all(|name| round.answers.contains_key(*name)) {
+        return Ok(say("All three answers are here."));
+    }
+    Ok(Step::Ask {
+        questions: json!({
+            "user_name": name_form("What is your name?"),
+            "greeting": sample("Write one line of greeting."),
+            "client_roots": list_roots(),
+        }),
+        state: Some(seal(&json!({"asked": all}))?),
+    })
+}
+
+fn two_in_turn(round: &Round<'_>) -> Answer {
+    let known = open(round)?.and_then(|state| state.get("name").cloned());
+    if let (Some(name), Some(color)) = (&known, round.form("step2", "color")) {
+        return Ok(say(format!("{name} likes {color}.")));
+    }
+    if let Some(name) = known.as_ref().or_else(|| round.form("step1", "name")) {
+        return Ok(Step::Ask {
+            questions: json!({
+                "step2": form(
+                    "Second: which colour do you like?",
+                    &json!({"color": {"type": "string"}}),
+                    &["color"],
+                ),
+            }),
+            state: Some(seal(&json!({"name": name}))?),
+        });
+    }
+    Ok(Step::Ask {
+        questions: json!({"step1": name_form("First: what is your name?")}),
+        state: Some(seal(&json!({"asked": "name"}))?),
+    })
+}
+
+fn only_what_it_can(round: &Round<'_>) -> Answer {
+    let mut questions = serde_json::Map::new();
+    if round.can.sampling.is_some() {
+        questions.insert("reply".into(), sample("Say something."));
+    }
+    if round.can.elicitation.is_some() {
+        questions.insert("user_name".into(), name_form("What is your name?"));
+    }
+    let answered = questions.keys().all(|name| round.answers.contains_key(name));
+    Ok(if answered { say("Nothing is left to ask.") } else { Step::ask(questions.into()) })
+}

@@ -1,0 +1,42 @@
+//! The input schemas that must survive every hop word for word.
+
+use serde_json::{Value, json};
+
+/// Definitions, an anchor, composition and conditions: the keywords that careless rewriting loses.
+pub(crate) fn modern() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": {
+            "address": {
+                "$anchor": "where",
+                "type": "object",
+                "properties": {"town": {"type": "string"}, "code": {"type": "string"}},
+                "required": ["town"],
+            },
+        },
+        "properties": {
+            "to": {"$ref": "#/$defs/address"},
+            "from": {"$ref": "#where"},
+            "weight": {"type": "number", "exclusiveMinimum": 0},
+            "express": {"type": "boolean"},
+            "deadline": {"type": "string", "format": "date"},
+        },
+        "allOf": [{"anyOf": [{"required": ["to"]}, {"required": ["from"]}]}],
+        "if": {"properties": {"express": {"const": true}}, "required": ["express"]},
+        "then": {"required": ["deadline"]},
+        "else": {"required": ["weight"]},
+        "additionalProperties": false,
+    })
+}
+
+/// One parameter that a client repeats as `Mcp-Param-Region`.
+pub(crate) fn with_header() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "region": {"type": "string", "description": "Where to look.", "x-mcp-header": "Region"},
+        },
+        "required": ["region"],
+    })
+}

@@ -1,0 +1,48 @@
+//! The two doors of the fixture: stdio, and Streamable HTTP on a loopback address.
+//!
+//! Both eras pass through both doors. Over HTTP, `Host` and `Origin` must name this machine:
+//! a page in a browser must not reach a server on localhost by a name of its own.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use rmcp::ServiceExt;
+use rmcp::transport::stdio as stdio_streams;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::TcpListener;
+
+use crate::server::{Fixture, Shared};
+
+/// Told to clients in `retry`: short, because a test waits for it.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Serves one client on stdin and stdout until it closes them.
+pub(crate) async fn stdio() -> Result<(), Box<dyn Error>> {
+    let fixture = Fixture::new(Arc::new(Shared::default()));
+    fixture.serve(stdio_streams()).await?.waiting().await?;
+    Ok(())
+}
+
+/// Serves any number of clients at `/mcp` until interrupted, and says on stderr where.
+pub(crate) async fn http(address: SocketAddr) -> Result<(), Box<dyn Error>> {
+    let listener = TcpListener::bind(address).await?;
+    let sessions = Arc::new(LocalSessionManager::default());
+    let shared = Arc::new(Shared::with_sessions(Arc::clone(&sessions)));
+    let config = StreamableHttpServerConfig::default()
+        .with_sse_retry(Some(RETRY))
+        .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]);
+    let service =
+        StreamableHttpService::new(move || Ok(Fixture::new(Arc::clone(&shared))), sessions, config);
+    eprintln!("listening on http://{}/mcp", listener.local_addr()?);
+    let router = Router::new().route_service("/mcp", service);
+    // No graceful end: an open subscription would hold the process for as long as its client likes.
+    tokio::select! {
+        served = axum::serve(listener, router) => served?,
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Tools that speak while they work: progress, log messages, and a stream cut in the middle.
+#![expect(deprecated, reason = "log messages belong to the legacy revision")]
+
+use std::time::Duration;
+
+use axum::http::request::Parts;
+use rmcp::model::{
+    CallToolResult, ContentBlock, LoggingLevel, LoggingMessageNotificationParam,
+    ProgressNotificationParam,
+};
+use rmcp::service::{RequestContext, ServiceError};
+use rmcp::{ErrorData, RoleServer};
+use serde_json::json;
+
+use crate::ask::is_modern;
+use crate::definition::Definition;
+use crate::server::Fixture;
+
+/// Between two signals: enough for each to travel in a chunk of its own.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Streams of one session that are tried in search of an open one.
+const STREAMS: u64 = 256;
+
+pub(crate) const TOOLS: &[Definition] = &[
+    Definition::plain("test_tool_with_progress", "Reports progress three times."),
+    Definition::plain("test_tool_with_logging", "Writes three log messages."),
+    Definition::plain("test_logging_tool", "Writes a log message, if the client wants any."),
+    Definition::plain("test_reconnection", "Cuts its stream, and answers on the next one."),
+];
+
+type Context = RequestContext<RoleServer>;
+
+/// Runs one of these tools; `None` when `name` is none of them.
+pub(crate) async fn call(
+    fixture: &Fixture,
+    name: &str,
+    context: &Context,
+) -> Option<Result<CallToolResult, ErrorData>> {
+    let done = match name {
+        "test_tool_with_progress" => progress(context).await,
+        "test_tool_with_logging" => {
+            log(fixture, context, &["Started.", "Half way.", "Finished."]).await
+        }
+        "test_logging_tool" => log(fixture, context, &["Here I am."]).await,
+        "test_reconnection" => {
+            cut(fixture, context).await;
+            tokio::time::sleep(2 * PAUSE).await;
+            Ok(())
+        }
+        _ => return None,
+    };
+    Some(done.map(|()| CallToolResult::success(vec![ContentBlock::text("It is done.")])))
+}
+
+fn lost(error: &ServiceError) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
+}
+
+async fn progress(context: &Context) -> Result<(), ErrorData> {
+    let token = context.meta.get_progress_token();
+    for done in [0.0, 50.0, 100.0] {
+        if let Some(token) = &token {
+            let report = ProgressNotificationParam::new(token.clone(), done).with_total(100.0);
+            context.peer.notify_progress(report).await.map_err(|error| lost(&error))?;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+async fn log(fixture: &Fixture, context: &Context, lines: &[&str]) -> Result<(), ErrorData> {
+    let wanted = if is_modern(context) {
+        // No level, no messages: the modern revision has no other way to ask for them.
+        context.meta.log_level().is_some_and(passes)
+    } else {
+        fixture.level().is_none_or(passes)
+    };
+    for line in lines {
+        if wanted {
+            let message = LoggingMessageNotificationParam::new(LoggingLevel::Info, json!(line));
+            context.peer.notify_logging_message(message).await.map_err(|error| lost(&error))?;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+/// Whether an informational message passes a client's least level.
+fn passes(least: LoggingLevel) -> bool {
+    matches!(least, LoggingLevel::Debug | LoggingLevel::Info)
+}
+
+/// Closes the stream that this call's answer would have taken.
+///
+/// rmcp does not tell a tool which stream is its own, so the first open one of the session is
+/// closed. With one call at a time, as the suite makes them, that is the right one.
+async fn cut(fixture: &Fixture, context: &Context) {
+    let Some(sessions) = &fixture.shared.sessions else { return };
+    let id = context
+        .extensions
+        .get::<Parts>()
+        .and_then(|parts| parts.headers.get("mcp-session-id"))
+        .and_then(|id| id.to_str().ok());
+    let Some(id) = id else { return };
+    let Some(session) = sessions.sessions.read().await.get(id).cloned() else { return };
+    for stream in 0..STREAMS {
+        if session.close_sse_stream(stream, Some(2 * PAUSE)).await.is_ok() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! All tools in one list, and the way from a name to what it does.
+
+use rmcp::ErrorData;
+use rmcp::RoleServer;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Tool};
+use rmcp::service::RequestContext;
+
+use crate::ask::{self, Carried, Turn};
+use crate::changes::Change;
+use crate::definition::Definition;
+use crate::resources::WATCHED;
+use crate::server::Fixture;
+use crate::{content, questions, signals};
+
+/// Tools that change what the server offers.
+const TRIGGERS: &[Definition] = &[
+    Definition::plain("test_trigger_tool_change", "Adds a tool, or takes it away again."),
+    Definition::plain("test_trigger_prompt_change", "Adds a prompt, or takes it away again."),
+    Definition::plain("test_trigger_resource_change", "Updates the watched resource."),
+];
+
+/// The tool that comes and goes.
+const EXTRA: Definition = Definition::plain("test_extra_tool", "Is here only at times.");
+
+/// The tools in their fixed order, with the one that comes and goes at the end.
+pub(crate) fn list(extra: bool) -> Vec<Tool> {
+    let fixed = [content::TOOLS, signals::TOOLS, questions::TOOLS, TRIGGERS];
+    let extra = extra.then_some(&EXTRA);
+    fixed.into_iter().flatten().chain(extra).map(Definition::tool).collect()
+}
+
+pub(crate) async fn call(
+    fixture: &Fixture,
+    request: CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let name = request.name.as_ref();
+    let arguments = request.arguments.unwrap_or_default();
+    if let Some(result) = content::call(name, &arguments) {
+        return Ok(result.into());
+    }
+    if let Some(step) = questions::find(name) {
+        let carried = Carried { answers: request.input_responses, state: request.request_state };
+        return Ok(match ask::converse(context, &arguments, carried, step).await? {
+            Turn::Done(result) => result.into(),
+            Turn::InputRequired(result) => result.into(),
+        });
+    }
+    if let Some(result) = signals::call(fixture, name, context).await {
+        return Ok(result?.into());
+    }
+    trigger(fixture, name).map(Into::into)
+}
+
+fn trigger(fixture: &Fixture, name: &str) -> Result<CallToolResult, ErrorData> {
+    let changes = &fixture.shared.changes;
+    match name {
+        "test_trigger_tool_change" => changes.make(Change::Tools),
+        "test_trigger_prompt_change" => changes.make(Change::Prompts),
+        "test_trigger_resource_change" => changes.make(Change::Resource(WATCHED.into())),
+        "test_extra_tool" if changes.extra_tool() => {}
+        _ => return Err(ErrorData::invalid_params(format!("unknown tool: `{name}`"), None)),
+    }
+    Ok(CallToolResult::success(vec![ContentBlock::text("It is done.")]))
+}

@@ -1,0 +1,209 @@
+//! Each fault of `faulty-server` does what it says.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::peer::Peer;
+
+fn start(arguments: &[&str]) -> Peer {
+    Peer::start(env!("CARGO_BIN_EXE_faulty-server"), arguments)
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn without_faults_it_is_a_legacy_server() {
+    let mut peer = start(&["--tools", "2"]);
+    assert_eq!(peer.initialize()["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(peer.ask("server/discover", json!({}))["error"]["code"], -32601);
+    assert_eq!(
+        names(&peer.ask("tools/list", json!({}))),
+        ["echo", "elicit", "sample", "roots", "env", "cwd", "cargo", "tool_0", "tool_1"]
+    );
+    let arguments = json!({"b": 1, "a": [2.5, null]});
+    assert_eq!(
+        peer.call("echo", arguments.clone()),
+        json!({
+            "content": [{"type": "text", "text": arguments.to_string()}],
+            "structuredContent": arguments,
+        })
+    );
+    assert_eq!(peer.end(), (Some(0), String::new()));
+}
+
+#[test]
+fn cargo_is_spelled_as_written() {
+    let mut peer = start(&[]);
+    peer.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+    let list = String::from_utf8(peer.line()).unwrap();
+    assert!(list.contains(r#"{"zone":"unknown field before the name","name":"cargo""#), "{list}");
+    assert!(list.contains(r#""default":1.50"#), "{list}");
+    peer.send(
+        &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "cargo"}}),
+    );
+    let result = String::from_utf8(peer.line()).unwrap();
+    assert!(result.contains(r#"{"type":"hologram","depth":3.0"#), "{result}");
+    assert!(serde_json::from_str::<Value>(&result).is_ok());
+}
+
+#[test]
+fn a_hanging_call_keeps_nobody_else_and_is_seen_to_be_cancelled() {
+    let mut peer = start(&["--hang", "stuck"]);
+    peer.send(
+        &json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "stuck"}}),
+    );
+    assert_eq!(peer.call("echo", json!({}))["structuredContent"], json!({}));
+    peer.send(&json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7},
+    }));
+    assert_eq!(peer.end(), (Some(0), "cancelled 7\n".to_owned()));
+}
+
+#[test]
+fn a_huge_line_has_the_size_that_was_asked_for() {
+    let mut peer = start(&["--huge-line", "1000000"]);
+    peer.send(
+        &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "huge"}}),
+    );
+    let line = peer.line();
+    assert_eq!(line.len(), 1_000_001);
+    assert!(serde_json::from_slice::<Value>(&line).is_ok());
+}
+
+#[test]
+fn garbage_comes_before_the_answer() {
+    let mut peer = start(&["--garbage"]);
+    peer.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
+    let lines: Vec<_> = (0..8).map(|_| peer.line()).collect();
+    assert_eq!(lines[7], b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\r\n");
+    assert!(lines.iter().any(|line| std::str::from_utf8(line).is_err()));
+    assert!(lines.iter().any(|line| line.starts_with(b"[")));
+}
+
+#[test]
+fn pages_hold_one_tool_each_and_end_where_they_should() {
+    let mut peer = start(&["--pages", "1000000"]);
+    let first = peer.ask("tools/list", json!({}));
+    assert_eq!((names(&first), &first["result"]["nextCursor"]), (vec!["echo"], &json!("1")));
+    let last = peer.ask("tools/list", json!({"cursor": "999999"}));
+    assert_eq!((names(&last), last["result"].get("nextCursor")), (vec!["tool_999999"], None));
+}
+
+#[test]
+fn it_dies_when_told_to() {
+    let mut peer = start(&["--die-on", "echo"]);
+    peer.send(
+        &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo"}}),
+    );
+    assert_eq!(peer.line(), b"");
+    assert_eq!(peer.end().0, Some(1));
+    let mut peer = start(&["--die-after", "50", "--never-answer"]);
+    peer.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
+    assert_eq!(peer.line(), b"");
+    assert_eq!(peer.end().0, Some(1));
+}
+
+#[test]
+fn slow_calls_overlap() {
+    let mut peer = start(&["--slow", "200"]);
+    let begin = Instant::now();
+    for id in 0..10 {
+        let params = json!({"name": "echo"});
+        peer.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    }
+    for _ in 0..10 {
+        peer.receive();
+    }
+    let took = begin.elapsed();
+    assert!(took >= Duration::from_millis(200) && took < Duration::from_secs(2), "{took:?}");
+}
+
+#[test]
+fn a_storm_follows_the_answer_and_fetches_are_counted() {
+    let mut peer = start(&["--storm", "1000"]);
+    peer.call("storm", json!({}));
+    for _ in 0..1000 {
+        assert_eq!(peer.receive()["method"], "notifications/tools/list_changed");
+    }
+    peer.ask("tools/list", json!({}));
+    assert_eq!(peer.call("lists", json!({}))["structuredContent"], json!({"lists": 1}));
+}
+
+#[test]
+fn progress_is_reported_when_a_token_was_given() {
+    let mut peer = start(&["--progress", "2"]);
+    assert!(peer.call("progress", json!({})).is_object());
+    let params = json!({"name": "progress", "_meta": {"progressToken": "p"}});
+    peer.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}));
+    for done in 1..=2 {
+        assert_eq!(
+            peer.receive()["params"],
+            json!({"progressToken": "p", "progress": done, "total": 2})
+        );
+    }
+    assert_eq!(peer.receive()["id"], 1);
+}
+
+#[test]
+fn what_the_client_says_comes_back() {
+    for (tool, method) in [
+        ("elicit", "elicitation/create"),
+        ("sample", "sampling/createMessage"),
+        ("roots", "roots/list"),
+    ] {
+        let mut peer = start(&[]);
+        peer.send(
+            &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool}}),
+        );
+        let question = peer.receive();
+        assert_eq!(question["method"], method);
+        peer.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"said": tool}}));
+        let reply = json!({"result": {"said": tool}});
+        assert_eq!(peer.receive()["result"]["structuredContent"], reply);
+    }
+}
+
+#[test]
+fn the_journal_tells_what_happened() {
+    let path = std::env::temp_dir().join(format!("toolcrib-journal-{}", std::process::id()));
+    let mut peer = start(&["--log", path.to_str().unwrap(), "--start-delay", "10"]);
+    peer.initialize();
+    peer.ask("tools/list", json!({}));
+    peer.call("cwd", json!({}));
+    peer.end();
+    let journal = fs::read_to_string(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let (start, rest) = journal.split_once('\n').unwrap();
+    assert!(start.starts_with("start "), "{start}");
+    assert_eq!(rest, "initialize\nlist\ncall cwd\nexit\n");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn grandchildren_live_in_and_out_of_the_group() {
+    /// The process group and the session of a process, from its line in `/proc`.
+    fn kin(pid: &Value) -> (String, String) {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        (fields[2].to_owned(), fields[3].to_owned())
+    }
+    let mut peer = start(&["--grandchild"]);
+    let pids = peer.call("pids", json!({}))["structuredContent"].take();
+    // `setsid` needs a moment to become the head of its session.
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(kin(&pids["group"]), kin(&pids["own"]));
+    assert_eq!(kin(&pids["session"]).1, pids["session"].to_string());
+    for name in ["group", "session"] {
+        let pid = pids[name].to_string();
+        assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
+    }
+}

@@ -1,0 +1,7 @@
+//! Both servers, driven over their own stdin and stdout.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::needless_pass_by_value, reason = "requests are made where they are sent")]
+
+mod faulty;
+mod fixture;
+mod peer;

@@ -1,0 +1,88 @@
+//! A client of one line at a time, without a library to hide what was really sent.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// A server process and the pipes to it; killed at the end of the test.
+pub(crate) struct Peer {
+    process: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    pub(crate) fn start(program: &str, arguments: &[&str]) -> Self {
+        let mut process = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = process.stdin.take();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Self { process, input, output }
+    }
+
+    pub(crate) fn send(&mut self, message: &Value) {
+        let input = self.input.as_mut().unwrap();
+        writeln!(input, "{message}").unwrap();
+        input.flush().unwrap();
+    }
+
+    /// The next line as it came, with its end; empty when the server is gone.
+    pub(crate) fn line(&mut self) -> Vec<u8> {
+        let mut line = Vec::new();
+        self.output.read_until(b'\n', &mut line).unwrap();
+        line
+    }
+
+    pub(crate) fn receive(&mut self) -> Value {
+        serde_json::from_slice(&self.line()).unwrap()
+    }
+
+    /// Sends a request and returns the next line, which must be its answer.
+    pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.send(&json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params}));
+        let answer = self.receive();
+        assert_eq!(answer["id"], method, "{answer}");
+        answer
+    }
+
+    /// Calls a tool and returns its result.
+    pub(crate) fn call(&mut self, name: &str, arguments: Value) -> Value {
+        self.ask("tools/call", json!({"name": name, "arguments": arguments}))["result"].take()
+    }
+
+    pub(crate) fn initialize(&mut self) -> Value {
+        let client = json!({"name": "test", "version": "1"});
+        let capabilities = json!({"elicitation": {}, "sampling": {}, "roots": {}});
+        let answer = self.ask(
+            "initialize",
+            json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": capabilities,
+                "clientInfo": client,
+            }),
+        );
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        answer
+    }
+
+    /// Closes the pipe and waits; returns the exit code and what was written to stderr.
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+        drop(self.input.take());
+        let mut written = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut written).unwrap();
+        (self.process.wait().unwrap().code(), written)
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,97 @@
+//! The config that is written: a new one, or one that gets new servers at its end.
+//!
+//! Whatever stands in it stays, comments included. The text is read back before it replaces anything,
+//! and it replaces the old one whole: a reader sees one or the other.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use toolcrib_mcp::Config;
+use toolcrib_mcp::config::{Server, server_toml};
+
+use crate::config::gateway::read_text;
+use crate::output::Failure;
+
+const HEAD: &str = "# Written by `toolcrib import`. Every key: docs/gateway-config.md\n";
+
+/// A config that servers are added to.
+pub(super) struct Target {
+    path: PathBuf,
+    /// What is in it; `None` where there is no such file yet.
+    text: Option<String>,
+    config: Config,
+}
+
+impl Target {
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        // Behind a link is the file that people mean.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if !path.exists() {
+            return Ok(Self { path, text: None, config: Config::default() });
+        }
+        let text = read_text(&path)?;
+        let config = Config::from_toml(&text).map_err(|error| {
+            Failure::input(format!("`{}`", path.display()), &error, error.hint.clone())
+        })?;
+        Ok(Self { path, text: Some(text), config })
+    }
+
+    pub(super) fn servers(&self) -> BTreeMap<String, Server> {
+        self.config.servers.clone()
+    }
+
+    /// Adds servers and writes the file.
+    pub(super) fn write(
+        self,
+        servers: BTreeMap<String, Server>,
+        added: &[String],
+    ) -> Result<(), Failure> {
+        let mut text = match &self.text {
+            Some(text) if text.trim().is_empty() => String::new(),
+            Some(text) => format!("{}\n", text.trim_end()),
+            None => HEAD.to_owned(),
+        };
+        for name in added {
+            if let Some(server) = servers.get(name) {
+                text.push('\n');
+                text.push_str(&server_toml(name, server));
+            }
+        }
+        let whole = Config { servers, ..self.config };
+        if Config::from_toml(&text).as_ref() != Ok(&whole) {
+            return Err(Failure::input(
+                format!("`{}`", self.path.display()),
+                &"servers cannot be added at its end",
+                "write each server as a table of its own, `[servers.NAME]`, or name another file",
+            ));
+        }
+        let failed = |source| Failure::Write { path: self.path.display().to_string(), source };
+        replace(&self.path, &text).map_err(failed)
+    }
+}
+
+/// Puts a text in the place of a file, all at once. A new file is for the user's eyes only; an old
+/// one keeps its permissions.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+    let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = (|| {
+        let mut file = options.open(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        if let Ok(old) = fs::metadata(path) {
+            fs::set_permissions(&beside, old.permissions())?;
+        }
+        fs::rename(&beside, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}

@@ -1,0 +1,187 @@
+//! The whole config of the gateway: our file with its servers, or another client's as it is.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use toolcrib_core::{Preset, Settings};
+use toolcrib_eval::files::FileError;
+use toolcrib_mcp::Config;
+use toolcrib_mcp::config::foreign::{self, Place};
+use toolcrib_mcp::config::{ConfigError, MAX_BYTES};
+
+use crate::output::Failure;
+
+/// A config for the gateway, and what to say about it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Loaded {
+    pub(crate) config: Config,
+    /// The file it came from, to look at again when it changes.
+    pub(crate) path: Option<PathBuf>,
+    /// What was not taken as it stands.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The whole config: the file that is named, else `./toolcrib.toml`, else the one in the user's
+/// config folder, else an empty one. A file of another client is read as it is.
+pub(crate) fn load(named: Option<&Path>, preset: Option<Preset>) -> Result<Loaded, Failure> {
+    let Some(path) = named.map(Path::to_owned).or_else(super::found) else {
+        let config =
+            Config { settings: preset.unwrap_or_default().settings(), ..Config::default() };
+        return Ok(Loaded { config, path: None, warnings: Vec::new() });
+    };
+    let text = read_text(&path)?;
+    let place = format!("`{}`", path.display());
+    let failed = |error: ConfigError| Failure::input(&place, &error, error.hint.clone());
+    let folder = std::env::current_dir().unwrap_or_default();
+    let is_yaml = ["yaml", "yml"].iter().any(|ending| has_ending(&path, ending));
+    let theirs = if is_yaml {
+        None
+    } else {
+        foreign::read(&text, &Place { file: &path, folder: &folder }).map_err(failed)?
+    };
+    let is_ours = theirs.is_none() && has_ending(&path, "toml");
+    if is_ours {
+        let config = Config::from_toml_over(preset, &text).map_err(failed)?;
+        return Ok(Loaded { config, path: Some(path), warnings: Vec::new() });
+    }
+    let (settings, mut warnings) = engine(&path, &text, preset, theirs.is_some())?;
+    let servers = theirs.map(|theirs| {
+        warnings.extend(theirs.warnings);
+        theirs.servers
+    });
+    let config = Config { settings, servers: servers.unwrap_or_default(), ..Config::default() };
+    Ok(Loaded { config, path: Some(path), warnings })
+}
+
+/// The engine's settings of another system's file. Most files with servers have none: then ours hold.
+fn engine(
+    path: &Path,
+    text: &str,
+    preset: Option<Preset>,
+    has_servers: bool,
+) -> Result<(Settings, Vec<String>), Failure> {
+    let config = super::foreign(path, text)?;
+    let preset = preset.or_else(|| {
+        let config = config.as_ref()?;
+        let says = ["/env/ENABLE_TOOL_SEARCH", "/plugin", "/toolSearch", "/tools/tool_search"]
+            .iter()
+            .any(|at| config.pointer(at).is_some());
+        if says || !has_servers { Preset::of_config(config) } else { None }
+    });
+    let place = format!("`{}`", path.display());
+    match (preset, config) {
+        (Some(preset), Some(config)) if ![Preset::Default, Preset::Words].contains(&preset) => {
+            let configured = preset
+                .configured(&config)
+                .map_err(|error| Failure::input(&place, &error, error.hint()))?;
+            let warnings = configured.warnings.iter().map(ToString::to_string).collect();
+            Ok((configured.settings, warnings))
+        }
+        (Some(preset), _) => Ok((preset.settings(), vec![])),
+        (None, _) if has_servers => Ok((Settings::default(), vec![])),
+        (None, _) => Err(Failure::input(
+            &place,
+            &"no client's configuration that we know",
+            "our own is TOML, in a `.toml` file; others have `mcpServers`, `servers`, `mcp` or \
+             `mcp_servers`",
+        )),
+    }
+}
+
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending))
+}
+
+/// The text of a config file, less the mark that some editors put before it.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    let io = |source| FileError::Io { path: path.display().to_string(), source };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(io)?;
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
+    let place = || format!("`{}`", path.display());
+    if bytes.len() > MAX_BYTES {
+        let hint = "keep only the part about servers";
+        return Err(Failure::input(place(), &"more than 4 MiB", hint));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::input(place(), &"not UTF-8 text", "save the file as UTF-8"))?;
+    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn loaded(name: &str, text: &str, preset: Option<Preset>) -> Result<Loaded, String> {
+        let folder = std::env::temp_dir().join(format!("toolcrib-gateway-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        load(Some(&path), preset).map_err(|failure| {
+            let text = format!("{failure}; {}", failure.hint());
+            text.replace(&*path.to_string_lossy(), "FILE")
+        })
+    }
+
+    #[test]
+    fn our_file_has_settings_and_servers() {
+        let text = "[activation]\ntools = 3\n[servers.time]\ncommand = 'uvx'\n";
+        let config = loaded("ours.toml", text, None).unwrap().config;
+        assert_eq!(config, Config::from_toml(text).unwrap());
+        assert_eq!((config.settings.activation.tools, config.servers.len()), (3, 1));
+        let config = loaded("hermes.toml", "[servers.a]\nurl = 'http://a'", Some(Preset::Hermes));
+        assert_eq!(config.unwrap().config.settings, Preset::Hermes.settings());
+    }
+
+    #[test]
+    fn another_clients_file_has_servers_and_our_settings() {
+        for (name, text) in [
+            ("one.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#),
+            ("two.jsonc", r#"{"servers": {"a": {"command": "x"}},} // VS Code"#),
+            ("three.json", r#"{"mcp": {"a": {"type": "local", "command": ["x"]}}}"#),
+            ("four.toml", "[mcp_servers.a]\ncommand = 'x'"),
+        ] {
+            let config = loaded(name, text, None).unwrap().config;
+            assert_eq!(config.settings, Settings::default(), "{name}");
+            assert_eq!(config.servers.keys().collect::<Vec<_>>(), ["a"], "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_file_says_about_tool_search_holds() {
+        let text = r#"{"env": {"ENABLE_TOOL_SEARCH": "auto:5"}, "mcpServers": {}}"#;
+        let config = loaded("claude.json", text, None).unwrap().config;
+        assert_ne!(config.settings, Preset::ClaudeCode.settings());
+        assert_eq!(config.settings.disclosure, Preset::ClaudeCode.settings().disclosure);
+        let text = r#"{"mcpServers": {"a": {"command": "x"}}}"#;
+        let config = loaded("as.json", text, Some(Preset::ClaudeCode)).unwrap().config;
+        assert_eq!(config.settings, Preset::ClaudeCode.settings());
+        let text = "tools:\n  tool_search:\n    enabled: on\n";
+        let config = loaded("hermes.yaml", text, None).unwrap().config;
+        assert!(config.servers.is_empty());
+        assert_ne!(config.settings, Settings::default());
+    }
+
+    #[test]
+    fn a_broken_file_is_told_with_its_line() {
+        for (name, text, expected) in [
+            (
+                "broken.json",
+                "{\n\"mcpServers\": {]}",
+                "`FILE`: not JSON: Unexpected token in object at line 2, column 16; ",
+            ),
+            (
+                "broken.toml",
+                "\n[servers.a]\ncomand = 'x'",
+                "`FILE`: unknown field `comand`, expected one of ",
+            ),
+            ("none.json", "{}", "`FILE`: no client's configuration that we know; "),
+        ] {
+            let error = loaded(name, text, None).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}

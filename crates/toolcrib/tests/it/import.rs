@@ -1,0 +1,304 @@
+//! `toolcrib import`, over a home with the files of every client.
+//!
+//! The files are those of the library's tests; `PROJECT` in them is the folder of the run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use toolcrib_mcp::Config;
+use toolcrib_mcp::config::foreign::{Place, read_as};
+use toolcrib_mcp::config::{Client, Server};
+
+use crate::{Run, run_in};
+
+/// A home and a project with the samples in them, of one test alone.
+struct Desk {
+    root: PathBuf,
+}
+
+impl Desk {
+    fn new(name: &str) -> Self {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("import").join(name);
+        let _ = fs::remove_dir_all(&root);
+        for folder in ["home", "project"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        // The folder is told by the system, so links in the path to it are followed here too.
+        Self { root: root.canonicalize().unwrap() }
+    }
+
+    fn with_samples(name: &str) -> Self {
+        let desk = Self::new(name);
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../toolcrib-mcp/tests/samples");
+        copy(&samples, &desk.root, desk.at("project").to_str().unwrap());
+        desk
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        let path = self.at(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn import(&self, args: &[&str]) -> Run {
+        let run = run_in(&self.at("project"), &self.at("home"), &[&["import"], args].concat(), "");
+        let root = self.root.to_str().unwrap();
+        Run { out: run.out.replace(root, "ROOT"), err: run.err.replace(root, "ROOT"), ..run }
+    }
+
+    /// What the library reads from one of the files.
+    fn server(&self, client: Client, file: &str, name: &str) -> Server {
+        let file = self.at(file);
+        let text = fs::read_to_string(&file).unwrap();
+        let place = Place { file: &file, folder: &self.at("project") };
+        read_as(client, &text, &place).unwrap().servers.remove(name).unwrap()
+    }
+}
+
+fn copy(from: &Path, to: &Path, project: &str) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            fs::create_dir_all(&target).unwrap();
+            copy(&entry.path(), &target, project);
+        } else {
+            let text = fs::read_to_string(entry.path()).unwrap();
+            fs::write(target, text.replace("PROJECT", project)).unwrap();
+        }
+    }
+}
+
+/// Client, file and servers of what was found, as `--json` tells it.
+fn found(answer: &Value) -> Vec<(String, String, Vec<String>)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let files = answer["found"].as_array().unwrap().iter();
+    files
+        .map(|file| {
+            let servers = file["servers"].as_array().unwrap().iter().map(text).collect();
+            (text(&file["client"]), text(&file["file"]), servers)
+        })
+        .collect()
+}
+
+const FOUND: [(&str, &str, &[&str]); 12] = [
+    ("claude-code", "ROOT/project/.mcp.json", &["tickets"]),
+    ("claude-code", "ROOT/home/.claude.json", &["docs", "local", "notes"]),
+    ("claude-desktop", "ROOT/home/.config/Claude/claude_desktop_config.json", &["files"]),
+    ("cursor", "ROOT/home/.cursor/mcp.json", &["design", "files-cursor"]),
+    ("vscode", "ROOT/project/.vscode/mcp.json", &["search", "wiki"]),
+    ("vscode", "ROOT/home/.config/Code/User/settings.json", &["clock"]),
+    ("codex", "ROOT/home/.codex/config.toml", &["build", "issues", "locked"]),
+    ("opencode", "ROOT/project/opencode.json", &["second"]),
+    ("opencode", "ROOT/home/.config/opencode/opencode.jsonc", &["db", "remote"]),
+    ("gemini", "ROOT/home/.gemini/settings.json", &["maps", "python", "stream"]),
+    ("windsurf", "ROOT/home/.codeium/windsurf/mcp_config.json", &["automation", "off"]),
+    (
+        "cline",
+        "ROOT/home/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+        &["legacy", "weather"],
+    ),
+];
+
+#[test]
+fn every_clients_files_are_found() {
+    let run = Desk::with_samples("all").import(&["--json"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let expected = FOUND.map(|(client, file, names)| (client.into(), file.into(), owned(names)));
+    assert_eq!(found(&run.json()), expected);
+}
+
+#[test]
+fn one_client_may_be_asked_for() {
+    let desk = Desk::with_samples("one");
+    for client in Client::ALL.map(Client::name) {
+        let run = desk.import(&["--from", client, "--json"]);
+        assert_eq!(run.code, 0, "{run:?}");
+        let files: Vec<String> = found(&run.json()).into_iter().map(|(_, file, _)| file).collect();
+        let expected = FOUND.iter().filter(|(of, ..)| *of == client).map(|(_, file, _)| *file);
+        assert_eq!(files, expected.collect::<Vec<_>>(), "{client}");
+    }
+    assert_eq!(desk.import(&["--from", "nobody"]).code, 2);
+}
+
+/// The whole text of a small import: the config on standard output, the rest beside it.
+#[test]
+fn without_a_file_the_config_is_printed_and_its_secrets_are_not() {
+    let desk = Desk::new("print");
+    let text = r#"{"mcpServers": {"a": {"command": "x", "env": {"T": "s3cret", "U": "${U}"}},
+        "b": {"type": "sse", "url": "https://b"}}}"#;
+    desk.put("project/.mcp.json", text);
+    let run = desk.import(&[]);
+    let config = "[servers.a]\ncommand = \"x\"\nenv = { T = \"***\", U = \"${U}\" }\n";
+    assert_eq!((run.code, run.out.as_str()), (0, config));
+    // How wide a column is depends on where the tests run.
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = run.err.lines().map(words).collect();
+    assert_eq!(
+        lines,
+        [
+            "client file servers odd",
+            "claude-code ROOT/project/.mcp.json a `b`: `type` asks for the older HTTP+SSE \
+             transport, which we do not speak; the server is left out",
+            "",
+            "note: literal secrets are shown as `***`; `--write F` writes them",
+        ]
+    );
+}
+
+#[test]
+fn no_way_of_asking_shows_a_secret() {
+    let desk = Desk::with_samples("canary");
+    desk.put("home/.codex/config.toml", "[mcp_servers.a]\nenv = { A = \"CANARY }");
+    for args in [&[][..], &["--json"], &["--write", "out.toml"], &["--write", "out.json", "--json"]]
+    {
+        let run = desk.import(args);
+        assert_eq!(run.code, 2);
+        assert!(!run.out.contains("CANARY") && !run.err.contains("CANARY"), "{run:?}");
+    }
+    let written = fs::read_to_string(desk.at("project/out.toml")).unwrap();
+    assert!(written.contains("CANARY-env-1"), "the file has them");
+}
+
+#[test]
+fn what_is_written_is_what_was_read() {
+    let desk = Desk::with_samples("write");
+    let run = desk.import(&["--write", "out.toml"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let count: usize = FOUND.iter().map(|(_, _, names)| names.len()).sum();
+    let added = format!("\nAdded {count} servers to `out.toml`.\n");
+    assert!(run.out.ends_with(&added), "{}", run.out);
+    let path = desk.at("project/out.toml");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let config = Config::from_toml(&fs::read_to_string(&path).unwrap()).unwrap();
+    for (client, file, names) in FOUND {
+        let client = Client::named(client).unwrap();
+        for name in names {
+            let own = name.strip_suffix("-cursor").unwrap_or(name);
+            let server = desk.server(client, file.strip_prefix("ROOT/").unwrap(), own);
+            assert!(config.servers[*name] == server, "{name}");
+        }
+    }
+    assert_eq!(config.servers.len(), count);
+}
+
+#[test]
+fn a_config_that_is_there_only_gets_new_servers() {
+    let desk = Desk::new("merge");
+    let old = "# mine\n[activation]\ntools = 3\n\n[servers.same]\ncommand = 'x' # why\n\n[servers.other]\ncommand = 'mine'\n";
+    desk.put("project/crib.toml", old);
+    let server = |command: &str| {
+        format!(
+            r#"{{"mcpServers": {{"same": {{"command": "x"}}, "other": {{"command": "{command}"}}}}}}"#
+        )
+    };
+    desk.put("project/.mcp.json", &server("theirs"));
+    desk.put("home/.claude.json", &server("third"));
+    let run = desk.import(&["--write", "crib.toml", "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let answer = run.json();
+    assert_eq!(answer["added"], json!(["other-claude-code", "other-claude-code-2"]));
+    assert_eq!(answer["written"], json!("crib.toml"));
+    let expected = format!(
+        "{old}\n[servers.other-claude-code]\ncommand = \"theirs\"\n\n[servers.other-claude-code-2]\ncommand = \"third\"\n"
+    );
+    assert_eq!(fs::read_to_string(desk.at("project/crib.toml")).unwrap(), expected);
+    // Once more, and nothing is new.
+    let run = desk.import(&["--write", "crib.toml"]);
+    assert_eq!(run.code, 0);
+    assert!(run.out.ends_with("Nothing new for `crib.toml`.\n"), "{}", run.out);
+    assert_eq!(fs::read_to_string(desk.at("project/crib.toml")).unwrap(), expected);
+    let left: Vec<_> = fs::read_dir(desk.at("project")).unwrap().collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn a_config_that_cannot_be_added_to_stays() {
+    let desk = Desk::new("refused");
+    desk.put("project/.mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+    for (text, error) in [
+        ("servers = { b = { command = 'y' } }", "servers cannot be added at its end"),
+        ("[servers.b]\ncomand = 'y'", "unknown field `comand`"),
+    ] {
+        desk.put("project/crib.toml", text);
+        let run = desk.import(&["--write", "crib.toml"]);
+        assert_eq!(run.code, 2);
+        let expected = format!("error: `ROOT/project/crib.toml`: {error}");
+        assert!(run.err.contains(&expected) && run.err.contains("\nhint: "), "{}", run.err);
+        assert_eq!(fs::read_to_string(desk.at("project/crib.toml")).unwrap(), text);
+    }
+    let run = desk.import(&["--write", "no/such/folder.toml"]);
+    assert!(run.code == 2 && run.err.contains("cannot write `no/such/folder.toml`"), "{run:?}");
+}
+
+#[test]
+fn nothing_found_is_a_no() {
+    let desk = Desk::new("nothing");
+    desk.put("home/.config/Code/User/settings.json", "{\"editor.fontSize\": 13}");
+    let run = desk.import(&[]);
+    assert_eq!((run.code, run.out.as_str()), (1, ""));
+    assert_eq!(run.err, "no servers found in the files of other clients\n");
+    let run = desk.import(&["--json", "--write", "out.toml"]);
+    assert_eq!(run.code, 1);
+    let empty = json!({"found": [], "broken": [], "toml": "", "masked": false, "added": []});
+    assert_eq!(run.json(), empty);
+    assert!(!desk.at("project/out.toml").exists());
+}
+
+#[test]
+fn a_broken_file_is_told_and_the_others_are_shown() {
+    let desk = Desk::new("broken");
+    desk.put("home/.cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"a\": ]\n");
+    desk.put("home/.codex/config.toml", "[mcp_servers.a]\ncommand = \"x\n");
+    desk.put("home/.gemini/settings.json", r#"{"mcpServers": {"fine": {"command": "y"}}}"#);
+    let run = desk.import(&[]);
+    assert_eq!((run.code, run.out.as_str()), (2, "[servers.fine]\ncommand = \"y\"\n"));
+    for expected in [
+        "error: `ROOT/home/.cursor/mcp.json`: not JSON: Unexpected close bracket at line 3, column 10\n\
+         hint: comments and trailing commas are fine, the rest is JSON\n",
+        "error: `ROOT/home/.codex/config.toml`: invalid basic string, expected `\"` at line 2, column 13\n\
+         hint: the file must be TOML\n",
+    ] {
+        assert!(run.err.contains(expected), "{}", run.err);
+    }
+    let run = desk.import(&["--json"]);
+    assert_eq!(run.code, 2);
+    let broken = run.json()["broken"].clone();
+    assert_eq!(broken.as_array().unwrap().len(), 2, "{broken}");
+    assert_eq!(
+        broken[0],
+        json!({
+            "client": "cursor",
+            "file": "ROOT/home/.cursor/mcp.json",
+            "error": "not JSON: Unexpected close bracket at line 3, column 10",
+            "hint": "comments and trailing commas are fine, the rest is JSON",
+        })
+    );
+}
+
+/// What the settings commands made of such a file, they still make of it.
+#[test]
+fn the_other_commands_read_such_files_as_before() {
+    let desk = Desk::with_samples("before");
+    let run = run_in(
+        &desk.at("project"),
+        &desk.at("home"),
+        &["search", "--config", ".mcp.json", "issue"],
+        "",
+    );
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(run.err, "note: `.mcp.json` is read as claude-code's configuration\n");
+    desk.put("project/toolcrib.toml", "[search]\nlimit = 2\n[servers.a]\ncommand = 'x'\n[http]\n");
+    let run = run_in(&desk.at("project"), &desk.at("home"), &["search", "--json", "issue"], "");
+    assert_eq!(run.json()["hits"].as_array().unwrap().len(), 2, "{run:?}");
+}

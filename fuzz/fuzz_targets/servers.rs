@@ -1,0 +1,48 @@
+//! Any text as a config of the gateway, ours or another client's.
+//!
+//! An error must say what to do. Servers that are taken over must come back the same from the config
+//! they are written to, and nothing of what is shown of them may be more than what was there.
+
+#![no_main]
+
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use toolcrib_mcp::Config;
+use toolcrib_mcp::config::expand::{Source, expand};
+use toolcrib_mcp::config::foreign::{Place, read, read_as};
+use toolcrib_mcp::config::{Client, Server, masked, server_toml};
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Config::from_toml(text) {
+        Err(error) => assert!(!error.hint.is_empty() && !error.to_string().is_empty()),
+        Ok(config) => config.servers.iter().for_each(|(name, server)| check(name, server)),
+    }
+    for file in ["a.json", "a.toml"] {
+        let place = Place { file: Path::new(file), folder: Path::new("/work") };
+        if let Ok(Some(foreign)) = read(text, &place) {
+            foreign.servers.iter().for_each(|(name, server)| check(name, server));
+        }
+    }
+    let place = Place { file: Path::new("/etc/any"), folder: Path::new("/work") };
+    for client in Client::ALL.into_iter().chain([Client::Other]) {
+        match read_as(client, text, &place) {
+            Err(error) => assert!(!error.hint.is_empty() && !error.to_string().is_empty()),
+            Ok(foreign) => {
+                foreign.servers.iter().for_each(|(name, server)| check(name, server));
+            }
+        }
+    }
+    let _ = expand(&text.into(), &|_: Source<'_>| None);
+});
+
+fn check(name: &str, server: &Server) {
+    let text = server_toml(name, server);
+    let config = Config::from_toml(&text).expect("what is written can be read");
+    assert!(config.servers.get(name) == Some(server), "{text}");
+    let _ = server_toml(name, &masked(server));
+    if let Err(error) = server.expanded(name, &|_: Source<'_>| Some("x".into())) {
+        assert!(!error.hint.is_empty());
+    }
+}
