@@ -51,12 +51,12 @@ impl Gateway {
             let of = catalog.servers().iter().find(|(name, _)| **name == *upstream.name);
             let ids = of.map(|(_, ids)| ids.as_slice()).unwrap_or_default();
             let known = upstream.known().unwrap_or_default();
-            let status = upstream.status();
+            let (status, config) = (upstream.status(), upstream.config());
             let mut notes = status.notes.clone();
             let patterns = [
-                ("allow", &upstream.config.allow),
-                ("deny", &upstream.config.deny),
-                ("always_load", &upstream.config.always_load),
+                ("allow", &config.allow),
+                ("deny", &config.deny),
+                ("always_load", &config.always_load),
             ];
             for (key, patterns) in patterns {
                 for pattern in patterns.iter().filter(|_| !known.tools.is_empty()) {
@@ -76,7 +76,7 @@ impl Gateway {
             }
             Checkup {
                 name: upstream.name.to_string(),
-                over: match upstream.config.transport {
+                over: match config.transport {
                     Transport::Stdio { .. } => "stdio",
                     Transport::Http { .. } => "http",
                 },

@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_core::TokenCounter;
 
-use crate::config::{Config, Server};
+use crate::config::Config;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::shelf::{Shelf, Supplier};
-use crate::upstream::{Environment, Phase, Shared, Upstream};
+use crate::upstream::{Environment, Phase, Sessions, Shared, Upstream};
 
 /// How long news are gathered before a new shelf is made of them.
 const GATHER: Duration = Duration::from_millis(20);
@@ -57,6 +57,7 @@ impl Hub {
             starting: Semaphore::new(limits.starting),
             calls: Arc::new(Semaphore::new(limits.calls)),
             news: Notify::new(),
+            sessions: Arc::default(),
             limits,
             environment,
             metrics,
@@ -103,6 +104,11 @@ impl Hub {
         self.shelf.subscribe()
     }
 
+    /// The clients that are connected and may be asked.
+    pub(crate) fn sessions(&self) -> &Arc<Sessions> {
+        &self.shared.sessions
+    }
+
     /// What is counted.
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.shared.metrics
@@ -123,7 +129,7 @@ impl Hub {
         self.shared.metrics.set_servers(config.servers.keys().map(String::as_str));
         let mut upstreams = self.upstreams();
         upstreams.retain(|name, upstream| {
-            let stays = config.servers.get(&**name) == Some(&upstream.config);
+            let stays = config.servers.get(&**name).is_some_and(|server| upstream.adopt(server));
             if !stays {
                 upstream.stop();
             }
@@ -163,10 +169,10 @@ impl Hub {
         let suppliers: Vec<Supplier> = self
             .all()
             .iter()
-            .filter(|upstream| upstream.config.enabled)
+            .filter(|upstream| upstream.config().enabled)
             .map(|upstream| Supplier {
                 name: Arc::clone(&upstream.name),
-                config: upstream.config.clone(),
+                config: upstream.config(),
                 known: upstream.known(),
                 connecting: upstream.status().phase == Phase::Connecting,
             })
@@ -184,8 +190,7 @@ impl Hub {
 
     fn remember(&self, upstream: &Upstream) {
         if let Some(known) = upstream.unsaved() {
-            let server: &Server = &upstream.config;
-            self.memory.keep(&upstream.name, server, &known);
+            self.memory.keep(&upstream.name, &upstream.config(), &known);
         }
     }
 

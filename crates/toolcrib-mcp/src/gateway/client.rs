@@ -29,7 +29,7 @@ pub(crate) struct Client {
     pub(crate) meta: RequestMetaObject,
     capabilities: ClientCapabilities,
     log_level: Option<LoggingLevel>,
-    request: RequestId,
+    request: Option<RequestId>,
     peer: Peer<RoleServer>,
 }
 
@@ -47,9 +47,33 @@ impl Client {
             meta: context.meta.clone(),
             capabilities: context.client_capabilities().unwrap_or_default(),
             log_level: if modern { context.meta.log_level() } else { log_level },
-            request: context.id.clone(),
+            request: Some(context.id.clone()),
             peer: context.peer.clone(),
         }
+    }
+
+    /// A client of the older era outside of any request.
+    pub(crate) fn between_requests(
+        id: u64,
+        peer: &Peer<RoleServer>,
+        gone: CancellationToken,
+    ) -> Self {
+        let info = peer.peer_info();
+        Self {
+            id,
+            modern: false,
+            gone,
+            meta: RequestMetaObject::default(),
+            capabilities: info.map(|info| info.capabilities.clone()).unwrap_or_default(),
+            log_level: None,
+            request: None,
+            peer: peer.clone(),
+        }
+    }
+
+    /// Whether it has roots to tell of.
+    pub(crate) fn has_roots(&self) -> bool {
+        self.capabilities.roots.is_some()
     }
 
     /// What of its `_meta` goes on to a server.
@@ -111,8 +135,10 @@ impl Client {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, what, None));
         }
         // On HTTP it must go out on the stream of the request it belongs to.
-        rmcp::model::GetExtensions::extensions_mut(&mut request)
-            .insert(OriginatingRequestId(self.request.clone()));
+        if let Some(id) = &self.request {
+            rmcp::model::GetExtensions::extensions_mut(&mut request)
+                .insert(OriginatingRequestId(id.clone()));
+        }
         let answer = self.peer.send_request(request).await.map_err(|error| match error {
             ServiceError::McpError(error) => error,
             other => ErrorData::internal_error(other.to_string(), None),

@@ -121,7 +121,7 @@ impl What {
 
     /// How long it may take.
     fn within(&self, upstream: &Upstream) -> Duration {
-        let config = &upstream.config;
+        let config = upstream.config();
         let own = match self {
             Self::Tool { name, .. } => {
                 let fits = |pattern: &str| toolcrib_core::policy::Glob::new(pattern).is(name);

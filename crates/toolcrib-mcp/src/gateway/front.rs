@@ -318,15 +318,28 @@ impl ServerHandler for Front {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let (gateway, watches) = (Arc::clone(&self.face.gateway), Arc::clone(&self.face.watches));
-        let profile = self.face.profile.clone();
-        tokio::spawn(news::tell_session(
-            gateway,
-            profile,
-            watches,
-            context.peer,
-            self.face.gone.clone(),
-        ));
+        let (gateway, watches) = (&self.face.gateway, Arc::clone(&self.face.watches));
+        let (profile, gone) = (self.face.profile.clone(), self.face.gone.clone());
+        let client = Client::between_requests(self.face.id, &context.peer, gone.clone());
+        let knows = {
+            let (gateway, profile) = (Arc::downgrade(gateway), profile.clone());
+            move |server: &str| {
+                let sight = gateway.upgrade().and_then(|it| it.sight(profile.as_deref()).ok());
+                sight.is_some_and(|sight| sight.view.knows(server))
+            }
+        };
+        let (present, said) = gateway.hub().sessions().enter(self.face.id, knows);
+        let has_roots = client.has_roots();
+        tokio::spawn(news::ask_session(client, said, present));
+        tokio::spawn(news::tell_session(Arc::clone(gateway), profile, watches, context.peer, gone));
+        if has_roots {
+            // Servers that started before their client came were told that there are none.
+            news::tell_roots(gateway, self.profile()).await;
+        }
+    }
+
+    async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
+        news::tell_roots(&self.face.gateway, self.profile()).await;
     }
 
     async fn set_level(
@@ -345,7 +358,7 @@ impl ServerHandler for Front {
                 continue;
             }
             let request = SetLevelRequest::new(SetLevelRequestParams::new(request.level));
-            let within = crate::config::seconds(upstream.config.start_timeout);
+            let within = crate::config::seconds(upstream.config().start_timeout);
             let gone = context.ct.clone();
             tokio::spawn(async move {
                 tokio::select! {

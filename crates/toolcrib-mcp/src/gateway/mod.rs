@@ -16,8 +16,8 @@ mod tools;
 
 pub(crate) use front::{Front, RawFront};
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rmcp::model::{ErrorCode, ErrorData};
@@ -49,6 +49,19 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
+/// How often calls that wait for an answer are looked at.
+const SWEEP: Duration = Duration::from_secs(30);
+
+async fn sweep(gateway: Weak<Gateway>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        match gateway.upgrade() {
+            Some(gateway) => gateway.lot.sweep(),
+            None => return,
+        }
+    }
+}
+
 /// What a client of one profile can see at one moment.
 pub(crate) struct Sight {
     pub(crate) shelf: Arc<Shelf>,
@@ -71,6 +84,7 @@ impl Gateway {
             clients: AtomicU64::new(0),
         });
         tokio::spawn(news::tell_updates(Arc::downgrade(&gateway), updates));
+        tokio::spawn(sweep(Arc::downgrade(&gateway)));
         gateway
     }
 

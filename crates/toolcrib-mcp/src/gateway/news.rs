@@ -7,16 +7,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rmcp::model::{
-    ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerNotification,
-    SubscriptionFilter,
+    ClientNotification, ResourceUpdatedNotification, ResourceUpdatedNotificationParam,
+    RootsListChangedNotification, ServerNotification, SubscriptionFilter,
 };
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::Gateway;
+use super::client::Client;
 use crate::shelf::Stamps;
-use crate::upstream::Upstream;
+use crate::upstream::{Present, Said, Upstream};
 
 /// Changed resources that a slow client may lag behind; beyond it some are not told.
 const LAG: usize = 256;
@@ -121,6 +122,40 @@ pub(super) async fn tell_updates(gateway: Weak<Gateway>, mut updates: mpsc::Rece
     while let Some(place) = updates.recv().await {
         let Some(gateway) = gateway.upgrade() else { return };
         let _ = gateway.news.updates.send(place);
+    }
+}
+
+/// Puts questions of servers that belong to no call to a client of the older era, until it is gone.
+pub(super) async fn ask_session(client: Client, mut said: mpsc::Receiver<Said>, _present: Present) {
+    loop {
+        tokio::select! {
+            said = said.recv() => match said {
+                Some(Said::Question(request, answer)) => {
+                    let client = client.clone();
+                    tokio::spawn(async move {
+                        let _ = answer.send(client.ask(request).await);
+                    });
+                }
+                Some(Said::Log(line)) => client.log(line).await,
+                None => return,
+            },
+            () = client.gone.cancelled() => return,
+        }
+    }
+}
+
+/// Tells servers of the older era that their client's roots are others now. Each asks for them then.
+pub(super) async fn tell_roots(gateway: &Gateway, profile: Option<&str>) {
+    let Ok(sight) = gateway.sight(profile) else { return };
+    for upstream in gateway.hub().all() {
+        let sole = gateway.hub().sessions().sole(&upstream.name).is_some();
+        if let Some(link) = upstream.link().filter(|_| sole && sight.view.knows(&upstream.name))
+            && !link.is_modern()
+        {
+            let told = RootsListChangedNotification::default();
+            let told = ClientNotification::RootsListChangedNotification(told);
+            let _ = link.peer.send_notification(told).await;
+        }
     }
 }
 

@@ -101,7 +101,8 @@ impl Gateway {
             return located(&offer.server, &offer.own);
         }
         let own = |upstream: &Upstream| {
-            let prefix = upstream.config.prefix.as_deref().unwrap_or(&upstream.name).to_owned();
+            let prefix =
+                upstream.config().prefix.clone().unwrap_or_else(|| upstream.name.to_string());
             own_address(&prefix, uri).map(str::to_owned)
         };
         for upstream in self.hub().all().iter().filter(|upstream| knows(&upstream.name)) {
@@ -157,7 +158,7 @@ impl Gateway {
         let link = upstream.link().ok_or_else(down)?;
         params.meta = None;
         let request = ClientRequest::CompleteRequest(CompleteRequest::new(params));
-        let asked = link.ask(request, seconds(upstream.config.call_timeout)).await;
+        let asked = link.ask(request, seconds(upstream.config().call_timeout)).await;
         asked.map_err(|failed| match failed {
             Failed::Refused(error) => result::in_era(error, client.modern),
             other => ErrorData::new(ErrorCode::INTERNAL_ERROR, other.to_string(), None),

@@ -44,8 +44,8 @@ impl Lot {
         profile: Option<String>,
     ) -> std::io::Result<String> {
         let name = format!("toolcrib-{}", crate::private_file::random_hex::<16>()?);
+        self.sweep();
         let mut calls = self.lock();
-        calls.retain(|_, parked| parked.since.elapsed() < WAITS && !parked.answer.is_closed());
         if calls.len() >= MOST {
             let oldest =
                 calls.iter().min_by_key(|(_, parked)| parked.since).map(|(name, _)| name.clone());
@@ -53,6 +53,12 @@ impl Lot {
         }
         calls.insert(name.clone(), Parked { exchange, answer, profile, since: Instant::now() });
         Ok(name)
+    }
+
+    /// Lets go of calls that nobody came back for, or whose server gave up. Dropped, they are cancelled.
+    pub(crate) fn sweep(&self) {
+        self.lock()
+            .retain(|_, parked| parked.since.elapsed() < WAITS && !parked.answer.is_closed());
     }
 
     /// Takes a call of a profile back.

@@ -29,7 +29,7 @@ use crate::upstream::Known;
 #[derive(Debug, Clone)]
 pub(crate) struct Supplier {
     pub(crate) name: Arc<str>,
-    pub(crate) config: Server,
+    pub(crate) config: Arc<Server>,
     /// What is known of it; `None` as long as it never answered.
     pub(crate) known: Option<Arc<Known>>,
     /// Whether it may still answer for the first time.

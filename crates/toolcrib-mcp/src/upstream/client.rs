@@ -14,11 +14,14 @@ use rmcp::service::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::callers::{Callers, Said};
+use super::sessions::Sessions;
 
 /// What a server may ask of us and tell us.
 #[derive(Debug)]
 pub(crate) struct OurSide {
+    pub(crate) server: Arc<str>,
     pub(crate) callers: Arc<Callers>,
+    pub(crate) sessions: Arc<Sessions>,
     /// Where the uris of changed resources go.
     pub(crate) updated: mpsc::Sender<String>,
 }
@@ -55,7 +58,15 @@ impl Service<RoleClient> for OurSide {
         }
         let call = origin(&context);
         let nobody = |why: &str| ErrorData::new(ErrorCode::INVALID_REQUEST, why.to_owned(), None);
-        let caller = self.callers.find(call.as_ref()).map_err(nobody)?;
+        let caller = match self.callers.find(call.as_ref()) {
+            Ok(caller) => caller,
+            // Roots are asked for outside of calls too.
+            Err(why) => {
+                let alone = matches!(request, ServerRequest::ListRootsRequest(_) if call.is_none());
+                let sole = self.sessions.sole(&self.server).filter(|_| alone);
+                sole.ok_or_else(|| nobody(why))?
+            }
+        };
         let (answer, answered) = oneshot::channel();
         let gone = |_| nobody("the client is gone");
         caller

@@ -113,7 +113,7 @@ pub(super) async fn connect(
     updated: mpsc::Sender<String>,
 ) -> Result<Connected, NotConnected> {
     // Only now: what a variable or a file says may have changed since the last try.
-    let expanded = upstream.config.expanded(&upstream.name, &surroundings);
+    let expanded = upstream.config().expanded(&upstream.name, &surroundings);
     let config = expanded.map_err(|error| NotConnected::hinted(error.problem, error.hint))?;
     match &config.transport {
         Transport::Stdio { command, args, env, cwd } => {
@@ -246,7 +246,12 @@ async fn serve<T>(
 where
     T: Wire<RoleClient> + 'static,
 {
-    let side = OurSide { callers: Arc::clone(&upstream.callers), updated };
+    let side = OurSide {
+        server: Arc::clone(&upstream.name),
+        callers: Arc::clone(&upstream.callers),
+        sessions: Arc::clone(&upstream.shared.sessions),
+        updated,
+    };
     let running = serve_client_with_lifecycle(side, wire, mode).await?;
     let unknown = || {
         Arc::new(ServerPeerInfo::new(

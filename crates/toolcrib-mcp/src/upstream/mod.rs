@@ -13,6 +13,7 @@ mod http;
 mod known;
 mod link;
 mod retry;
+mod sessions;
 mod status;
 mod stdio;
 mod tap;
@@ -23,6 +24,7 @@ pub use connect::Environment;
 pub(crate) use failed::Failed;
 pub(crate) use known::Known;
 pub(crate) use link::{Link, Pending, Step};
+pub(crate) use sessions::{Present, Sessions};
 pub use status::{Era, Phase, Status};
 
 use std::collections::BTreeSet;
@@ -30,7 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -41,6 +43,8 @@ use connect::{Connected, NotConnected};
 use debounce::Debounce;
 use retry::Retry;
 
+/// How long a server that starts counts as starting: as many as the limit allows start at once.
+const TURN: Duration = Duration::from_secs(3);
 /// How often a server reached over HTTP is asked whether it is still there.
 const CHECK: Duration = Duration::from_secs(30);
 /// How long it has for that.
@@ -57,6 +61,7 @@ pub(crate) struct Shared {
     /// Something that clients can see changed.
     pub(crate) news: Notify,
     pub(crate) environment: Environment,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) metrics: Arc<Metrics>,
     /// Resources that changed: the server and the uri.
     pub(crate) updated: mpsc::Sender<(Arc<str>, String)>,
@@ -66,7 +71,7 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct Upstream {
     pub(crate) name: Arc<str>,
-    pub(crate) config: Server,
+    config: ArcSwap<Server>,
     pub(crate) callers: Arc<Callers>,
     status: watch::Sender<Status>,
     known: ArcSwapOption<Known>,
@@ -125,10 +130,27 @@ impl Upstream {
             waiting: AtomicUsize::new(0),
             suspect: Notify::new(),
             stop: CancellationToken::new(),
+            config: ArcSwap::from_pointee(config),
             name,
-            config,
             shared,
         })
+    }
+
+    /// What its config says now.
+    pub(crate) fn config(&self) -> Arc<Server> {
+        self.config.load_full()
+    }
+
+    /// Takes another config, if that needs no new connection.
+    pub(crate) fn adopt(&self, config: &Server) -> bool {
+        let now = self.config();
+        let same = now.transport == config.transport
+            && now.enabled == config.enabled
+            && now.parallel == config.parallel;
+        if same && *now != *config {
+            self.config.store(Arc::new(config.clone()));
+        }
+        same
     }
 
     /// What became of it.
@@ -165,7 +187,7 @@ impl Upstream {
             self.rewatch.notify_one();
             return Ok(());
         }
-        connect::subscribe(&link, uri, watch, seconds(self.config.call_timeout)).await
+        connect::subscribe(&link, uri, watch, seconds(self.config().call_timeout)).await
     }
 
     fn watched(&self) -> Vec<String> {
@@ -220,7 +242,7 @@ impl Upstream {
 
     /// Keeps it connected until it is stopped.
     pub(crate) async fn run(self: Arc<Self>) {
-        if !self.config.enabled {
+        if !self.config().enabled {
             return;
         }
         let mut retry = Retry::default();
@@ -258,14 +280,23 @@ impl Upstream {
             return (Duration::ZERO, NotConnected::ended("stopping"));
         };
         let began = Instant::now();
-        let within = seconds(self.config.start_timeout);
-        let connected = tokio::time::timeout(within, self.connect()).await;
+        let within = seconds(self.config().start_timeout);
+        let connected = async {
+            let mut connecting = std::pin::pin!(tokio::time::timeout(within, self.connect()));
+            let soon = tokio::time::timeout(TURN, &mut connecting).await;
+            // A server that takes its time does not keep the next ones from starting.
+            drop(turn);
+            match soon {
+                Ok(connected) => connected,
+                Err(_) => connecting.await,
+            }
+        };
+        let connected = connected.await;
         let connected = match connected {
             Ok(Ok(connected)) => connected,
             Ok(Err(why)) => return (Duration::ZERO, why),
             Err(_) => return (Duration::ZERO, NotConnected::slow(within)),
         };
-        drop(turn);
         let up = Instant::now();
         let era = if connected.link.is_modern() { Era::Modern } else { Era::Legacy };
         tracing::info!(server = %self.name, tools = self.known().map_or(0, |known| known.tools.len()), ms = began.elapsed().as_millis(), "server is up");
@@ -295,7 +326,7 @@ impl Upstream {
     /// Asks for its lists, and keeps them.
     async fn list(&self, link: &Link) -> Result<(), Failed> {
         let known =
-            Known::ask(link, &self.shared.limits, seconds(self.config.call_timeout)).await?;
+            Known::ask(link, &self.shared.limits, seconds(self.config().call_timeout)).await?;
         for note in &known.notes {
             tracing::warn!(server = %self.name, "{note}");
         }
