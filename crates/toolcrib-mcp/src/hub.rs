@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::shelf::{Shelf, Supplier};
-use crate::upstream::{Environment, Phase, Sessions, Shared, Upstream};
+use crate::upstream::{Environment, Sessions, Shared, Upstream};
 
 /// How long news are gathered before a new shelf is made of them.
 const GATHER: Duration = Duration::from_millis(20);
@@ -174,7 +174,7 @@ impl Hub {
                 name: Arc::clone(&upstream.name),
                 config: upstream.config(),
                 known: upstream.known(),
-                connecting: upstream.status().phase == Phase::Connecting,
+                connecting: upstream.status().is_first_try(),
             })
             .collect();
         let before = self.shelf();

@@ -210,6 +210,8 @@ impl Exchange {
             };
             let answer = match step {
                 Step::Progress(params) => {
+                    // A server that shows that it works has not gone silent.
+                    deadline = deadline.max(Instant::now() + self.within);
                     client.progress(params).await;
                     continue;
                 }

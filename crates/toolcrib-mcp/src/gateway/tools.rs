@@ -189,7 +189,7 @@ impl Gateway {
                 }
             }
             let server = upstream.name.to_string();
-            if status.phase == Phase::Connecting && status.why.is_none() {
+            if status.is_first_try() {
                 if !reply.connecting.contains(&server) {
                     reply.connecting.push(server);
                 }

@@ -95,6 +95,11 @@ impl Status {
         self.started_in = Some(took);
     }
 
+    /// Whether it is being connected to and has not failed yet: only then is it worth waiting for.
+    pub(crate) fn is_first_try(&self) -> bool {
+        self.phase == Phase::Connecting && self.why.is_none()
+    }
+
     /// Why nothing can be asked of it now.
     pub(crate) fn why_not(&self) -> String {
         match (self.phase, &self.why) {
