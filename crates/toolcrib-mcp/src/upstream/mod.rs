@@ -45,6 +45,8 @@ use retry::Retry;
 
 /// How long a server that starts counts as starting: as many as the limit allows start at once.
 const TURN: Duration = Duration::from_secs(3);
+/// How long a call waits for a server that is starting.
+const STARTING: Duration = Duration::from_secs(10);
 /// How often a server reached over HTTP is asked whether it is still there.
 const CHECK: Duration = Duration::from_secs(30);
 /// How long it has for that.
@@ -217,6 +219,10 @@ impl Upstream {
     /// Waits for a call's turn.
     pub(crate) async fn leave(&self) -> Result<Leave, Unavailable> {
         let down = || Unavailable::Down(self.status().why_not());
+        // Its tools are known from an earlier run, and it is starting: no reason to send the model away.
+        let mut news = self.watch();
+        let tried = news.wait_for(|status| !status.is_first_try());
+        let _ = tokio::time::timeout(STARTING, tried).await;
         if self.link().is_none() {
             return Err(down());
         }
