@@ -29,6 +29,12 @@ pub mod serve;
 mod shelf;
 mod upstream;
 
+/// Doors for the fuzzer into what eats bytes of servers and clients.
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing {
+    pub use crate::upstream::messages_in;
+}
+
 pub use config::Config;
 pub use doctor::Checkup;
 pub use gateway::Gateway;

@@ -26,6 +26,8 @@ pub(crate) use known::Known;
 pub(crate) use link::{Link, Pending, Step};
 pub(crate) use sessions::{Present, Sessions};
 pub use status::{Era, Phase, Status};
+#[cfg(feature = "fuzzing")]
+pub use stdio::messages_in;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

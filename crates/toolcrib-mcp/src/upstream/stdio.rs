@@ -26,6 +26,20 @@ pub(super) fn answered(id: RequestId) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::response(ServerResult::CustomResult(CustomResult(Value::Null)), id)
 }
 
+/// How many messages the SDK would get to see of these bytes. For the fuzzer.
+#[cfg(feature = "fuzzing")]
+pub fn messages_in(bytes: &[u8], limit: usize) -> usize {
+    let (input, output) = (tokio::io::empty(), tokio::io::sink());
+    let mut wire = StdioWire::new(input, output, Arc::default(), limit);
+    let mut seen = 0;
+    for piece in bytes.chunks(CHUNK) {
+        wire.chunk[..piece.len()].copy_from_slice(piece);
+        wire.eat(piece.len());
+        seen += wire.ready.drain(..).count();
+    }
+    seen
+}
+
 /// The two pipes of a server, as the SDK's transport.
 pub(crate) struct StdioWire<R, W> {
     input: R,

@@ -1,0 +1,43 @@
+//! Bytes of a server, cut in any way: the same lines come out, and no more is held than the limit allows.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use toolcrib_mcp::lines::{Event, Lines};
+
+fuzz_target!(|data: (u8, Vec<u8>, Vec<u8>)| {
+    let (limit, cuts, bytes) = data;
+    let limit = usize::from(limit) + 1;
+    let whole = lines(limit, std::iter::once(&bytes[..]));
+    let mut rest = &bytes[..];
+    let mut pieces = Vec::new();
+    for cut in cuts {
+        let (piece, tail) = rest.split_at(usize::from(cut).min(rest.len()));
+        pieces.push(piece);
+        rest = tail;
+    }
+    pieces.push(rest);
+    assert_eq!(whole, lines(limit, pieces.into_iter()));
+});
+
+/// Every line, `None` for one that is too long.
+fn lines<'a>(limit: usize, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Option<Vec<u8>>> {
+    let mut lines = Lines::new(limit);
+    let mut found = Vec::new();
+    let mut note = |event: Event<'_>| match event {
+        Event::Line(line) => {
+            assert!(line.len() <= limit && !line.contains(&b'\n'));
+            found.push(Some(line.to_vec()));
+        }
+        Event::TooLong { .. } => found.push(None),
+    };
+    for mut piece in pieces {
+        while let Some(event) = lines.take(&mut piece) {
+            note(event);
+        }
+    }
+    if let Some(event) = lines.finish() {
+        note(event);
+    }
+    found
+}
