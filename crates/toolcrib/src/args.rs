@@ -8,7 +8,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use toolcrib_core::Preset;
 use toolcrib_mcp::config::Client;
 
-/// Tool search for any agent: see what it does to your tools.
+/// Tool search for any agent: an MCP gateway, and a look at what your tools cost.
 #[derive(Debug, Parser)]
 #[command(name = "toolcrib", version, disable_help_subcommand = true)]
 pub(crate) struct Args {
@@ -16,8 +16,24 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+/// Said below the help of what runs for long.
+const LOG: &str = "TOOLCRIB_LOG=error|warn|info|debug|trace|off says how much is logged, to standard error; \
+                   without it: info";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Find the MCP servers of your clients, and write one config
+    Import(ImportArgs),
+    /// Connect to every server of the config, and say how it went and what to do
+    Doctor(DoctorArgs),
+    /// Run the MCP gateway for one client, which starts it: on standard input and output
+    #[command(after_help = LOG)]
+    Mcp(McpArgs),
+    /// Run the MCP gateway for many clients, over HTTP
+    #[command(after_help = LOG)]
+    Serve(ServeArgs),
+    /// Sign in to a server that asks for it (OAuth)
+    Login(LoginArgs),
     /// See a whole conversation with tool search, over a sample catalog
     Demo(DemoArgs),
     /// Find tools, as a model would with `tool_search`
@@ -28,16 +44,6 @@ pub(crate) enum Command {
     Stats(StatsArgs),
     /// Measure ranking quality on folders of judged queries
     Eval(EvalArgs),
-    /// Run the MCP gateway for one client, on standard input and output
-    Mcp(McpArgs),
-    /// Run the MCP gateway over HTTP
-    Serve(ServeArgs),
-    /// Find the MCP servers of other clients, and write one config
-    Import(ImportArgs),
-    /// Connect to every server of the config and say how it went
-    Doctor(DoctorArgs),
-    /// Sign in to a server that asks for it
-    Login(LoginArgs),
 }
 
 impl Command {
@@ -144,7 +150,8 @@ pub(crate) struct ImportArgs {
     /// The files of this client alone
     #[arg(long, value_name = "CLIENT", value_parser = client())]
     pub(crate) from: Option<Client>,
-    /// Write a config here, for your eyes only; to one that is there only new servers are added
+    /// Write a config here, readable by you alone; to one that is there only new servers are added.
+    /// Without it the config is printed, with `***` for secrets
     #[arg(long, value_name = "F")]
     pub(crate) write: Option<PathBuf>,
     /// One JSON document on standard output
@@ -193,7 +200,8 @@ pub(crate) struct ServeArgs {
     /// The config, as for `mcp`
     #[arg(long, value_name = "F")]
     pub(crate) config: Option<PathBuf>,
-    /// Where to listen; off loopback a token is asked for
+    /// Where to listen; otherwise `http.listen` of the config, 127.0.0.1:4180. Off loopback clients
+    /// must show a token
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<SocketAddr>,
 }
