@@ -43,6 +43,15 @@ impl Gateway {
         let _ = tokio::time::timeout(Duration::from_secs(5), stocked).await;
     }
 
+    /// Tokens of all tools in full, and of what clients see in their place.
+    pub fn cost(&self) -> Option<(usize, usize)> {
+        let shelf = self.hub().shelf();
+        let view = shelf.view(None)?;
+        let sizes = shelf.crib.sizes();
+        let full: usize = view.scope.ids().map(|id| sizes[id.index()]).sum();
+        Some((full, full.saturating_sub(view.saved)))
+    }
+
     /// What became of every server, in the order of their names.
     pub fn checkup(&self) -> Vec<Checkup> {
         let shelf = self.hub().shelf();

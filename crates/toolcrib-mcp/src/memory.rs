@@ -6,12 +6,13 @@
 //! remark in the log.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Server, Transport};
+use crate::private_file;
 use crate::upstream::Known;
 
 /// Changes with the form of the file.
@@ -89,13 +90,8 @@ impl Memory {
         let value = serde_json::to_value(known)?;
         let checksum = checksum(&serde_json::to_vec(&value)?);
         let page = Page { version: VERSION, server: name.to_owned(), checksum, known: value };
-        crate::private_file::make_folder(&self.folder)?;
-        // Whole or not at all: the new file takes the old one's place in one step.
-        let draft = path.with_extension(format!("{}.new", std::process::id()));
-        let mut file = fs::File::create(&draft)?;
-        file.write_all(&serde_json::to_vec(&page)?)?;
-        drop(file);
-        fs::rename(&draft, &path)
+        private_file::make_folder(&self.folder)?;
+        private_file::replace(&path, &serde_json::to_vec(&page)?)
     }
 }
 

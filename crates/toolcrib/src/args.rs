@@ -141,6 +141,10 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "not a number from 1 on".into())
 }
 
+fn socket(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "not an address with a port, such as 127.0.0.1:4180".into())
+}
+
 fn number(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "not a number".into())
 }
@@ -202,7 +206,7 @@ pub(crate) struct ServeArgs {
     pub(crate) config: Option<PathBuf>,
     /// Where to listen; otherwise `http.listen` of the config, 127.0.0.1:4180. Off loopback clients
     /// must show a token
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = socket)]
     pub(crate) listen: Option<SocketAddr>,
 }
 

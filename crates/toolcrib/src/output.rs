@@ -135,7 +135,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         }
         (_, Some(tip)) => &tip.clone(),
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand, _) => {
-            "`toolcrib search 'create an issue'` is a good start; `toolcrib --help` lists the commands"
+            "`toolcrib demo` shows what it does, `toolcrib import` finds your MCP servers; `--help` lists all"
         }
         _ => "see `toolcrib --help`, or `--help` after a command",
     };

@@ -104,7 +104,7 @@ pub struct Limits {
     pub pages: usize,
     /// Tools of all servers together.
     pub tools: usize,
-    /// Sessions of older clients at once; the longest idle go first.
+    /// Sessions of older clients at once; beyond it new ones are refused.
     pub sessions: usize,
     /// Seconds after which an idle session ends.
     pub session_idle: u64,

@@ -4,7 +4,7 @@
 //! types over stdio, and past them over HTTP (see [`super::cargo`]).
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -29,6 +29,7 @@ use super::client::Client;
 use super::news::{self, Watches};
 use super::result::{Keep, finish};
 use super::{Gateway, Sight};
+use crate::metrics;
 use crate::upstream::{Failed, ourselves};
 
 /// Tools that are added to one client's list at most.
@@ -50,6 +51,8 @@ struct Face {
     log_level: Mutex<Option<LoggingLevel>>,
     /// Tools this client has found, where they are added to its list.
     found: Mutex<Vec<String>>,
+    /// Counted while it is connected.
+    session: OnceLock<metrics::Session>,
     gone: CancellationToken,
     _gone: DropGuard,
 }
@@ -65,6 +68,7 @@ impl Front {
             watches,
             log_level: Mutex::default(),
             found: Mutex::default(),
+            session: OnceLock::new(),
             _gone: gone.clone().drop_guard(),
             gone,
         };
@@ -328,6 +332,7 @@ impl ServerHandler for Front {
                 sight.is_some_and(|sight| sight.view.knows(server))
             }
         };
+        self.face.session.get_or_init(|| gateway.hub().metrics().session());
         let (present, said) = gateway.hub().sessions().enter(self.face.id, knows);
         let has_roots = client.has_roots();
         tokio::spawn(news::ask_session(client, said, present));

@@ -67,7 +67,15 @@ impl Gateway {
                 let data = json!({"nearest": refusal.nearest, "hint": refusal.hint});
                 Err(ErrorData::invalid_params(refusal.message, Some(data)))
             }
-            Outcome::Refused(refusal) => Ok(failure(&refusal.text()).into()),
+            Outcome::Refused(refusal) => {
+                let id =
+                    refusal.tool.as_deref().and_then(|tool| sight.shelf.crib.catalog().find(tool));
+                if let Some(id) = id {
+                    let server = sight.shelf.crib.catalog().tool(id).server().unwrap_or_default();
+                    self.hub().metrics().refused(server);
+                }
+                Ok(failure(&refusal.text()).into())
+            }
         }
     }
 

@@ -70,8 +70,8 @@ mod tests {
     #[test]
     fn the_hint_says_where_was_looked() {
         let missing = find(OsStr::new("npx"), &path("/a:/b"), Path::new("/")).unwrap_err();
-        let hint = "`PATH` of the server is `/a:/b`; give the full path of the command, or name `PATH` \
-                    in its environment";
+        let hint = "give the full path of the command, or name `PATH` in its environment; it is looked \
+                    for in 2 folders";
         assert_eq!(missing.hint(), hint);
     }
 }

@@ -103,10 +103,13 @@ impl SpawnError {
     /// What the operator can do about it.
     pub fn hint(&self) -> String {
         match self {
+            Self::NotFound { program, .. } if program.to_string_lossy().contains(' ') => {
+                "`command` is the program alone; what follows it goes into `args`".into()
+            }
             Self::NotFound { path: Some(path), .. } => format!(
-                "`PATH` of the server is `{}`; give the full path of the command, or name `PATH` in \
-                 its environment",
-                path.display()
+                "give the full path of the command, or name `PATH` in its environment; it is looked \
+                 for in {} folders",
+                std::env::split_paths(path).count()
             ),
             Self::NotFound { path: None, .. } => {
                 "a path is relative to the server's folder; check both".into()

@@ -22,7 +22,6 @@ pub async fn stdio(
     let (input, output) = stdio_pipes();
     let limit = gateway.hub().config().gateway.limits.request_bytes;
     let wire = AsyncRwTransport::new_server(input, output).with_max_line_length(limit);
-    let session = gateway.hub().metrics().session();
     let serving = RawFront(gateway.front(profile)).serve_with_ct(wire, stop);
     let running = match Box::pin(serving).await {
         Ok(running) => running,
@@ -33,7 +32,6 @@ pub async fn stdio(
         Err(error) => return Err(Closed::Handshake(error.to_string())),
     };
     let ended = running.waiting().await;
-    drop(session);
     match ended {
         Ok(QuitReason::JoinError(error)) | Err(error) => Err(Closed::Io(error.into())),
         Ok(_) => Ok(()),

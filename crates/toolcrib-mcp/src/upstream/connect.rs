@@ -37,6 +37,8 @@ use crate::secret::Secret;
 
 /// How long a failed server has to say how it ended.
 const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How long its last lines may take to arrive.
+const LAST_LINES_WITHIN: Duration = Duration::from_millis(100);
 /// Lines of its standard error that are told.
 const LAST_LINES: usize = 3;
 /// How long to wait before listening to a server again that stopped telling of changes.
@@ -277,6 +279,13 @@ fn refusal(error: &ClientInitializeError) -> String {
 /// The reason, with how the process ended and what it wrote to standard error.
 async fn last_words(mut process: Process, why: NotConnected) -> NotConnected {
     let exit = tokio::time::timeout(LAST_WORDS, process.wait()).await.ok();
+    // What it wrote last may still be in the pipe.
+    let read = async {
+        while process.stderr().tail(1).is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let _ = tokio::time::timeout(LAST_LINES_WITHIN, read).await;
     let said = toolcrib_core::clean::one_line(&process.stderr().tail(LAST_LINES));
     // What it started ends after it; nobody waits for that.
     tokio::spawn(process.end());

@@ -131,7 +131,7 @@ fn failed(tap: &Tap, error: ServiceError) -> Failed {
             Failed::Closed(tap.why().unwrap_or_else(|| "the connection is closed".into()))
         }
         ServiceError::Cancelled { .. } => Failed::Cancelled,
-        ServiceError::TransportSend(error) => Failed::Closed(super::reason(&error)),
+        error @ ServiceError::TransportSend(_) => Failed::Closed(super::reason(&error)),
         other => Failed::Odd(other.to_string()),
     }
 }

@@ -12,6 +12,7 @@ mod failed;
 mod http;
 mod known;
 mod link;
+mod reason;
 mod retry;
 mod sessions;
 mod status;
@@ -24,6 +25,7 @@ pub use connect::Environment;
 pub(crate) use failed::Failed;
 pub(crate) use known::Known;
 pub(crate) use link::{Link, Pending, Step};
+use reason::reason;
 pub(crate) use sessions::{Present, Sessions};
 pub use status::{Era, Phase, Status};
 #[cfg(feature = "fuzzing")]
@@ -410,18 +412,4 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// What an error says, with what is behind it, on one line.
-pub(crate) fn reason(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut behind = error.source();
-    while let Some(error) = behind {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        behind = error.source();
-    }
-    toolcrib_core::clean::one_line(&text)
 }

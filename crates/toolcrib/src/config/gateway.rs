@@ -95,7 +95,14 @@ fn has_ending(path: &Path, ending: &str) -> bool {
 
 /// The text of a config file, less the mark that some editors put before it.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    let io = |source| FileError::Io { path: path.display().to_string(), source };
+    let io = |source: std::io::Error| match source.kind() {
+        std::io::ErrorKind::NotFound => Failure::input(
+            format!("`{}`", path.display()),
+            &"no such file",
+            "`toolcrib import --write F` makes one of the servers your other clients have",
+        ),
+        _ => FileError::Io { path: path.display().to_string(), source }.into(),
+    };
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(io)?;
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(io)?;

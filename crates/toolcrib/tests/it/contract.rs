@@ -5,7 +5,7 @@ use crate::{file, toolcrib, with_input};
 #[test]
 fn wrong_usage_is_2_with_a_hint() {
     for (args, error, hint) in [
-        (&[][..], "no command", "toolcrib search"),
+        (&[][..], "no command", "toolcrib demo"),
         (&["serch", "x"], "unrecognized subcommand 'serch'", "search"),
         (&["search", "create", "issue"], "unexpected argument 'issue' found", "quote a query"),
         (&["search", "--limit", "x", "y"], "invalid value 'x' for '--limit <N>'", "--help"),

@@ -237,8 +237,17 @@ fn a_config_that_cannot_be_added_to_stays() {
         assert!(run.err.contains(&expected) && run.err.contains("\nhint: "), "{}", run.err);
         assert_eq!(fs::read_to_string(desk.at("project/crib.toml")).unwrap(), text);
     }
-    let run = desk.import(&["--write", "no/such/folder.toml"]);
-    assert!(run.code == 2 && run.err.contains("cannot write `no/such/folder.toml`"), "{run:?}");
+    desk.put("project/file", "");
+    let run = desk.import(&["--write", "file/crib.toml"]);
+    assert!(run.code == 2 && run.err.contains("`file/crib.toml`"), "{run:?}");
+}
+
+#[test]
+fn a_folder_that_is_not_there_yet_is_made() {
+    let desk = Desk::new("folder");
+    desk.put("project/.mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+    assert_eq!(desk.import(&["--write", "new/folder/crib.toml"]).code, 0);
+    assert!(desk.at("project/new/folder/crib.toml").is_file());
 }
 
 #[test]

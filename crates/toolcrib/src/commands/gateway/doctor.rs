@@ -1,19 +1,27 @@
 //! `toolcrib doctor`: connects to every server and says how it went.
 
+use std::io::IsTerminal as _;
+
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use toolcrib_mcp::{Checkup, Era, Phase};
 
 use super::{END, block_on, loaded, start};
 use crate::args::DoctorArgs;
-use crate::output::{Failure, Output, remark};
+use crate::output::{Failure, Output};
+
+/// Columns where there is no terminal to fit.
+const WIDTH: u16 = 160;
 
 #[derive(Serialize)]
 struct Answer {
     config: Option<String>,
     servers: Vec<Row>,
     tools: usize,
+    /// Of all tools in full.
     tokens: usize,
+    /// Of what clients see in their place.
+    shown: usize,
     well: bool,
 }
 
@@ -48,6 +56,9 @@ impl From<Checkup> for Row {
             Era::Modern => "stateless",
         });
         let hint = status.hint.or_else(|| match status.phase {
+            Phase::Down if checkup.over == "http" => {
+                Some("check its `url`, and whether it is reached from here".into())
+            }
             Phase::Down => Some("run its command by hand and see what it says".into()),
             _ => None,
         });
@@ -78,22 +89,27 @@ impl From<Checkup> for Row {
 pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failure> {
     let found = loaded(args.config.as_deref())?;
     let config = found.path.as_ref().map(|path| path.display().to_string());
-    if found.config.servers.is_empty() {
-        remark(
-            "note: the config names no server; `toolcrib import` finds those of your other clients",
-        );
-    }
-    let rows: Vec<Row> = block_on(async {
+    let (mut rows, cost): (Vec<Row>, _) = block_on(async {
         let gateway = start(found.config);
         gateway.settled().await;
         let rows = gateway.checkup().into_iter().map(Row::from).collect();
+        let cost = gateway.cost();
         gateway.stop(END).await;
-        Ok(rows)
+        Ok((rows, cost))
     })?;
+    if let Some(file) = &args.config {
+        // The command that is to be run must find the same config.
+        let logins = rows.iter_mut().filter(|row| row.state == "needs login");
+        for hint in logins.filter_map(|row| row.hint.as_mut()) {
+            *hint = format!("{hint} --config {}", file.display());
+        }
+    }
+    let (tokens, shown) = cost.unwrap_or_default();
     let answer = Answer {
         config,
         tools: rows.iter().map(|row| row.tools).sum(),
-        tokens: rows.iter().map(|row| row.tokens).sum(),
+        tokens,
+        shown,
         well: rows.iter().all(|row| matches!(row.state, "up" | "off")),
         servers: rows,
     };
@@ -106,8 +122,16 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
 }
 
 fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
+    if let Some(config) = &answer.config {
+        output.line(&format!("{config}\n"))?;
+    }
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    if !std::io::stdout().is_terminal() {
+        // Whoever reads a pipe has no width; a page of paper has this one.
+        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        table.set_width(columns.unwrap_or(WIDTH));
+    }
     table.set_header([
         "SERVER",
         "STATE",
@@ -119,23 +143,29 @@ fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
         "WHAT TO DO",
     ]);
     for row in &answer.servers {
-        let start = row.started_in_ms.map(|ms| format!("{ms} ms")).unwrap_or_default();
-        let error = row.error.clone().unwrap_or_else(|| row.notes.join("; "));
         table.add_row([
             row.name.clone(),
             row.state.to_owned(),
             row.era.clone().unwrap_or_default(),
             row.tools.to_string(),
             row.tokens.to_string(),
-            start,
-            error,
+            row.started_in_ms.map(|ms| format!("{ms} ms")).unwrap_or_default(),
+            row.error.clone().unwrap_or_default(),
             row.hint.clone().unwrap_or_default(),
         ]);
     }
     for line in table.to_string().lines() {
         output.line(line.trim_end())?;
     }
+    for row in &answer.servers {
+        for note in &row.notes {
+            output.line(&format!("\n{}: {note}", row.name))?;
+        }
+    }
     let up = answer.servers.iter().filter(|row| row.state == "up").count();
-    let (all, tools, tokens) = (answer.servers.len(), answer.tools, answer.tokens);
-    output.line(&format!("{up} of {all} servers up, {tools} tools, {tokens} tokens in full"))
+    let (all, tools, tokens, shown) =
+        (answer.servers.len(), answer.tools, answer.tokens, answer.shown);
+    output.line(&format!(
+        "\n{up} of {all} servers up. {tools} tools cost {tokens} tokens in full; clients see {shown}."
+    ))
 }

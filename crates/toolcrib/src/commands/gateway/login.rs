@@ -14,7 +14,7 @@ pub(crate) fn run(args: &LoginArgs, output: &mut Output) -> Result<bool, Failure
     let server = servers.get(&args.server).ok_or_else(|| {
         let names: Vec<&str> = servers.keys().map(String::as_str).collect();
         let hint = if names.is_empty() {
-            "the config names no server".to_owned()
+            "`toolcrib import` finds the servers of your other clients; `--config F` names another file".to_owned()
         } else {
             format!("the config has: {}", names.join(", "))
         };

@@ -1,19 +1,21 @@
 //! `toolcrib mcp`: the gateway for one client, on standard input and output.
 
+use std::io::IsTerminal as _;
+
 use toolcrib_mcp::serve;
 
 use super::{END, block_on, closed, loaded, log, start, stop_on_signals, watch};
 use crate::args::McpArgs;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, remark};
 
 pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure> {
     log();
     let found = loaded(args.config.as_deref())?;
     block_on(async {
         let stop = stop_on_signals()?;
-        if found.config.servers.is_empty() {
-            tracing::warn!(
-                "the config names no server; `toolcrib import` finds those of your other clients"
+        if std::io::stdin().is_terminal() {
+            remark(
+                "note: waiting for an MCP client on standard input; it is the client that starts this",
             );
         }
         let gateway = start(found.config);

@@ -55,6 +55,15 @@ fn loaded(named: Option<&Path>) -> Result<Loaded, Failure> {
     for warning in &loaded.warnings {
         remark(&format!("warning: {warning}"));
     }
+    if loaded.config.servers.is_empty() {
+        let what = match &loaded.path {
+            Some(path) => format!("`{}` names no server", path.display()),
+            None => "there is no config".into(),
+        };
+        remark(&format!(
+            "warning: {what}; `toolcrib import` finds the servers of your other clients"
+        ));
+    }
     Ok(loaded)
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let listen = args.listen.unwrap_or(http.listen);
         let token = http.token.as_ref().map(|token| expand(token, &surroundings)).transpose();
         let token = token.map_err(|error| Failure::input("`http.token`", &error, error.hint()))?;
-        let made = token.is_none();
+        let (made, unnamed) = (token.is_none(), http.allowed_hosts.is_empty());
         let access = Access::decide(listen.ip(), token, &state())
             .map_err(|error| closed(&Closed::Token(error)))?;
         let asks = matches!(access, Access::Bearer(_));
@@ -25,6 +25,11 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let door = Door { listen, access }.open(&gateway, stop.clone()).await;
         let door = door.map_err(|error| closed(&error))?;
         remark(&format!("listening on http://{}/mcp", door.address));
+        if !listen.ip().is_loopback() && unnamed {
+            remark(
+                "warning: only requests for `localhost` are answered; name this machine in `http.allowed_hosts`",
+            );
+        }
         if asks && made {
             let file = state().join(FILE);
             remark(&format!(

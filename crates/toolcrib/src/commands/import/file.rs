@@ -82,6 +82,9 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = (|| {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
         let mut file = options.open(&beside)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
