@@ -39,7 +39,7 @@ impl Gateway {
         }
         // The last answer may not be on the shelf yet.
         let mut shelf = self.hub().watch();
-        let stocked = shelf.wait_for(|shelf| shelf.is_complete());
+        let stocked = shelf.wait_for(|shelf| shelf.awaited().next().is_none());
         let _ = tokio::time::timeout(Duration::from_secs(5), stocked).await;
     }
 
@@ -52,6 +52,43 @@ impl Gateway {
         Some((full, full.saturating_sub(view.saved)))
     }
 
+    /// What the config says about tools and servers that are not there: a typo hides nothing and defers
+    /// nothing, and says so nowhere else.
+    pub fn remarks(&self) -> Vec<String> {
+        let (shelf, config) = (self.hub().shelf(), self.hub().config());
+        let tools = shelf.crib.catalog().tools();
+        let fits_tool = |glob: &Glob| {
+            tools.iter().any(|tool| glob.matches(tool) || glob.is(&tool.declared_name()))
+        };
+        let fits_server = |glob: &Glob| config.servers.keys().any(|name| glob.is(name));
+        let mut remarks = Vec::new();
+        let mut remark = |key: String, glob: &Glob, fits: bool, what: &str| {
+            if !fits {
+                remarks.push(format!("`{key}` has `{glob}`, which fits no {what}"));
+            }
+        };
+        for (name, profile) in &config.profiles {
+            for (key, patterns) in [("allow", &profile.allow), ("deny", &profile.deny)] {
+                for glob in patterns.iter().map(|text| Glob::new(text)) {
+                    remark(format!("profiles.{name}.{key}"), &glob, fits_tool(&glob), "tool");
+                }
+            }
+            for glob in profile.servers.iter().map(|text| Glob::new(text)) {
+                remark(format!("profiles.{name}.servers"), &glob, fits_server(&glob), "server");
+            }
+        }
+        let rules = &config.settings.rules;
+        for (key, globs) in [("defer.never", &rules.never), ("defer.always", &rules.always)] {
+            for glob in globs {
+                remark(key.to_owned(), glob, fits_tool(glob), "tool");
+            }
+        }
+        for (glob, _) in &rules.servers {
+            remark("defer.servers".to_owned(), glob, fits_server(glob), "server");
+        }
+        remarks
+    }
+
     /// What became of every server, in the order of their names.
     pub fn checkup(&self) -> Vec<Checkup> {
         let shelf = self.hub().shelf();
@@ -62,22 +99,20 @@ impl Gateway {
             let known = upstream.known().unwrap_or_default();
             let (status, config) = (upstream.status(), upstream.config());
             let mut notes = status.notes.clone();
+            notes.extend(shelf.notes.get(&upstream.name).cloned());
+            let names = known.tools.names();
             let patterns = [
                 ("allow", &config.allow),
                 ("deny", &config.deny),
                 ("always_load", &config.always_load),
             ];
             for (key, patterns) in patterns {
-                for pattern in patterns.iter().filter(|_| !known.tools.is_empty()) {
+                for pattern in patterns.iter().filter(|_| !names.is_empty()) {
                     let glob = Glob::new(pattern);
-                    let named = |tool: &serde_json::Value| {
-                        let name = tool
-                            .get("name")
-                            .and_then(serde_json::Value::as_str)
-                            .unwrap_or_default();
+                    let named = |name: &String| {
                         glob.is(name) || glob.is(&format!("{}/{name}", upstream.name))
                     };
-                    if !known.tools.iter().any(named) {
+                    if !names.iter().any(named) {
                         notes
                             .push(format!("`{key}` has `{pattern}`, which fits none of its tools"));
                     }

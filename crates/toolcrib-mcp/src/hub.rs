@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rmcp::model::LoggingLevel;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -16,7 +17,7 @@ use crate::config::Config;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::shelf::{Shelf, Supplier};
-use crate::upstream::{Environment, Sessions, Shared, Upstream};
+use crate::upstream::{Environment, Phase, Sessions, Shared, Upstream, rank};
 
 /// How long news are gathered before a new shelf is made of them.
 const GATHER: Duration = Duration::from_millis(20);
@@ -58,6 +59,7 @@ impl Hub {
             calls: Arc::new(Semaphore::new(limits.calls)),
             news: Notify::new(),
             sessions: Arc::default(),
+            log_level: Mutex::default(),
             limits,
             environment,
             metrics,
@@ -75,6 +77,9 @@ impl Hub {
             counter,
         });
         hub.apply(config);
+        // A vocabulary takes its time to load; the first server that answers is not to wait for it.
+        let counter = Arc::clone(&hub.counter);
+        tokio::task::spawn_blocking(move || counter.count("a"));
         hub.restock();
         hub.tasks.spawn(Arc::clone(&hub).keep_stocked());
         (hub, updates)
@@ -104,6 +109,20 @@ impl Hub {
         self.shelf.subscribe()
     }
 
+    /// Tells servers how much of their logs is wanted: never less than somebody asked for before.
+    pub(crate) fn want_logs(&self, level: LoggingLevel) {
+        {
+            let mut wanted = self.shared.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+            if wanted.is_some_and(|wanted| rank(wanted) <= rank(level)) {
+                return;
+            }
+            *wanted = Some(level);
+        }
+        for upstream in self.all() {
+            tokio::spawn(async move { upstream.say_log_level().await });
+        }
+    }
+
     /// The clients that are connected and may be asked.
     pub(crate) fn sessions(&self) -> &Arc<Sessions> {
         &self.shared.sessions
@@ -121,32 +140,41 @@ impl Hub {
 
     /// Another config takes the place of this one. Servers that it does not change stay as they are.
     pub(crate) fn reload(&self, config: Config) {
+        let before = self.config();
+        if *before == config {
+            return;
+        }
+        if before.http != config.http || before.gateway.limits != config.gateway.limits {
+            tracing::warn!(
+                "`[http]` and `[gateway.limits]` are read when the gateway starts: start it again"
+            );
+        }
         self.apply(Arc::new(config));
         self.shared.news.notify_one();
     }
 
     fn apply(&self, config: Arc<Config>) {
         self.shared.metrics.set_servers(config.servers.keys().map(String::as_str));
-        let mut upstreams = self.upstreams();
-        upstreams.retain(|name, upstream| {
-            let stays = config.servers.get(&**name).is_some_and(|server| upstream.adopt(server));
-            if !stays {
-                upstream.stop();
-            }
-            stays
-        });
-        for (name, server) in &config.servers {
+        let added: Vec<_> = {
+            let mut upstreams = self.upstreams();
+            upstreams.retain(|name, upstream| {
+                let server = config.servers.get(&**name);
+                let stays = server.is_some_and(|server| upstream.adopt(server));
+                if !stays {
+                    upstream.stop();
+                }
+                stays
+            });
+            config.servers.iter().filter(|(name, _)| !upstreams.contains_key(&***name)).collect()
+        };
+        for (name, server) in added {
             let name: Arc<str> = Arc::from(&**name);
-            if upstreams.contains_key(&name) {
-                continue;
-            }
             let known = self.memory.recall(&name, server);
-            let upstream =
-                Upstream::new(Arc::clone(&name), server.clone(), known, Arc::clone(&self.shared));
+            let shared = Arc::clone(&self.shared);
+            let upstream = Upstream::new(Arc::clone(&name), server.clone(), known, shared);
             self.tasks.spawn(Arc::clone(&upstream).run());
-            upstreams.insert(name, upstream);
+            self.upstreams().insert(name, upstream);
         }
-        drop(upstreams);
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
@@ -170,11 +198,15 @@ impl Hub {
             .all()
             .iter()
             .filter(|upstream| upstream.config().enabled)
-            .map(|upstream| Supplier {
-                name: Arc::clone(&upstream.name),
-                config: upstream.config(),
-                known: upstream.known(),
-                connecting: upstream.status().is_first_try(),
+            .map(|upstream| {
+                let (known, status) = (upstream.known(), upstream.status());
+                Supplier {
+                    name: Arc::clone(&upstream.name),
+                    config: upstream.config(),
+                    connecting: known.is_none() && status.phase == Phase::Connecting,
+                    failed: known.is_none() && status.why.is_some(),
+                    known,
+                }
             })
             .collect();
         let before = self.shelf();
@@ -185,6 +217,11 @@ impl Hub {
             self.remember(&upstream);
         }
         let shelf = Shelf::build(Some(&before), &config, suppliers, &self.counter);
+        // What clients will ask for first is ready when they do.
+        shelf.view(None);
+        for profile in config.profiles.keys() {
+            shelf.view(Some(profile));
+        }
         self.shelf.send_replace(Arc::new(shelf));
     }
 

@@ -15,6 +15,7 @@
 
 pub mod config;
 mod doctor;
+mod early_id;
 mod gateway;
 pub mod http;
 mod hub;

@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::config::{Server, Transport};
 use crate::private_file;
@@ -27,12 +28,13 @@ pub(crate) struct Memory {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Page<K> {
+struct Page<'a> {
     version: u32,
     server: String,
     /// Of the rest, to tell a torn file.
     checksum: String,
-    known: K,
+    #[serde(borrow)]
+    known: &'a RawValue,
 }
 
 impl Memory {
@@ -49,14 +51,25 @@ impl Memory {
         };
         add(name);
         match &server.transport {
-            Transport::Stdio { command, args, cwd, .. } => {
+            Transport::Stdio { command, args, env, cwd } => {
+                // Another account may have other tools.
+                for (name, value) in env {
+                    add(name);
+                    add(value.expose());
+                }
                 add(command);
                 for arg in args {
                     add(arg.expose());
                 }
                 add(&cwd.as_deref().unwrap_or(Path::new("")).to_string_lossy());
             }
-            Transport::Http { url, .. } => add(url),
+            Transport::Http { url, headers, .. } => {
+                add(url);
+                for (name, value) in headers {
+                    add(name);
+                    add(value.expose());
+                }
+            }
         }
         self.folder.join(format!("{}.json", &hasher.finalize().to_hex()[..32]))
     }
@@ -67,15 +80,15 @@ impl Memory {
         if fs::metadata(&path).ok()?.len() > MOST {
             return None;
         }
-        let page: Page<serde_json::Value> = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
-        let intact = page.version == VERSION
-            && page.server == name
-            && page.checksum == checksum(&serde_json::to_vec(&page.known).ok()?);
+        let text = fs::read(&path).ok()?;
+        let page: Page<'_> = serde_json::from_slice(&text).ok()?;
+        let intact =
+            page.version == VERSION && page.server == name && page.checksum == checksum(page.known);
         if !intact {
             tracing::warn!(server = name, "what was known of it cannot be read; it is asked anew");
             return None;
         }
-        serde_json::from_value(page.known).ok()
+        serde_json::from_str(page.known.get()).ok()
     }
 
     /// Keeps what is known of a server.
@@ -87,14 +100,14 @@ impl Memory {
 
     fn write(&self, name: &str, server: &Server, known: &Known) -> io::Result<()> {
         let path = self.file(name, server);
-        let value = serde_json::to_value(known)?;
-        let checksum = checksum(&serde_json::to_vec(&value)?);
-        let page = Page { version: VERSION, server: name.to_owned(), checksum, known: value };
+        let known = to_raw_value(known)?;
+        let checksum = checksum(&known);
+        let page = Page { version: VERSION, server: name.to_owned(), checksum, known: &known };
         private_file::make_folder(&self.folder)?;
         private_file::replace(&path, &serde_json::to_vec(&page)?)
     }
 }
 
-fn checksum(bytes: &[u8]) -> String {
-    blake3::hash(bytes).to_hex()[..32].to_owned()
+fn checksum(known: &RawValue) -> String {
+    blake3::hash(known.get().as_bytes()).to_hex()[..32].to_owned()
 }

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::reply::Down;
+
 /// Why a call was not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -52,6 +54,12 @@ pub struct Refusal {
     /// The schema in one line, once the whole one was shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
+    /// Servers that are still connecting: what is missing may be theirs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub connecting: Vec<String>,
+    /// Servers that do not answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub down: Vec<Down>,
     /// What to do next.
     pub hint: String,
 }
@@ -67,6 +75,8 @@ impl Refusal {
             nearest: Vec::new(),
             input_schema: None,
             signature: None,
+            connecting: Vec::new(),
+            down: Vec::new(),
             hint: hint.into(),
         }
     }

@@ -47,6 +47,16 @@ pub(super) fn config(config: &Config) -> Checked {
         let under = |fault| within(&["servers", name], fault);
         name_of("server", name).and_then(|()| server(one)).map_err(under)?;
     }
+    let mut prefixes = BTreeMap::new();
+    for (name, one) in &config.servers {
+        let prefix = one.prefix.as_deref().unwrap_or(name);
+        let before = prefixes.insert(prefix, name).filter(|_| !prefix.is_empty());
+        ensure(before.is_none(), || {
+            let hint =
+                "give each server a prefix of its own, or leave it out: its name serves as one";
+            fault(&["servers", name, "prefix"], "is another server's prefix or name too", hint)
+        })?;
+    }
     for (name, one) in &config.profiles {
         let under = |fault| within(&["profiles", name], fault);
         name_of("profile", name).and_then(|()| profile(one)).map_err(under)?;
@@ -84,7 +94,9 @@ fn within(table: &[&str], fault: Fault) -> Fault {
 /// The name of a server or a profile.
 pub(super) fn name_of(what: &str, name: &str) -> Checked {
     let fits = !name.trim().is_empty() && name.chars().nth(NAME).is_none();
-    ensure(fits && !name.contains(char::is_control), || {
+    // Two blanks in a row, or a sign that cannot be seen, would make it another name elsewhere.
+    let plain = toolcrib_core::clean::one_line(name) == name;
+    ensure(fits && plain && !name.contains(char::is_control), || {
         let hint = format!("a name has 1 to {NAME} characters, and no control characters");
         fault(&[], format!("is no name for a {what}"), hint)
     })

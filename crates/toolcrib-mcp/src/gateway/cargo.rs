@@ -16,17 +16,27 @@ use serde_json::{Value, json};
 
 /// The mark, as a key of `_meta`.
 const MARK: &str = "toolcrib/cargo";
-/// Answers that are kept at most; the oldest goes first.
+/// Answers that are kept at most, and their bytes; the oldest goes first.
 const MOST: usize = 512;
+const MOST_BYTES: usize = 32 << 20;
 /// How long one is kept. The SDK sends an answer again for a minute.
 const KEPT: Duration = Duration::from_mins(2);
 
 /// Answers on their way out.
 #[derive(Debug, Default)]
-pub(crate) struct Cargo(Mutex<HashMap<String, (Arc<Value>, Instant)>>);
+pub(crate) struct Cargo(Mutex<HashMap<String, Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    answer: Arc<Value>,
+    bytes: usize,
+    since: Instant,
+    /// Responses under way that have it.
+    uses: usize,
+}
 
 impl Cargo {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Arc<Value>, Instant)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -50,13 +60,23 @@ impl Cargo {
         meta.as_object_mut()?.insert(MARK.to_owned(), mark.clone().into());
         let mut all = self.lock();
         let now = Instant::now();
-        all.retain(|_, (_, since)| now.duration_since(*since) < KEPT);
-        if all.len() >= MOST {
+        all.retain(|_, kept| now.duration_since(kept.since) < KEPT);
+        while all.len() >= MOST
+            || all.values().map(|kept| kept.bytes).sum::<usize>() + bytes.len() > MOST_BYTES
+        {
             let oldest =
-                all.iter().min_by_key(|(_, (_, since))| *since).map(|(mark, _)| mark.clone());
-            oldest.map(|mark| all.remove(&mark));
+                all.iter().min_by_key(|(_, kept)| kept.since).map(|(mark, _)| mark.clone());
+            // One that is larger than all room there is goes as the SDK knows it.
+            let Some(oldest) = oldest else { break };
+            all.remove(&oldest);
         }
-        all.insert(mark, (Arc::new(answer), now));
+        let entry = all.entry(mark).or_insert_with(|| Kept {
+            answer: Arc::new(answer),
+            bytes: bytes.len(),
+            since: now,
+            uses: 0,
+        });
+        (entry.since, entry.uses) = (now, entry.uses + 1);
         drop(all);
         serde_json::from_value(kept).ok()
     }
@@ -65,31 +85,44 @@ impl Cargo {
     pub(crate) fn unload(&self, piece: &[u8]) -> Option<Vec<u8>> {
         memmem::find(piece, MARK.as_bytes())?;
         let text = std::str::from_utf8(piece).ok()?;
-        let mended: Vec<String> = text.split('\n').map(|line| self.line(line)).collect();
+        // An event with a number may be asked for again; anything else is sent once.
+        let again = text.starts_with("id:") || text.contains("\nid:");
+        let mended: Vec<String> = text.split('\n').map(|line| self.line(line, again)).collect();
         Some(mended.join("\n").into_bytes())
     }
 
-    fn line(&self, line: &str) -> String {
+    fn line(&self, line: &str, again: bool) -> String {
         let (head, body) = match line.strip_prefix("data:") {
             Some(body) => ("data: ", body.trim_start()),
             None => ("", line),
         };
         let message = serde_json::from_str::<Value>(body).ok();
-        match message.and_then(|message| self.mend(message)) {
+        match message.and_then(|message| self.mend(message, again)) {
             Some(message) => format!("{head}{message}"),
             None => line.to_owned(),
         }
     }
 
-    fn mend(&self, mut message: Value) -> Option<Value> {
+    fn mend(&self, mut message: Value, again: bool) -> Option<Value> {
         let result = message.get_mut("result")?;
         let meta = result.get_mut("_meta")?.as_object_mut()?;
         let Value::String(mark) = meta.remove(MARK)? else { return None };
         if meta.is_empty() {
             result.as_object_mut()?.remove("_meta");
         }
-        if let Some((whole, _)) = self.lock().get(&mark) {
-            let mut whole = (**whole).clone();
+        let kept = {
+            let mut all = self.lock();
+            let answer = all.get_mut(&mark).map(|kept| {
+                kept.uses = kept.uses.saturating_sub(1);
+                (Arc::clone(&kept.answer), kept.uses == 0 && !again)
+            });
+            if answer.as_ref().is_some_and(|(_, last)| *last) {
+                all.remove(&mark);
+            }
+            answer.map(|(answer, _)| answer)
+        };
+        if let Some(whole) = kept {
+            let mut whole = (*whole).clone();
             // What the SDK said on the way, in the way of the client's era, stays said.
             for key in ["resultType", "ttlMs", "cacheScope"] {
                 match result.get(key) {

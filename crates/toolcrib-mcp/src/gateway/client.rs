@@ -3,13 +3,19 @@
 use std::collections::BTreeMap;
 
 use rmcp::model::{
-    ClientCapabilities, ErrorCode, ErrorData, LoggingLevel, LoggingMessageNotification,
-    LoggingMessageNotificationParam, ProgressNotification, ProgressToken, RequestId,
-    RequestMetaObject, ServerNotification, ServerRequest,
+    ClientCapabilities, ClientResult, CustomRequest, ErrorCode, ErrorData, LoggingLevel,
+    LoggingMessageNotification, LoggingMessageNotificationParam, ProgressNotification,
+    ProgressToken, RequestId, RequestMetaObject, ServerNotification, ServerRequest,
 };
-use rmcp::service::{OriginatingRequestId, Peer, RequestContext, RoleServer, ServiceError};
+use rmcp::service::{
+    OriginatingRequestId, Peer, PeerRequestOptions, RequestContext, RequestHandle, RoleServer,
+    ServiceError,
+};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+
+use crate::upstream::{Asked, rank};
 
 /// Keys of `_meta` that speak of one hop, and not of the whole way.
 const OF_THIS_HOP: [&str; 3] = [
@@ -18,14 +24,43 @@ const OF_THIS_HOP: [&str; 3] = [
     "io.modelcontextprotocol/clientInfo",
 ];
 
+/// That a client has left. The SDK lets the calls of one that did run on for seconds, in case it still
+/// reads; the servers behind us are not to work for nobody that long.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Left(pub(crate) CancellationToken);
+
+/// That nobody wants the answer to a request any more.
+#[derive(Debug, Clone)]
+pub(crate) struct Gone {
+    /// It was cancelled, or its stream was closed.
+    request: CancellationToken,
+    /// Its client left.
+    client: Left,
+}
+
+impl Gone {
+    /// Waits until nobody wants it.
+    pub(crate) async fn cancelled(&self) {
+        tokio::select! {
+            () = self.request.cancelled() => {}
+            () = self.client.0.cancelled() => {}
+        }
+    }
+}
+
+/// Where the answer to a server's question goes.
+pub(crate) type Answer = oneshot::Sender<Result<Value, ErrorData>>;
+
 /// The client behind one request.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     /// The same for all requests of one connection.
     pub(crate) id: u64,
+    /// The same for all clients of one name in one profile.
+    pub(crate) kin: u64,
     /// Whether it speaks the revision without a handshake, and so may not be asked anything.
     pub(crate) modern: bool,
-    pub(crate) gone: CancellationToken,
+    pub(crate) gone: Gone,
     pub(crate) meta: RequestMetaObject,
     capabilities: ClientCapabilities,
     log_level: Option<LoggingLevel>,
@@ -38,12 +73,20 @@ impl Client {
         id: u64,
         context: &RequestContext<RoleServer>,
         log_level: Option<LoggingLevel>,
+        left: &Left,
+        profile: Option<&str>,
     ) -> Self {
+        // Over HTTP the session that a request belongs to can end; its door knows when.
+        let parts = context.extensions.get::<axum::http::request::Parts>();
+        let session = parts.and_then(|parts| parts.extensions.get::<Left>());
+        let client = session.unwrap_or(left).clone();
         let modern = context.protocol_version().is_some_and(|version| !version.has_initialize());
+        let name = context.client_info().map(|who| who.name).unwrap_or_default();
         Self {
             id,
+            kin: kin(&name, profile),
             modern,
-            gone: context.ct.clone(),
+            gone: Gone { request: context.ct.clone(), client },
             meta: context.meta.clone(),
             capabilities: context.client_capabilities().unwrap_or_default(),
             log_level: if modern { context.meta.log_level() } else { log_level },
@@ -61,8 +104,9 @@ impl Client {
         let info = peer.peer_info();
         Self {
             id,
+            kin: id,
             modern: false,
-            gone,
+            gone: Gone { request: gone, client: Left::default() },
             meta: RequestMetaObject::default(),
             capabilities: info.map(|info| info.capabilities.clone()).unwrap_or_default(),
             log_level: None,
@@ -119,32 +163,45 @@ impl Client {
     }
 
     /// Whether it can be asked this.
-    pub(crate) fn can_answer(&self, request: &ServerRequest) -> bool {
-        match request {
-            ServerRequest::ElicitRequest(_) => self.capabilities.elicitation.is_some(),
-            ServerRequest::CreateMessageRequest(_) => self.capabilities.sampling.is_some(),
-            ServerRequest::ListRootsRequest(_) => self.capabilities.roots.is_some(),
+    pub(crate) fn can_answer(&self, asked: &Asked) -> bool {
+        match &*asked.method {
+            "elicitation/create" => self.capabilities.elicitation.is_some(),
+            "sampling/createMessage" => self.capabilities.sampling.is_some(),
+            "roots/list" => self.capabilities.roots.is_some(),
             _ => false,
         }
     }
 
     /// Asks it something on a server's behalf.
-    pub(crate) async fn ask(&self, mut request: ServerRequest) -> Result<Value, ErrorData> {
-        if !self.can_answer(&request) {
+    pub(crate) async fn ask(&self, asked: Asked) -> Result<Value, ErrorData> {
+        if !self.can_answer(&asked) {
             let what = "the client cannot be asked that";
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, what, None));
         }
+        let request = CustomRequest::new(asked.method, asked.params);
+        let mut request = ServerRequest::CustomRequest(request);
         // On HTTP it must go out on the stream of the request it belongs to.
         if let Some(id) = &self.request {
             rmcp::model::GetExtensions::extensions_mut(&mut request)
                 .insert(OriginatingRequestId(id.clone()));
         }
-        let answer = self.peer.send_request(request).await.map_err(|error| match error {
+        let sent = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
+        let asked = async { AtClient(Some(sent.await?)).answered().await };
+        let answer = asked.await.map_err(|error| match error {
             ServiceError::McpError(error) => error,
             other => ErrorData::internal_error(other.to_string(), None),
         })?;
         serde_json::to_value(answer)
             .map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    }
+
+    /// Answers a server's question, unless the server takes it back first.
+    pub(crate) async fn answer(&self, asked: Asked, mut answer: Answer) {
+        let given = tokio::select! {
+            given = self.ask(asked) => given,
+            () = answer.closed() => return,
+        };
+        let _ = answer.send(given);
     }
 
     /// Asks it several things, by the keys a server gave them.
@@ -164,20 +221,32 @@ impl Client {
     }
 }
 
-fn token_value(token: &ProgressToken) -> Value {
-    serde_json::to_value(token).unwrap_or_default()
+/// A question at a client. Dropped before it is answered, it is taken back.
+struct AtClient(Option<RequestHandle<RoleServer>>);
+
+impl AtClient {
+    async fn answered(mut self) -> Result<ClientResult, ServiceError> {
+        let Some(handle) = &mut self.0 else { return Err(ServiceError::TransportClosed) };
+        let answered = (&mut handle.rx).await;
+        self.0 = None;
+        answered.map_err(|_| ServiceError::TransportClosed)?
+    }
 }
 
-/// How grave a line is.
-fn rank(level: LoggingLevel) -> u8 {
-    match level {
-        LoggingLevel::Debug => 0,
-        LoggingLevel::Info => 1,
-        LoggingLevel::Notice => 2,
-        LoggingLevel::Warning => 3,
-        LoggingLevel::Error => 4,
-        LoggingLevel::Critical => 5,
-        LoggingLevel::Alert => 6,
-        LoggingLevel::Emergency => 7,
+impl Drop for AtClient {
+    fn drop(&mut self) {
+        if let (Some(handle), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current())
+        {
+            runtime.spawn(handle.cancel(Some("the server does not wait any more".into())));
+        }
     }
+}
+
+fn kin(name: &str, profile: Option<&str>) -> u64 {
+    let hash = blake3::hash(format!("{name}\n{}", profile.unwrap_or_default()).as_bytes());
+    hash.as_bytes()[..8].iter().fold(0, |acc, byte| acc << 8 | u64::from(*byte))
+}
+
+fn token_value(token: &ProgressToken) -> Value {
+    serde_json::to_value(token).unwrap_or_default()
 }

@@ -17,7 +17,6 @@ use std::time::Duration;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, ErrorData, GetPromptRequest,
     GetPromptRequestParams, JsonObject, ReadResourceRequest, ReadResourceRequestParams,
-    ServerRequest,
 };
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -27,11 +26,15 @@ use super::client::Client;
 use crate::config::seconds;
 use crate::metrics;
 use crate::upstream::{
-    Caller, Failed, Leave, Listed, Pending, QUESTIONS, Said, Step, Unavailable, Upstream,
+    Asked, Caller, Failed, Leave, Listed, Pending, QUESTIONS, Said, Step, Unavailable, Upstream,
 };
 
 /// Rounds of questions in one request.
 const ROUNDS: usize = 8;
+/// How many times its limit a call may take that shows progress.
+const LONGEST: u32 = 30;
+/// How long a client may take to be told of progress or of a line of a log.
+const TOLD_WITHIN: Duration = Duration::from_secs(5);
 /// How long a person may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_mins(10);
 /// The key of a question that we turned into `input_required`.
@@ -75,7 +78,7 @@ pub(crate) enum Outcome {
 /// A question of a server, and the call it holds up.
 pub(crate) struct Question {
     pub(crate) exchange: Exchange,
-    pub(crate) request: ServerRequest,
+    pub(crate) request: Asked,
     pub(crate) answer: oneshot::Sender<Result<Value, ErrorData>>,
 }
 
@@ -85,7 +88,6 @@ pub(crate) struct Exchange {
     what: What,
     pending: Pending,
     said: mpsc::Receiver<Said>,
-    caller: Caller,
     listed: Listed,
     within: Duration,
     counted: Option<metrics::Call>,
@@ -119,6 +121,16 @@ impl What {
         }
     }
 
+    /// Whether it asks for the same thing, whatever the arguments.
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tool { name, .. }, Self::Tool { name: other, .. })
+            | (Self::Prompt { name, .. }, Self::Prompt { name: other, .. }) => name == other,
+            (Self::Resource { uri }, Self::Resource { uri: other }) => uri == other,
+            _ => false,
+        }
+    }
+
     /// How long it may take.
     fn within(&self, upstream: &Upstream) -> Duration {
         let config = upstream.config();
@@ -140,6 +152,7 @@ impl Exchange {
         what: What,
         client: &Client,
         inputs: Inputs,
+        allowed: impl Fn() -> bool,
     ) -> Result<Self, NoAnswer> {
         let unavailable = |why: Unavailable| {
             let name = &upstream.name;
@@ -148,20 +161,50 @@ impl Exchange {
                 Unavailable::Busy(why) => why,
             })
         };
+        let within = what.within(&upstream);
         let leave = tokio::select! {
             leave = upstream.leave() => leave.map_err(unavailable)?,
             () = client.gone.cancelled() => return Err(NoAnswer::Server("cancelled".into())),
+            () = tokio::time::sleep(within) => {
+                let name = &upstream.name;
+                let waited = within.as_secs_f64();
+                return Err(NoAnswer::Server(format!("`{name}` had no time for this within {waited:.0} s")));
+            }
         };
+        // A reload may have taken it out of this client's sight while it waited.
+        if !allowed() {
+            return Err(NoAnswer::Server(format!("`{}` is not available any more", upstream.name)));
+        }
         let counted =
             matches!(what, What::Tool { .. }).then(|| upstream.metrics().call(&upstream.name));
         let (questions, said) = mpsc::channel(QUESTIONS);
-        let caller = Caller { client: client.id, questions };
+        let caller = Caller { client: client.id, kin: client.kin, questions };
         let meta = client.meta_for(leave.link.is_modern());
-        let sent = leave.link.send(what.request(inputs), Some(meta)).await;
-        let pending = sent.map_err(|failed| no_answer(&upstream, &failed))?;
-        let listed = upstream.callers.list(pending.id().clone(), caller.clone());
-        let within = what.within(&upstream);
-        Ok(Self { upstream, what, pending, said, caller, listed, within, counted, leave })
+        let mut listed = upstream.callers.list(caller);
+        let pending = match leave.link.send(what.request(inputs), Some(meta)).await {
+            Ok(pending) => pending,
+            Err(failed) => {
+                listed.over();
+                return Err(no_answer(&upstream, &failed));
+            }
+        };
+        listed.sent(pending.id().clone());
+        Ok(Self { upstream, what, pending, said, listed, within, counted, leave })
+    }
+
+    /// It waits for its client now: others may have its place among all calls.
+    pub(super) fn rest(&mut self) {
+        self.leave.rest();
+    }
+
+    /// The server it is with.
+    pub(super) fn server(&self) -> &str {
+        &self.upstream.name
+    }
+
+    /// Whether it is this request, made earlier.
+    pub(crate) fn is_of(&self, upstream: &Upstream, what: &What) -> bool {
+        self.upstream.name == upstream.name && self.what.is_like(what)
     }
 
     /// Carries it on until there is an answer, or a question that can only be put as one.
@@ -169,6 +212,7 @@ impl Exchange {
         let mut rounds = 0;
         let mut open = tokio::task::JoinSet::new();
         let mut deadline = Instant::now() + self.within;
+        let last = Instant::now() + self.within * LONGEST;
         loop {
             let step = tokio::select! {
                 biased;
@@ -176,9 +220,14 @@ impl Exchange {
                     self.count(metrics::Outcome::Cancelled);
                     return Err(NoAnswer::Server("cancelled".into()));
                 }
+                () = tokio::time::sleep_until(deadline) => {
+                    self.count(metrics::Outcome::Timeout);
+                    let failed = Failed::Timeout(self.within.as_secs_f64());
+                    return Err(no_answer(&self.upstream, &failed));
+                }
                 Some(said) = self.said.recv() => match said {
                     Said::Log(line) => {
-                        client.log(line).await;
+                        told(client.log(line)).await;
                         continue;
                     }
                     Said::Question(request, answer) if client.modern && client.can_answer(&request) => {
@@ -187,9 +236,7 @@ impl Exchange {
                     }
                     Said::Question(request, answer) => {
                         let client = client.clone();
-                        open.spawn(async move {
-                            let _ = answer.send(client.ask(request).await);
-                        });
+                        open.spawn(async move { client.answer(request, answer).await });
                         // The clock stands while a person thinks.
                         deadline = Instant::now() + ANSWER_WITHIN;
                         continue;
@@ -202,21 +249,20 @@ impl Exchange {
                     continue;
                 }
                 step = self.pending.next() => step,
-                () = tokio::time::sleep_until(deadline) => {
-                    self.count(metrics::Outcome::Timeout);
-                    let failed = Failed::Timeout(self.within.as_secs_f64());
-                    return Err(no_answer(&self.upstream, &failed));
-                }
             };
             let answer = match step {
                 Step::Progress(params) => {
                     // A server that shows that it works has not gone silent.
-                    deadline = deadline.max(Instant::now() + self.within);
-                    client.progress(params).await;
+                    deadline = deadline.max(Instant::now() + self.within).min(last);
+                    told(client.progress(params)).await;
                     continue;
                 }
-                Step::Over(Ok(answer)) => answer,
+                Step::Over(Ok(answer)) => {
+                    self.listed.over();
+                    answer
+                }
                 Step::Over(Err(failed)) => {
+                    self.listed.over();
                     self.count(metrics::Outcome::Error);
                     return Err(no_answer(&self.upstream, &failed));
                 }
@@ -245,13 +291,16 @@ impl Exchange {
         let responses = tokio::select! {
             responses = asked => responses.map_err(NoAnswer::Refused)?,
             () = client.gone.cancelled() => return Err(NoAnswer::Server("cancelled".into())),
+            () = tokio::time::sleep(ANSWER_WITHIN) => {
+                return Err(NoAnswer::Server("nobody answered what the server asked".into()));
+            }
         };
         let state = answer.get("requestState").and_then(Value::as_str).map(str::to_owned);
         let inputs = Inputs { responses: Some(responses), state };
         let meta = client.meta_for(self.leave.link.is_modern());
         let sent = self.leave.link.send(self.what.request(inputs), Some(meta)).await;
         self.pending = sent.map_err(|failed| no_answer(&self.upstream, &failed))?;
-        self.listed = self.upstream.callers.list(self.pending.id().clone(), self.caller.clone());
+        self.listed.sent(self.pending.id().clone());
         Ok(())
     }
 
@@ -262,13 +311,18 @@ impl Exchange {
     }
 }
 
+/// Tells a client something that it may do without: one that does not read holds nobody up.
+async fn told(telling: impl Future<Output = ()>) {
+    let _ = tokio::time::timeout(TOLD_WITHIN, telling).await;
+}
+
 /// Whether an answer is a question.
 fn asks(answer: &Value) -> bool {
     answer.get("resultType").and_then(Value::as_str) == Some("input_required")
 }
 
 /// A question, as a client of the newer era is asked.
-pub(super) fn input_required(request: &ServerRequest, state: &str) -> Value {
+pub(super) fn input_required(request: &Asked, state: &str) -> Value {
     json!({
         "resultType": "input_required",
         "inputRequests": { KEY: request },
@@ -287,6 +341,7 @@ fn no_answer(upstream: &Upstream, failed: &Failed) -> NoAnswer {
             ))
         }
         Failed::Timeout(_) => {
+            upstream.suspect();
             NoAnswer::Server(format!("`{name}` gave {failed}; it was told to stop"))
         }
         Failed::Cancelled | Failed::Odd(_) => NoAnswer::Server(format!("`{name}`: {failed}")),

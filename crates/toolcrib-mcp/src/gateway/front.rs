@@ -13,7 +13,7 @@ use rmcp::model::{
     GetPromptRequestParams, GetPromptResponse, InputRequiredResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    Request, RequestOptionalParam, ServerCapabilities, ServerConfig, ServerResult, SetLevelRequest,
+    Request, RequestOptionalParam, ServerCapabilities, ServerConfig, ServerResult,
     SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
     UnsubscribeRequestParams,
 };
@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::client::Client;
+use super::client::{Client, Left};
 use super::news::{self, Watches};
 use super::result::{Keep, finish};
 use super::{Gateway, Sight};
@@ -55,10 +55,11 @@ struct Face {
     session: OnceLock<metrics::Session>,
     gone: CancellationToken,
     _gone: DropGuard,
+    left: Left,
 }
 
 impl Front {
-    pub(super) fn new(gateway: Arc<Gateway>, id: u64, profile: Option<String>) -> Self {
+    pub(super) fn new(gateway: Arc<Gateway>, id: u64, profile: Option<String>, left: Left) -> Self {
         let gone = CancellationToken::new();
         let watches = Arc::new(Watches::new(Arc::clone(&gateway)));
         let face = Face {
@@ -71,13 +72,14 @@ impl Front {
             session: OnceLock::new(),
             _gone: gone.clone().drop_guard(),
             gone,
+            left,
         };
         Self { face: Arc::new(face) }
     }
 
     fn client(&self, context: &RequestContext<RoleServer>) -> Client {
         let level = *self.face.log_level.lock().unwrap_or_else(PoisonError::into_inner);
-        Client::of(self.face.id, context, level)
+        Client::of(self.face.id, context, level, &self.face.left, self.profile())
     }
 
     fn profile(&self) -> Option<&str> {
@@ -97,7 +99,7 @@ impl Front {
             && config.gateway.defer_to_clients
             && context.client_info().is_some_and(|who| SEARCH_THEMSELVES.contains(&&*who.name));
         if whole {
-            return Ok(view.full.clone());
+            return Ok(view.full(shelf.crib.catalog()));
         }
         gateway.hub().metrics().saved(view.saved as u64);
         let mut list = view.list.clone();
@@ -196,6 +198,12 @@ impl Front {
         self.load(self.answer(request, &context).await?, list)
     }
 
+    /// An answer that is a question, in the SDK's type.
+    fn asks(&self, answer: &Value) -> Option<InputRequiredResult> {
+        let asks = answer.get("resultType")? == "input_required";
+        asks.then(|| self.face.gateway.cargo.load(answer.clone(), "inputRequests")).flatten()
+    }
+
     fn load<T>(&self, answer: Value, list: &str) -> Result<T, ErrorData>
     where
         T: DeserializeOwned + Serialize,
@@ -205,6 +213,9 @@ impl Front {
         self.face.gateway.cargo.load(answer, list).ok_or_else(unfit)
     }
 }
+
+/// Stands for a request that was too large to be read.
+pub(crate) const TOO_LARGE: &str = "toolcrib/too_large";
 
 /// The same face over stdio, where an answer needs no type of the SDK's.
 pub(crate) struct RawFront(pub(crate) Front);
@@ -227,13 +238,6 @@ fn check(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
         return Err(incomplete(context));
     }
     Ok(())
-}
-
-/// An answer that is a question.
-fn input_required(answer: &Value) -> Option<InputRequiredResult> {
-    (answer.get("resultType")? == "input_required")
-        .then(|| serde_json::from_value(answer.clone()).ok())
-        .flatten()
 }
 
 fn with<M: Default>(
@@ -264,6 +268,11 @@ impl Service<RoleServer> for RawFront {
             | ClientRequest::CompleteRequest(_) => {
                 let answer = self.0.answer(request, &context).await?;
                 Ok(ServerResult::CustomResult(CustomResult(answer)))
+            }
+            ClientRequest::CustomRequest(request) if request.method == TOO_LARGE => {
+                let limit = self.0.face.gateway.hub().config().gateway.limits.request_bytes;
+                let problem = format!("the request is larger than the limit of {limit} bytes");
+                Err(ErrorData::invalid_request(problem, None))
             }
             other => Service::handle_request(&self.0, other, context).await,
         }
@@ -332,7 +341,10 @@ impl ServerHandler for Front {
                 sight.is_some_and(|sight| sight.view.knows(server))
             }
         };
-        self.face.session.get_or_init(|| gateway.hub().metrics().session());
+        // A client may say it twice; it is one client all the same.
+        if self.face.session.set(gateway.hub().metrics().session()).is_err() {
+            return;
+        }
         let (present, said) = gateway.hub().sessions().enter(self.face.id, knows);
         let has_roots = client.has_roots();
         tokio::spawn(news::ask_session(client, said, present));
@@ -350,28 +362,10 @@ impl ServerHandler for Front {
     async fn set_level(
         &self,
         request: SetLevelRequestParams,
-        context: RequestContext<RoleServer>,
+        _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         *self.face.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
-        let sight = self.face.gateway.sight(self.profile())?;
-        for upstream in self.face.gateway.hub().all() {
-            let Some(link) = upstream.link().filter(|_| sight.view.knows(&upstream.name)) else {
-                continue;
-            };
-            // In the newer era each request says what it wants to see.
-            if link.is_modern() || link.info.capabilities.logging.is_none() {
-                continue;
-            }
-            let request = SetLevelRequest::new(SetLevelRequestParams::new(request.level));
-            let within = crate::config::seconds(upstream.config().start_timeout);
-            let gone = context.ct.clone();
-            tokio::spawn(async move {
-                tokio::select! {
-                    _ = link.ask(ClientRequest::SetLevelRequest(request), within) => {}
-                    () = gone.cancelled() => {}
-                }
-            });
-        }
+        self.face.gateway.hub().want_logs(request.level);
         Ok(())
     }
 
@@ -422,7 +416,7 @@ impl ServerHandler for Front {
     ) -> Result<CallToolResponse, ErrorData> {
         let answer =
             self.answer(ClientRequest::CallToolRequest(Request::new(params)), &context).await?;
-        if let Some(asks) = input_required(&answer) {
+        if let Some(asks) = self.asks(&answer) {
             return Ok(CallToolResponse::InputRequired(asks));
         }
         self.load(answer, "content").map(CallToolResponse::Complete)
@@ -450,7 +444,7 @@ impl ServerHandler for Front {
     ) -> Result<GetPromptResponse, ErrorData> {
         let answer =
             self.answer(ClientRequest::GetPromptRequest(Request::new(params)), &context).await?;
-        if let Some(asks) = input_required(&answer) {
+        if let Some(asks) = self.asks(&answer) {
             return Ok(GetPromptResponse::InputRequired(asks));
         }
         self.load(answer, "messages").map(GetPromptResponse::Complete)
@@ -484,7 +478,7 @@ impl ServerHandler for Front {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let answer =
             self.answer(ClientRequest::ReadResourceRequest(Request::new(params)), &context).await?;
-        if let Some(asks) = input_required(&answer) {
+        if let Some(asks) = self.asks(&answer) {
             return Ok(ReadResourceResponse::InputRequired(asks));
         }
         self.load(answer, "contents").map(ReadResourceResponse::Complete)

@@ -14,7 +14,8 @@ mod parked;
 mod result;
 mod tools;
 
-pub(crate) use front::{Front, RawFront};
+pub(crate) use client::Left;
+pub(crate) use front::{Front, RawFront, TOO_LARGE};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -103,10 +104,10 @@ impl Gateway {
         &self.hub
     }
 
-    /// A face for one more client.
-    pub(crate) fn front(self: &Arc<Self>, profile: Option<String>) -> Front {
+    /// A face for one more client; `left` tells when it has gone.
+    pub(crate) fn front(self: &Arc<Self>, profile: Option<String>, left: Left) -> Front {
         let id = self.clients.fetch_add(1, Ordering::Relaxed);
-        Front::new(Arc::clone(self), id, profile)
+        Front::new(Arc::clone(self), id, profile, left)
     }
 
     /// What a client of a profile sees now. A profile that is gone from the config shows nothing.
@@ -122,6 +123,16 @@ impl Gateway {
         sight.view.knows(name).then(|| self.hub.upstream(name)).flatten()
     }
 
+    /// Whether a client may ask this now.
+    fn allows(&self, profile: Option<&str>, server: &str, what: &What) -> bool {
+        let Ok(sight) = self.sight(profile) else { return false };
+        let What::Tool { name, .. } = what else { return sight.view.knows(server) };
+        let catalog = sight.shelf.crib.catalog();
+        let of = catalog.servers().iter().find(|(known, _)| **known == *server);
+        let mut ids = of.into_iter().flat_map(|(_, ids)| ids);
+        ids.any(|id| sight.view.scope.contains(*id) && catalog.tool(*id).declared_name() == *name)
+    }
+
     /// Carries a request to a server, or takes up one that waits for this client's answer.
     async fn exchange(
         &self,
@@ -131,16 +142,25 @@ impl Gateway {
         mut inputs: Inputs,
         profile: Option<&str>,
     ) -> Result<Value, NoAnswer> {
-        let waiting = inputs.state.as_deref().and_then(|state| self.lot.take(state, profile));
-        let exchange = match waiting {
-            Some(Parked { exchange, answer, .. }) => {
-                let given = inputs.responses.as_mut().and_then(|given| given.remove(exchange::KEY));
-                let missing = || ErrorData::invalid_params("the answer is missing", None);
-                // Should the server be gone meanwhile, the call says so.
-                let _ = answer.send(given.ok_or_else(missing));
-                exchange
-            }
-            None => Exchange::begin(upstream, what, client, inputs).await?,
+        let again = |exchange: &Exchange| exchange.is_of(&upstream, &what);
+        let waiting =
+            inputs.state.as_deref().and_then(|state| self.lot.take(state, profile, again));
+        // Servers of the older era give out no state, so it can only be one of ours, and is not there:
+        // to begin again would run twice what was asked for once.
+        let is_older = || upstream.link().is_some_and(|link| !link.is_modern());
+        if waiting.is_none() && inputs.state.is_some() && is_older() {
+            let problem = "`requestState` is not known: it was used, is too old, or is another's";
+            return Err(NoAnswer::Refused(ErrorData::invalid_params(problem, None)));
+        }
+        let exchange = if let Some(Parked { exchange, answer, .. }) = waiting {
+            let given = inputs.responses.as_mut().and_then(|given| given.remove(exchange::KEY));
+            let missing = || ErrorData::invalid_params("the answer is missing", None);
+            // Should the server be gone meanwhile, the call says so.
+            let _ = answer.send(given.ok_or_else(missing));
+            exchange
+        } else {
+            let allowed = || self.allows(profile, &upstream.name, &what);
+            Exchange::begin(Arc::clone(&upstream), what.clone(), client, inputs, allowed).await?
         };
         match exchange.carry(client).await? {
             Outcome::Answer(answer) => Ok(answer),

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rmcp::model::{
-    ClientNotification, ResourceUpdatedNotification, ResourceUpdatedNotificationParam,
+    ClientNotification, ErrorData, ResourceUpdatedNotification, ResourceUpdatedNotificationParam,
     RootsListChangedNotification, ServerNotification, SubscriptionFilter,
 };
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
@@ -17,10 +17,13 @@ use tokio_util::sync::CancellationToken;
 use super::Gateway;
 use super::client::Client;
 use crate::shelf::Stamps;
-use crate::upstream::{Present, Said, Upstream};
+use crate::upstream::{Failed, Present, Said, Upstream};
 
 /// Changed resources that a slow client may lag behind; beyond it some are not told.
 const LAG: usize = 256;
+
+/// Resources that one client may watch.
+const WATCHED: usize = 256;
 
 /// A resource: its server, and its address there.
 type Place = (Arc<str>, String);
@@ -58,26 +61,34 @@ impl Watches {
         upstream: &Upstream,
         own: &str,
         known_as: &str,
-    ) -> Result<(), crate::upstream::Failed> {
+    ) -> Result<(), Failed> {
         let place = (Arc::clone(&upstream.name), own.to_owned());
-        if self.lock().insert(place.clone(), known_as.to_owned()).is_some() {
-            return Ok(());
+        {
+            let mut watched = self.lock();
+            if watched.len() >= WATCHED && !watched.contains_key(&place) {
+                let problem = format!("{WATCHED} resources are watched already");
+                return Err(Failed::Refused(ErrorData::invalid_request(problem, None)));
+            }
+            if watched.insert(place.clone(), known_as.to_owned()).is_some() {
+                return Ok(());
+            }
         }
-        *self.gateway.news.lock().entry(place).or_default() += 1;
-        upstream.watch_resource(own, true).await
+        *self.gateway.news.lock().entry(place.clone()).or_default() += 1;
+        let begun = upstream.watch_resource(own, || self.gateway.news.wants(&place)).await;
+        if begun.is_err() && self.lock().remove(&place).is_some() {
+            self.gateway.news.release(&place);
+        }
+        begun
     }
 
     /// Watches it no more.
-    pub(super) async fn remove(
-        &self,
-        upstream: &Upstream,
-        own: &str,
-    ) -> Result<(), crate::upstream::Failed> {
+    pub(super) async fn remove(&self, upstream: &Upstream, own: &str) -> Result<(), Failed> {
         let place = (Arc::clone(&upstream.name), own.to_owned());
-        if self.lock().remove(&place).is_none() || !self.gateway.news.release(&place) {
+        if self.lock().remove(&place).is_none() {
             return Ok(());
         }
-        upstream.watch_resource(own, false).await
+        self.gateway.news.release(&place);
+        upstream.watch_resource(own, || self.gateway.news.wants(&place)).await
     }
 
     fn known_as(&self, place: &Place) -> Option<String> {
@@ -89,11 +100,14 @@ impl Drop for Watches {
     fn drop(&mut self) {
         let places: Vec<Place> = self.lock().drain().map(|(place, _)| place).collect();
         for place in places {
-            if self.gateway.news.release(&place)
-                && let Some(upstream) = self.gateway.hub().upstream(&place.0)
-                && let Ok(runtime) = tokio::runtime::Handle::try_current()
+            self.gateway.news.release(&place);
+            let (upstream, gateway) =
+                (self.gateway.hub().upstream(&place.0), Arc::clone(&self.gateway));
+            if let (Some(upstream), Ok(runtime)) = (upstream, tokio::runtime::Handle::try_current())
             {
-                runtime.spawn(async move { upstream.watch_resource(&place.1, false).await });
+                runtime.spawn(async move {
+                    upstream.watch_resource(&place.1, || gateway.news.wants(&place)).await
+                });
             }
         }
     }
@@ -104,16 +118,19 @@ impl Subscribers {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One client less; whether it was the last.
-    fn release(&self, place: &Place) -> bool {
+    /// One client less.
+    fn release(&self, place: &Place) {
         let mut watched = self.lock();
-        let Some(count) = watched.get_mut(place) else { return false };
+        let Some(count) = watched.get_mut(place) else { return };
         *count -= 1;
-        let last = *count == 0;
-        if last {
+        if *count == 0 {
             watched.remove(place);
         }
-        last
+    }
+
+    /// Whether any client watches it.
+    fn wants(&self, place: &Place) -> bool {
+        self.lock().contains_key(place)
     }
 }
 
@@ -132,9 +149,7 @@ pub(super) async fn ask_session(client: Client, mut said: mpsc::Receiver<Said>, 
             said = said.recv() => match said {
                 Some(Said::Question(request, answer)) => {
                     let client = client.clone();
-                    tokio::spawn(async move {
-                        let _ = answer.send(client.ask(request).await);
-                    });
+                    tokio::spawn(async move { client.answer(request, answer).await });
                 }
                 Some(Said::Log(line)) => client.log(line).await,
                 None => return,
@@ -266,11 +281,17 @@ pub(super) async fn tell_subscription(
     let wanted: SubscriptionFilter = context.accepted().clone();
     let watches = Watches::new(Arc::clone(gateway));
     let mut reader = Reader::new(gateway, profile, &watches);
-    for uri in wanted.resource_subscriptions.iter().flatten() {
-        let Ok(sight) = gateway.sight(profile) else { return };
-        if let Some(located) = gateway.locate(&sight, uri) {
-            let _ = watches.add(&located.upstream, &located.uri, uri).await;
+    let begin = async {
+        for uri in wanted.resource_subscriptions.iter().flatten() {
+            let Ok(sight) = gateway.sight(profile) else { return };
+            if let Some(located) = gateway.locate(&sight, uri) {
+                let _ = watches.add(&located.upstream, &located.uri, uri).await;
+            }
         }
+    };
+    tokio::select! {
+        () = begin => {}
+        () = context.cancelled() => return,
     }
     let sink = context.sink();
     loop {

@@ -15,6 +15,8 @@ use super::exchange::Exchange;
 
 /// Calls at most; the oldest goes first.
 const MOST: usize = 1_024;
+/// Calls of one server at most.
+const OF_ONE_SERVER: usize = 32;
 /// How long one waits.
 const WAITS: Duration = Duration::from_mins(10);
 
@@ -25,6 +27,13 @@ pub(crate) struct Parked {
     /// Whose it is: another profile's client cannot take it.
     pub(crate) profile: Option<String>,
     since: Instant,
+}
+
+impl Parked {
+    /// Whether it is with the same server.
+    fn is_of(&self, exchange: &Exchange) -> bool {
+        self.exchange.server() == exchange.server()
+    }
 }
 
 /// All of them.
@@ -39,16 +48,19 @@ impl Lot {
     /// Keeps a call, and says under which name.
     pub(crate) fn park(
         &self,
-        exchange: Exchange,
+        mut exchange: Exchange,
         answer: oneshot::Sender<Result<Value, ErrorData>>,
         profile: Option<String>,
     ) -> std::io::Result<String> {
         let name = format!("toolcrib-{}", crate::private_file::random_hex::<16>()?);
         self.sweep();
         let mut calls = self.lock();
-        if calls.len() >= MOST {
-            let oldest =
-                calls.iter().min_by_key(|(_, parked)| parked.since).map(|(name, _)| name.clone());
+        exchange.rest();
+        // One server's questions that nobody answers leave room for its other calls.
+        let crowded = calls.values().filter(|parked| parked.is_of(&exchange)).count();
+        if calls.len() >= MOST || crowded >= OF_ONE_SERVER {
+            let among = calls.iter().filter(|(_, parked)| crowded == 0 || parked.is_of(&exchange));
+            let oldest = among.min_by_key(|(_, parked)| parked.since).map(|(name, _)| name.clone());
             oldest.map(|name| calls.remove(&name));
         }
         calls.insert(name.clone(), Parked { exchange, answer, profile, since: Instant::now() });
@@ -61,13 +73,18 @@ impl Lot {
             .retain(|_, parked| parked.since.elapsed() < WAITS && !parked.answer.is_closed());
     }
 
-    /// Takes a call of a profile back.
-    pub(crate) fn take(&self, name: &str, profile: Option<&str>) -> Option<Parked> {
+    /// Takes a call of a profile back, if it is the one that is asked for again.
+    pub(crate) fn take(
+        &self,
+        name: &str,
+        profile: Option<&str>,
+        again: impl FnOnce(&Exchange) -> bool,
+    ) -> Option<Parked> {
         let mut calls = self.lock();
         let parked = calls.get(name)?;
-        if parked.profile.as_deref() != profile || parked.since.elapsed() >= WAITS {
-            return None;
-        }
-        calls.remove(name)
+        let fits = parked.profile.as_deref() == profile
+            && parked.since.elapsed() < WAITS
+            && again(&parked.exchange);
+        if fits { calls.remove(name) } else { None }
     }
 }

@@ -19,13 +19,27 @@ pub(super) enum Keep {
     No,
 }
 
+/// The key of `_meta` by which a server names itself.
+const WHO_ANSWERS: &str = "io.modelcontextprotocol/serverInfo";
+
 /// A result in the form of a client's era.
 pub(super) fn finish(mut result: Value, modern: bool, keep: Keep) -> Value {
     if let Some(fields) = result.as_object_mut() {
+        // It speaks of one hop: to our client we are the server.
+        if let Some(meta) = fields.get_mut("_meta").and_then(Value::as_object_mut)
+            && meta.shift_remove(WHO_ANSWERS).is_some()
+            && meta.is_empty()
+        {
+            fields.shift_remove("_meta");
+        }
         let complete = fields.get("resultType").is_none_or(|kind| kind == "complete");
         if !modern {
             if complete {
-                fields.remove("resultType");
+                fields.shift_remove("resultType");
+            }
+            if keep == Keep::Read {
+                fields.shift_remove("ttlMs");
+                fields.shift_remove("cacheScope");
             }
         } else if complete {
             fields.entry("resultType").or_insert_with(|| "complete".into());

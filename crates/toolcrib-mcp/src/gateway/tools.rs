@@ -4,13 +4,14 @@
 //! resolves the name within the client's scope and checks the arguments against the real schema. In both
 //! cases the scope is the one that holds now, not the one the client saw.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use rmcp::model::{CallToolRequestParams, ErrorData, JsonObject};
 use serde_json::{Value, json};
 use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 use toolcrib_core::reply::Down;
-use toolcrib_core::{Conversation, Outcome, Query, Reply, ToolId, Turn};
+use toolcrib_core::{Conversation, Outcome, Query, Refusal, Reply, ToolId, Turn};
 
 use super::client::Client;
 use super::exchange::{Inputs, NoAnswer, What};
@@ -74,7 +75,7 @@ impl Gateway {
                     let server = sight.shelf.crib.catalog().tool(id).server().unwrap_or_default();
                     self.hub().metrics().refused(server);
                 }
-                Ok(failure(&refusal.text()).into())
+                Ok(self.refused(&sight, refusal).into())
             }
         }
     }
@@ -141,7 +142,7 @@ impl Gateway {
             let outcome = sight.shelf.crib.handle(&turn, &mut Conversation::new(), name, &input);
             let reply = match outcome {
                 Outcome::Answer(reply) => reply,
-                Outcome::Refused(refusal) => return Ok(failure(&refusal.text()).into()),
+                Outcome::Refused(refusal) => return Ok(self.refused(&sight, refusal).into()),
                 // Our own names are never anybody's tool.
                 Outcome::Run(_) => {
                     return Err(ErrorData::internal_error("a search ran a tool", None));
@@ -158,7 +159,7 @@ impl Gateway {
                 continue;
             }
             self.hub().metrics().searched(reply.hits.len());
-            tracing::info!(query = %reply.query, hits = reply.hits.len(), loaded = reply.loaded.len(), "search");
+            tracing::info!(hits = reply.hits.len(), loaded = reply.loaded.len(), "search");
             return Ok(self.answer(&sight, reply));
         }
     }
@@ -178,33 +179,18 @@ impl Gateway {
         self.hub().metrics().described();
         match sight.shelf.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, &input) {
             Outcome::Answer(reply) => Ok(self.answer(&sight, reply)),
-            Outcome::Refused(refusal) => Ok(failure(&refusal.text()).into()),
+            Outcome::Refused(refusal) => Ok(self.refused(&sight, refusal).into()),
             Outcome::Run(_) => Err(ErrorData::internal_error("a description ran a tool", None)),
         }
     }
 
     /// A reply, with what became of the servers it speaks of.
     fn answer(&self, sight: &Sight, mut reply: Reply) -> Called {
-        for upstream in self.hub().all() {
-            let status = upstream.status();
-            if !sight.view.knows(&upstream.name) || status.phase == Phase::Up {
-                continue;
-            }
-            let why = status.why_not();
-            for hit in &mut reply.hits {
-                if hit.server.as_deref() == Some(&*upstream.name) {
-                    hit.unavailable = Some(why.clone());
-                }
-            }
-            let server = upstream.name.to_string();
-            if status.is_first_try() {
-                if !reply.connecting.contains(&server) {
-                    reply.connecting.push(server);
-                }
-            } else {
-                reply.down.push(Down { server, why });
-            }
+        let Absent { connecting, down, why } = self.absent(sight);
+        for hit in &mut reply.hits {
+            hit.unavailable = hit.server.as_ref().and_then(|server| why.get(server)).cloned();
         }
+        (reply.connecting, reply.down) = (connecting, down);
         let text = reply.for_model();
         let structured = serde_json::to_value(&reply).unwrap_or_default();
         let content = json!([{"type": "text", "text": text}]);
@@ -212,6 +198,47 @@ impl Gateway {
             result: json!({"content": content, "structuredContent": structured}),
             found: reply.loaded,
         }
+    }
+}
+
+/// The servers of a client that cannot be asked now.
+#[derive(Default)]
+struct Absent {
+    connecting: Vec<String>,
+    down: Vec<Down>,
+    /// Why, by server.
+    why: HashMap<String, String>,
+}
+
+impl Gateway {
+    fn absent(&self, sight: &Sight) -> Absent {
+        let mut absent = Absent::default();
+        for upstream in self.hub().all() {
+            let status = upstream.status();
+            // One that has just answered is not there before its tools are on the shelf.
+            let awaited = sight.shelf.awaited().any(|name| *name == upstream.name);
+            let here = matches!(status.phase, Phase::Up | Phase::Off) && !awaited;
+            if here || !sight.view.knows(&upstream.name) {
+                continue;
+            }
+            let (server, why) = (upstream.name.to_string(), status.why_not());
+            absent.why.insert(server.clone(), why.clone());
+            if awaited || status.is_first_try() {
+                absent.connecting.push(server);
+            } else {
+                absent.down.push(Down { server, why });
+            }
+        }
+        absent
+    }
+
+    /// A refusal, for a model to read. Where a name is missing, its server may be too.
+    fn refused(&self, sight: &Sight, mut refusal: Refusal) -> Value {
+        if refusal.tool.is_none() {
+            let absent = self.absent(sight);
+            (refusal.connecting, refusal.down) = (absent.connecting, absent.down);
+        }
+        failure(&refusal.text())
     }
 }
 

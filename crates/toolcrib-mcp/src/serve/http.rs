@@ -11,25 +11,34 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get};
+use axum::serve::ListenerExt as _;
 use futures::StreamExt as _;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Closed;
-use crate::gateway::{Front, Gateway};
+use crate::gateway::{Front, Gateway, Left};
 use crate::http::guard::Guard;
 use crate::http::token::Access;
 use crate::metrics;
 
 /// How long requests under way may take to end.
 const DRAIN: Duration = Duration::from_secs(30);
+/// How long the ends of streams may take to get out.
+const LAST: Duration = Duration::from_secs(1);
 /// How often a stream shows that it is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The request that is never over: its client listens for as long as it likes.
+const LISTENS: &str = "subscriptions/listen";
+const SESSION: &str = "mcp-session-id";
 
 type Service = StreamableHttpService<Front, LocalSessionManager>;
 type Room = (Service, Arc<LocalSessionManager>);
@@ -49,6 +58,7 @@ pub struct Opened {
     listener: TcpListener,
     router: Router,
     stop: CancellationToken,
+    doors: Arc<Doors>,
     /// The address it really has.
     pub address: SocketAddr,
 }
@@ -67,8 +77,9 @@ impl Door {
         let config = gateway.hub().config();
         let guard =
             Guard::new(&config.http.allowed_hosts, &config.http.allowed_origins, self.access)?;
-        let router = guard.protect(router(gateway, &stop));
-        Ok(Opened { listener, router, stop, address })
+        let doors = Arc::new(Doors::new(Arc::clone(gateway)));
+        let router = guard.protect(routes(Arc::clone(&doors)));
+        Ok(Opened { listener, router, stop, doors, address })
     }
 }
 
@@ -76,13 +87,22 @@ impl Opened {
     /// Serves until it is stopped; requests under way may end.
     pub async fn serve(self) -> Result<(), Closed> {
         let stop = self.stop.clone();
-        let (listener, router) = (self.listener, self.router);
+        // An answer is several small writes, and each is to go out at once: held back until the one before
+        // is acknowledged, which a client may put off, it would be 40 ms late.
+        let listener = self.listener.tap_io(|stream| {
+            let _ = stream.set_nodelay(true);
+        });
+        let router = self.router;
         let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
             stop.cancelled().await;
         });
         let drained = async {
             self.stop.cancelled().await;
-            tokio::time::sleep(DRAIN).await;
+            self.doors.answered.close();
+            let _ = tokio::time::timeout(DRAIN, self.doors.answered.wait()).await;
+            // Now those that only listen are let go.
+            self.doors.over.cancel();
+            tokio::time::sleep(LAST).await;
         };
         tokio::select! {
             ended = serving.into_future() => Ok(ended?),
@@ -92,12 +112,7 @@ impl Opened {
 }
 
 /// The routes, without the guard.
-pub fn router(gateway: &Arc<Gateway>, stop: &CancellationToken) -> Router {
-    let doors = Arc::new(Doors {
-        gateway: Arc::clone(gateway),
-        stop: stop.clone(),
-        by_profile: Mutex::default(),
-    });
+fn routes(doors: Arc<Doors>) -> Router {
     Router::new()
         .route(
             "/mcp",
@@ -119,30 +134,92 @@ pub fn router(gateway: &Arc<Gateway>, stop: &CancellationToken) -> Router {
 /// One service for each profile, made when it is first asked for.
 struct Doors {
     gateway: Arc<Gateway>,
-    stop: CancellationToken,
+    /// Cancelled when nothing is answered any more.
+    over: CancellationToken,
+    /// Requests under way that will be over by themselves.
+    answered: TaskTracker,
     by_profile: Mutex<HashMap<Option<String>, Room>>,
+    /// Sessions of older clients that asked for something.
+    left: Mutex<HashMap<String, Left>>,
+}
+
+impl std::fmt::Debug for Doors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Doors").field("gateway", &self.gateway).finish_non_exhaustive()
+    }
 }
 
 impl Doors {
-    async fn enter(self: Arc<Self>, profile: Option<String>, request: Request) -> Response {
+    fn new(gateway: Arc<Gateway>) -> Self {
+        Self {
+            gateway,
+            over: CancellationToken::new(),
+            answered: TaskTracker::new(),
+            by_profile: Mutex::default(),
+            left: Mutex::default(),
+        }
+    }
+
+    async fn enter(self: Arc<Self>, profile: Option<String>, mut request: Request) -> Response {
         // Asked each time: a reload may have taken the profile away.
         if self.gateway.sight(profile.as_deref()).is_err() {
             return StatusCode::NOT_FOUND.into_response();
         }
         let (service, sessions) = self.service(profile);
         let limits = &self.gateway.hub().config().gateway.limits;
-        let begins = request.method() == axum::http::Method::POST
-            && !request.headers().contains_key("mcp-session-id")
+        let begins = request.method() == Method::POST
+            && !request.headers().contains_key(SESSION)
             && request.headers().get("mcp-protocol-version").is_none_or(|version| version < "2026");
-        if begins && sessions.sessions.read().await.len() >= limits.sessions {
+        if begins && self.sessions().await >= limits.sessions {
             let retry = [(header::RETRY_AFTER, HeaderValue::from_static("10"))];
             return (StatusCode::SERVICE_UNAVAILABLE, retry, "too many sessions\n").into_response();
         }
-        self.mended(service.handle(request).await.map(Body::new)).await
+        self.note_session(&sessions, &mut request).await;
+        let ends = request.method() == Method::POST
+            && request.headers().get("mcp-method").is_none_or(|method| method != LISTENS);
+        let under_way = ends.then(|| self.answered.token());
+        self.mended(service.handle(request).await.map(Body::new), under_way).await
+    }
+
+    /// Sessions of all profiles together.
+    async fn sessions(&self) -> usize {
+        let rooms: Vec<Room> = {
+            let by_profile = self.by_profile.lock().unwrap_or_else(PoisonError::into_inner);
+            by_profile.values().cloned().collect()
+        };
+        let mut sessions = 0;
+        for (_, room) in rooms {
+            sessions += room.sessions.read().await.len();
+        }
+        sessions
+    }
+
+    /// Lets a request know when its session is ended, since its call is to end with it.
+    async fn note_session(&self, sessions: &LocalSessionManager, request: &mut Request) {
+        let Some(id) = request.headers().get(SESSION).and_then(|id| id.to_str().ok()) else {
+            return;
+        };
+        let id = id.to_owned();
+        let live = sessions.sessions.read().await;
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if !live.contains_key(&*id) {
+            left.remove(&id);
+        } else if request.method() == Method::DELETE {
+            left.remove(&id).inspect(|left| left.0.cancel());
+        } else {
+            if !left.contains_key(&id) {
+                left.retain(|id, _| live.contains_key(&**id));
+            }
+            request.extensions_mut().insert(left.entry(id).or_default().clone());
+        }
     }
 
     /// The response, with what the SDK does not know put back (see `gateway::cargo`).
-    async fn mended(self: Arc<Self>, response: Response) -> Response {
+    async fn mended(
+        self: Arc<Self>,
+        response: Response,
+        under_way: Option<TaskTrackerToken>,
+    ) -> Response {
         let (parts, body) = response.into_parts();
         let whole =
             parts.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
@@ -154,6 +231,7 @@ impl Doors {
             return Response::from_parts(parts, Body::from(mended));
         }
         let events = body.into_data_stream().map(move |event| {
+            let _until_sent = &under_way;
             event.map(|event| self.gateway.cargo.unload(&event).map_or(event, Bytes::from))
         });
         Response::from_parts(parts, Body::from_stream(events))
@@ -175,9 +253,9 @@ impl Doors {
                 .disable_allowed_origins()
                 .with_sse_keep_alive(Some(KEEP_ALIVE))
                 .with_max_request_body_bytes(limits.request_bytes)
-                .with_cancellation_token(self.stop.child_token());
+                .with_cancellation_token(self.over.child_token());
             let gateway = Arc::clone(&self.gateway);
-            let front = move || Ok(gateway.front(profile.clone()));
+            let front = move || Ok(gateway.front(profile.clone(), Left::default()));
             (StreamableHttpService::new(front, Arc::clone(&sessions), config), sessions)
         });
         made.clone()

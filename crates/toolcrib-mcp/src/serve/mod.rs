@@ -1,9 +1,10 @@
 //! The two doors: standard streams for one client, HTTP for many.
 
+mod heard;
 mod http;
 mod stdio;
 
-pub use http::{Door, Opened, router};
+pub use http::{Door, Opened};
 pub use stdio::stdio;
 
 use thiserror::Error;

@@ -1,6 +1,7 @@
 //! One client, on standard input and output.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::service::{QuitReason, ServerInitializeError, ServiceExt as _};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -8,7 +9,12 @@ use rmcp::transport::stdio_pipes;
 use tokio_util::sync::CancellationToken;
 
 use super::Closed;
-use crate::gateway::{Gateway, RawFront};
+use super::heard::Heard;
+use crate::gateway::{Gateway, Left, RawFront};
+
+/// How long calls may still take when a client has said its last. Some only close their side and read on
+/// (`printf … | toolcrib mcp`), and most that do are gone: their servers hear of it within a second.
+const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
 /// Serves one client until it leaves or `stop` is cancelled.
 pub async fn stdio(
@@ -20,9 +26,11 @@ pub async fn stdio(
         return Err(Closed::Profile(profile.unwrap_or_default()));
     }
     let (input, output) = stdio_pipes();
+    let (ended, left) = (CancellationToken::new(), Left::default());
     let limit = gateway.hub().config().gateway.limits.request_bytes;
-    let wire = AsyncRwTransport::new_server(input, output).with_max_line_length(limit);
-    let serving = RawFront(gateway.front(profile)).serve_with_ct(wire, stop);
+    let input = Heard::new(input, limit, ended.clone());
+    let wire = AsyncRwTransport::new_server(input, output).with_max_line_length(usize::MAX);
+    let serving = RawFront(gateway.front(profile, left.clone())).serve_with_ct(wire, stop);
     let running = match Box::pin(serving).await {
         Ok(running) => running,
         // A client that comes and goes without a word has asked for nothing.
@@ -31,8 +39,13 @@ pub async fn stdio(
         }
         Err(error) => return Err(Closed::Handshake(error.to_string())),
     };
-    let ended = running.waiting().await;
-    match ended {
+    tokio::spawn(async move {
+        ended.cancelled().await;
+        tokio::time::sleep(LAST_ANSWERS).await;
+        left.0.cancel();
+    });
+    let quit = running.waiting().await;
+    match quit {
         Ok(QuitReason::JoinError(error)) | Err(error) => Err(Closed::Io(error.into())),
         Ok(_) => Ok(()),
     }

@@ -5,19 +5,20 @@
 //! So a list has the same bytes for everybody, however often it is asked for.
 
 mod offers;
+#[cfg(test)]
+mod properties;
 mod view;
 
 pub(crate) use offers::{Offers, fits, own_address};
 pub(crate) use view::{Stamps, View};
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use serde_json::value::to_raw_value;
 use toolcrib_core::disclose::Kind;
 use toolcrib_core::listing::Place;
-use toolcrib_core::policy::{Glob, Mode};
+use toolcrib_core::policy::Glob;
 use toolcrib_core::{
     Catalog, Crib, Defer, Finding, Ingest, Origin, Settings, TokenCounter, ingest,
 };
@@ -32,8 +33,10 @@ pub(crate) struct Supplier {
     pub(crate) config: Arc<Server>,
     /// What is known of it; `None` as long as it never answered.
     pub(crate) known: Option<Arc<Known>>,
-    /// Whether it may still answer for the first time.
+    /// Whether it never answered and is being connected to.
     pub(crate) connecting: bool,
+    /// Whether it never answered and failed at least once.
+    pub(crate) failed: bool,
 }
 
 /// Everything clients can see.
@@ -42,6 +45,8 @@ pub(crate) struct Shelf {
     pub(crate) prompts: Offers,
     pub(crate) resources: Offers,
     pub(crate) templates: Offers,
+    /// What of a server's tools was left out for want of room.
+    pub(crate) notes: HashMap<Arc<str>, String>,
     suppliers: Vec<Supplier>,
     config: Arc<Config>,
     views: Mutex<HashMap<Option<String>, Option<Arc<View>>>>,
@@ -64,12 +69,13 @@ impl Shelf {
         let mut catalog =
             before.map_or_else(Catalog::builder, |before| before.crib.catalog().next());
         let mut room = config.gateway.limits.tools;
+        let mut notes = HashMap::new();
         for supplier in &suppliers {
-            let came = tools(supplier, config, &mut room);
+            let came = tools(supplier, config, &mut room, &mut notes);
             log(&supplier.name, &came.findings);
             catalog.add(came);
         }
-        let settings = settings(config, complete(&suppliers));
+        let settings = settings(config);
         let offers = |pick: fn(&Known) -> &[Value], kind: offers::Kind| {
             let lists = suppliers
                 .iter()
@@ -81,6 +87,7 @@ impl Shelf {
             resources: offers(|known| &known.resources, offers::Kind::Resources),
             templates: offers(|known| &known.templates, offers::Kind::Templates),
             crib: Crib::new(catalog.build(), settings).with_counter(Arc::clone(counter)),
+            notes,
             suppliers,
             config: Arc::clone(config),
             views: Mutex::default(),
@@ -95,21 +102,31 @@ impl Shelf {
                 (None, None) => true,
                 _ => false,
             };
-            known && a.name == b.name && a.config == b.config && a.connecting == b.connecting
+            let stands = |supplier: &Supplier| (supplier.connecting, supplier.failed);
+            known && a.name == b.name && a.config == b.config && stands(a) == stands(b)
         };
         Arc::ptr_eq(&self.config, config)
             && self.suppliers.len() == suppliers.len()
             && self.suppliers.iter().zip(suppliers).all(same)
     }
 
-    /// Whether every server that is to be used has answered, now or in an earlier run.
-    pub(crate) fn is_complete(&self) -> bool {
-        complete(&self.suppliers)
+    /// Whether every one of these servers that is to be used has answered, now or in an earlier run.
+    fn is_complete_of(&self, of: impl Fn(&str) -> bool) -> bool {
+        let mut of = self.suppliers.iter().filter(|supplier| of(&supplier.name));
+        of.all(|supplier| supplier.known.is_some())
+    }
+
+    /// Whether a server has ever answered.
+    fn has_answered(&self, name: &str) -> bool {
+        self.suppliers.iter().any(|supplier| *supplier.name == *name && supplier.known.is_some())
     }
 
     /// The servers that never answered so far and still may, in the order of their names.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.suppliers.iter().filter(|s| s.known.is_none() && s.connecting).map(|s| &s.name)
+        self.suppliers
+            .iter()
+            .filter(|supplier| supplier.connecting && !supplier.failed)
+            .map(|supplier| &supplier.name)
     }
 
     /// The names of all servers that are used.
@@ -138,12 +155,8 @@ impl Shelf {
     }
 }
 
-fn complete(suppliers: &[Supplier]) -> bool {
-    suppliers.iter().all(|supplier| supplier.known.is_some() || !supplier.connecting)
-}
-
 /// The engine's settings as the gateway needs them.
-fn settings(config: &Config, complete: bool) -> Settings {
+fn settings(config: &Config) -> Settings {
     let mut settings = config.settings.clone();
     // A list may not change because of what a client asked before: only the bridge does not.
     settings.disclosure = Kind::Bridge;
@@ -153,20 +166,20 @@ fn settings(config: &Config, complete: bool) -> Settings {
     // One connection may carry many conversations: what one has seen says nothing about another.
     settings.search.known_last = false;
     settings.activation.sticky = false;
-    if !complete && settings.activation.mode == Mode::Auto {
-        // Whether it is worth it can be told when all is known; until then the short list stands.
-        settings.activation.mode = Mode::On;
-    }
     settings
 }
 
 /// The tools of one server, as far as its config lets them in, under the names clients use.
-fn tools(supplier: &Supplier, config: &Config, room: &mut usize) -> Ingest {
+fn tools(
+    supplier: &Supplier,
+    config: &Config,
+    room: &mut usize,
+    notes: &mut HashMap<Arc<str>, String>,
+) -> Ingest {
     let Some(known) = &supplier.known else { return Ingest::default() };
-    let list = BTreeMap::from([("tools", &known.tools)]);
-    let Ok(list) = to_raw_value(&list) else { return Ingest::default() };
+    let list = format!("{{\"tools\":{}}}", known.tools.json());
     let origin = Origin::Server(&supplier.name);
-    let Ok(mut came) = ingest(list.get().as_bytes(), origin, &config.settings.limits) else {
+    let Ok(mut came) = ingest(list.as_bytes(), origin, &config.settings.limits) else {
         return Ingest::default();
     };
     let server = &supplier.config;
@@ -178,6 +191,13 @@ fn tools(supplier: &Supplier, config: &Config, room: &mut usize) -> Ingest {
         let among = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
         (allow.is_empty() || among(&allow)) && !among(&deny)
     });
+    if came.tools.len() > *room {
+        let (server, all, limit) = (&supplier.name, came.tools.len(), config.gateway.limits.tools);
+        let note =
+            format!("{room} of its {all} tools are used: all servers together may have {limit}");
+        tracing::warn!(%server, "{note}");
+        notes.insert(Arc::clone(server), note);
+    }
     came.tools.truncate(*room);
     *room -= came.tools.len();
     came.tools = came

@@ -2,7 +2,8 @@
 //!
 //! A prompt gets the wire name of its server and itself, as tools do. A resource's address gets its
 //! server before its scheme: `notes+file:///a.txt`. Both depend on the server and the name alone. A server
-//! with the prefix "" keeps its own names; where two of those clash, the first server in order has it.
+//! with the prefix "" keeps its own names; where two of those clash, the first server in order that a client
+//! may know of has it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,7 +46,8 @@ pub(crate) struct Offer {
 #[derive(Debug)]
 pub(crate) struct Offers {
     listed: Vec<Offer>,
-    by_name: HashMap<String, usize>,
+    /// The places in `listed` of each name, in the order of the servers.
+    by_name: HashMap<String, Vec<usize>>,
 }
 
 impl Offers {
@@ -64,15 +66,22 @@ impl Offers {
                     Kind::Prompts => wire_name::of(prefix, own),
                     Kind::Resources | Kind::Templates => address(prefix, own),
                 };
-                if offers.by_name.contains_key(&name) {
-                    tracing::warn!(server = %supplier.name, "`{name}` is another server's already");
-                    continue;
+                let places = offers.by_name.entry(name.clone()).or_default();
+                match places.last().map(|last| &offers.listed[*last].server) {
+                    Some(server) if *server == supplier.name => {
+                        tracing::warn!(%server, "`{name}` is listed twice; the first counts");
+                        continue;
+                    }
+                    Some(_) => {
+                        tracing::warn!(server = %supplier.name, "`{name}` is another server's already");
+                    }
+                    None => {}
                 }
+                places.push(offers.listed.len());
                 let mut definition = entry.clone();
                 if let Some(fields) = definition.as_object_mut() {
-                    fields.insert(key.to_owned(), Value::String(name.clone()));
+                    fields.insert(key.to_owned(), Value::String(name));
                 }
-                offers.by_name.insert(name, offers.listed.len());
                 offers.listed.push(Offer {
                     server: Arc::clone(&supplier.name),
                     own: own.to_owned(),
@@ -85,21 +94,26 @@ impl Offers {
 
     /// Those of some servers, in order, as clients see them.
     pub(crate) fn list(&self, of: impl Fn(&str) -> bool) -> Vec<Value> {
-        self.listed
-            .iter()
-            .filter(|offer| of(&offer.server))
-            .map(|offer| offer.definition.clone())
-            .collect()
+        let mut firsts: Vec<usize> =
+            self.by_name.values().filter_map(|at| self.first(at, &of)).collect();
+        firsts.sort_unstable();
+        firsts.into_iter().map(|at| self.listed[at].definition.clone()).collect()
     }
 
     /// By the name that clients use, or by its own where only one of these servers has that.
     pub(crate) fn find(&self, name: &str, of: impl Fn(&str) -> bool) -> Option<&Offer> {
-        if let Some(at) = self.by_name.get(name) {
-            return Some(&self.listed[*at]).filter(|offer| of(&offer.server));
+        let named = self.by_name.get(name).and_then(|places| self.first(places, &of));
+        if let Some(at) = named {
+            return Some(&self.listed[at]);
         }
         // A server speaks of its own resources in results, and those are passed on as they are.
         let mut own = self.listed.iter().filter(|offer| offer.own == name && of(&offer.server));
         own.next().filter(|_| own.next().is_none())
+    }
+
+    /// The first of these that is one of some servers': what others have of that name says nothing.
+    fn first(&self, places: &[usize], of: &impl Fn(&str) -> bool) -> Option<usize> {
+        places.iter().copied().find(|at| of(&self.listed[*at].server))
     }
 
     /// The offers of some servers, in order.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcrib_core::disclose::{DESCRIBE, OwnTool, SEARCH, SEARCH_REGEX};
 use toolcrib_core::policy::{Glob, Mode, Verdict};
-use toolcrib_core::{Conversation, Scope, Shape, ToolId, Turn};
+use toolcrib_core::{Catalog, Conversation, Scope, Shape, ToolId, Turn};
 
 use super::Shelf;
 use crate::config::Profile;
@@ -20,8 +20,6 @@ pub(crate) struct View {
     servers: BTreeSet<Arc<str>>,
     /// The list of tools, as it is sent.
     pub(crate) list: Value,
-    /// The list with everything in it, for clients that search themselves.
-    pub(crate) full: Value,
     /// The tools that stand in the list by their own names.
     direct: HashMap<String, ToolId>,
     /// For the model, about our tools; `None` where nothing is deferred.
@@ -59,36 +57,41 @@ impl View {
             |name: &str| servers.is_empty() || servers.iter().any(|glob| glob.is(name));
         let ids = catalog.ids().filter(|id| {
             let tool = catalog.tool(*id);
-            let among = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
+            // By the name clients use, by `server/tool`, and by the server's own name for it.
+            let own = tool.declared_name();
+            let among =
+                |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool) || glob.is(&own));
             has_server(tool.server().unwrap_or_default())
                 && (allow.is_empty() || among(&allow))
                 && !among(&deny)
         });
         let scope = Scope::of(catalog, ids);
-        // Where tools are picked one by one, a server of which none was picked is not to be known of.
-        let picks = |name: &str| {
-            allow.is_empty() || scope.ids().any(|id| catalog.tool(id).server() == Some(name))
-        };
         let servers: BTreeSet<Arc<str>> = shelf
             .servers()
-            .filter(|name| has_server(name) && picks(name))
+            .filter(|name| has_server(name) && in_sight(shelf, profile, &scope, name))
             .map(Arc::clone)
             .collect();
-        let shown = shelf.crib.disclose(&Turn::new(&scope), &mut Conversation::new());
+        // What other servers do says nothing here, not even by the length of the list.
+        let complete = shelf.is_complete_of(|name| servers.contains(name));
+        let mode = shelf.crib.settings().activation.mode;
+        let undecided = (!complete && mode == Mode::Auto).then(|| {
+            // Whether it is worth it can be told when all is known; until then the short list stands.
+            let mut settings = shelf.crib.settings().clone();
+            settings.activation.mode = Mode::On;
+            shelf.crib.with_settings(settings)
+        });
+        let crib = undecided.as_ref().unwrap_or(&shelf.crib);
+        let shown = crib.disclose(&Turn::new(&scope), &mut Conversation::new());
         let mut own: Vec<&OwnTool> = shown.own.iter().collect();
-        let waits = shown.passes_through()
-            && !shelf.is_complete()
-            && shelf.crib.settings().activation.mode != Mode::Off;
+        let waits = shown.passes_through() && !complete && mode != Mode::Off;
         // Nothing is known yet, but something will be: what stands in the list then stands there now.
-        let bare = shelf.crib.own_tools();
+        let bare = crib.own_tools();
         if waits {
             own = bare.iter().collect();
         }
         let value = |text: &str| serde_json::from_str::<Value>(text).ok();
         let mut listed: Vec<Value> =
             shown.shown.iter().filter_map(|tool| value(tool.definition.as_deref()?)).collect();
-        let full: Vec<Value> =
-            scope.ids().filter_map(|id| value(&catalog.tool(id).definition_here())).collect();
         let direct = shown
             .shown
             .iter()
@@ -107,11 +110,18 @@ impl View {
             servers,
             direct,
             list: json!({ "tools": listed }),
-            full: json!({ "tools": full }),
             instruction: shown.instruction.clone(),
             saved: shown.tokens_before.saturating_sub(shown.tokens_after),
             scope,
         }
+    }
+
+    /// The list with everything in it, for clients that search themselves. It is made when one of them
+    /// asks: few do, and it is as large as the catalog.
+    pub(crate) fn full(&self, catalog: &Catalog) -> Value {
+        let value = |id| serde_json::from_str(&catalog.tool(id).definition_here()).ok();
+        let tools: Vec<Value> = self.scope.ids().filter_map(value).collect();
+        json!({ "tools": tools })
     }
 
     /// Whether its clients may know of a server.
@@ -123,6 +133,26 @@ impl View {
     pub(crate) fn direct(&self, name: &str) -> Option<ToolId> {
         self.direct.get(name).copied()
     }
+}
+
+/// Whether a server that a profile does not leave out by name has anything in it. Where tools are picked
+/// one by one, a server of which none was picked is not to be known of; of one that never answered, what
+/// is said of it by name decides.
+fn in_sight(shelf: &Shelf, profile: Option<&Profile>, scope: &Scope, server: &str) -> bool {
+    let Some(profile) = profile else { return true };
+    let names = |part: &str| part != "*" && Glob::new(part).is(server);
+    let shut = |pattern: &String| pattern.strip_suffix("/*").is_some_and(names);
+    if profile.deny.iter().any(shut) {
+        return false;
+    }
+    if profile.allow.is_empty() {
+        return true;
+    }
+    let catalog = shelf.crib.catalog();
+    if shelf.has_answered(server) {
+        return scope.ids().any(|id| catalog.tool(id).server() == Some(server));
+    }
+    profile.allow.iter().any(|pattern| pattern.split_once('/').is_some_and(|(part, _)| names(part)))
 }
 
 /// One of our tools, as MCP lists it.

@@ -13,7 +13,7 @@ use rmcp::service::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::callers::{Callers, Said};
+use super::callers::{Asked, Callers, Said};
 use super::sessions::Sessions;
 
 /// What a server may ask of us and tell us.
@@ -58,11 +58,12 @@ impl Service<RoleClient> for OurSide {
         }
         let call = origin(&context);
         let nobody = |why: &str| ErrorData::new(ErrorCode::INVALID_REQUEST, why.to_owned(), None);
-        let caller = match self.callers.find(call.as_ref()) {
+        let asked = Asked::of(&request).ok_or_else(|| nobody("the question cannot be read"))?;
+        let caller = match self.callers.find(call.as_ref()).await {
             Ok(caller) => caller,
             // Roots are asked for outside of calls too.
             Err(why) => {
-                let alone = matches!(request, ServerRequest::ListRootsRequest(_) if call.is_none());
+                let alone = asked.method == "roots/list" && call.is_none();
                 let sole = self.sessions.sole(&self.server).filter(|_| alone);
                 sole.ok_or_else(|| nobody(why))?
             }
@@ -71,7 +72,7 @@ impl Service<RoleClient> for OurSide {
         let gone = |_| nobody("the client is gone");
         caller
             .questions
-            .send(Said::Question(request, answer))
+            .send(Said::Question(asked, answer))
             .await
             .map_err(|_| nobody("the client is gone"))?;
         tokio::select! {
@@ -83,23 +84,12 @@ impl Service<RoleClient> for OurSide {
     async fn handle_notification(
         &self,
         notification: ServerNotification,
-        context: NotificationContext<RoleClient>,
+        _context: NotificationContext<RoleClient>,
     ) -> Result<(), ErrorData> {
-        match notification {
-            ServerNotification::ResourceUpdatedNotification(updated) => {
-                // A full queue holds news enough.
-                let _ = self.updated.try_send(updated.params.uri);
-            }
-            ServerNotification::LoggingMessageNotification(log) => {
-                let call = match context.extensions.get::<InboundStreamOrigin>() {
-                    Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id.clone()),
-                    _ => None,
-                };
-                if let Ok(caller) = self.callers.find(call.as_ref()) {
-                    let _ = caller.questions.try_send(Said::Log(log.params));
-                }
-            }
-            _ => {}
+        // Progress, changes of lists and log lines are seen by the tap.
+        if let ServerNotification::ResourceUpdatedNotification(updated) = notification {
+            // A full queue holds news enough.
+            let _ = self.updated.try_send(updated.params.uri);
         }
         Ok(())
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{
-    ClientRequest, PingRequest, ProtocolVersion, RequestNoParam, ServerNotification,
-    ServerPeerInfo, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter,
-    UnsubscribeRequest, UnsubscribeRequestParams,
+    ClientRequest, ListToolsRequest, PingRequest, ProtocolVersion, RequestNoParam,
+    RequestOptionalParam, ServerNotification, ServerPeerInfo, SubscribeRequest,
+    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequest, UnsubscribeRequestParams,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, RoleClient, RunningService,
@@ -21,28 +21,33 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::transport::{StreamableHttpClientTransport, Transport as Wire};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use toolcrib_core::clean::one_line;
+use toolcrib_core::text::shorten;
 
 use super::client::OurSide;
 use super::failed::Failed;
 use super::http::TappedHttp;
 use super::link::Link;
+use super::secrets::Secrets;
 use super::stdio::StdioWire;
 use super::tap::Tap;
 use super::{Upstream, reason};
 use crate::config::expand::surroundings;
-use crate::config::{OAuth, Transport};
+use crate::config::{OAuth, Server, Transport};
 use crate::oauth;
 use crate::process::{self, Exit, Launch, Process, SpawnError};
 use crate::secret::Secret;
 
 /// How long a failed server has to say how it ended.
 const LAST_WORDS: Duration = Duration::from_millis(300);
+/// Characters of a reason: it is told with every reply.
+const WHY_CHARS: usize = 300;
 /// How long its last lines may take to arrive.
 const LAST_LINES_WITHIN: Duration = Duration::from_millis(100);
 /// Lines of its standard error that are told.
 const LAST_LINES: usize = 3;
 /// How long to wait before listening to a server again that stopped telling of changes.
-const LISTEN_AGAIN: Duration = Duration::from_secs(30);
+const LISTEN_AGAIN: Duration = Duration::from_mins(1);
 
 /// What servers are started with, beside their own config.
 #[derive(Debug, Clone)]
@@ -60,6 +65,8 @@ pub(super) struct Connected {
     process: Option<Process>,
     /// Where the addresses of changed resources go.
     pub(super) updated: mpsc::Sender<String>,
+    /// What may not be repeated of what it says about its end.
+    secrets: Secrets,
 }
 
 /// Why there is no connection.
@@ -86,6 +93,12 @@ impl NotConnected {
         Self { login: true, ..Self::hinted("it wants somebody to log in", hint) }
     }
 
+    /// The same, without what may not be repeated, and no longer than a line.
+    fn masked(self, secrets: &Secrets) -> Self {
+        let why = shorten(&one_line(&secrets.hide(&self.why)), WHY_CHARS).into_owned();
+        Self { why, ..self }
+    }
+
     pub(super) fn slow(within: Duration) -> Self {
         let hint = "some servers download themselves first: raise `start_timeout`, or start it once by hand";
         Self::hinted(format!("it did not answer within {:.0} s", within.as_secs_f64()), hint)
@@ -102,10 +115,11 @@ impl Connected {
     pub(super) async fn end(mut self, why: NotConnected) -> NotConnected {
         self.link.tap.close(Some(why.why.clone()));
         drop(self.running);
-        match self.process.take() {
+        let why = match self.process.take() {
             Some(process) => last_words(process, why).await,
             None => why,
-        }
+        };
+        why.masked(&self.secrets)
     }
 }
 
@@ -117,6 +131,17 @@ pub(super) async fn connect(
     // Only now: what a variable or a file says may have changed since the last try.
     let expanded = upstream.config().expanded(&upstream.name, &surroundings);
     let config = expanded.map_err(|error| NotConnected::hinted(error.problem, error.hint))?;
+    let secrets = Secrets::of(&config);
+    let connected = transported(upstream, &config, updated, &secrets).await;
+    connected.map_err(|why| why.masked(&secrets))
+}
+
+async fn transported(
+    upstream: &Upstream,
+    config: &Server,
+    updated: mpsc::Sender<String>,
+    secrets: &Secrets,
+) -> Result<Connected, NotConnected> {
     match &config.transport {
         Transport::Stdio { command, args, env, cwd } => {
             let named = env.iter().map(|(name, value)| (name.into(), value.expose().into()));
@@ -127,17 +152,16 @@ pub(super) async fn connect(
                 cwd: cwd.clone(),
                 warden: upstream.shared.environment.warden.clone(),
             };
-            // Some servers of the older era end when they are asked what they do not know.
-            match child(upstream, launch.clone(), updated.clone(), probing()).await {
-                Err(NotStarted::Refused(_)) => {
-                    child(upstream, launch, updated, ClientLifecycleMode::Initialize).await
-                }
-                other => other,
-            }
-            .map_err(NotConnected::from)
+            let mode = upstream.lifecycle();
+            let probes = mode != ClientLifecycleMode::Initialize;
+            let connected = child(upstream, launch, updated, mode, secrets).await;
+            // Some servers of the older era end when they are asked what they do not know: the next try
+            // does not ask. One that failed for another reason is asked again the time after.
+            upstream.probe_next(connected.is_ok() == probes);
+            connected.map_err(NotConnected::from)
         }
         Transport::Http { url, headers, oauth } => {
-            remote(upstream, url, headers, oauth, updated).await
+            remote(upstream, url, headers, oauth, updated, secrets).await
         }
     }
 }
@@ -160,7 +184,7 @@ impl From<NotStarted> for NotConnected {
 }
 
 /// The newer era is tried first, and the older one where the server does not know it.
-fn probing() -> ClientLifecycleMode {
+pub(super) fn probing() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
@@ -172,16 +196,23 @@ async fn child(
     launch: Launch,
     updated: mpsc::Sender<String>,
     mode: ClientLifecycleMode,
+    secrets: &Secrets,
 ) -> Result<Connected, NotStarted> {
     let mut process = launch.spawn().await.map_err(NotStarted::Spawn)?;
     let (Some(input), Some(output)) = (process.stdout.take(), process.stdin.take()) else {
         return Err(NotStarted::Refused(NotConnected::ended("its pipes are gone")));
     };
-    let tap = Arc::<Tap>::default();
+    let tap = Tap::new(Arc::clone(&upstream.callers));
     let wire =
         StdioWire::new(input, output, Arc::clone(&tap), upstream.shared.limits.message_bytes);
     match serve(upstream, updated.clone(), wire, Arc::clone(&tap), mode).await {
-        Ok((running, link)) => Ok(Connected { link, running, process: Some(process), updated }),
+        Ok((running, link)) => Ok(Connected {
+            link,
+            running,
+            process: Some(process),
+            updated,
+            secrets: secrets.clone(),
+        }),
         Err(error) => {
             let why = NotConnected::ended(refusal(&error));
             Err(NotStarted::Refused(last_words(process, why).await))
@@ -195,6 +226,7 @@ async fn remote(
     headers: &BTreeMap<String, Secret>,
     oauth: &OAuth,
     updated: mpsc::Sender<String>,
+    secrets: &Secrets,
 ) -> Result<Connected, NotConnected> {
     let limits = &upstream.shared.limits;
     let mut sent = HashMap::new();
@@ -212,7 +244,7 @@ async fn remote(
         .max_concurrent_requests(limits.server_calls);
     config.channel_buffer_capacity = limits.server_calls;
     let client = oauth::http_client().map_err(|error| NotConnected::ended(reason(&error)))?;
-    let tap = Arc::<Tap>::default();
+    let tap = Tap::new(Arc::clone(&upstream.callers));
     let tapped = TappedHttp::new(client, Arc::clone(&tap), limits.message_bytes);
     let state = &upstream.shared.environment.state;
     let account = oauth::Upstream::new(&upstream.name, url, oauth)
@@ -230,8 +262,14 @@ async fn remote(
         serve(upstream, updated.clone(), wire, tap, probing()).await
     };
     match served {
-        Ok((running, link)) => Ok(Connected { link, running, process: None, updated }),
+        Ok((running, link)) => {
+            Ok(Connected { link, running, process: None, updated, secrets: secrets.clone() })
+        }
         Err(error) => Err(match oauth::needs_login(&upstream.name, &error) {
+            Some(_) if signs_in_itself => NotConnected::hinted(
+                "it refuses the `Authorization` of the config",
+                "correct `headers` of this server",
+            ),
             Some(login) => NotConnected::login(&login),
             None => NotConnected::ended(refusal(&error)),
         }),
@@ -272,6 +310,7 @@ fn refusal(error: &ClientInitializeError) -> String {
             "it closed the connection during the handshake".into()
         }
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => refusal(fallback),
+        // Without the names of the SDK's types around it.
         error => reason(error),
     }
 }
@@ -306,21 +345,17 @@ fn ended(exit: Exit) -> String {
 
 /// Whether a server is still there.
 pub(super) async fn check(link: &Link, within: Duration) -> Result<(), Failed> {
-    if link.is_modern() {
-        // There is no ping any more; a server that answers what it can do is there.
-        let asked = tokio::time::timeout(
-            within,
-            link.peer.discover(rmcp::model::RequestMetaObject::default()),
-        );
-        return match asked.await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(Failed::Closed(reason(&error))),
-            Err(_) => Err(Failed::Timeout(within.as_secs_f64())),
-        };
-    }
-    let ping: PingRequest = RequestNoParam::default();
-    match link.ask(ClientRequest::PingRequest(ping), within).await {
-        // A server that does not know the word has answered.
+    // The newer era has no ping, and the SDK answers `server/discover` from memory and lets nothing pass
+    // while it asks. A page of a list is a request like any other.
+    let asked = if link.is_modern() {
+        let list: ListToolsRequest = RequestOptionalParam::default();
+        ClientRequest::ListToolsRequest(list)
+    } else {
+        let ping: PingRequest = RequestNoParam::default();
+        ClientRequest::PingRequest(ping)
+    };
+    match link.ask(asked, within).await {
+        // A server that refuses has answered.
         Ok(_) | Err(Failed::Refused(_)) => Ok(()),
         Err(failed) => Err(failed),
     }

@@ -35,6 +35,8 @@ impl Debounce {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// How often a run of changes, one each millisecond, is looked at.
@@ -57,5 +59,27 @@ mod tests {
     fn a_burst_is_one_look_and_a_flood_one_every_other_second() {
         assert_eq!([looks(0), looks(1), looks(1_000)], [0, 1, 1]);
         assert_eq!(looks(10_000), 5);
+    }
+
+    proptest! {
+        /// Every change is looked at within the bound, and looks lie apart.
+        #[test]
+        fn every_change_is_seen_soon_and_looks_are_few(gaps in prop::collection::vec(0_u64..700, 1..200)) {
+            let start = Instant::now();
+            let (mut debounce, mut now, mut unseen, mut looks) = (Debounce::default(), start, None, Vec::new());
+            for gap in gaps {
+                let next = now + Duration::from_millis(gap);
+                while let Some(due) = debounce.due().filter(|due| *due <= next) {
+                    debounce.looked();
+                    prop_assert!(due <= unseen.take().unwrap_or(due) + MOST);
+                    looks.push(due);
+                }
+                now = next;
+                debounce.changed(now);
+                unseen.get_or_insert(now);
+            }
+            prop_assert!(debounce.due().unwrap() <= unseen.unwrap() + MOST, "the last is not forgotten");
+            prop_assert!(looks.windows(2).all(|pair| pair[1] - pair[0] >= QUIET));
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The SDK runs the protocol (sessions, resumption, both eras); this is the part that moves bytes. It
 //! differs from the SDK's own in three ways: results are taken before they are typed, a body has a
-//! limit as an event has, and a redirect is followed only within the same origin.
+//! limit as an event has, and no redirect is followed, since it would take the token elsewhere.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use reqwest::header::{
     ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
@@ -24,7 +24,7 @@ use rmcp::transport::streamable_http_client::{
 use serde_json::{Value, json};
 use sse_stream::Sse;
 
-use super::tap::{Seen, Tap};
+use super::tap::{Seen, Tap, UNTYPED};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -55,16 +55,16 @@ impl TappedHttp {
         Self { client, tap, limit }
     }
 
-    fn tapped(&self, events: Events) -> Events {
+    fn tapped(&self, events: Events, origin: Option<RequestId>) -> Events {
         let tap = Arc::clone(&self.tap);
-        events.map(move |event| event.map(|event| see_event(&tap, event))).boxed()
+        events.map(move |event| event.map(|event| see_event(&tap, event, origin.as_ref()))).boxed()
     }
 
     async fn body(&self, response: reqwest::Response) -> Result<Vec<u8>, Error> {
         let mut body = Vec::new();
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
-            body.extend_from_slice(&chunk?);
+            body.extend_from_slice(&chunk.map_err(nameless)?);
             if body.len() > self.limit {
                 let limit = self.limit;
                 return Err(odd(format!("the answer is larger than the limit of {limit} bytes")));
@@ -95,7 +95,7 @@ impl TappedHttp {
         if let Some(session) = session {
             request = request.header(SESSION, &*session);
         }
-        let response = request.send().await?;
+        let response = request.send().await.map_err(nameless)?;
         let status = response.status();
         if let Some(error) = challenge(&response) {
             return Err(error);
@@ -117,10 +117,14 @@ impl TappedHttp {
         let failed = (status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error())
             .then(|| HttpStatusError::new(status.as_u16(), header(RETRY_AFTER.as_str())));
         let is = |mime: &str| kind.as_deref().is_some_and(|kind| kind.starts_with(mime));
-        let expects = matches!(message, JsonRpcMessage::Request(_));
+        let origin = match &message {
+            JsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
+        let expects = origin.is_some();
         if status.is_success() && is(EVENTS) {
             let events = rmcp_events(response, event_limit);
-            return Ok(StreamableHttpPostResponse::Sse(self.tapped(events), session));
+            return Ok(StreamableHttpPostResponse::Sse(self.tapped(events, origin), session));
         }
         let (is_json, kind) = (is(JSON), kind.clone());
         let body = self.body(response).await?;
@@ -133,7 +137,7 @@ impl TappedHttp {
         if !is_json {
             return Err(StreamableHttpError::UnexpectedContentType(kind));
         }
-        match self.read(&body) {
+        match self.read(&body, origin.as_ref()) {
             Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
             Err(_) if !expects => Ok(StreamableHttpPostResponse::Accepted),
             Err(problem) => Err(odd(problem)),
@@ -141,15 +145,19 @@ impl TappedHttp {
     }
 
     /// A body that is one message.
-    fn read(&self, body: &[u8]) -> Result<ServerJsonRpcMessage, String> {
+    fn read(
+        &self,
+        body: &[u8],
+        origin: Option<&RequestId>,
+    ) -> Result<ServerJsonRpcMessage, String> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|error| format!("the answer is not JSON ({error}): {}", quoted(body)))?;
-        match self.tap.see(value) {
+        match self.tap.see(value, origin) {
             Seen::Whole(value) => serde_json::from_value(value).map_err(|error| {
                 format!("the answer is no MCP message ({error}): {}", quoted(body))
             }),
             Seen::Answered(id) => Ok(super::stdio::answered(id)),
-            Seen::Done => Err("the answer is a notification".into()),
+            Seen::Done => Err("what came is no answer to the request".into()),
         }
     }
 }
@@ -183,12 +191,15 @@ fn unsuccessful(
             Ok(StreamableHttpPostResponse::Json(message, session))
         }
         (_, Some(error)) => Err(error.into()),
+        _ if status.is_redirection() => {
+            Err(odd(format!("HTTP {status}: it is at another address now; put that into `url`")))
+        }
         _ => Err(odd(format!("HTTP {status}: {}", quoted(body)))),
     }
 }
 
 /// One event as the SDK is to see it: one that is dealt with has nothing in it any more.
-fn see_event(tap: &Tap, mut event: Sse) -> Sse {
+fn see_event(tap: &Tap, mut event: Sse, origin: Option<&RequestId>) -> Sse {
     let Some(data) = event.data.as_deref().filter(|data| !data.trim().is_empty()) else {
         return event;
     };
@@ -197,8 +208,14 @@ fn see_event(tap: &Tap, mut event: Sse) -> Sse {
         event.data = None;
         return event;
     };
-    match tap.see(value) {
-        Seen::Whole(_) => {}
+    match tap.see(value, origin) {
+        // A question goes by another name.
+        Seen::Whole(message) => {
+            let method = message.get("method").and_then(Value::as_str);
+            if method.is_some_and(|method| method.starts_with(UNTYPED)) {
+                event.data = Some(message.to_string());
+            }
+        }
         Seen::Answered(id) => {
             event.data = Some(json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string());
         }
@@ -212,7 +229,7 @@ fn rmcp_events(response: reqwest::Response, limit: usize) -> Events {
     let mut size = 0usize;
     let mut last = b'\n';
     let bytes = response.bytes_stream().map(move |chunk| {
-        let chunk = chunk.map_err(std::io::Error::other)?;
+        let chunk = chunk.map_err(|error| std::io::Error::other(nameless(error)))?;
         for &byte in &*chunk {
             // An empty line ends an event.
             size =
@@ -230,16 +247,30 @@ fn rmcp_events(response: reqwest::Response, limit: usize) -> Events {
 }
 
 fn challenge(response: &reqwest::Response) -> Option<Error> {
-    let header = response.headers().get(WWW_AUTHENTICATE)?;
-    let text = String::from_utf8_lossy(header.as_bytes()).into_owned();
+    let header = response.headers().get(WWW_AUTHENTICATE);
+    let text = header.map(|header| String::from_utf8_lossy(header.as_bytes()).into_owned());
     match response.status() {
+        // Some say no more than that.
         StatusCode::UNAUTHORIZED => {
-            Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(text)))
+            let error = AuthRequiredError::new(text.unwrap_or_default());
+            Some(StreamableHttpError::AuthRequired(error))
         }
         StatusCode::FORBIDDEN => {
-            Some(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(text, None)))
+            Some(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(text?, None)))
         }
         _ => None,
+    }
+}
+
+/// An error without the address it is about, which may hold a key and goes to logs and clients.
+fn nameless(error: reqwest::Error) -> reqwest::Error {
+    error.without_url()
+}
+
+fn cleaned(error: Error) -> Error {
+    match error {
+        StreamableHttpError::Client(error) => StreamableHttpError::Client(nameless(error)),
+        other => other,
     }
 }
 
@@ -286,7 +317,7 @@ impl StreamableHttpClient for TappedHttp {
         token: Option<String>,
         headers: Headers,
     ) -> Result<(), Error> {
-        self.client.delete_session(uri, session, token, headers).await
+        self.client.delete_session(uri, session, token, headers).await.map_err(cleaned)
     }
 
     async fn get_stream(
@@ -314,7 +345,8 @@ impl StreamableHttpClient for TappedHttp {
         let events = self
             .client
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
-            .await?;
-        Ok(self.tapped(events))
+            .await
+            .map_err(cleaned)?;
+        Ok(self.tapped(events, None))
     }
 }

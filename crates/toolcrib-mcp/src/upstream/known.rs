@@ -8,7 +8,10 @@ use rmcp::model::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use toolcrib_core::clean::one_line;
+use toolcrib_core::text::shorten;
 
+use super::definitions::Definitions;
 use super::failed::Failed;
 use super::link::Link;
 use crate::config::Limits;
@@ -17,7 +20,7 @@ use crate::config::Limits;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Known {
     /// Its tools, as it lists them.
-    pub(crate) tools: Vec<Value>,
+    pub(crate) tools: Definitions,
     /// Its prompts.
     pub(crate) prompts: Vec<Value>,
     /// Its resources.
@@ -30,6 +33,9 @@ pub(crate) struct Known {
     #[serde(default)]
     pub(crate) notes: Vec<String>,
 }
+
+/// Bytes of one list: a thousand tools are a few megabytes.
+const LIST_BYTES: usize = 16 << 20;
 
 /// One list of a server.
 #[derive(Debug, Clone, Copy)]
@@ -90,9 +96,10 @@ impl Known {
         let mut known = Self { instructions: link.info.instructions.clone(), ..Self::default() };
         // A server that declares nothing may have tools all the same; the others are optional extras.
         known.tools = if has.tools.is_some() || (has.prompts.is_none() && has.resources.is_none()) {
-            pages(link, List::Tools, limits, within, &mut known.notes).await?
+            let tools = pages(link, List::Tools, limits, within, &mut known.notes).await?;
+            Definitions::of(&tools)
         } else {
-            Vec::new()
+            Definitions::default()
         };
         if has.prompts.is_some() {
             known.prompts = extra(link, List::Prompts, limits, within, &mut known.notes).await?;
@@ -117,7 +124,8 @@ async fn extra(
 ) -> Result<Vec<Value>, Failed> {
     match pages(link, list, limits, within, notes).await {
         Err(Failed::Refused(error)) => {
-            notes.push(format!("its {} cannot be listed: {}", list.key(), error.message));
+            let said = shorten(&one_line(&error.message), 200).into_owned();
+            notes.push(format!("its {} cannot be listed: {said}", list.key()));
             Ok(Vec::new())
         }
         other => other,
@@ -134,8 +142,18 @@ async fn pages(
 ) -> Result<Vec<Value>, Failed> {
     let mut entries: Vec<Value> = Vec::new();
     let mut cursor = None;
+    let mut bytes = 0;
     for _ in 0..limits.pages {
         let mut page = link.ask(list.request(cursor), within).await?;
+        bytes += serde_json::to_vec(&page).map_or(0, |page| page.len());
+        if bytes > LIST_BYTES {
+            let kept = entries.len();
+            notes.push(format!(
+                "its {} are over {LIST_BYTES} bytes; the first {kept} are used",
+                list.key()
+            ));
+            return Ok(entries);
+        }
         if let Some(Value::Array(more)) = page.get_mut(list.key()).map(Value::take) {
             entries.extend(more);
         }

@@ -119,7 +119,8 @@ impl Drop for Pending {
         if let Some(handle) = self.handle.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            runtime.spawn(handle.cancel(Some("the caller left".into())));
+            let told = handle.cancel(Some("the caller left".into()));
+            runtime.spawn(self.tap.farewells.track_future(told));
         }
     }
 }

@@ -8,28 +8,35 @@ mod callers;
 mod client;
 mod connect;
 mod debounce;
+mod definitions;
 mod failed;
 mod http;
 mod known;
 mod link;
+mod log_level;
 mod reason;
 mod retry;
+mod secrets;
 mod sessions;
 mod status;
 mod stdio;
 mod tap;
 
-pub(crate) use callers::{Caller, Listed, QUESTIONS, Said};
+pub(crate) use callers::{Asked, Caller, Listed, QUESTIONS, Said};
 pub(crate) use client::ourselves;
 pub use connect::Environment;
+#[cfg(test)]
+pub(crate) use definitions::Definitions;
 pub(crate) use failed::Failed;
 pub(crate) use known::Known;
 pub(crate) use link::{Link, Pending, Step};
+pub(crate) use log_level::rank;
 use reason::reason;
 pub(crate) use sessions::{Present, Sessions};
 pub use status::{Era, Phase, Status};
 #[cfg(feature = "fuzzing")]
 pub use stdio::messages_in;
+pub(crate) use tap::request_id;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -37,6 +44,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use rmcp::model::{ClientRequest, LoggingLevel, SetLevelRequest, SetLevelRequestParams};
+use rmcp::service::ClientLifecycleMode;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -53,8 +62,15 @@ const TURN: Duration = Duration::from_secs(3);
 const STARTING: Duration = Duration::from_secs(10);
 /// How often a server reached over HTTP is asked whether it is still there.
 const CHECK: Duration = Duration::from_secs(30);
+/// How soon a server that is busy is looked at again.
+const RECHECK: Duration = Duration::from_secs(1);
+/// How often the lists of a server are looked at that does not tell when they change.
+const RELIST: Duration = Duration::from_mins(10);
 /// How long it has for that.
 const CHECK_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long the last messages to a server may take.
+const FAREWELL: Duration = Duration::from_millis(200);
 
 /// What all servers share.
 #[derive(Debug)]
@@ -68,6 +84,8 @@ pub(crate) struct Shared {
     pub(crate) news: Notify,
     pub(crate) environment: Environment,
     pub(crate) sessions: Arc<Sessions>,
+    /// What clients of the older era want to see of logs: the most that any of them asked for.
+    pub(crate) log_level: Mutex<Option<LoggingLevel>>,
     pub(crate) metrics: Arc<Metrics>,
     /// Resources that changed: the server and the uri.
     pub(crate) updated: mpsc::Sender<(Arc<str>, String)>,
@@ -85,12 +103,18 @@ pub(crate) struct Upstream {
     fresh: AtomicBool,
     /// Resources that clients want to hear about, by their own addresses.
     watched: Mutex<BTreeSet<String>>,
+    /// One change of those at a time.
+    watching: tokio::sync::Mutex<()>,
     /// Those changed.
     rewatch: Notify,
     link: ArcSwapOption<Link>,
     /// Calls that may be under way.
     calls: Arc<Semaphore>,
     waiting: AtomicUsize,
+    /// How many that is.
+    at_once: usize,
+    /// Whether the next connection begins with the newer era.
+    probe: AtomicBool,
     /// Somebody found the connection broken.
     suspect: Notify,
     stop: CancellationToken,
@@ -102,7 +126,14 @@ pub(crate) struct Upstream {
 pub(crate) struct Leave {
     pub(crate) link: Arc<Link>,
     _own: OwnedSemaphorePermit,
-    _all: OwnedSemaphorePermit,
+    all: Option<OwnedSemaphorePermit>,
+}
+
+impl Leave {
+    /// Gives back the place among all calls; the one at the server stays taken.
+    pub(crate) fn rest(&mut self) {
+        self.all = None;
+    }
 }
 
 /// Why a call is not sent.
@@ -130,9 +161,12 @@ impl Upstream {
             known: ArcSwapOption::from(remembered.map(Arc::new)),
             fresh: AtomicBool::new(false),
             watched: Mutex::default(),
+            watching: tokio::sync::Mutex::default(),
             rewatch: Notify::new(),
             link: ArcSwapOption::empty(),
             calls: Arc::new(Semaphore::new(at_once)),
+            at_once,
+            probe: AtomicBool::new(true),
             waiting: AtomicUsize::new(0),
             suspect: Notify::new(),
             stop: CancellationToken::new(),
@@ -179,8 +213,15 @@ impl Upstream {
         self.fresh.swap(false, Ordering::Relaxed).then(|| self.known()).flatten()
     }
 
-    /// Hears about a resource from now on, or no more.
-    pub(crate) async fn watch_resource(&self, uri: &str, watch: bool) -> Result<(), Failed> {
+    /// Hears about a resource from now on, or no more: as it is `wanted` when its turn comes, since who
+    /// comes and who goes may meet here.
+    pub(crate) async fn watch_resource(
+        &self,
+        uri: &str,
+        wanted: impl Fn() -> bool,
+    ) -> Result<(), Failed> {
+        let _turn = self.watching.lock().await;
+        let watch = wanted();
         {
             let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
             let changed = if watch { watched.insert(uri.to_owned()) } else { watched.remove(uri) };
@@ -193,11 +234,26 @@ impl Upstream {
             self.rewatch.notify_one();
             return Ok(());
         }
-        connect::subscribe(&link, uri, watch, seconds(self.config().call_timeout)).await
+        let within = seconds(self.config().start_timeout);
+        let told = connect::subscribe(&link, uri, watch, within).await;
+        if watch && told.is_err() {
+            self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
+        }
+        told
     }
 
     fn watched(&self) -> Vec<String> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// Tells a server of the older era how much of its log is wanted; in the newer one each request does.
+    pub(crate) async fn say_log_level(&self) {
+        let level = *self.shared.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(level), Some(link)) = (level, self.link()) else { return };
+        if !link.is_modern() && link.info.capabilities.logging.is_some() {
+            let request = SetLevelRequest::new(SetLevelRequestParams::new(level));
+            let _ = link.ask(ClientRequest::SetLevelRequest(request), CHECK_WITHIN).await;
+        }
     }
 
     /// The connection, if there is one.
@@ -208,6 +264,24 @@ impl Upstream {
     /// What is counted.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.shared.metrics
+    }
+
+    /// How the next connection begins.
+    fn lifecycle(&self) -> ClientLifecycleMode {
+        if self.probe.load(Ordering::Relaxed) {
+            connect::probing()
+        } else {
+            ClientLifecycleMode::Initialize
+        }
+    }
+
+    fn probe_next(&self, probe: bool) {
+        self.probe.store(probe, Ordering::Relaxed);
+    }
+
+    /// Whether no call is under way.
+    fn is_idle(&self) -> bool {
+        self.calls.available_permits() == self.at_once
     }
 
     /// Ends it for good.
@@ -241,7 +315,7 @@ impl Upstream {
         let all = Arc::clone(&self.shared.calls).acquire_owned().await.map_err(|_| down())?;
         // It may have gone while we waited.
         let link = self.link().ok_or_else(down)?;
-        Ok(Leave { link, _own: own, _all: all })
+        Ok(Leave { link, _own: own, all: Some(all) })
     }
 
     fn set(&self, change: impl FnOnce(&mut Status)) {
@@ -260,7 +334,7 @@ impl Upstream {
         loop {
             let (held, why) = tokio::select! {
                 ended = self.once() => ended,
-                () = self.stop.cancelled() => break,
+                () = self.stopped() => break,
             };
             self.link.store(None);
             let wait = retry.failed(held, retry::luck(&self.name, restarts));
@@ -282,6 +356,16 @@ impl Upstream {
         }
         self.link.store(None);
         self.set(|status| status.phase = Phase::Off);
+    }
+
+    /// Waits until it is to end, and a moment longer where its server has yet to be told of calls that
+    /// nobody waits for any more.
+    async fn stopped(&self) {
+        self.stop.cancelled().await;
+        if let Some(link) = self.link() {
+            link.tap.farewells.close();
+            let _ = tokio::time::timeout(FAREWELL, link.tap.farewells.wait()).await;
+        }
     }
 
     /// One connection, from its beginning to its end: how long it held, and why it ended.
@@ -358,11 +442,16 @@ impl Upstream {
         let mut check = tokio::time::interval(CHECK);
         check.reset();
         let over_http = connected.is_remote();
+        let (mut misses, mut recheck) = (0, None);
+        let told = link.info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed);
+        let mut relist = tokio::time::interval(RELIST);
+        relist.reset();
         if !link.is_modern() {
             for uri in self.watched() {
                 let _ = connect::subscribe(&link, &uri, true, CHECK_WITHIN).await;
             }
         }
+        self.say_log_level().await;
         let listen = || connect::listen(&link, self.watched(), connected.updated.clone());
         let mut listening = listen();
         loop {
@@ -377,14 +466,34 @@ impl Upstream {
                         self.suspect.notify_one();
                     }
                 }
-                () = self.suspect.notified(), if over_http => {
-                    if let Err(why) = connect::check(&link, CHECK_WITHIN).await {
-                        return NotConnected::ended(why);
+                () = self.suspect.notified() => {
+                    // A server at work may be too busy to say that it is there.
+                    if !self.is_idle() {
+                        recheck = Some(tokio::time::Instant::now() + RECHECK);
+                        continue;
+                    }
+                    recheck = None;
+                    match connect::check(&link, CHECK_WITHIN).await {
+                        Ok(()) => misses = 0,
+                        Err(_) if misses == 0 => {
+                            misses = 1;
+                            self.suspect.notify_one();
+                        }
+                        Err(why) => return NotConnected::ended(why),
                     }
                 }
+                () = sleep_until(recheck) => self.suspect.notify_one(),
                 _ = check.tick(), if over_http => self.suspect.notify_one(),
-                () = listening.ended() => listening = listen(),
-                () = self.rewatch.notified() => listening = listen(),
+                // A server that does not tell of changes is asked now and then.
+                _ = relist.tick(), if told != Some(true) => debounce.changed(Instant::now()),
+                () = listening.ended() => {
+                    listening = listen();
+                    debounce.changed(Instant::now());
+                }
+                () = self.rewatch.notified() => {
+                    listening = listen();
+                    debounce.changed(Instant::now());
+                }
             }
         }
     }

@@ -51,6 +51,8 @@ pub(crate) fn luck(server: &str, restarts: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -78,5 +80,27 @@ mod tests {
         }
         assert!((luck("a", 1) - luck("b", 1)).abs() > f64::EPSILON);
         assert!((0..1_000).map(|n| luck("a", n)).all(|luck| (0.0..1.0).contains(&luck)));
+    }
+
+    proptest! {
+        /// Whatever happens, waits stay within their bounds, five failures in a row are the end of
+        /// patience, and one connection that held is its beginning.
+        #[test]
+        fn waits_are_bounded_and_grow(tries in prop::collection::vec((0_u64..60, 0.0..=1.0_f64), 1..40)) {
+            let mut retry = Retry::default();
+            let mut in_a_row = 0;
+            for (held, luck) in tries {
+                let held = Duration::from_secs(held);
+                in_a_row = if held >= HELD { 1 } else { in_a_row + 1 };
+                let wait = retry.failed(held, luck);
+                prop_assert!(wait >= FIRST.mul_f64(0.8) && wait <= LONGEST.mul_f64(1.2));
+                prop_assert_eq!(retry.is_hopeless(), in_a_row >= HOPELESS);
+                // The least of one step is more than the most of the step before.
+                let mut before = Retry { failures: in_a_row.saturating_sub(2) };
+                if (2..=HOPELESS).contains(&in_a_row) {
+                    prop_assert!(wait >= before.failed(Duration::ZERO, 1.0));
+                }
+            }
+        }
     }
 }

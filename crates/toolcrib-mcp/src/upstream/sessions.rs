@@ -44,7 +44,7 @@ impl Sessions {
         knows: impl Fn(&str) -> bool + Send + Sync + 'static,
     ) -> (Present, mpsc::Receiver<Said>) {
         let (questions, said) = mpsc::channel(QUESTIONS);
-        self.lock().insert(client, (Caller { client, questions }, Box::new(knows)));
+        self.lock().insert(client, (Caller { client, kin: client, questions }, Box::new(knows)));
         (Present { sessions: Arc::clone(self), client }, said)
     }
 

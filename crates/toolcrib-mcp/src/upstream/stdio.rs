@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Mutex;
 
 use super::tap::{Seen, Tap, request_id};
+use crate::early_id::early_id;
 use crate::lines::{Event, Lines};
 
 /// Bytes read at once.
@@ -93,7 +94,7 @@ impl<R, W> StdioWire<R, W> {
     fn message(&mut self, message: Value) {
         let id = message.get("id").and_then(request_id);
         let is_answer = message.get("method").is_none();
-        match self.tap.see(message) {
+        match self.tap.see(message, None) {
             Seen::Whole(message) => match serde_json::from_value(message) {
                 Ok(message) => self.ready.push_back(message),
                 // An answer that cannot be read is an answer all the same: nobody waits for another.
@@ -113,7 +114,7 @@ impl<R, W> StdioWire<R, W> {
 
     fn too_long(&mut self, start: &[u8]) {
         let mut waiting = self.tap.waiting();
-        let id = id_in(start).or_else(|| {
+        let id = early_id(start).or_else(|| {
             // A line that tells no id early answers the only request there is.
             if waiting.len() == 1 { waiting.pop() } else { None }
         });
@@ -125,15 +126,6 @@ impl<R, W> StdioWire<R, W> {
             self.ready.push_back(ServerJsonRpcMessage::error(error, Some(id)));
         }
     }
-}
-
-/// The id of a message of which only a piece is there.
-fn id_in(piece: &[u8]) -> Option<RequestId> {
-    let text = String::from_utf8_lossy(piece);
-    let at = text.rfind("\"id\":").or_else(|| text.rfind("\"id\" :"))?;
-    let rest = text[at..].split_once(':')?.1.trim_start();
-    let end = rest.find([',', '}', '\n']).unwrap_or(rest.len());
-    serde_json::from_str(rest[..end].trim()).ok().as_ref().and_then(request_id)
 }
 
 impl<R, W> Transport<RoleClient> for StdioWire<R, W>

@@ -3,11 +3,11 @@
 //! The SDK's types know the fields of today and drop the rest; a gateway may not. So the result of
 //! every request we send is taken here as it came, and the SDK only learns that there was one. Here
 //! is also where the order of messages still stands: progress reaches its call before the answer
-//! does, and ten thousand `list_changed` in a row become one mark.
+//! does, and ten thousand `list_changed` in a row become one mark. Questions keep their words too.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, GetMeta as _, JsonRpcMessage, NumberOrString,
@@ -16,18 +16,31 @@ use rmcp::model::{
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::callers::{Callers, Said};
 
 /// Progress messages that wait for one slow client; what comes beyond is dropped, as progress may.
 const PROGRESS_QUEUE: usize = 1_024;
 
+/// Requests of the SDK's own that may be open on one connection: a handshake and some subscriptions.
+const SDKS: usize = 16;
+
+/// Stands before the method of a question on its way through the SDK, which then has no type for it and
+/// leaves it as it is.
+pub(super) const UNTYPED: &str = "toolcrib/";
+
 /// Everything that one connection's transport and its calls share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tap {
     slots: Mutex<Slots>,
+    callers: Arc<Callers>,
     /// Something of a server's lists changed.
     changed: Notify,
     /// Lines that were no message.
     noise: AtomicU64,
+    /// Cancellations on their way to the server.
+    pub(super) farewells: TaskTracker,
     /// The connection is over.
     closed: CancellationToken,
     /// Why, where the transport knows it.
@@ -38,11 +51,27 @@ pub(crate) struct Tap {
 struct Slots {
     by_id: HashMap<RequestId, Slot>,
     by_token: HashMap<ProgressToken, RequestId>,
+    /// Requests that were given up before they were sent.
+    early: HashSet<RequestId>,
+    /// How often the older era's handshake was begun.
+    handshakes: u32,
+    /// Requests of the SDK's own, whose results are its business: handshakes and subscriptions.
+    sdks: VecDeque<RequestId>,
+}
+
+impl Slots {
+    /// Whether an answer to this is waited for. The SDK's own are answered once.
+    fn expects(&mut self, id: &RequestId) -> bool {
+        let own = self.sdks.iter().position(|known| known == id);
+        own.and_then(|at| self.sdks.remove(at)).is_some() || self.by_id.contains_key(id)
+    }
 }
 
 #[derive(Debug)]
 struct Slot {
     result: Option<Value>,
+    /// Whether the request is on its way.
+    sent: bool,
     /// Whether the SDK is to see the result too.
     shared: bool,
     token: Option<ProgressToken>,
@@ -53,7 +82,14 @@ struct Slot {
 impl Default for Slot {
     fn default() -> Self {
         let (progress, listener) = mpsc::channel(PROGRESS_QUEUE);
-        Self { result: None, shared: false, token: None, progress, listener: Some(listener) }
+        Self {
+            result: None,
+            sent: false,
+            shared: false,
+            token: None,
+            progress,
+            listener: Some(listener),
+        }
     }
 }
 
@@ -69,6 +105,19 @@ pub(crate) enum Seen {
 }
 
 impl Tap {
+    /// Of a server with these calls under way.
+    pub(crate) fn new(callers: Arc<Callers>) -> Arc<Self> {
+        Arc::new(Self {
+            callers,
+            slots: Mutex::default(),
+            changed: Notify::new(),
+            noise: AtomicU64::new(0),
+            farewells: TaskTracker::new(),
+            closed: CancellationToken::new(),
+            why: Mutex::default(),
+        })
+    }
+
     fn slots(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,15 +132,32 @@ impl Tap {
                 | ClientRequest::DiscoverRequest(_)
                 | ClientRequest::SubscriptionsListenRequest(_)
         ) {
+            let mut slots = self.slots();
+            if slots.sdks.len() >= SDKS {
+                slots.sdks.pop_front();
+            }
+            slots.sdks.push_back(sent.id.clone());
+            // A second handshake on one connection: the server forgot the session, and may have changed.
+            if matches!(sent.request, ClientRequest::InitializeRequest(_)) {
+                slots.handshakes += 1;
+                if slots.handshakes > 1 {
+                    self.changed.notify_one();
+                }
+            }
             return;
         }
         let token = sent.request.get_meta().get_progress_token();
         let mut slots = self.slots();
+        // Given up before it was even sent: its answer is nobody's.
+        if slots.early.remove(&sent.id) {
+            return;
+        }
         if let Some(token) = &token {
             slots.by_token.insert(token.clone(), sent.id.clone());
         }
         let slot = slots.by_id.entry(sent.id.clone()).or_default();
         slot.token = token;
+        slot.sent = true;
         slot.shared = shares(sent.request.method());
     }
 
@@ -108,8 +174,14 @@ impl Tap {
     /// Forgets a request; what comes for it later is nobody's.
     pub(crate) fn forget(&self, id: &RequestId) {
         let mut slots = self.slots();
-        if let Some(Slot { token: Some(token), .. }) = slots.by_id.remove(id) {
-            slots.by_token.remove(&token);
+        match slots.by_id.remove(id) {
+            Some(Slot { token: Some(token), .. }) => {
+                slots.by_token.remove(&token);
+            }
+            Some(Slot { sent: false, .. }) => {
+                slots.early.insert(id.clone());
+            }
+            _ => {}
         }
     }
 
@@ -124,8 +196,8 @@ impl Tap {
             .collect()
     }
 
-    /// Looks at a message from the server.
-    pub(crate) fn see(&self, mut message: Value) -> Seen {
+    /// Looks at a message from the server; `origin` is the call it came with, where the wire tells.
+    pub(crate) fn see(&self, mut message: Value, origin: Option<&RequestId>) -> Seen {
         let Some(fields) = message.as_object_mut() else {
             self.noise();
             return Seen::Done;
@@ -144,16 +216,32 @@ impl Tap {
                     self.changed.notify_one();
                     return Seen::Done;
                 }
+                // Whose it is must be told now: behind it may stand the answer that ends the call.
+                "notifications/message" => {
+                    if let Some(params) = fields.remove("params") {
+                        self.logged(params, origin);
+                    }
+                    return Seen::Done;
+                }
+                "elicitation/create" | "sampling/createMessage" | "roots/list" => {
+                    let untyped = format!("{UNTYPED}{method}");
+                    fields.insert("method".into(), untyped.into());
+                    return Seen::Whole(message);
+                }
                 _ => return Seen::Whole(message),
             }
         }
-        let (Some(id), true) =
-            (fields.get("id").and_then(request_id), fields.contains_key("result"))
-        else {
+        let Some(id) = fields.get("id").and_then(request_id) else { return Seen::Whole(message) };
+        let mut slots = self.slots();
+        // Answers to nobody's question: during a handshake the SDK would take one for a refusal.
+        if !slots.expects(&id) {
+            drop(slots);
+            self.noise();
+            return Seen::Done;
+        }
+        let Some(slot) = slots.by_id.get_mut(&id).filter(|_| fields.contains_key("result")) else {
             return Seen::Whole(message);
         };
-        let mut slots = self.slots();
-        let Some(slot) = slots.by_id.get_mut(&id) else { return Seen::Whole(message) };
         // An answer that says both is for the SDK to refuse.
         if fields.contains_key("error") {
             return Seen::Whole(message);
@@ -173,6 +261,15 @@ impl Tap {
         if let Some(slot) = slot {
             // Full: this client is too slow for this server, and progress is only a courtesy.
             let _ = slot.progress.try_send(params);
+        }
+    }
+
+    fn logged(&self, params: Value, origin: Option<&RequestId>) {
+        if let Ok(caller) = self.callers.look(origin)
+            && let Ok(line) = serde_json::from_value(params)
+        {
+            // Full: this client is too slow for this server, and a log is only a courtesy.
+            let _ = caller.questions.try_send(Said::Log(line));
         }
     }
 

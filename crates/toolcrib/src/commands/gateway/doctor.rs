@@ -5,8 +5,9 @@ use std::io::IsTerminal as _;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use toolcrib_mcp::{Checkup, Era, Phase};
+use toolcrib_tokens::Counter;
 
-use super::{END, block_on, loaded, start};
+use super::{END, block_on, loaded, start_counting};
 use crate::args::DoctorArgs;
 use crate::output::{Failure, Output};
 
@@ -22,6 +23,8 @@ struct Answer {
     tokens: usize,
     /// Of what clients see in their place.
     shown: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     well: bool,
 }
 
@@ -89,13 +92,13 @@ impl From<Checkup> for Row {
 pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failure> {
     let found = loaded(args.config.as_deref())?;
     let config = found.path.as_ref().map(|path| path.display().to_string());
-    let (mut rows, cost): (Vec<Row>, _) = block_on(async {
-        let gateway = start(found.config);
+    let (mut rows, (cost, notes)): (Vec<Row>, _) = block_on(async {
+        let gateway = start_counting(found.config, Counter::for_model("gpt-5").shared());
         gateway.settled().await;
         let rows = gateway.checkup().into_iter().map(Row::from).collect();
-        let cost = gateway.cost();
+        let told = (gateway.cost(), gateway.remarks());
         gateway.stop(END).await;
-        Ok((rows, cost))
+        Ok((rows, told))
     })?;
     if let Some(file) = &args.config {
         // The command that is to be run must find the same config.
@@ -110,6 +113,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
         tools: rows.iter().map(|row| row.tools).sum(),
         tokens,
         shown,
+        notes,
         well: rows.iter().all(|row| matches!(row.state, "up" | "off")),
         servers: rows,
     };
@@ -161,6 +165,9 @@ fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
         for note in &row.notes {
             output.line(&format!("\n{}: {note}", row.name))?;
         }
+    }
+    for note in &answer.notes {
+        output.line(&format!("\nnote: {note}"))?;
     }
     let up = answer.servers.iter().filter(|row| row.state == "up").count();
     let (all, tools, tokens, shown) =

@@ -1,0 +1,103 @@
+//! The id of a message of which only the beginning is there.
+//!
+//! A line over the limit is skipped, and whoever waits for what it answers is to hear of that at once. Most
+//! peers write the id early; one that stands inside the result is another's.
+
+use rmcp::model::RequestId;
+use serde_json::Value;
+
+use crate::upstream::request_id;
+
+/// The message's own id, where it is whole.
+pub(crate) fn early_id(piece: &[u8]) -> Option<RequestId> {
+    let (mut at, mut depth, mut at_key) = (0, 0_usize, false);
+    while let Some(byte) = piece.get(at) {
+        match byte {
+            b'"' => {
+                let end = text_end(piece, at)?;
+                if depth == 1 && at_key && &piece[at..end] == b"\"id\"" {
+                    return value(piece[end..].trim_ascii_start().strip_prefix(b":")?);
+                }
+                at_key = false;
+                at = end;
+                continue;
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                at_key = depth == 1;
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' if depth == 1 => at_key = true,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// An id that ends within the piece: half a number would be another number.
+fn value(rest: &[u8]) -> Option<RequestId> {
+    let rest = rest.trim_ascii_start();
+    let end = if rest.first() == Some(&b'"') {
+        text_end(rest, 0)?
+    } else {
+        rest.iter().position(|byte| matches!(byte, b',' | b'}' | b' ' | b'\t' | b'\r' | b'\n'))?
+    };
+    request_id(&serde_json::from_slice::<Value>(&rest[..end]).ok()?)
+}
+
+/// Where the text that begins at `start` is over.
+fn text_end(piece: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        match piece.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rmcp::model::NumberOrString;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_messages_own_id_counts() {
+        let number = |n| Some(NumberOrString::Number(n));
+        for (piece, expected) in [
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"content":["#, number(7)),
+            (r#"{ "id" : 7 , "result" : {"#, number(7)),
+            (r#"{"id":"a\"b","result":"#, Some(NumberOrString::String(r#"a"b"#.into()))),
+            (r#"{"id":7,"result":{"structuredContent":{"id":9,"x":""#, number(7)),
+            (r#"{"result":{"id":9,"rows":[{"id":10},"#, None),
+            (r#"{"result":{"a":[1,{"b":2}]},"id":7}"#, number(7)),
+            (r#"{"text":"\"id\":9, ","id":7,"#, number(7)),
+            (r#"{"method":"id","x":["id",9],"id":7,"#, number(7)),
+            (r#"{"jsonrpc":"2.0","id":7"#, None),
+            (r#"{"jsonrpc":"2.0","id":"half"#, None),
+            (r#"[{"id":7,"#, None),
+            ("", None),
+            ("\\\"", None),
+        ] {
+            assert_eq!(early_id(piece.as_bytes()), expected, "{piece}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_bytes_and_wherever_they_end(bytes: Vec<u8>, id: u32, text: String, cut in 0_usize..80) {
+            early_id(&bytes);
+            let whole = json!({"x": text, "id": id, "y": {"id": 1}}).to_string();
+            let piece = &whole.as_bytes()[..cut.min(whole.len())];
+            if let Some(found) = early_id(piece) {
+                prop_assert_eq!(found, NumberOrString::Number(i64::from(id)));
+            }
+            prop_assert!(early_id(whole.as_bytes()).is_some());
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What a client says on stdio: lines within the limit, and the end noticed.
+//!
+//! The SDK drops a line that is too long, and its client would wait for ever. Here such a request is
+//! replaced by a short one with its id, which is answered with an error.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio_util::sync::CancellationToken;
+
+use crate::early_id::early_id;
+use crate::gateway::TOO_LARGE;
+use crate::lines::{Event, Lines};
+
+/// Bytes read at once.
+const CHUNK: usize = 16 << 10;
+
+/// The lines of one client.
+pub(super) struct Heard<R> {
+    input: R,
+    lines: Lines,
+    chunk: Box<[u8]>,
+    /// Lines that are to be read, and how much of them was.
+    ready: Vec<u8>,
+    read: usize,
+    ended: CancellationToken,
+}
+
+impl<R> Heard<R> {
+    /// Lines of at most `limit` bytes; `ended` is cancelled when there are no more.
+    pub(super) fn new(input: R, limit: usize, ended: CancellationToken) -> Self {
+        let chunk = vec![0; CHUNK].into();
+        Self { input, lines: Lines::new(limit), chunk, ready: Vec::new(), read: 0, ended }
+    }
+
+    fn eat(&mut self, bytes: usize) {
+        let mut rest = &self.chunk[..bytes];
+        while let Some(event) = self.lines.take(&mut rest) {
+            match event {
+                Event::Line(line) => self.ready.extend_from_slice(line),
+                Event::TooLong { start } => {
+                    tracing::warn!("a request over the limit is refused");
+                    let Some(id) = early_id(start) else { continue };
+                    let refused =
+                        serde_json::json!({"jsonrpc": "2.0", "id": id, "method": TOO_LARGE});
+                    self.ready.extend_from_slice(refused.to_string().as_bytes());
+                }
+            }
+            self.ready.push(b'\n');
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Heard<R> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        while this.read == this.ready.len() {
+            this.ready.clear();
+            // One long request is not paid for ever.
+            this.ready.shrink_to(CHUNK);
+            this.read = 0;
+            let mut chunk = ReadBuf::new(&mut this.chunk);
+            let read = match Pin::new(&mut this.input).poll_read(context, &mut chunk) {
+                Poll::Ready(Ok(())) => chunk.filled().len(),
+                Poll::Ready(Err(error)) => {
+                    this.ended.cancel();
+                    return Poll::Ready(Err(error));
+                }
+                Poll::Pending => return Poll::Pending,
+            };
+            if read == 0 {
+                this.ended.cancel();
+                return Poll::Ready(Ok(()));
+            }
+            this.eat(read);
+        }
+        let now = buffer.remaining().min(this.ready.len() - this.read);
+        buffer.put_slice(&this.ready[this.read..this.read + now]);
+        this.read += now;
+        Poll::Ready(Ok(()))
+    }
+}

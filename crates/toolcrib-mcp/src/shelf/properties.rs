@@ -1,0 +1,184 @@
+//! Invariant 1 on whole shelves: what a profile leaves out does not exist.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+use toolcrib_core::{Conversation, FourChars, Outcome, TokenCounter, Turn};
+
+use super::{Shelf, Supplier, View};
+use crate::config::{Config, Profile, Server, Transport};
+use crate::upstream::{Definitions, Known};
+
+const SERVERS: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
+const OWN: [&str; 6] = ["read", "write", "read_all", "send", "find_person", "ping"];
+const PATTERNS: [&str; 12] = [
+    "alpha/*",
+    "beta/read",
+    "*/send",
+    "read*",
+    "ping",
+    "gamma/*",
+    "delta/?ing",
+    "*",
+    "alpha__read",
+    "nobody/*",
+    "be*/*",
+    "find_person",
+];
+
+#[derive(Debug, Clone)]
+struct Facts {
+    tools: Vec<&'static str>,
+    prompts: Vec<&'static str>,
+    resources: Vec<&'static str>,
+    /// Whether it keeps its own names.
+    bare: bool,
+    connecting: bool,
+}
+
+fn facts() -> impl Strategy<Value = Facts> {
+    let some = || prop::sample::subsequence(OWN.to_vec(), 0..=OWN.len());
+    (some(), some(), some(), prop::bool::weighted(0.3), prop::bool::weighted(0.2)).prop_map(
+        |(tools, prompts, resources, bare, connecting)| Facts {
+            tools,
+            prompts,
+            resources,
+            bare,
+            connecting,
+        },
+    )
+}
+
+fn patterns() -> impl Strategy<Value = Vec<String>> {
+    let some = prop::sample::subsequence(PATTERNS.to_vec(), 0..=3);
+    some.prop_map(|some| some.into_iter().map(str::to_owned).collect())
+}
+
+fn profile() -> impl Strategy<Value = Profile> {
+    let servers = prop::sample::subsequence(SERVERS.to_vec(), 0..=SERVERS.len());
+    (servers, patterns(), patterns()).prop_map(|(servers, allow, deny)| {
+        let servers = servers.into_iter().map(str::to_owned).collect();
+        Profile { servers, allow, deny }
+    })
+}
+
+fn supplier(name: &str, facts: &Facts, keep: impl Fn(&str) -> bool) -> Supplier {
+    let mut config = Server::new(Transport::Stdio {
+        command: "true".into(),
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        cwd: None,
+    });
+    // Tools of the same bare name are renamed for everybody alike, so only offers are tried that way.
+    config.prefix = (facts.bare && facts.tools.is_empty()).then(String::new);
+    let tool = |own: &&&str| json!({"name": own, "description": format!("To {own} things."), "inputSchema": {"type": "object"}});
+    let tools: Vec<Value> =
+        facts.tools.iter().filter(|own| keep(own)).map(|own| tool(&own)).collect();
+    let known = Known {
+        tools: Definitions::of(&tools),
+        prompts: facts.prompts.iter().map(|own| json!({"name": own})).collect(),
+        resources: facts.resources.iter().map(|own| json!({"uri": format!("x://{own}")})).collect(),
+        ..Known::default()
+    };
+    let known = (!facts.connecting).then(|| Arc::new(known));
+    let name = Arc::from(name);
+    Supplier { name, config: config.into(), known, connecting: facts.connecting, failed: false }
+}
+
+fn shelf(profiles: BTreeMap<String, Profile>, suppliers: Vec<Supplier>) -> Shelf {
+    let config = Arc::new(Config { profiles, ..Config::default() });
+    let counter: Arc<dyn TokenCounter> = Arc::new(FourChars);
+    Shelf::build(None, &config, suppliers, &counter)
+}
+
+/// Everything a client of a view can be told.
+fn told(shelf: &Shelf, view: &View) -> Vec<Value> {
+    let knows = |server: &str| view.knows(server);
+    let awaited: Vec<_> = shelf.awaited().filter(|name| knows(name)).cloned().collect();
+    let mut all = vec![
+        view.list.clone(),
+        view.full(shelf.crib.catalog()),
+        json!(view.instruction),
+        json!(view.saved),
+        json!(awaited),
+        json!(shelf.prompts.list(knows)),
+        json!(shelf.resources.list(knows)),
+        json!(SERVERS.map(knows)),
+    ];
+    let turn = Turn::new(&view.scope);
+    let catalog = shelf.crib.catalog();
+    let ask = |tool: &str, input: &Value| match shelf.crib.handle(
+        &turn,
+        &mut Conversation::new(),
+        tool,
+        &input.to_string(),
+    ) {
+        Outcome::Run(call) => json!([catalog.tool(call.id).name(), call.arguments.get()]),
+        Outcome::Answer(reply) => json!([reply, reply.for_model()]),
+        Outcome::Refused(refusal) => json!(format!("{refusal:?}")),
+    };
+    for server in SERVERS {
+        all.push(ask(SEARCH, &json!({"query": server})));
+        for own in OWN {
+            let name = format!("{server}__{own}");
+            for tool in [&*name, own] {
+                all.push(ask(tool, &json!({})));
+                all.push(ask(CALL, &json!({"name": tool, "arguments": {}})));
+                all.push(ask(DESCRIBE, &json!({"name": tool})));
+                all.push(ask(SEARCH, &json!({"query": format!("select:{tool}")})));
+            }
+        }
+    }
+    for own in OWN {
+        all.push(ask(SEARCH, &json!({"query": format!("to {own} things")})));
+        all.push(ask(SEARCH_REGEX, &json!({"pattern": own})));
+        let of = |offer: Option<&super::offers::Offer>| json!(offer.map(|o| (&o.server, &o.own)));
+        all.push(of(shelf.prompts.find(own, knows)));
+        all.push(of(shelf.resources.find(&format!("x://{own}"), knows)));
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn what_a_profile_leaves_out_does_not_exist(
+        all in prop::collection::vec(facts(), SERVERS.len()),
+        profile in profile(),
+    ) {
+        let profiles = BTreeMap::from([("p".to_owned(), profile)]);
+        let servers = || SERVERS.iter().zip(&all);
+        let whole = shelf(profiles, servers().map(|(name, facts)| supplier(name, facts, |_| true)).collect());
+        let view = whole.view(Some("p")).unwrap();
+        let catalog = whole.crib.catalog();
+        let in_scope = |server: &str, own: &str| view.scope.ids().any(|id| {
+            let tool = catalog.tool(id);
+            tool.server() == Some(server) && tool.declared_name() == own
+        });
+        let left = servers()
+            .filter(|(name, _)| view.knows(name))
+            .map(|(name, facts)| supplier(name, facts, |own| in_scope(name, own)))
+            .collect();
+        let alone = shelf(BTreeMap::new(), left);
+        let without = alone.view(None).unwrap();
+        for (one, other) in told(&whole, &view).into_iter().zip(told(&alone, &without)) {
+            prop_assert_eq!(one, other);
+        }
+    }
+
+    #[test]
+    fn addresses_and_prompts_never_clash(
+        one in "[a名 _+-]{1,2}", other in "[a名 _+-]{1,2}", own in "[x+-]{1,2}", others in "[x+-]{1,2}",
+    ) {
+        let address = super::offers::address;
+        if address(&one, &own) == address(&other, &others) {
+            prop_assert_eq!((&one, &own), (&other, &others));
+        }
+        let whole = address(&one, &own);
+        prop_assert_eq!(super::own_address(&one, &whole), Some(&*own));
+    }
+}

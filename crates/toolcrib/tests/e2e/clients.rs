@@ -1,0 +1,147 @@
+//! Real clients: the official SDKs in Python and TypeScript, over both doors.
+//!
+//! Each runs a script of `tests/clients`, which does all that a client does and prints what it saw as one
+//! document. They must all see the same, whatever the language, the door and the era.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::gateway::{DEFERRED, Home, server};
+use crate::support::{Program, assert_same, own, peer, root};
+
+/// Two servers: one that asks, reports and hangs; one with resources, prompts and changes.
+fn home() -> (Home, String) {
+    let home = Home::new("");
+    let log = home.path().join("server.log").to_str().unwrap().to_owned();
+    let faulty = own("faulty-server", &["--hang", "stuck", "--log", &log]);
+    let fixture = own("fixture-server", &[]);
+    home.configure(&format!(
+        "{DEFERRED}{}{}",
+        server("faulty", &faulty, ""),
+        server("fixture", &fixture, "")
+    ));
+    (home, log)
+}
+
+fn script(name: &str) -> String {
+    root().join("tests/clients").join(name).to_str().unwrap().to_owned()
+}
+
+fn python(era: &str) -> Program {
+    vec![peer("python/bin/python"), script("client.py"), era.to_owned()]
+}
+
+fn typescript() -> Program {
+    let sdk = peer("node_modules/@modelcontextprotocol/sdk");
+    vec![peer("node_modules/.bin/node"), script("client.mjs"), sdk]
+}
+
+/// What a client saw, by one door or the other.
+fn seen(client: &Program, door: &str) -> Value {
+    let (home, log) = home();
+    let served = (door == "http").then(|| home.serve());
+    let target = served.as_ref().map_or_else(|| home.mcp(), |served| vec![served.url.clone()]);
+    let ran = Command::new("timeout")
+        .arg("90")
+        .args(client)
+        .args(target)
+        .env("HOME", home.path())
+        .env("XDG_STATE_HOME", home.path().join("state"))
+        .env("SERVER_LOG", &log)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        ran.status.success(),
+        "{client:?} {door}: {}\nout: {}\nerr: {}\nserver: {}",
+        ran.status,
+        text(&ran.stdout),
+        text(&ran.stderr),
+        fs::read_to_string(&log).unwrap_or_default()
+    );
+    serde_json::from_slice(&ran.stdout).unwrap()
+}
+
+fn expected(version: &str) -> Value {
+    let word = json!({"word": "kiwi"});
+    let given = json!({"action": "accept", "content": {"word": "kiwi"}});
+    let sampled = json!({
+        "role": "assistant",
+        "content": {"type": "text", "text": "kiwi"},
+        "model": "none",
+        "stopReason": "endTurn",
+    });
+    json!({
+        "version": version,
+        "server": "toolcrib",
+        "tools": ["tool_search", "tool_describe", "tool_call"],
+        "search": ["faulty__echo"],
+        "describe": {"type": "object"},
+        "call": {"content": [{"type": "text", "text": word.to_string()}], "structuredContent": word},
+        "with progress": {"content": [{"type": "text", "text": "It is done."}], "isError": false},
+        "progress": [[0, 100], [50, 100], [100, 100]],
+        "cancelled": true,
+        "elicitation": {"result": given},
+        "sampling": {"result": sampled},
+        "questions": [["elicitation", "Which word?"], ["sampling", "Which word?"]],
+        "resources": [
+            "fixture+test://static-binary",
+            "fixture+test://static-text",
+            "fixture+test://watched-resource",
+        ],
+        "resource": {"contents": [{
+            "uri": "fixture+test://static-text",
+            "mimeType": "text/plain",
+            "text": "A text that never changes.",
+        }]},
+        "prompts": [
+            "fixture__test_input_required_result_prompt",
+            "fixture__test_prompt_with_arguments",
+            "fixture__test_prompt_with_embedded_resource",
+            "fixture__test_prompt_with_image",
+            "fixture__test_simple_prompt",
+        ],
+        "prompt": {"messages": [{
+            "role": "user",
+            "content": {"type": "text", "text": "The first is one, the second is two."},
+        }]},
+        "change": "told",
+    })
+}
+
+fn sees_everything(client: &Program, door: &str, version: &str) {
+    assert_same(&seen(client, door), &expected(version), &format!("{client:?} over {door}"));
+}
+
+#[test]
+fn python_of_the_older_era_over_stdio() {
+    sees_everything(&python("legacy"), "stdio", "2025-11-25");
+}
+
+#[test]
+fn python_of_the_older_era_over_http() {
+    sees_everything(&python("legacy"), "http", "2025-11-25");
+}
+
+#[test]
+fn python_of_the_newer_era_over_stdio() {
+    sees_everything(&python("auto"), "stdio", "2026-07-28");
+}
+
+#[test]
+fn python_of_the_newer_era_over_http() {
+    sees_everything(&python("auto"), "http", "2026-07-28");
+}
+
+#[test]
+fn typescript_over_stdio() {
+    sees_everything(&typescript(), "stdio", "2025-11-25");
+}
+
+#[test]
+fn typescript_over_http() {
+    sees_everything(&typescript(), "http", "2025-11-25");
+}

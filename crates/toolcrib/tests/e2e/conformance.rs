@@ -1,0 +1,92 @@
+//! The official conformance suite, through the gateway, with `fixture-server` behind it.
+//!
+//! Both revisions, and no failure is expected. The fixture passes the suite alone, so whatever fails here is
+//! the gateway's doing.
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::support::client::{Client, Era};
+use crate::support::gateway::{DEFERRED, Home, IN_FULL, listening, server};
+use crate::support::wire::Process;
+use crate::support::{eventually, own, root, testkit};
+
+/// The suite asks for tools by the fixture's own names.
+const OWN_NAMES: &str = "prefix = \"\"\n";
+
+/// The fixture as a server that the gateway starts.
+fn over_stdio(more: &str) -> String {
+    server("fixture", &own("fixture-server", &[]), &format!("{OWN_NAMES}{more}"))
+}
+
+/// The fixture as a server at an address, which lives as long as the process.
+fn over_http(more: &str) -> (String, Process) {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let child = Command::new(testkit("fixture-server"))
+        .args(["--http", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::options().append(true).open(log.path()).unwrap())
+        .spawn()
+        .unwrap();
+    let process = Process(child);
+    let url = json!(listening(log.path()));
+    (format!("[servers.fixture]\nurl = {url}\n{OWN_NAMES}{more}"), process)
+}
+
+/// Deferral, with the fixture's tools left out of it and others that are not.
+fn with_deferral(fixture: &str) -> String {
+    let many = server("many", &own("faulty-server", &["--tools", "30"]), "");
+    format!("{DEFERRED}{fixture}{many}")
+}
+
+const NEVER_DEFERRED: &str = "always_load = [\"*\"]\n";
+
+fn passes(config: &str, listed: &[&str]) {
+    let home = Home::new(config);
+    let served = home.serve();
+    let mut client = Client::at(&served.url, Era::Old);
+    assert_eq!(client.greeting["serverInfo"]["name"], "toolcrib");
+    eventually("the tools that the suite asks for", || {
+        let tools = client.tools();
+        let has = |name: &&str| tools.iter().any(|tool| tool["name"] == **name);
+        listed.iter().all(has).then_some(())
+    });
+    let ran = Command::new(root().join("scripts/conformance"))
+        .arg(&served.url)
+        .env("CONFORMANCE_RESULTS", home.path().join("results"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    // The suite's own count: a run that tried nothing is no pass.
+    let passed = |line: &str| said.lines().any(|said| said.starts_with(line));
+    assert!(passed("2025-11-25: 30 of 30 required scenarios passed"), "{said}");
+    assert!(passed("2026-07-28: 37 of 37 required scenarios passed"), "{said}");
+}
+
+#[test]
+fn without_deferral_over_stdio() {
+    passes(&format!("{IN_FULL}{}", over_stdio("")), &["test_simple_text"]);
+}
+
+#[test]
+fn without_deferral_over_http() {
+    let (fixture, _process) = over_http("");
+    passes(&format!("{IN_FULL}{fixture}"), &["test_simple_text"]);
+}
+
+#[test]
+fn with_deferral_over_stdio() {
+    let config = with_deferral(&over_stdio(NEVER_DEFERRED));
+    passes(&config, &["test_simple_text", "tool_search", "tool_describe", "tool_call"]);
+}
+
+#[test]
+fn with_deferral_over_http() {
+    let (fixture, _process) = over_http(NEVER_DEFERRED);
+    let config = with_deferral(&fixture);
+    passes(&config, &["test_simple_text", "tool_search", "tool_describe", "tool_call"]);
+}

@@ -1,0 +1,199 @@
+//! `server-everything`: each kind of content there is must reach a client as if nothing were between.
+//!
+//! Every call is made to the server itself and by way of `tool_call`, and what comes back is compared as
+//! whole values: the answer, and all that was heard meanwhile (progress, and questions to the client).
+
+use serde_json::{Value, json};
+
+use crate::support::client::{Client, Era};
+use crate::support::gateway::{Home, WAYS};
+use crate::support::pair::Pair;
+use crate::support::{Program, assert_same, node, peer};
+
+fn everything() -> Program {
+    node(&peer("node_modules/@modelcontextprotocol/server-everything/dist/index.js"), &["stdio"])
+}
+
+fn direct(program: &Program, home: &Home) -> Client {
+    let mut client = Client::of(program, home.path(), Era::Old);
+    // It asks for the roots once, a while after the handshake, whatever is going on.
+    client.await_message("roots/list");
+    client
+}
+
+/// One call of each kind of content, and of each way to ask the client for something.
+fn calls() -> Vec<(&'static str, Value)> {
+    let file =
+        |kind: &str| json!({"name": "a.gz", "data": "data:text/plain,hello", "outputType": kind});
+    vec![
+        ("echo", json!({"message": "Grüße \u{1f980} \"quoted\"\n"})),
+        ("get-sum", json!({"a": 1.5, "b": -3})),
+        ("get-annotated-message", json!({"messageType": "error"})),
+        ("get-annotated-message", json!({"messageType": "success", "includeImage": true})),
+        ("get-annotated-message", json!({"messageType": "debug", "includeImage": false})),
+        ("get-tiny-image", json!({})),
+        ("get-structured-content", json!({"location": "Chicago"})),
+        ("get-resource-links", json!({"count": 10})),
+        ("get-resource-reference", json!({"resourceType": "Text", "resourceId": 1})),
+        ("get-resource-reference", json!({"resourceType": "Blob", "resourceId": 2})),
+        // Fails inside the server, which says so in its result.
+        ("get-resource-reference", json!({"resourceType": "Text", "resourceId": -1})),
+        ("gzip-file-as-resource", file("resource")),
+        ("gzip-file-as-resource", file("resourceLink")),
+        ("trigger-long-running-operation", json!({"duration": 0.2, "steps": 4})),
+        ("trigger-elicitation-request", json!({})),
+        ("trigger-sampling-request", json!({"prompt": "Which fruit?", "maxTokens": 10})),
+        ("get-roots-list", json!({})),
+        (
+            "trigger-url-elicitation",
+            json!({"url": "https://example.com/in", "message": "Sign in.", "elicitationId": "e-1"}),
+        ),
+        // Refused by the server: it runs only as a task.
+        ("simulate-research-query", json!({"topic": "fruit"})),
+    ]
+}
+
+/// Tools that are not in `calls`, and why.
+const NOT_COMPARED: [(&str, &str); 3] = [
+    ("get-env", "tells its environment, which the gateway clears"),
+    ("toggle-simulated-logging", "logs at random"),
+    ("toggle-subscriber-updates", "has a test of its own, below"),
+];
+
+#[test]
+fn no_tool_is_forgotten() {
+    let home = Home::new("");
+    let mut client = direct(&everything(), &home);
+    let mut listed: Vec<String> =
+        client.tools().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+    let calls = calls();
+    let mut known: Vec<&str> = calls.iter().map(|(tool, _)| *tool).collect();
+    known.extend(NOT_COMPARED.iter().map(|(tool, _)| *tool));
+    known.sort_unstable();
+    known.dedup();
+    listed.sort_unstable();
+    assert_eq!(listed, known);
+}
+
+fn arrives_unchanged(way: (&'static str, Era)) {
+    let mut pair = Pair::new("everything", &everything(), way, direct);
+    for (tool, arguments) in calls() {
+        pair.call(tool, &arguments);
+    }
+}
+
+#[test]
+fn every_kind_of_content_arrives_unchanged_over_stdio_in_the_older_era() {
+    arrives_unchanged(WAYS[0]);
+}
+
+#[test]
+fn every_kind_of_content_arrives_unchanged_over_stdio_in_the_newer_era() {
+    arrives_unchanged(WAYS[1]);
+}
+
+#[test]
+fn every_kind_of_content_arrives_unchanged_over_http_in_the_older_era() {
+    arrives_unchanged(WAYS[2]);
+}
+
+#[test]
+fn every_kind_of_content_arrives_unchanged_over_http_in_the_newer_era() {
+    arrives_unchanged(WAYS[3]);
+}
+
+/// A list of the server's own, with each name as clients of the gateway know it.
+fn renamed(mut told: Value, list: &str, key: &str, before: &str) -> Value {
+    for entry in told["answer"]["result"][list].as_array_mut().unwrap() {
+        entry[key] = format!("{before}{}", entry[key].as_str().unwrap()).into();
+    }
+    told
+}
+
+#[test]
+fn prompts_and_resources_are_the_servers_own_but_for_their_names() {
+    for way in WAYS {
+        let mut pair = Pair::new("everything", &everything(), way, direct);
+        for (method, list, key, before) in [
+            ("prompts/list", "prompts", "name", "everything__"),
+            ("resources/list", "resources", "uri", "everything+"),
+            ("resources/templates/list", "resourceTemplates", "uriTemplate", "everything+"),
+        ] {
+            let (through, direct) = pair.ask(method, &json!({}), &json!({}));
+            assert_same(
+                &through,
+                &renamed(direct, list, key, before),
+                &format!("{way:?} {method}"),
+            );
+        }
+        for (name, arguments) in [
+            ("simple-prompt", json!({})),
+            ("args-prompt", json!({"city": "Oslo", "state": "none"})),
+            ("completable-prompt", json!({"department": "Sales", "name": "Eve"})),
+            ("resource-prompt", json!({"resourceType": "Blob", "resourceId": "1"})),
+            // Refused by the server, in its own words.
+            ("resource-prompt", json!({"resourceType": "Pudding", "resourceId": "1"})),
+        ] {
+            let ask = |name: String| json!({"name": name, "arguments": arguments});
+            let known_as = ask(format!("everything__{name}"));
+            let (through, direct) = pair.ask("prompts/get", &ask(name.to_owned()), &known_as);
+            assert_same(&through, &direct, &format!("{way:?} {name} {arguments}"));
+        }
+        for uri in [
+            "demo://resource/static/document/features.md",
+            "demo://resource/dynamic/text/7",
+            "demo://resource/dynamic/blob/7",
+        ] {
+            let known_as = json!({"uri": format!("everything+{uri}")});
+            let (through, direct) = pair.ask("resources/read", &json!({"uri": uri}), &known_as);
+            let direct = renamed(direct, "contents", "uri", "everything+");
+            assert_same(&through, &direct, &format!("{way:?} {uri}"));
+        }
+    }
+}
+
+#[test]
+fn completions_come_from_the_server() {
+    for way in WAYS {
+        let mut pair = Pair::new("everything", &everything(), way, direct);
+        let ask = |reference: Value, argument: &str, value: &str| {
+            let context = json!({"arguments": {"department": "Sales"}});
+            let argument = json!({"name": argument, "value": value});
+            json!({"ref": reference, "argument": argument, "context": context})
+        };
+        let prompt = |name: &str| json!({"type": "ref/prompt", "name": name});
+        let template = |uri: &str| json!({"type": "ref/resource", "uri": uri});
+        let uri = "demo://resource/dynamic/text/{resourceId}";
+        for (argument, value, own, known_as) in [
+            (
+                "department",
+                "S",
+                prompt("completable-prompt"),
+                prompt("everything__completable-prompt"),
+            ),
+            ("name", "", prompt("completable-prompt"), prompt("everything__completable-prompt")),
+            ("resourceId", "12", template(uri), template(&format!("everything+{uri}"))),
+        ] {
+            let (own, known_as) = (ask(own, argument, value), ask(known_as, argument, value));
+            let (through, direct) = pair.ask("completion/complete", &own, &known_as);
+            assert_ne!(direct["answer"]["result"]["completion"]["values"], json!([]), "{direct}");
+            assert_same(&through, &direct, &format!("{way:?} {argument}"));
+        }
+    }
+}
+
+#[test]
+fn a_watched_resource_is_told_of_by_the_name_it_was_asked_for_with() {
+    for door in ["stdio", "http"] {
+        let mut pair = Pair::new("everything", &everything(), (door, Era::Old), direct);
+        let uri = "everything+demo://resource/dynamic/text/1";
+        pair.through.result("resources/subscribe", &json!({"uri": uri}));
+        let started = pair.through.start(
+            "tools/call",
+            json!({"name": "tool_call", "arguments": {"name": "everything__toggle-subscriber-updates", "arguments": {}}}),
+        );
+        let told = pair.through.await_message("notifications/resources/updated");
+        assert_eq!(told["params"], json!({"uri": uri}), "{door}");
+        assert!(pair.through.finish(started).get("result").is_some(), "{door}");
+    }
+}

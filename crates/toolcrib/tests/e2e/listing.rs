@@ -1,0 +1,186 @@
+//! What stands in `tools/list`: the same for everybody, short, and true from the first moment on.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::client::{Client, Era};
+use crate::support::gateway::{DEFERRED, Home, WAYS, come, server, settled};
+use crate::support::{Program, assert_same, eventually, own};
+
+const BRIDGE: [&str; 3] = ["tool_search", "tool_describe", "tool_call"];
+
+fn faulty(tools: &str) -> Program {
+    own("faulty-server", &["--tools", tools])
+}
+
+fn names(tools: &[Value]) -> Vec<&str> {
+    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+/// The tools of a server under the names that clients of the gateway use.
+fn own_tools(name: &str, program: &Program) -> Vec<Value> {
+    let home = Home::new("");
+    let mut tools = Client::of(program, home.path(), Era::Old).tools();
+    for tool in &mut tools {
+        tool["name"] = format!("{name}__{}", tool["name"].as_str().unwrap()).into();
+    }
+    tools
+}
+
+#[test]
+fn the_list_has_the_same_bytes_for_every_client_and_in_every_run() {
+    let fixture =
+        server("fixture", &own("fixture-server", &[]), "always_load = [\"test_simple_*\"]\n");
+    let home = Home::new(&format!("{DEFERRED}{}{fixture}", server("many", &faulty("40"), "")));
+    let mut first = home.stdio("test", Era::Old);
+    settled(&mut first);
+    let bytes = |client: &mut Client| Value::from(client.tools()).to_string();
+    let expected = bytes(&mut first);
+    assert_eq!(bytes(&mut first), expected);
+    assert_eq!(bytes(&mut home.stdio("other", Era::New)), expected);
+    for _ in 0..2 {
+        let served = home.serve();
+        for era in [Era::Old, Era::New, Era::Old, Era::New] {
+            assert_eq!(bytes(&mut Client::at(&served.url, era)), expected, "{era:?}");
+        }
+    }
+}
+
+#[test]
+fn what_was_known_stands_in_the_list_at_once_even_if_its_server_hangs() {
+    let home = Home::new("");
+    let hangs = home.path().join("hangs");
+    // The same command both times: a server that was changed in the config would be another one.
+    let script = format!(
+        "if [ -e {} ]; then exec sleep 600; else exec {} --tools 40; fi",
+        hangs.display(),
+        own("faulty-server", &[])[0]
+    );
+    let program = ["sh", "-c", &script].map(str::to_owned).to_vec();
+    home.configure(&format!("{DEFERRED}{}", server("many", &program, "")));
+    let mut client = home.stdio("test", Era::Old);
+    settled(&mut client);
+    let known = client.tools();
+    assert!(known[0]["description"].as_str().unwrap().contains("many__tool_39"), "{known:?}");
+    client.kill();
+
+    fs::write(&hangs, "").unwrap();
+    for way in WAYS {
+        let (mut client, _served) = come(&home, way);
+        assert_same(&Value::from(client.tools()), &Value::from(known.clone()), &format!("{way:?}"));
+        let found = client.call("tool_search", &json!({"query": "select:many__tool_7"}));
+        let reply = &found.answer["result"]["structuredContent"];
+        assert_eq!(reply["connecting"], json!(["many"]), "{reply}");
+        assert_eq!(reply["hits"][0]["name"], "many__tool_7", "{reply}");
+        assert!(reply["hits"][0]["unavailable"].is_string(), "{reply}");
+    }
+}
+
+#[test]
+fn before_anything_is_known_the_bridge_stands_alone() {
+    let silent = server("silent", &own("faulty-server", &["--never-answer"]), "");
+    for way in WAYS {
+        let home = Home::new(&silent);
+        let (mut client, _served) = come(&home, way);
+        assert_eq!(names(&client.tools()), BRIDGE, "{way:?}");
+    }
+}
+
+#[test]
+fn no_description_is_longer_than_clients_read() {
+    const SERVERS: [&str; 3] = ["one", "two", "three"];
+    // Names in full, names that no longer fit, and five thousand tools.
+    for tools in ["10", "100", "1660"] {
+        let servers = SERVERS.map(|name| server(name, &faulty(tools), "")).concat();
+        for (limit, most) in [("", 2_000), ("[gateway]\ndescription_chars = 600\n", 600)] {
+            let home = Home::new(&format!("{DEFERRED}{limit}{servers}"));
+            let mut client = home.stdio("test", Era::Old);
+            settled(&mut client);
+            let listed = client.tools();
+            assert_eq!(names(&listed), BRIDGE);
+            for tool in &listed {
+                let description = tool["description"].as_str().unwrap();
+                let length = description.chars().count();
+                assert!(length <= most, "{tools} tools: {length} > {most}: {description}");
+            }
+            let listing = listed[0]["description"].as_str().unwrap();
+            for name in SERVERS {
+                assert!(listing.contains(name), "{tools} tools: {listing}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_short_list_passes_through_unchanged_but_for_the_names() {
+    let (first, second) = (faulty("2"), own("fixture-server", &[]));
+    let expected = [own_tools("first", &first), own_tools("second", &second)].concat();
+    let config = format!(
+        "[activation]\ntools = 100\ntokens = 100000\n{}{}",
+        server("first", &first, ""),
+        server("second", &second, "")
+    );
+    for way in WAYS {
+        let home = Home::new(&config);
+        let (mut client, _served) = come(&home, way);
+        let listed = eventually("all servers known", || {
+            Some(client.tools()).filter(|tools| !names(tools).contains(&BRIDGE[0]))
+        });
+        assert_same(&Value::from(listed), &Value::from(expected.clone()), &format!("{way:?}"));
+        // `tool_call` always works, listed or not.
+        let told = client.bridge("first__echo", &json!({"a": 1}));
+        assert_eq!(told.answer["result"]["structuredContent"], json!({"a": 1}), "{way:?}");
+    }
+}
+
+#[test]
+fn found_tools_are_added_for_older_clients_that_want_them() {
+    let program = faulty("30");
+    let config = format!("{DEFERRED}[gateway]\nadd_found = true\n{}", server("many", &program, ""));
+    let own = own_tools("many", &program);
+    let added = own.iter().find(|tool| tool["name"] == "many__tool_7").unwrap();
+    let find = json!({"query": "select:many__tool_7"});
+    for (door, era) in WAYS {
+        let home = Home::new(&config);
+        let (mut client, _served) = come(&home, (door, era));
+        settled(&mut client);
+        let mut expected = client.tools();
+        let id = client.start("tools/call", json!({"name": "tool_search", "arguments": find}));
+        if era == Era::Old {
+            client.await_message("notifications/tools/list_changed");
+            expected.push(added.clone());
+        }
+        client.finish(id);
+        let listed = client.tools();
+        assert_same(&Value::from(listed), &Value::from(expected), &format!("{door} {era:?}"));
+        if era == Era::Old {
+            let told = client.call("many__tool_7", &json!({"query": "q"}));
+            assert_eq!(told.answer["result"]["structuredContent"], json!({"query": "q"}));
+        }
+    }
+}
+
+#[test]
+fn clients_that_search_themselves_get_the_full_list_where_that_is_wanted() {
+    let program = faulty("30");
+    let full = Value::from(own_tools("many", &program));
+    let many = server("many", &program, "");
+    for (option, name, era, in_full) in [
+        ("true", "claude-code", Era::Old, true),
+        ("true", "somebody", Era::Old, false),
+        // On the newer wire a list may not depend on who is connected.
+        ("true", "claude-code", Era::New, false),
+        ("false", "claude-code", Era::Old, false),
+    ] {
+        let home = Home::new(&format!("{DEFERRED}[gateway]\ndefer_to_clients = {option}\n{many}"));
+        let mut client = home.stdio(name, era);
+        settled(&mut client);
+        let listed = client.tools();
+        if in_full {
+            assert_same(&Value::from(listed), &full, name);
+        } else {
+            assert_eq!(names(&listed), BRIDGE, "{option} {name} {era:?}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The gateway between real servers and real clients, from end to end.
+//!
+//! Servers and clients are the ones that people use, installed by `scripts/install-peers`, and those of
+//! `toolcrib-testkit`. Nothing is mocked: every test runs the binary.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod cargo;
+mod clients;
+mod conformance;
+mod everything;
+mod listing;
+mod logs;
+mod replies;
+mod servers;
+mod support;

@@ -1,0 +1,239 @@
+//! A client of either era that says exactly what it is told to, and remembers all it hears.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Program;
+use super::wire::Wire;
+
+/// The revision a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// 2025-11-25: a handshake, and questions as requests of the server.
+    Old,
+    /// 2026-07-28: every request stands alone, and questions are answers that ask.
+    New,
+}
+
+/// What became of a request: its answer, and what was heard meanwhile, in order. Ids and progress tokens
+/// are left out, since they belong to one hop.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Told {
+    pub(crate) answer: Value,
+    pub(crate) heard: Vec<Value>,
+}
+
+impl Told {
+    /// All of it, to compare.
+    pub(crate) fn value(&self) -> Value {
+        json!({"answer": self.answer, "heard": self.heard})
+    }
+}
+
+/// A client, and how it answers what it is asked.
+pub(crate) struct Client {
+    wire: Wire,
+    era: Era,
+    name: String,
+    next: u64,
+    heard: Vec<Value>,
+    early: Vec<Value>,
+    /// What it said about itself when it was greeted; nothing in the newer era.
+    pub(crate) greeting: Value,
+}
+
+/// What every client here answers to a server's question.
+fn answer(method: &str) -> Option<Value> {
+    Some(match method {
+        "elicitation/create" => {
+            json!({"action": "accept", "content": {"word": "kiwi", "name": "Ada"}})
+        }
+        "sampling/createMessage" => json!({
+            "role": "assistant",
+            "content": {"type": "text", "text": "kiwi"},
+            "model": "none",
+            "stopReason": "endTurn",
+        }),
+        // Nowhere: `server-filesystem` serves the roots that exist in place of its arguments.
+        "roots/list" => json!({"roots": [{"uri": "file:///no/such/root", "name": "work"}]}),
+        "ping" => json!({}),
+        _ => return None,
+    })
+}
+
+/// A client that can be asked everything.
+fn capabilities() -> Value {
+    json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
+}
+
+impl Client {
+    /// A client of a program that it starts itself.
+    pub(crate) fn of(program: &Program, home: &Path, era: Era) -> Self {
+        Self::named("test", Wire::stdio(program, home), era)
+    }
+
+    /// A client of a server at an address.
+    pub(crate) fn at(url: &str, era: Era) -> Self {
+        Self::named("test", Wire::http(url), era)
+    }
+
+    /// A client with a name, which some servers look at.
+    pub(crate) fn named(name: &str, wire: Wire, era: Era) -> Self {
+        let mut client = Self {
+            wire,
+            era,
+            name: name.to_owned(),
+            next: 1,
+            heard: Vec::new(),
+            early: Vec::new(),
+            greeting: Value::Null,
+        };
+        if era == Era::Old {
+            client.greeting = client.result(
+                "initialize",
+                &json!({
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": capabilities(),
+                    "clientInfo": {"name": name, "version": "1"},
+                }),
+            );
+            client.wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+            client.wire.listen();
+        }
+        client
+    }
+
+    fn meta(&self) -> Value {
+        json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": self.name, "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": capabilities(),
+        })
+    }
+
+    /// Sends a request; its answer is waited for with [`Self::finish`].
+    pub(crate) fn start(&mut self, method: &str, mut params: Value) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        if self.era == Era::New {
+            let mut meta = self.meta();
+            for (key, value) in params["_meta"].as_object().into_iter().flatten() {
+                meta[key] = value.clone();
+            }
+            params["_meta"] = meta;
+        }
+        self.wire.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// Waits for the whole message that answers a request, and answers what is asked meanwhile.
+    pub(crate) fn finish(&mut self, id: u64) -> Value {
+        loop {
+            let at = self.early.iter().position(|message| message["id"] == id);
+            if let Some(at) = at {
+                return self.early.remove(at);
+            }
+            self.hear();
+        }
+    }
+
+    /// Takes the next message in.
+    fn hear(&mut self) {
+        let mut message = self.wire.receive();
+        let Some(method) = message["method"].as_str().map(str::to_owned) else {
+            return self.early.push(message);
+        };
+        if let Some(id) = message.get("id") {
+            let reply = match answer(&method) {
+                Some(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+                None => {
+                    json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": method}})
+                }
+            };
+            self.wire.send(&reply);
+        }
+        self.remember(&method, message["params"].take());
+    }
+
+    fn remember(&mut self, method: &str, mut params: Value) {
+        if let Some(params) = params.as_object_mut() {
+            params.remove("progressToken");
+            params.remove("_meta");
+            // The SDK writes 1 as 1.0 here; JSON has one kind of number.
+            for (_, value) in params.iter_mut().filter(|_| method == "notifications/progress") {
+                *value = value.as_f64().map_or_else(|| value.take(), Value::from);
+            }
+        }
+        self.heard.push(json!({"method": method, "params": params}));
+    }
+
+    /// Asks, and answers what is asked back in either era, until there is an answer.
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Told {
+        let mut asked = params.clone();
+        self.heard.clear();
+        loop {
+            let id = self.start(method, asked);
+            let mut answer = self.finish(id);
+            let fields = answer.as_object_mut().unwrap();
+            fields.remove("jsonrpc");
+            fields.remove("id");
+            if answer["result"]["resultType"] != "input_required" {
+                return Told { answer, heard: std::mem::take(&mut self.heard) };
+            }
+            asked = params.clone();
+            asked["requestState"] = answer["result"]["requestState"].take();
+            asked["inputResponses"] = self.answers(&answer["result"]["inputRequests"]);
+        }
+    }
+
+    fn answers(&mut self, questions: &Value) -> Value {
+        let mut answers = json!({});
+        for (key, question) in questions.as_object().unwrap() {
+            let method = question["method"].as_str().unwrap();
+            answers[key] = answer(method).unwrap();
+            self.remember(method, question["params"].clone());
+        }
+        answers
+    }
+
+    /// Asks for something that must be answered with a result.
+    pub(crate) fn result(&mut self, method: &str, params: &Value) -> Value {
+        let mut told = self.ask(method, params);
+        assert!(told.answer.get("result").is_some(), "{method} {params}: {}", told.answer);
+        told.answer["result"].take()
+    }
+
+    /// Calls a tool, wanting to know how it gets on.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Told {
+        let meta = json!({"progressToken": format!("p{}", self.next)});
+        self.ask("tools/call", &json!({"name": tool, "arguments": arguments, "_meta": meta}))
+    }
+
+    /// Calls a tool by way of the bridge.
+    pub(crate) fn bridge(&mut self, tool: &str, arguments: &Value) -> Told {
+        self.call("tool_call", &json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// The tools it is shown.
+    pub(crate) fn tools(&mut self) -> Vec<Value> {
+        let mut list = self.result("tools/list", &json!({}));
+        serde_json::from_value(list["tools"].take()).unwrap()
+    }
+
+    /// Waits until it hears a message of this kind, and gives it.
+    pub(crate) fn await_message(&mut self, method: &str) -> Value {
+        loop {
+            let at = self.heard.iter().position(|message| message["method"] == method);
+            if let Some(at) = at {
+                return self.heard.remove(at);
+            }
+            self.hear();
+        }
+    }
+
+    /// Ends the program behind it at once.
+    pub(crate) fn kill(&mut self) {
+        self.wire.kill();
+    }
+}

@@ -1,0 +1,131 @@
+//! The gateway under test: a home of its own, a config, and both doors.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::client::{Client, Era};
+use super::wire::{Process, Wire};
+use super::{Program, eventually};
+
+/// A folder with a config and whatever the gateway remembers between its runs.
+pub(crate) struct Home {
+    folder: TempDir,
+}
+
+/// A gateway that serves over HTTP.
+pub(crate) struct Served {
+    pub(crate) url: String,
+    _process: Process,
+}
+
+/// All ways a client can come to the gateway.
+pub(crate) const WAYS: [(&str, Era); 4] =
+    [("stdio", Era::Old), ("stdio", Era::New), ("http", Era::Old), ("http", Era::New)];
+
+impl Home {
+    /// A home with this config.
+    pub(crate) fn new(config: &str) -> Self {
+        let home = Self { folder: tempfile::tempdir().unwrap() };
+        home.configure(config);
+        home
+    }
+
+    /// Another config in the place of this one.
+    pub(crate) fn configure(&self, config: &str) {
+        fs::write(self.config(), config).unwrap();
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn config(&self) -> PathBuf {
+        self.path().join("toolcrib.toml")
+    }
+
+    fn command(&self, door: &str, more: &[&str]) -> Program {
+        let config = self.config().to_str().unwrap().to_owned();
+        let mut program = vec![
+            env!("CARGO_BIN_EXE_toolcrib").to_owned(),
+            door.to_owned(),
+            "--config".to_owned(),
+            config,
+        ];
+        program.extend(more.iter().map(ToString::to_string));
+        program
+    }
+
+    /// The command that clients put into their configs.
+    pub(crate) fn mcp(&self) -> Program {
+        self.command("mcp", &[])
+    }
+
+    /// Starts the gateway for one client, on standard streams.
+    pub(crate) fn stdio(&self, name: &str, era: Era) -> Client {
+        Client::named(name, Wire::stdio(&self.mcp(), self.path()), era)
+    }
+
+    /// Starts the gateway for many clients.
+    pub(crate) fn serve(&self) -> Served {
+        let log = tempfile::NamedTempFile::new_in(self.path()).unwrap();
+        let program = self.command("serve", &["--listen", "127.0.0.1:0"]);
+        let child = Command::new(&program[0])
+            .args(&program[1..])
+            .env("HOME", self.path())
+            .env("XDG_STATE_HOME", self.path().join("state"))
+            .current_dir(self.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::options().append(true).open(log.path()).unwrap())
+            .spawn()
+            .unwrap();
+        let process = Process(child);
+        let url = listening(log.path());
+        Served { url, _process: process }
+    }
+}
+
+/// A client of a gateway that is started for it, by one way or another.
+pub(crate) fn come(home: &Home, (door, era): (&str, Era)) -> (Client, Option<Served>) {
+    if door == "stdio" {
+        return (home.stdio("test", era), None);
+    }
+    let served = home.serve();
+    (Client::at(&served.url, era), Some(served))
+}
+
+/// The address that a server says it listens on.
+pub(crate) fn listening(log: &Path) -> String {
+    eventually("an address to listen on", || {
+        let said = fs::read_to_string(log).ok()?;
+        let (_, rest) = said.split_once("listening on ")?;
+        rest.split_once('\n').map(|(url, _)| url.trim().to_owned())
+    })
+}
+
+/// The part of a config that names a server started by a command; `more` are further lines of it.
+pub(crate) fn server(name: &str, program: &Program, more: &str) -> String {
+    let mut text = format!("[servers.{name}]\ncommand = {}\n", json!(program[0]));
+    let _ = writeln!(text, "args = {}\n{more}", json!(program[1..]));
+    text
+}
+
+/// Deferral whatever the number of tools, so that the bridge is what clients see.
+pub(crate) const DEFERRED: &str = "[activation]\nmode = \"on\"\n";
+/// No deferral, whatever the number of tools.
+pub(crate) const IN_FULL: &str = "[activation]\nmode = \"off\"\n";
+
+/// Waits until every server behind a client is up: a browse then names none that is not.
+pub(crate) fn settled(client: &mut Client) {
+    eventually("all servers up", || {
+        let reply = client
+            .result("tools/call", &json!({"name": "tool_search", "arguments": {"query": ""}}));
+        let reply = &reply["structuredContent"];
+        (reply.get("connecting").is_none() && reply.get("down").is_none()).then_some(())
+    });
+}

@@ -1,0 +1,96 @@
+//! What all of these tests stand on: where the peers are, a gateway with a home of its own, and clients
+//! that speak the protocol by hand.
+
+pub(crate) mod client;
+pub(crate) mod gateway;
+pub(crate) mod http;
+pub(crate) mod pair;
+pub(crate) mod wire;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Longer than anything here takes on a busy machine. Reaching it is a failure, never a way to wait.
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
+/// Between two looks at something that is awaited.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A file below the folder that `scripts/install-peers` fills.
+pub(crate) fn peer(path: &str) -> String {
+    let file = root().join(".tools/peers").join(path);
+    assert!(file.exists(), "`{}` is missing; hint: run `scripts/install-peers`", file.display());
+    file.to_str().unwrap().to_owned()
+}
+
+/// A server of `toolcrib-testkit`, which stands beside the binary under test.
+pub(crate) fn testkit(name: &str) -> String {
+    let file = Path::new(env!("CARGO_BIN_EXE_toolcrib")).with_file_name(name);
+    assert!(file.exists(), "`{}` is missing; hint: test the whole workspace", file.display());
+    file.to_str().unwrap().to_owned()
+}
+
+/// A command with its arguments.
+pub(crate) type Program = Vec<String>;
+
+/// A server written in JavaScript.
+pub(crate) fn node(script: &str, arguments: &[&str]) -> Program {
+    let mut program = vec![peer("node_modules/.bin/node"), script.to_owned()];
+    program.extend(arguments.iter().map(ToString::to_string));
+    program
+}
+
+/// One of our own servers.
+pub(crate) fn own(name: &str, arguments: &[&str]) -> Program {
+    let mut program = vec![testkit(name)];
+    program.extend(arguments.iter().map(ToString::to_string));
+    program
+}
+
+/// Looks again and again until there is something to see.
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(start.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Compares two values as a whole, and says where they part.
+#[track_caller]
+pub(crate) fn assert_same(found: &Value, expected: &Value, what: &str) {
+    if let Some((at, found, expected)) = difference(found, expected, String::new()) {
+        panic!("{what}: at `{at}`\n   found: {found}\nexpected: {expected}");
+    }
+}
+
+type Difference<'a> = (String, &'a Value, &'a Value);
+
+fn difference<'a>(a: &'a Value, b: &'a Value, at: String) -> Option<Difference<'a>> {
+    match (a, b) {
+        (Value::Object(x), Value::Object(y)) => {
+            let keys = x.keys().chain(y.keys());
+            keys.into_iter().find_map(|key| {
+                let here = format!("{at}/{key}");
+                match (x.get(key), y.get(key)) {
+                    (Some(x), Some(y)) => difference(x, y, here),
+                    (x, y) => Some((here, x.unwrap_or(&Value::Null), y.unwrap_or(&Value::Null))),
+                }
+            })
+        }
+        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
+            let mut pairs = x.iter().zip(y).enumerate();
+            pairs.find_map(|(index, (x, y))| difference(x, y, format!("{at}/{index}")))
+        }
+        _ => (a != b).then_some((at, a, b)),
+    }
+}

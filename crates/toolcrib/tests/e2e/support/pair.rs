@@ -1,0 +1,85 @@
+//! The same server twice: spoken to directly, and through the gateway.
+
+use serde_json::Value;
+
+use super::client::{Client, Era, Told};
+use super::gateway::{DEFERRED, Home, Served, come, server, settled};
+use super::{Program, assert_same};
+
+/// How often a server is asked again whose answers hold the time.
+const TRIES: usize = 20;
+
+/// A client of the server itself, and one of the gateway in front of another process of it.
+pub(crate) struct Pair {
+    pub(crate) direct: Client,
+    pub(crate) through: Client,
+    name: String,
+    way: (&'static str, Era),
+    _served: Option<Served>,
+    _homes: [Home; 2],
+}
+
+impl Pair {
+    /// `direct` starts the client of the server itself.
+    pub(crate) fn new(
+        name: &str,
+        program: &Program,
+        way: (&'static str, Era),
+        direct: fn(&Program, &Home) -> Client,
+    ) -> Self {
+        let alone = Home::new("");
+        let home = Home::new(&format!("{DEFERRED}{}", server(name, program, "")));
+        let direct = direct(program, &alone);
+        let (mut through, served) = come(&home, way);
+        settled(&mut through);
+        let name = name.to_owned();
+        Self { direct, through, name, way, _served: served, _homes: [alone, home] }
+    }
+
+    /// Calls a tool both ways; what comes back, and what is heard meanwhile, must be the same.
+    #[track_caller]
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) {
+        let wire = format!("{}__{tool}", self.name);
+        let (through, direct) = self.both(
+            |direct| direct.call(tool, arguments),
+            |through| through.bridge(&wire, arguments),
+        );
+        assert_same(&through, &direct, &format!("{:?}: {tool} {arguments}", self.way));
+    }
+
+    /// Asks both ways, by the names that each side knows; what comes back is for the test to compare.
+    pub(crate) fn ask(&mut self, method: &str, direct: &Value, through: &Value) -> (Value, Value) {
+        self.both(|client| client.ask(method, direct), |client| client.ask(method, through))
+    }
+
+    /// Some answers hold the time: where the server itself does not answer the same before and after, all
+    /// is asked again.
+    fn both(
+        &mut self,
+        mut direct: impl FnMut(&mut Client) -> Told,
+        mut through: impl FnMut(&mut Client) -> Told,
+    ) -> (Value, Value) {
+        for _ in 0..TRIES {
+            let before = plain(direct(&mut self.direct));
+            let between = plain(through(&mut self.through));
+            if before == plain(direct(&mut self.direct)) {
+                return (between, before);
+            }
+        }
+        panic!("`{}` never answers the same twice", self.name);
+    }
+}
+
+/// What is compared: all but the marks that only the newer era has, and what belongs to no call.
+fn plain(mut told: Told) -> Value {
+    if let Some(result) = told.answer.get_mut("result").and_then(Value::as_object_mut) {
+        for mark in ["resultType", "ttlMs", "cacheScope"] {
+            result.remove(mark);
+        }
+    }
+    told.heard.retain(|message| {
+        let method = message["method"].as_str().unwrap();
+        !method.ends_with("list_changed") && !method.ends_with("/message") && method != "roots/list"
+    });
+    told.value()
+}

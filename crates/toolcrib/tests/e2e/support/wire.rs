@@ -1,0 +1,106 @@
+//! The two ways a message travels, without a library to hide what is really sent.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+
+use serde_json::Value;
+
+use super::http::Door;
+use super::{DEADLINE, Program};
+
+/// Where messages go out.
+enum Out {
+    Stdio(ChildStdin),
+    Http(Door),
+}
+
+/// A connection: messages out, and whatever comes in by any way, in order of arrival.
+pub(crate) struct Wire {
+    out: Out,
+    inbox: Receiver<Value>,
+    sender: Sender<Value>,
+    process: Option<Process>,
+}
+
+/// A child that ends with its owner.
+pub(crate) struct Process(pub(crate) Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Wire {
+    /// Starts a program and speaks to it line by line. What it writes to standard error goes to a file.
+    pub(crate) fn stdio(program: &Program, home: &Path) -> Self {
+        let log = File::options().create(true).append(true).open(home.join("stderr")).unwrap();
+        let mut child = Command::new(&program[0])
+            .args(&program[1..])
+            .env("HOME", home)
+            .env("XDG_STATE_HOME", home.join("state"))
+            .env_remove("TZ")
+            .current_dir(home)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{program:?}: {error}"));
+        let (sender, inbox) = channel();
+        let input = child.stdin.take().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let arrived = sender.clone();
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                // Whatever is not JSON has no business there, and the test shall see it.
+                let message = serde_json::from_str(&line).unwrap_or(Value::String(line));
+                if arrived.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { out: Out::Stdio(input), inbox, sender, process: Some(Process(child)) }
+    }
+
+    /// Speaks to an address over HTTP.
+    pub(crate) fn http(url: &str) -> Self {
+        let (sender, inbox) = channel();
+        Self { out: Out::Http(Door::at(url)), inbox, sender, process: None }
+    }
+
+    pub(crate) fn send(&mut self, message: &Value) {
+        match &mut self.out {
+            Out::Stdio(input) => {
+                writeln!(input, "{message}").unwrap();
+                input.flush().unwrap();
+            }
+            Out::Http(door) => door.post(message, self.sender.clone()),
+        }
+    }
+
+    /// Opens the stream on which an HTTP server speaks unasked; over stdio it always can.
+    pub(crate) fn listen(&self) {
+        if let Out::Http(door) = &self.out {
+            door.listen(self.sender.clone());
+        }
+    }
+
+    /// The next message.
+    pub(crate) fn receive(&self) -> Value {
+        match self.inbox.recv_timeout(DEADLINE) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing came within {DEADLINE:?}"),
+            Err(RecvTimeoutError::Disconnected) => panic!("the other side is gone"),
+        }
+    }
+
+    /// Ends the process behind it at once.
+    pub(crate) fn kill(&mut self) {
+        self.process = None;
+    }
+}

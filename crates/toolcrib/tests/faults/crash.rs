@@ -1,0 +1,64 @@
+//! A server is killed while it works.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::peer::Era;
+use crate::probe::{at_most, count, last_start, ms, signal, until, until_true};
+use crate::stage::Stage;
+
+/// Calls `tool` again and again until told to stop: how long each took, all of them answered well.
+fn keep_calling(peer: &crate::peer::Peer, tool: &str, stop: &AtomicBool) -> Vec<Duration> {
+    let mut took = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let began = Instant::now();
+        let answer = peer.call(tool, json!({"n": took.len()}));
+        assert_eq!(answer["structuredContent"], json!({"n": took.len()}), "{answer}");
+        took.push(began.elapsed());
+    }
+    took.sort_unstable();
+    took
+}
+
+/// The 50 callers all learn at once what became of their calls, nobody else notices, and the server
+/// is back in a moment.
+#[test]
+fn a_server_killed_during_50_calls() {
+    let stage = Stage::new("kill").faulty("mortal", &["--hang", "hang"]).faulty("other", &[]);
+    let peer = Arc::new(stage.stdio(Era::Handshake));
+    let works = |tool: &str| peer.call(tool, json!({}))["structuredContent"] == json!({});
+    until_true("both up", ms(5_000), || works("mortal__echo") && works("other__echo"));
+
+    let calls: Vec<_> = (0..50).map(|_| peer.begin("mortal__hang", json!({}))).collect();
+    let log = stage.log("mortal");
+    until_true("50 calls at the server", ms(5_000), || count(&log, "call hang") == 50);
+    let stop = Arc::new(AtomicBool::new(false));
+    let others = {
+        let (peer, stop) = (Arc::clone(&peer), Arc::clone(&stop));
+        std::thread::spawn(move || keep_calling(&peer, "other__echo", &stop))
+    };
+    let victim = last_start(&log).unwrap();
+    let killed = Instant::now();
+    signal(victim, "-KILL");
+    let mut slowest = Duration::ZERO;
+    for call in &calls {
+        let (answer, came) = call.answer(ms(2_000)).expect("a definite answer");
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(
+            answer["result"]["isError"] == true && text.contains("`mortal` went away"),
+            "{answer}"
+        );
+        slowest = slowest.max(came - killed);
+    }
+    at_most("50 errors after kill -9", slowest, ms(1_000));
+    until("back", ms(5_000), || works("mortal__echo").then_some(()));
+    at_most("back after kill -9", killed.elapsed(), ms(5_000));
+    assert_ne!(last_start(&log), Some(victim), "it is another process");
+    stop.store(true, Ordering::Relaxed);
+    let others = others.join().unwrap();
+    crate::figure("calls of another server meanwhile", others.len());
+    at_most("slowest call of another server meanwhile", others[others.len() - 1], ms(500));
+}

@@ -1,0 +1,175 @@
+//! Limits of `[gateway.limits]`: one below, at, and one above.
+
+use serde_json::{Value, json};
+
+use crate::http::{self, Request};
+use crate::peer::{Era, Peer};
+use crate::probe::{count, ms, until_true};
+use crate::stage::Stage;
+
+fn limits(text: &str) -> String {
+    format!("[gateway.limits]\n{text}\n")
+}
+
+/// A request of exactly so many bytes.
+fn request(id: u64, bytes: usize) -> String {
+    let message = |pad: &str| {
+        let params = json!({"name": "one__echo", "arguments": {"pad": pad}});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+    };
+    message(&"x".repeat(bytes - message("").len()))
+}
+
+#[test]
+fn the_bytes_of_a_request() {
+    let stage = Stage::new("request").faulty("one", &[]).with(&limits("request_bytes = 5000"));
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("one__echo");
+    for (id, bytes) in [(901_u64, 4_999), (902, 5_000)] {
+        peer.write(format!("{}\n", request(id, bytes)).as_bytes());
+        let answer = peer.answer_to(id);
+        assert!(answer["result"]["structuredContent"]["pad"].is_string(), "{bytes}: {answer}");
+    }
+    // Also where it is far over, and the rest of it comes later.
+    for (id, bytes) in [(903_u64, 5_001), (904, 1 << 20)] {
+        peer.write(format!("{}\n", request(id, bytes)).as_bytes());
+        let answer = peer.answer_to(id);
+        let error = json!({"code": -32600, "message": "the request is larger than the limit of 5000 bytes"});
+        assert_eq!(answer["error"], error, "{bytes}");
+    }
+    peer.ready("one__echo");
+
+    let served = stage.serve();
+    let session = served.peer(Era::Handshake);
+    session.ready("one__echo");
+    for (bytes, status) in [(4_999, 200), (5_000, 200), (5_001, 413)] {
+        assert_eq!(session.post(request(77, bytes).as_bytes()), status, "{bytes}");
+    }
+}
+
+#[test]
+fn the_bytes_of_a_message() {
+    let stage = Stage::new("message")
+        .faulty("below", &["--huge-line", "99999"])
+        .faulty("at", &["--huge-line", "100000"])
+        .faulty("over", &["--huge-line", "100001"])
+        .with(&limits("message_bytes = 100000"));
+    let peer = stage.stdio(Era::Handshake);
+    for name in ["below", "at", "over"] {
+        peer.ready(&format!("{name}__echo"));
+        let answer = peer.call(&format!("{name}__huge"), json!({}));
+        let error = answer["error"]["message"].as_str();
+        let expected = (name == "over")
+            .then_some("the server's answer is larger than the limit of 100000 bytes");
+        assert_eq!(error, expected, "{name}");
+        peer.ready(&format!("{name}__echo"));
+    }
+}
+
+/// Of each server: how many tools, and what is told about it.
+fn seen(stage: &Stage) -> Vec<(Value, Value)> {
+    stage.doctor().into_iter().map(|row| (row["tools"].clone(), row["notes"].clone())).collect()
+}
+
+/// Seven tools are always there.
+#[test]
+fn the_tools_of_a_server() {
+    let stage = Stage::new("server-tools")
+        .faulty("a", &["--tools", "2"])
+        .faulty("b", &["--tools", "3"])
+        .faulty("c", &["--tools", "4"])
+        .with(&limits("server_tools = 10"));
+    let note = json!(["it lists 11 or more tools; the first 10 are used"]);
+    let expected = [(9, Value::Null), (10, Value::Null), (10, note)];
+    assert_eq!(seen(&stage), expected.map(|(tools, note)| (json!(tools), note)));
+}
+
+#[test]
+fn the_pages_of_a_list() {
+    let stage = Stage::new("list-pages")
+        .faulty("a", &["--pages", "4"])
+        .faulty("b", &["--pages", "5"])
+        .faulty("c", &["--pages", "6"])
+        .with(&limits("pages = 5"));
+    let note = json!(["its tools have more than 5 pages; the first 5 are used"]);
+    let expected = [(4, Value::Null), (5, Value::Null), (5, note)];
+    assert_eq!(seen(&stage), expected.map(|(tools, note)| (json!(tools), note)));
+}
+
+#[test]
+fn the_tools_of_all_servers() {
+    for (limit, tools) in [(13, [7, 6]), (14, [7, 7]), (15, [7, 7])] {
+        let stage = Stage::new("all-tools").faulty("a", &[]).faulty("b", &[]);
+        let stage = stage.with(&limits(&format!("tools = {limit}")));
+        let cut = json!(["6 of its 7 tools are used: all servers together may have 13"]);
+        let note = if limit == 13 { cut } else { Value::Null };
+        let expected = [(json!(tools[0]), Value::Null), (json!(tools[1]), note)];
+        assert_eq!(seen(&stage), expected, "{limit}");
+    }
+}
+
+/// Two calls at once and three that wait; the sixth is told so at once, and a place that becomes free
+/// is there for the next.
+#[test]
+fn the_calls_of_a_server() {
+    let stage = Stage::new("calls")
+        .faulty("narrow", &["--hang", "hang"])
+        .faulty("other", &[])
+        .with(&limits("server_calls = 2\nserver_queue = 3"));
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("narrow__echo");
+    peer.ready("other__echo");
+    let log = stage.log("narrow");
+    let begin = |_| peer.begin("narrow__hang", json!({}));
+    let calls: Vec<_> = (0..2).map(begin).collect();
+    until_true("two at the server", ms(5_000), || count(&log, "call hang") == 2);
+    let more: Vec<_> = (0..4).map(begin).collect();
+    let answers = || more.iter().filter_map(|call| call.answer(ms(0))).collect::<Vec<_>>();
+    until_true("one is refused", ms(5_000), || !answers().is_empty());
+    let refused = &answers()[0].0["result"];
+    let text = "3 calls wait for `narrow` already";
+    assert_eq!((&refused["isError"], &refused["content"][0]["text"]), (&json!(true), &json!(text)));
+    assert_eq!(answers().len(), 1, "the other three wait");
+    assert_eq!(peer.call("other__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
+    assert_eq!(count(&log, "call hang"), 2, "no more than two at once");
+    let cancel =
+        |peer: &Peer, id: u64| peer.notify("notifications/cancelled", json!({"requestId": id}));
+    cancel(&peer, calls[0].id);
+    until_true("the third is let in", ms(5_000), || count(&log, "call hang") == 3);
+    let waiting = begin(0);
+    cancel(&peer, calls[1].id);
+    until_true("the fourth is let in", ms(5_000), || count(&log, "call hang") == 4);
+    assert!(waiting.answer(ms(0)).is_none(), "it waits");
+}
+
+#[test]
+fn the_sessions() {
+    let stage = Stage::new("sessions")
+        .faulty("one", &[])
+        .with(&limits("sessions = 3"))
+        .with("[profiles.other]\n");
+    let served = stage.serve();
+    let begin = |path: &str| {
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
+        let body =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).to_string();
+        let headers = vec![
+            ("Accept", "application/json, text/event-stream".to_owned()),
+            ("Content-Type", "application/json".to_owned()),
+        ];
+        let request = Request { method: "POST", path, headers, body: body.as_bytes() };
+        http::ask(&served.address, &request).unwrap().0
+    };
+    let first = served.peer(Era::Handshake);
+    let statuses = ["/mcp", "/mcp/other", "/mcp/other", "/mcp"].map(begin);
+    assert_eq!(statuses, [200, 200, 503, 503], "all profiles count together");
+    // Who has one goes on, and so does who needs none.
+    assert!(!first.names().is_empty());
+    assert!(!served.peer(Era::Stateless).names().is_empty());
+    first.delete();
+    assert_eq!(
+        ["/mcp", "/mcp"].map(begin),
+        [200, 503],
+        "a place that becomes free is there for the next"
+    );
+}

@@ -1,0 +1,59 @@
+//! Servers that write too much, or what nobody can read.
+
+use serde_json::json;
+
+use crate::peer::Era;
+use crate::probe::{at_most, ms, peak_memory, until_true};
+use crate::stage::Stage;
+
+const MIB: u64 = 1 << 20;
+
+/// One line of a gigabyte costs its call, and neither memory nor the next call.
+#[test]
+fn a_line_of_one_gibibyte() {
+    let size = (1_u64 << 30).to_string();
+    let stage = Stage::new("huge").faulty("big", &["--huge-line", &size]);
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("big__echo");
+    let base = peak_memory(peer.gateway());
+    let answer = peer.call("big__huge", json!({}));
+    let text = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(text.contains("larger than the limit"), "{answer}");
+    assert_eq!(peer.call("big__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
+    at_most("MiB over base after a 1 GiB line", (peak_memory(peer.gateway()) - base) / MIB, 64);
+}
+
+/// Text, a byte order mark, CRLF, invalid UTF-8, a batch, an answer nobody asked for, half a document.
+#[test]
+fn noise_around_every_answer() {
+    let stage = Stage::new("garbage").faulty("loud", &["--garbage", "--tools", "2"]);
+    let peer = stage.stdio(Era::Handshake);
+    until_true("up", ms(5_000), || peer.names().contains(&"loud__tool_1".to_owned()));
+    for n in 0..50 {
+        assert_eq!(peer.call("loud__echo", json!({"n": n}))["structuredContent"], json!({"n": n}));
+    }
+    assert_eq!(crate::probe::count(&stage.log("loud"), "start"), 1, "it was never given up");
+}
+
+/// A list without end is read as far as the limit, and that is told.
+#[test]
+fn a_million_pages() {
+    // What 64 tools cost in 64 pages, and no more than that.
+    let base = {
+        let stage = Stage::new("few-pages").faulty("ends", &["--pages", "64"]);
+        let peer = stage.stdio(Era::Handshake);
+        peer.ready("ends__echo");
+        peak_memory(peer.gateway())
+    };
+    let stage = Stage::new("pages").faulty("endless", &["--pages", "1000000"]);
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("endless__echo");
+    let found = peer.search("select:endless__tool_63");
+    assert_eq!(found["hits"][0]["name"], "endless__tool_63", "{found}");
+    let over = peak_memory(peer.gateway()).saturating_sub(base) / MIB;
+    at_most("MiB over 64 pages after a million", over, 64);
+    assert_eq!(crate::probe::count(&stage.log("endless"), "list"), 64);
+    let seen = &stage.doctor()[0];
+    let note = "its tools have more than 64 pages; the first 64 are used";
+    assert_eq!((&seen["tools"], &seen["notes"]), (&json!(64), &json!([note])), "{seen}");
+}

@@ -1,0 +1,91 @@
+//! Looking at processes and waiting for things to come true.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+pub(crate) fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// Looks until there is something, and says how long that took; fails after `within`.
+pub(crate) fn until<T>(
+    what: &str,
+    within: Duration,
+    mut look: impl FnMut() -> Option<T>,
+) -> (T, Duration) {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return (found, began.elapsed());
+        }
+        assert!(began.elapsed() < within, "{what}: not within {within:?}");
+        std::thread::sleep(ms(5));
+    }
+}
+
+/// Waits until something is true, and says how long that took.
+pub(crate) fn until_true(what: &str, within: Duration, mut look: impl FnMut() -> bool) -> Duration {
+    until(what, within, || look().then_some(())).1
+}
+
+/// Fails when a figure is over its bound.
+pub(crate) fn at_most<T: PartialOrd + Debug>(what: &str, value: T, bound: T) {
+    println!("figure: {what}: {value:?}, at most {bound:?}");
+    assert!(value <= bound, "{what}: {value:?} is over {bound:?}");
+}
+
+pub(crate) fn signal(pid: u32, name: &str) {
+    let sent = Command::new("kill").args([name, &pid.to_string()]).status().unwrap();
+    assert!(sent.success(), "kill {name} {pid}");
+}
+
+/// Whether a process is there and not only waiting to be collected.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().chars().next());
+    state.is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// Every process whose command line has `text` in it. Tests name their folders, so this finds what
+/// they started, whoever its parent is by now.
+pub(crate) fn processes_with(text: &str) -> BTreeSet<u32> {
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(text) && is_alive(*pid)
+        })
+        .collect()
+}
+
+/// How many descriptors a process holds.
+pub(crate) fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+/// The most memory a process ever had, in bytes.
+pub(crate) fn peak_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
+}
+
+/// How many lines of a server's log begin with `word`.
+pub(crate) fn count(log: &Path, word: &str) -> usize {
+    lines(log, word).len()
+}
+
+/// What follows `word` in the lines of a server's log that begin with it.
+pub(crate) fn lines(log: &Path, word: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let rest = |line: &str| line.strip_prefix(word).map(|rest| rest.trim().to_owned());
+    text.lines().filter_map(rest).collect()
+}
+
+/// The process id of a server's last start.
+pub(crate) fn last_start(log: &Path) -> Option<u32> {
+    lines(log, "start").last()?.parse().ok()
+}

@@ -1,0 +1,99 @@
+//! The config is edited while the gateway runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::peer::Era;
+use crate::probe::{count, ms, until_true};
+use crate::stage::Stage;
+
+/// The lines with which the gateway refused a config.
+fn refusals(said: &str) -> impl Iterator<Item = &str> {
+    said.lines().filter(|line| line.contains("cannot be used; the one before stays"))
+}
+
+/// Two hundred edits, every third of them broken, while calls run on a server that none of them
+/// touches: no call is dropped, that server stays the same process, and what is broken never holds.
+#[test]
+fn two_hundred_edits() {
+    let steady = Stage::new("edits").faulty("steady", &[]);
+    let log = steady.log("steady");
+    let base = steady.text().to_owned();
+    let extra = |n: usize| {
+        let server = steady.text().replace("steady", &format!("extra{}", n % 3));
+        format!("{base}\n{server}")
+    };
+    // No two are the same: what was refused once is not looked at again.
+    let broken = |n: usize| {
+        let text = match n % 3 {
+            0 => format!("{base}\n[servers.wrong]\ncomand = 'x'\n"),
+            1 => format!("{base}\n[servers.wrong\n"),
+            _ => base[..base.len() / 2].to_owned(),
+        };
+        format!("# edit {n}\n{text}")
+    };
+    let served = steady.serve();
+    let peer = Arc::new(served.peer(Era::Handshake));
+    peer.ready("steady__echo");
+
+    let (stop, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let callers: Vec<_> = (0..2)
+        .map(|_| {
+            let (peer, stop, calls) = (Arc::clone(&peer), Arc::clone(&stop), Arc::clone(&calls));
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let n = calls.fetch_add(1, Ordering::Relaxed);
+                    let answer = peer.call("steady__echo", json!({"n": n}));
+                    assert_eq!(answer["structuredContent"], json!({"n": n}), "{answer}");
+                    std::thread::sleep(ms(2));
+                }
+            })
+        })
+        .collect();
+    for n in 0..200 {
+        steady.write(&if n % 3 == 2 { broken(n / 3) } else { extra(n) });
+        std::thread::sleep(Duration::from_millis(40));
+    }
+    // The file is looked at twice a second, so not every edit was seen. These are, one by one.
+    for n in 0..3 {
+        let before = refusals(&steady.said()).count();
+        steady.write(&broken(1_000 + n));
+        until_true("refused", ms(3_000), || refusals(&steady.said()).count() > before);
+        assert!(peer.names().contains(&"steady__echo".to_owned()), "the one before stays");
+    }
+    steady.write(&extra(1));
+    until_true("added", ms(5_000), || peer.names().contains(&"extra1__echo".to_owned()));
+    steady.write(&base);
+    until_true("removed", ms(5_000), || !peer.names().iter().any(|name| name.starts_with("extra")));
+    stop.store(true, Ordering::Relaxed);
+    for caller in callers {
+        caller.join().expect("no call was dropped");
+    }
+    crate::figure("calls during 200 edits, none dropped", calls.load(Ordering::Relaxed));
+    assert_eq!(count(&log, "start"), 1, "the same process all the time");
+    let said = steady.said();
+    crate::figure("edits refused", refusals(&said).count());
+    let unnamed = refusals(&said).find(|line| !line.contains("line "));
+    assert_eq!(unnamed, None, "each refusal names a line");
+    assert!(!said.contains("server=wrong"), "nothing of a broken config is ever started");
+}
+
+/// Calls to a server that an edit takes away end with an answer.
+#[test]
+fn a_server_is_removed_during_a_call() {
+    let stage = Stage::new("removed").faulty("doomed", &["--hang", "hang"]);
+    let served = stage.serve();
+    let peer = served.peer(Era::Handshake);
+    peer.ready("doomed__echo");
+    let call = peer.begin("doomed__hang", json!({}));
+    until_true("under way", ms(5_000), || count(&stage.log("doomed"), "call hang") == 1);
+    stage.write("");
+    let (answer, _) = call.answer(ms(5_000)).expect("a definite answer");
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    until_true("its process is gone", ms(5_000), || {
+        crate::probe::processes_with(stage.log("doomed").to_str().unwrap()).is_empty()
+    });
+}

@@ -1,0 +1,70 @@
+//! Servers over HTTP that answer with anything but an answer, or not at all.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::peer::Era;
+use crate::probe::{at_most, ms, peak_memory, until_true};
+use crate::stage::Stage;
+use crate::{figure, web};
+
+/// Every fault is a definite error for its call, within the server's limits, and nothing more.
+#[test]
+fn each_fault_costs_one_call() {
+    let address = web::start();
+    let server = format!("[servers.web]\nurl = 'http://{address}/mcp'\ncall_timeout = 2\n");
+    let stage = Stage::new("web").with(&server);
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("web__echo");
+    let base = peak_memory(peer.gateway());
+    for fault in web::FAULTS {
+        let began = Instant::now();
+        let answer = peer.call(&format!("web__{fault}"), json!({}));
+        let took = began.elapsed();
+        let failed = answer["isError"] == true || answer["error"].is_object();
+        assert!(failed, "{fault}: {answer}");
+        at_most(&format!("an error after {fault}"), took, ms(3_000));
+        figure(
+            fault,
+            if answer["error"].is_object() { &answer["error"] } else { &answer["content"] },
+        );
+        // At once or after a new connection, but soon.
+        peer.ready("web__echo");
+        at_most(&format!("error and fine again after {fault}"), began.elapsed(), ms(5_000));
+    }
+    let over = (peak_memory(peer.gateway()) - base) >> 20;
+    at_most("MiB over base after a gigabyte over HTTP", over, 64);
+}
+
+/// A server that nobody listens for, and servers that ask for a login: told by `doctor`, and no
+/// reason for another not to work.
+#[test]
+fn refused_and_locked() {
+    let address = web::start();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut stage = Stage::new("locked");
+    for (name, url) in [
+        ("absent", format!("http://{free}/mcp?key=canary")),
+        ("bare", format!("http://{address}/bare")),
+        ("locked", format!("http://{address}/locked")),
+        ("open", format!("http://{address}/mcp")),
+    ] {
+        stage = stage.with(&format!("[servers.{name}]\nurl = '{url}'\n"));
+    }
+    let began = Instant::now();
+    let rows = stage.doctor();
+    at_most("a doctor's round", began.elapsed(), ms(5_000));
+    let states: Vec<&Value> = rows.iter().map(|row| &row["state"]).collect();
+    assert_eq!(states, ["down", "needs login", "needs login", "up"], "{rows:#?}");
+    assert!(rows[0]["error"].as_str().unwrap().contains("refused"), "{}", rows[0]);
+    let hint = rows[2]["hint"].as_str().unwrap();
+    assert!(hint.starts_with("run: toolcrib login locked --config /"), "{}", rows[2]);
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("open__echo");
+    assert!(!format!("{rows:?}{}", stage.said()).contains("canary"), "addresses may hold keys");
+    until_true("each is down, with its reason", ms(5_000), || {
+        let down = peer.search("select:open__echo")["down"].take();
+        down.as_array().is_some_and(|down| down.len() == 3)
+    });
+}

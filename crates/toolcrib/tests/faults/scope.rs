@@ -1,0 +1,197 @@
+//! A profile is a world of its own: what is outside cannot be found, described, called, counted or
+//! guessed.
+//!
+//! The proof is a second gateway whose config never had what the profile leaves out. Whatever is asked
+//! of both, through whichever door and in whichever era, the bytes of the answers are the same.
+
+use serde_json::{Value, json};
+
+use crate::http::{self, Request};
+use crate::peer::{ERAS, Era, Peer};
+use crate::probe::{count, ms, until_true};
+use crate::stage::Stage;
+
+/// What the profile shows: two servers of four, and one of these without two tools.
+fn narrowed(name: &str) -> Stage {
+    Stage::new(name)
+        .fixture("books", "")
+        .fixture("hidden", "")
+        .faulty("locked", &["--hang", "hang", "--tools", "40"])
+        .faulty("seen", &["--tools", "20"])
+        .with("[profiles.narrow]\nservers = ['seen', 'b*']\ndeny = ['seen/env', 'cwd']")
+}
+
+/// The same, with nothing else in the config.
+fn alone(name: &str) -> Stage {
+    Stage::new(name)
+        .fixture("books", "")
+        .faulty_with("seen", &["--tools", "20"], "deny = ['env', 'cwd']")
+        .with("[profiles.narrow]\n")
+}
+
+/// Everything one can ask about what one should not know of.
+fn questions(era: Era) -> Vec<(&'static str, Value)> {
+    let outside = ["locked__echo", "locked__tool_7", "hidden__test_simple_text", "seen__env"];
+    let mut all = vec![
+        ("tools/list", json!({})),
+        ("prompts/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+    ];
+    let mut call = |name: &str, arguments: Value| {
+        all.push(("tools/call", json!({"name": name, "arguments": arguments})));
+    };
+    for name in outside {
+        let (server, own) = name.split_once("__").unwrap();
+        call(name, json!({}));
+        call(name, json!({"query": "x"}));
+        call(own, json!({}));
+        call("tool_call", json!({"name": name, "arguments": {}}));
+        call("tool_call", json!({"name": own, "arguments": {}}));
+        call("tool_call", json!({"name": format!("{server}/{own}"), "arguments": {}}));
+        call("tool_describe", json!({"name": name}));
+        call("tool_search", json!({"query": format!("select:{name}")}));
+        call("tool_search", json!({"query": name}));
+        call("tool_search", json!({"queries": [name, own, server]}));
+        call(
+            "tool_search_regex",
+            json!({"pattern": format!("^{server}"), "query": format!("^{server}")}),
+        );
+        // One letter away: what is nearest is told, of what may be known.
+        call(&name.replace("__", "__x"), json!({}));
+    }
+    for query in [
+        "",
+        "locked",
+        "hidden",
+        "+locked",
+        "-seen",
+        "never comes back",
+        "environment",
+        "department 33",
+    ] {
+        call("tool_search", json!({"query": query}));
+    }
+    for name in ["hidden__test_simple_prompt", "hidden__test_prompt_with_arguments"] {
+        all.push(("prompts/get", json!({"name": name})));
+        let named = json!({"type": "ref/prompt", "name": name});
+        let argument = json!({"name": "arg1", "value": "t"});
+        all.push(("completion/complete", json!({"ref": named, "argument": argument})));
+    }
+    for uri in [
+        "hidden+test://static-text",
+        "hidden+test://template/1/data",
+        "locked+x://y",
+        "test://static-text",
+    ] {
+        all.push(("resources/read", json!({"uri": uri})));
+        if era == Era::Handshake {
+            all.push(("resources/subscribe", json!({"uri": uri})));
+            all.push(("resources/unsubscribe", json!({"uri": uri})));
+        }
+    }
+    let named = json!({"type": "ref/resource", "uri": "hidden+test://template/{id}/data"});
+    let argument = json!({"name": "id", "value": "1"});
+    all.push(("completion/complete", json!({"ref": named, "argument": argument})));
+    if era == Era::Handshake {
+        all.push(("logging/setLevel", json!({"level": "debug"})));
+    }
+    all
+}
+
+/// Waits until both servers of the profile are there.
+fn ready(peer: &Peer) {
+    peer.ready("seen__echo");
+    until_true("the books", ms(10_000), || {
+        peer.ask("prompts/list", json!({}))["prompts"]
+            .as_array()
+            .is_some_and(|list| !list.is_empty())
+    });
+}
+
+/// Asks both the same, and returns how many questions there were.
+fn compare(with: &Peer, without: &Peer, era: Era) -> usize {
+    let questions = questions(era);
+    for (method, params) in &questions {
+        let (one, other) = (with.ask(method, params.clone()), without.ask(method, params.clone()));
+        assert_eq!(one.to_string(), other.to_string(), "{era:?} {method} {params}");
+    }
+    questions.len()
+}
+
+#[test]
+fn what_is_outside_does_not_exist_on_stdio() {
+    for era in ERAS {
+        let (stage, other) = (narrowed("scope-stdio"), alone("scope-stdio-alone"));
+        let (with, without) = (stage.stdio_as(era, "narrow"), other.stdio_as(era, "narrow"));
+        ready(&with);
+        ready(&without);
+        crate::figure("questions on stdio", compare(&with, &without, era));
+        assert_eq!(count(&stage.log("locked"), "call"), 0, "nothing was run");
+        assert_eq!(count(&stage.log("seen"), "call env"), 0, "nothing was run");
+    }
+}
+
+#[test]
+fn what_is_outside_does_not_exist_over_http() {
+    let (stage, other) = (narrowed("scope-http"), alone("scope-http-alone"));
+    let (served, served_other) = (stage.serve(), other.serve());
+    // Others may use it all, at the same time.
+    let wide = served.peer(Era::Handshake);
+    until_true("everything up", ms(10_000), || {
+        wide.call("locked__echo", json!({}))["structuredContent"] == json!({})
+            && wide.search("select:hidden__test_simple_text")["hits"][0].is_object()
+    });
+    wide.begin("locked__hang", json!({}));
+    let calls = count(&stage.log("locked"), "call echo");
+    for era in ERAS {
+        let (with, without) = (served.peer_as(era, "narrow"), served_other.peer_as(era, "narrow"));
+        ready(&with);
+        ready(&without);
+        crate::figure("questions over HTTP", compare(&with, &without, era));
+    }
+    assert_eq!(count(&stage.log("locked"), "call echo"), calls, "nothing was run");
+    assert_eq!(count(&stage.log("seen"), "call env"), 0, "nothing was run");
+}
+
+/// A name that no profile has is no profile, and so is one that a reload took away.
+#[test]
+fn a_profile_that_is_not_there() {
+    let stage = narrowed("scope-gone");
+    let status = stage.toolcrib(&["mcp", "--profile", "nope"]).status().unwrap();
+    assert_eq!(status.code(), Some(2));
+    assert!(stage.said().contains("there is no profile `nope`"), "{}", stage.said());
+
+    let served = stage.serve();
+    let post = |path: &str| {
+        let headers = vec![
+            ("Accept", "application/json, text/event-stream".to_owned()),
+            ("Content-Type", "application/json".to_owned()),
+        ];
+        let request = Request { method: "POST", path, headers, body: b"{}" };
+        http::ask(&served.address, &request).unwrap()
+    };
+    let absent = post("/mcp/nope");
+    assert_eq!(absent, (404, String::new()));
+    assert_ne!(post("/mcp/narrow").0, 404);
+    let [old, new] = ERAS.map(|era| served.peer_as(era, "narrow"));
+    let on_stdio = stage.stdio_as(Era::Handshake, "narrow");
+    [&old, &new, &on_stdio].into_iter().for_each(ready);
+    stage.write(stage.text().split_once("[profiles").unwrap().0);
+    until_true("the profile is gone", ms(5_000), || post("/mcp/narrow") == absent);
+    for peer in [&old, &new] {
+        assert_eq!(peer.call("seen__echo", json!({}))["error"]["status"], 404);
+    }
+    let refused = until_error(&on_stdio);
+    assert_eq!(refused["error"]["message"], "there is no such profile", "{refused}");
+    for (method, params) in questions(Era::Handshake) {
+        if method != "logging/setLevel" {
+            assert_eq!(on_stdio.ask(method, params), refused, "{method}");
+        }
+    }
+}
+
+fn until_error(peer: &Peer) -> Value {
+    let list = || Some(peer.ask("tools/list", json!({}))).filter(|list| list["error"].is_object());
+    crate::probe::until("an error", ms(5_000), list).0
+}

@@ -1,0 +1,104 @@
+//! Two clients of one gateway: neither hears what is the other's.
+
+use serde_json::{Value, json};
+
+use crate::peer::{Era, Peer};
+use crate::probe::{count, ms, until_true};
+use crate::stage::Stage;
+
+fn methods(peer: &Peer) -> Vec<String> {
+    let named = |message: Value| message["method"].as_str().map(str::to_owned);
+    // That a list changed is everybody's.
+    let own = |method: &String| !method.ends_with("/list_changed");
+    peer.heard().into_iter().filter_map(named).filter(own).collect()
+}
+
+/// Both ask for progress under the same token at the same time.
+#[test]
+fn progress_is_its_callers_alone() {
+    let stage = Stage::new("progress").faulty("busy", &["--progress", "5", "--slow", "50"]);
+    let served = stage.serve();
+    let (one, two) = (served.peer(Era::Handshake), served.peer(Era::Handshake));
+    let silent = served.peer(Era::Handshake);
+    one.ready("busy__echo");
+    let ask =
+        json!({"name": "busy__progress", "arguments": {}, "_meta": {"progressToken": "same"}});
+    let calls = [one.start("tools/call", ask.clone()), two.start("tools/call", ask)];
+    let quiet = silent.begin("busy__progress", json!({}));
+    for call in &calls {
+        assert_eq!(call.end()["content"][0]["text"], "It is done.");
+    }
+    quiet.end();
+    for (peer, reports) in [(&one, 5), (&two, 5), (&silent, 0)] {
+        let heard = methods(peer).iter().filter(|m| *m == "notifications/progress").count();
+        assert_eq!(heard, reports);
+    }
+}
+
+/// A server's log lines and questions go to the client whose call it works on, and where that cannot be
+/// told, to nobody.
+#[test]
+fn logs_and_questions_are_its_callers_alone() {
+    let stage = Stage::new("logs").faulty("loud", &["--garbage", "--hang", "hang"]);
+    let served = stage.serve();
+    let (one, two) = (served.peer(Era::Handshake), served.peer(Era::Handshake));
+    one.ready("loud__echo");
+    for peer in [&one, &two] {
+        peer.listen();
+        assert_eq!(peer.ask("logging/setLevel", json!({"level": "debug"})), json!({}));
+    }
+    // Only one works: its lines are its own.
+    until_true("a line of the log", ms(5_000), || {
+        one.call("loud__echo", json!({}));
+        methods(&one).contains(&"notifications/message".to_owned())
+    });
+    assert_eq!(methods(&two), [""; 0]);
+    // It is asked, alone.
+    let call = one.begin("loud__elicit", json!({}));
+    let question = one.told("elicitation/create", ms(5_000)).expect("it is asked");
+    one.reply(&question["id"], &json!({"action": "accept", "content": {"word": "mine"}}));
+    let answer = call.end();
+    assert_eq!(answer["structuredContent"]["result"]["content"]["word"], "mine", "{answer}");
+    // Both work: whose question it is cannot be told, so neither is asked.
+    two.begin("loud__hang", json!({}));
+    until_true("the other's call", ms(5_000), || count(&stage.log("loud"), "call hang") == 1);
+    let answer = one.call("loud__elicit", json!({}));
+    let error = &answer["structuredContent"]["error"]["message"];
+    assert!(error.as_str().unwrap_or_default().contains("several clients"), "{answer}");
+    let asked = methods(&one).iter().filter(|method| *method == "elicitation/create").count();
+    assert_eq!((asked, methods(&two)), (1, Vec::new()), "it was asked once, the other never");
+}
+
+/// A call that waits for its client's answer can be taken up by that client's profile alone, for the
+/// tool it is of, and once.
+#[test]
+fn a_parked_call_is_its_callers_alone() {
+    let stage = Stage::new("parked").faulty("shy", &[]).with("[profiles.one]\n[profiles.two]\n");
+    let served = stage.serve();
+    let one = served.peer_as(Era::Stateless, "one");
+    let two = served.peer_as(Era::Stateless, "two");
+    one.ready("shy__echo");
+    let asked = one.call("shy__elicit", json!({}));
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let answer = |peer: &Peer, tool: &str| {
+        let given = json!({"action": "accept", "content": {"word": "stolen"}});
+        let params = json!({
+            "name": tool,
+            "arguments": {},
+            "inputResponses": {"question": given},
+            "requestState": asked["requestState"],
+        });
+        peer.ask("tools/call", params)
+    };
+    let refused = answer(&two, "shy__elicit");
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let refused = answer(&one, "shy__sample");
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    assert_eq!(count(&stage.log("shy"), "call elicit"), 1, "nothing is run again");
+    assert_eq!(count(&stage.log("shy"), "call sample"), 0);
+    let done = answer(&one, "shy__elicit");
+    assert_eq!(done["structuredContent"]["result"]["content"]["word"], "stolen", "{done}");
+    let again = answer(&one, "shy__elicit");
+    assert_eq!(again["error"]["code"], -32602, "good once: {again}");
+    assert_eq!(count(&stage.log("shy"), "call elicit"), 1);
+}

@@ -1,0 +1,139 @@
+//! An MCP server over HTTP, by hand, so that it can break what a library would keep: each of its
+//! tools fails in a way of its own.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write};
+use std::net::{TcpListener, TcpStream};
+
+use serde_json::{Value, json};
+
+/// The tools, each named after what it does instead of answering.
+pub(crate) const FAULTS: [&str; 8] =
+    ["error_500", "html", "no_json", "empty", "cut", "giant_body", "giant_event", "endless"];
+
+/// Starts the server; it lives as long as the test.
+pub(crate) fn start() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for socket in listener.incoming().flatten() {
+            std::thread::spawn(move || serve(socket));
+        }
+    });
+    address
+}
+
+/// One request for each connection. A client that hangs up ends its thread.
+fn serve(mut socket: TcpStream) -> Option<()> {
+    let mut input = BufReader::new(socket.try_clone().ok()?);
+    let (mut first, mut length) = (String::new(), 0);
+    input.read_line(&mut first).ok()?;
+    loop {
+        let mut line = String::new();
+        input.read_line(&mut line).ok()?;
+        match line.trim().split_once(':') {
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                length = value.trim().parse().ok()?;
+            }
+            Some(_) => {}
+            None => break,
+        }
+    }
+    let mut body = vec![0; length];
+    input.read_exact(&mut body).ok()?;
+    if first.starts_with("POST /locked") {
+        let asks = "WWW-Authenticate: Bearer resource_metadata=\"http://127.0.0.1:9/\"\r\n";
+        return say(&mut socket, "401 Unauthorized", asks, b"");
+    }
+    if first.starts_with("POST /bare") {
+        return say(&mut socket, "401 Unauthorized", "", b"");
+    }
+    if !first.starts_with("POST /mcp") {
+        return say(&mut socket, "405 Method Not Allowed", "", b"");
+    }
+    let message: Value = serde_json::from_slice(&body).ok()?;
+    let Some(id) = message.get("id") else { return say(&mut socket, "202 Accepted", "", b"") };
+    let result = match message["method"].as_str()? {
+        "initialize" => json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "web", "version": "1"},
+        }),
+        "ping" => json!({}),
+        "tools/list" => {
+            let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
+            json!({"tools": FAULTS.iter().chain(&["echo"]).map(tool).collect::<Vec<_>>()})
+        }
+        "tools/call" if message["params"]["name"] != "echo" => {
+            return fail(&mut socket, message["params"]["name"].as_str()?, id);
+        }
+        "tools/call" => {
+            json!({"content": [], "structuredContent": message["params"]["arguments"]})
+        }
+        _ => {
+            let error = json!({"code": -32601, "message": "unknown method"});
+            let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
+            return document(&mut socket, &answer);
+        }
+    };
+    document(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+fn say(socket: &mut TcpStream, status: &str, headers: &str, body: &[u8]) -> Option<()> {
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    socket.write_all(head.as_bytes()).ok()?;
+    socket.write_all(body).ok()
+}
+
+fn document(socket: &mut TcpStream, answer: &Value) -> Option<()> {
+    let kind = "Content-Type: application/json\r\n";
+    say(socket, "200 OK", kind, answer.to_string().as_bytes())
+}
+
+/// Everything but an answer.
+fn fail(socket: &mut TcpStream, fault: &str, id: &Value) -> Option<()> {
+    let json = "Content-Type: application/json\r\n";
+    let open = |kind: &str| {
+        format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n")
+    };
+    let start =
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#);
+    match fault {
+        "error_500" => say(socket, "500 Internal Server Error", "", b"stack trace"),
+        "html" => say(socket, "200 OK", "Content-Type: text/html\r\n", b"<html>Log in</html>"),
+        "no_json" => say(socket, "200 OK", json, b"{\"jsonrpc\": "),
+        "empty" => say(socket, "200 OK", json, b""),
+        "cut" => {
+            let head = format!("HTTP/1.1 200 OK\r\n{json}Content-Length: 1000\r\n\r\n");
+            socket.write_all(format!("{head}{start}").as_bytes()).ok()
+        }
+        "giant_body" => {
+            socket.write_all(open("application/json").as_bytes()).ok()?;
+            socket.write_all(start.as_bytes()).ok()?;
+            without_end(socket, &[b'x'; 1 << 14])
+        }
+        "giant_event" => {
+            socket.write_all(open("text/event-stream").as_bytes()).ok()?;
+            socket.write_all(format!("data: {start}").as_bytes()).ok()?;
+            without_end(socket, &[b'x'; 1 << 14])
+        }
+        // Small events, none of them the answer.
+        _ => {
+            socket.write_all(open("text/event-stream").as_bytes()).ok()?;
+            let note = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "still here"}});
+            without_end(socket, format!("data: {note}\n\n").as_bytes())
+        }
+    }
+}
+
+/// Writes until the other side has had enough, or a gigabyte is through.
+fn without_end(socket: &mut TcpStream, piece: &[u8]) -> Option<()> {
+    let mut written = 0_u64;
+    while written < 1 << 30 {
+        socket.write_all(piece).ok()?;
+        written += piece.len() as u64;
+    }
+    None
+}

@@ -1,0 +1,105 @@
+// What a client with the official TypeScript SDK sees of the gateway, as one JSON document.
+//
+//     client.mjs SDK URL          over HTTP
+//     client.mjs SDK COMMAND...   over stdio
+//
+// The file SERVER_LOG is what the server behind the gateway writes of its calls. SDK is the folder of the
+// installed package. This SDK speaks the older revision only.
+
+import { readFileSync } from "node:fs";
+
+const [sdk, ...target] = process.argv.slice(2);
+const load = (path) => import(`${sdk}/dist/esm/${path}.js`);
+const { Client } = await load("client/index");
+const { StdioClientTransport } = await load("client/stdio");
+const { StreamableHTTPClientTransport } = await load("client/streamableHttp");
+const types = await load("types");
+
+const seen = {};
+const questions = [];
+let changed = false;
+
+const capabilities = { elicitation: {}, sampling: {} };
+const client = new Client({ name: "ours", version: "1" }, { capabilities });
+client.setRequestHandler(types.ElicitRequestSchema, ({ params }) => {
+    questions.push(["elicitation", params.message]);
+    return { action: "accept", content: { word: "kiwi" } };
+});
+client.setRequestHandler(types.CreateMessageRequestSchema, ({ params }) => {
+    questions.push(["sampling", params.messages[0].content.text]);
+    return { role: "assistant", content: { type: "text", text: "kiwi" }, model: "none", stopReason: "endTurn" };
+});
+client.setNotificationHandler(types.ToolListChangedNotificationSchema, () => {
+    changed = true;
+});
+
+const call = (name, args, options) =>
+    client.callTool({ name: "tool_call", arguments: { name, arguments: args } }, undefined, options);
+
+// Looks again and again; the test that runs this has a deadline.
+const until = async (look) => {
+    while (!(await look())) await new Promise((resolve) => setTimeout(resolve, 20));
+};
+
+// Whether the server says that something happened to it.
+const logged = (event) => readFileSync(process.env.SERVER_LOG, "utf8").includes(event);
+
+const isReady = async () => {
+    const { structuredContent } = await client.callTool({ name: "tool_search", arguments: { query: "" } });
+    return !("connecting" in structuredContent) && !("down" in structuredContent);
+};
+
+const transport = target[0].startsWith("http")
+    ? new StreamableHTTPClientTransport(new URL(target[0]))
+    : new StdioClientTransport({ command: target[0], args: target.slice(1), env: process.env });
+await client.connect(transport);
+await until(isReady);
+
+seen.version = types.LATEST_PROTOCOL_VERSION;
+seen.server = client.getServerVersion().name;
+// Also makes the SDK check each structured result against the schema that its tool declares.
+seen.tools = (await client.listTools()).tools.map((tool) => tool.name);
+const found = await client.callTool({ name: "tool_search", arguments: { query: "select:faulty__echo" } });
+seen.search = found.structuredContent.hits.map((hit) => hit.name);
+const described = await client.callTool({ name: "tool_describe", arguments: { name: "faulty__echo" } });
+seen.describe = described.structuredContent.hits[0].input_schema;
+seen.call = await call("faulty__echo", { word: "kiwi" });
+
+// This SDK forgets progress that reaches it in one piece with the answer, so it may take several calls to see
+// all of it. What it tells is in order, or the document is not the expected one.
+await until(async () => {
+    const progress = [];
+    const onprogress = ({ progress: done, total }) => progress.push([done, total]);
+    seen["with progress"] = await call("fixture__test_tool_with_progress", {}, { onprogress });
+    seen.progress = progress;
+    return progress.length >= 3;
+});
+
+// The call hangs in its server until we give it up.
+const giveUp = new AbortController();
+const stuck = call("faulty__stuck", {}, { signal: giveUp.signal }).then(
+    () => false,
+    () => true,
+);
+await until(() => logged("call stuck"));
+giveUp.abort();
+await until(() => logged("cancelled "));
+seen.cancelled = await stuck;
+
+seen.elicitation = (await call("faulty__elicit", {})).structuredContent;
+seen.sampling = (await call("faulty__sample", {})).structuredContent;
+seen.questions = questions;
+
+seen.resources = (await client.listResources()).resources.map((resource) => resource.uri).sort();
+seen.resource = await client.readResource({ uri: "fixture+test://static-text" });
+seen.prompts = (await client.listPrompts()).prompts.map((prompt) => prompt.name).sort();
+const args = { arg1: "one", arg2: "two" };
+seen.prompt = await client.getPrompt({ name: "fixture__test_prompt_with_arguments", arguments: args });
+
+await call("fixture__test_trigger_tool_change", {});
+await until(() => changed);
+seen.change = "told";
+
+console.log(JSON.stringify(seen));
+await client.close();
+process.exit(0);

@@ -1,0 +1,136 @@
+"""What a client with the official Python SDK sees of the gateway, as one JSON document.
+
+    client.py ERA URL          over HTTP
+    client.py ERA COMMAND...   over stdio
+
+The file SERVER_LOG is what the server behind the gateway writes of its calls. ERA is `legacy` (a handshake) or `auto` (the stateless revision, where the server has it).
+"""
+
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import anyio
+import mcp_types as types
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+# Half of what is tried here belongs to the older revision, and the SDK says so.
+warnings.simplefilter("ignore")
+
+seen = {}
+questions = []
+news = []
+
+
+def plain(model):
+    """A result as it is on the wire, less what only the stateless revision says."""
+    value = model.model_dump(by_alias=True, mode="json", exclude_unset=True)
+    for key in ("resultType", "ttlMs", "cacheScope", "_meta"):
+        value.pop(key, None)
+    return value
+
+
+async def elicit(_context, params):
+    questions.append(["elicitation", params.message])
+    return types.ElicitResult(action="accept", content={"word": "kiwi"})
+
+
+async def sample(_context, params):
+    questions.append(["sampling", params.messages[0].content.text])
+    content = types.TextContent(type="text", text="kiwi")
+    return types.CreateMessageResult(role="assistant", content=content, model="none", stop_reason="endTurn")
+
+
+async def hear(message):
+    if isinstance(message, types.ToolListChangedNotification):
+        news.append("tools changed")
+
+
+async def until(look):
+    """Looks again and again; the test that runs this has a deadline."""
+    while not (found := await look()):
+        await anyio.sleep(0.02)
+    return found
+
+
+async def logged(event):
+    """Whether the server says that something happened to it."""
+    return event in Path(os.environ["SERVER_LOG"]).read_text()
+
+
+async def call(client, name, arguments, **more):
+    return plain(await client.call_tool("tool_call", {"name": name, "arguments": arguments}, **more))
+
+
+async def ready(client):
+    reply = (await client.call_tool("tool_search", {"query": ""})).structured_content
+    return "connecting" not in reply and "down" not in reply
+
+
+async def is_changed():
+    return "tools changed" in news
+
+
+async def change(client):
+    """Makes a server change its tools, and waits to be told."""
+    if not client.protocol_version.startswith("2026"):
+        await call(client, "fixture__test_trigger_tool_change", {})
+        await until(is_changed)
+        return "told"
+    async with client.listen(tools_list_changed=True) as events:
+        await call(client, "fixture__test_trigger_tool_change", {})
+        async for event in events:
+            return "told" if type(event).__name__ == "ToolsListChanged" else repr(event)
+
+
+async def main(client):
+    await until(lambda: ready(client))
+    seen["version"] = client.protocol_version
+    seen["server"] = client.server_info.name
+    seen["tools"] = [tool.name for tool in (await client.list_tools()).tools]
+    found = await client.call_tool("tool_search", {"query": "select:faulty__echo"})
+    seen["search"] = [hit["name"] for hit in found.structured_content["hits"]]
+    described = await client.call_tool("tool_describe", {"name": "faulty__echo"})
+    seen["describe"] = described.structured_content["hits"][0]["input_schema"]
+    seen["call"] = await call(client, "faulty__echo", {"word": "kiwi"})
+
+    progress = []
+
+    async def on_progress(done, total, _message):
+        progress.append([int(done), int(total)])
+
+    seen["with progress"] = await call(client, "fixture__test_tool_with_progress", {}, progress_callback=on_progress)
+    seen["progress"] = progress
+
+    # The call hangs in its server until we give it up.
+    async with anyio.create_task_group() as calls:
+        calls.start_soon(call, client, "faulty__stuck", {})
+        await until(lambda: logged("call stuck"))
+        calls.cancel_scope.cancel()
+    await until(lambda: logged("cancelled "))
+    seen["cancelled"] = calls.cancel_scope.cancelled_caught
+
+    for kind, tool in (("elicitation", "faulty__elicit"), ("sampling", "faulty__sample")):
+        seen[kind] = (await call(client, tool, {}))["structuredContent"]
+    seen["questions"] = questions
+
+    seen["resources"] = sorted(str(item.uri) for item in (await client.list_resources()).resources)
+    seen["resource"] = plain(await client.read_resource("fixture+test://static-text"))
+    seen["prompts"] = sorted(item.name for item in (await client.list_prompts()).prompts)
+    arguments = {"arg1": "one", "arg2": "two"}
+    seen["prompt"] = plain(await client.get_prompt("fixture__test_prompt_with_arguments", arguments))
+    seen["change"] = await change(client)
+
+
+async def run(era, target):
+    server = target[0] if target[0].startswith("http") else StdioServerParameters(command=target[0], args=target[1:])
+    callbacks = {"elicitation_callback": elicit, "sampling_callback": sample, "message_handler": hear}
+    async with Client(server, mode=era, **callbacks) as client:
+        await main(client)
+    print(json.dumps(seen))
+
+
+anyio.run(run, sys.argv[1], sys.argv[2:])
