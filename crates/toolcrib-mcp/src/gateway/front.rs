@@ -3,34 +3,20 @@
 //! The SDK does handshakes, versions and subscriptions. What comes from servers is answered without its
 //! types over stdio, and past them over HTTP (see [`super::cargo`]).
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rmcp::handler::server::ServerHandler;
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientNotification, ClientRequest,
-    CompleteRequestParams, CompleteResult, CustomResult, ErrorData, Extensions,
-    GetPromptRequestParams, GetPromptResponse, InputRequiredResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    Request, RequestOptionalParam, ServerCapabilities, ServerConfig, ServerResult,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams,
-};
-use rmcp::service::{
-    NotificationContext, RequestContext, RoleServer, Service, SubscriptionContext,
-};
+use rmcp::model::{ClientRequest, ErrorData, InputRequiredResult, LoggingLevel, ProtocolVersion};
+use rmcp::service::{RequestContext, RoleServer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::client::{Client, Left};
-use super::news::{self, Watches};
+use super::news::Watches;
 use super::result::{Keep, finish};
 use super::{Gateway, Sight};
 use crate::metrics;
-use crate::upstream::{Failed, ourselves};
 
 /// Tools that are added to one client's list at most.
 const ADDED: usize = 64;
@@ -40,22 +26,22 @@ const SEARCH_THEMSELVES: [&str; 2] = ["claude-code", "codex-mcp-client"];
 /// The face that one client sees.
 #[derive(Clone)]
 pub(crate) struct Front {
-    face: Arc<Face>,
+    pub(super) face: Arc<Face>,
 }
 
-struct Face {
-    gateway: Arc<Gateway>,
-    id: u64,
-    profile: Option<String>,
-    watches: Arc<Watches>,
-    log_level: Mutex<Option<LoggingLevel>>,
+pub(super) struct Face {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) id: u64,
+    pub(super) profile: Option<String>,
+    pub(super) watches: Arc<Watches>,
+    pub(super) log_level: Mutex<Option<LoggingLevel>>,
     /// Tools this client has found, where they are added to its list.
-    found: Mutex<Vec<String>>,
+    pub(super) found: Mutex<Vec<String>>,
     /// Counted while it is connected.
-    session: OnceLock<metrics::Session>,
-    gone: CancellationToken,
+    pub(super) session: OnceLock<metrics::Session>,
+    pub(super) gone: CancellationToken,
     _gone: DropGuard,
-    left: Left,
+    pub(super) left: Left,
 }
 
 impl Front {
@@ -82,7 +68,7 @@ impl Front {
         Client::of(self.face.id, context, level, &self.face.left, self.profile())
     }
 
-    fn profile(&self) -> Option<&str> {
+    pub(super) fn profile(&self) -> Option<&str> {
         self.face.profile.as_deref()
     }
 
@@ -144,7 +130,7 @@ impl Front {
     }
 
     /// Answers what is about tools, prompts and resources.
-    async fn answer(
+    pub(super) async fn answer(
         &self,
         request: ClientRequest,
         context: &RequestContext<RoleServer>,
@@ -186,7 +172,7 @@ impl Front {
     }
 
     /// The same in the SDK's type, for HTTP.
-    async fn typed<T>(
+    pub(super) async fn typed<T>(
         &self,
         request: ClientRequest,
         context: RequestContext<RoleServer>,
@@ -199,12 +185,12 @@ impl Front {
     }
 
     /// An answer that is a question, in the SDK's type.
-    fn asks(&self, answer: &Value) -> Option<InputRequiredResult> {
+    pub(super) fn asks(&self, answer: &Value) -> Option<InputRequiredResult> {
         let asks = answer.get("resultType")? == "input_required";
         asks.then(|| self.face.gateway.cargo.load(answer.clone(), "inputRequests")).flatten()
     }
 
-    fn load<T>(&self, answer: Value, list: &str) -> Result<T, ErrorData>
+    pub(super) fn load<T>(&self, answer: Value, list: &str) -> Result<T, ErrorData>
     where
         T: DeserializeOwned + Serialize,
     {
@@ -216,9 +202,6 @@ impl Front {
 
 /// Stands for a request that was too large to be read.
 pub(crate) const TOO_LARGE: &str = "toolcrib/too_large";
-
-/// The same face over stdio, where an answer needs no type of the SDK's.
-pub(crate) struct RawFront(pub(crate) Front);
 
 /// Whether a request says what its era wants it to say. The SDK sees to that for what it answers itself.
 fn check(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
@@ -240,267 +223,7 @@ fn check(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
     Ok(())
 }
 
-fn with<M: Default>(
-    params: Option<PaginatedRequestParams>,
-) -> RequestOptionalParam<M, PaginatedRequestParams> {
-    RequestOptionalParam { method: M::default(), params, extensions: Extensions::default() }
-}
-
 fn incomplete(context: &RequestContext<RoleServer>) -> ErrorData {
     let missing = context.meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).join(", ");
     ErrorData::invalid_params(format!("`_meta` is missing or malformed: {missing}"), None)
-}
-
-impl Service<RoleServer> for RawFront {
-    async fn handle_request(
-        &self,
-        request: ClientRequest,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ServerResult, ErrorData> {
-        match request {
-            ClientRequest::ListToolsRequest(_)
-            | ClientRequest::CallToolRequest(_)
-            | ClientRequest::ListPromptsRequest(_)
-            | ClientRequest::GetPromptRequest(_)
-            | ClientRequest::ListResourcesRequest(_)
-            | ClientRequest::ListResourceTemplatesRequest(_)
-            | ClientRequest::ReadResourceRequest(_)
-            | ClientRequest::CompleteRequest(_) => {
-                let answer = self.0.answer(request, &context).await?;
-                Ok(ServerResult::CustomResult(CustomResult(answer)))
-            }
-            ClientRequest::CustomRequest(request) if request.method == TOO_LARGE => {
-                let limit = self.0.face.gateway.hub().config().gateway.limits.request_bytes;
-                let problem = format!("the request is larger than the limit of {limit} bytes");
-                Err(ErrorData::invalid_request(problem, None))
-            }
-            other => Service::handle_request(&self.0, other, context).await,
-        }
-    }
-
-    async fn handle_notification(
-        &self,
-        notification: ClientNotification,
-        context: NotificationContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        Service::handle_notification(&self.0, notification, context).await
-    }
-
-    fn get_info(&self) -> ServerConfig {
-        ServerHandler::get_info(&self.0)
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        ServerHandler::supported_protocol_versions(&self.0)
-    }
-}
-
-impl Front {
-    fn failed(failed: Failed) -> ErrorData {
-        match failed {
-            Failed::Refused(error) => error,
-            other => ErrorData::internal_error(other.to_string(), None),
-        }
-    }
-
-    fn missing(uri: &str) -> ErrorData {
-        let data = serde_json::json!({"uri": uri});
-        ErrorData::resource_not_found("there is no such resource", Some(data))
-    }
-}
-impl ServerHandler for Front {
-    fn get_info(&self) -> ServerConfig {
-        let mut capabilities = ServerCapabilities::builder()
-            .enable_tools()
-            .enable_tool_list_changed()
-            .enable_prompts()
-            .enable_prompts_list_changed()
-            .enable_resources()
-            .enable_resources_list_changed()
-            .enable_resources_subscribe()
-            .enable_logging()
-            .enable_completions()
-            .build();
-        capabilities.experimental = None;
-        let mut info = ServerConfig::new(capabilities)
-            .with_server_info(ourselves())
-            .with_protocol_version(ProtocolVersion::V_2025_11_25);
-        let sight = self.face.gateway.sight(self.profile()).ok();
-        info.instructions = sight.and_then(|sight| sight.view.instruction.clone());
-        info
-    }
-
-    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let (gateway, watches) = (&self.face.gateway, Arc::clone(&self.face.watches));
-        let (profile, gone) = (self.face.profile.clone(), self.face.gone.clone());
-        let client = Client::between_requests(self.face.id, &context.peer, gone.clone());
-        let knows = {
-            let (gateway, profile) = (Arc::downgrade(gateway), profile.clone());
-            move |server: &str| {
-                let sight = gateway.upgrade().and_then(|it| it.sight(profile.as_deref()).ok());
-                sight.is_some_and(|sight| sight.view.knows(server))
-            }
-        };
-        // A client may say it twice; it is one client all the same.
-        if self.face.session.set(gateway.hub().metrics().session()).is_err() {
-            return;
-        }
-        let (present, said) = gateway.hub().sessions().enter(self.face.id, knows);
-        let has_roots = client.has_roots();
-        tokio::spawn(news::ask_session(client, said, present));
-        tokio::spawn(news::tell_session(Arc::clone(gateway), profile, watches, context.peer, gone));
-        if has_roots {
-            // Servers that started before their client came were told that there are none.
-            news::tell_roots(gateway, self.profile()).await;
-        }
-    }
-
-    async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
-        news::tell_roots(&self.face.gateway, self.profile()).await;
-    }
-
-    async fn set_level(
-        &self,
-        request: SetLevelRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        *self.face.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
-        self.face.gateway.hub().want_logs(request.level);
-        Ok(())
-    }
-
-    async fn subscribe(
-        &self,
-        request: SubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        let sight = self.face.gateway.sight(self.profile())?;
-        let located = self
-            .face
-            .gateway
-            .locate(&sight, &request.uri)
-            .ok_or_else(|| Self::missing(&request.uri))?;
-        self.face
-            .watches
-            .add(&located.upstream, &located.uri, &request.uri)
-            .await
-            .map_err(Self::failed)
-    }
-
-    async fn unsubscribe(
-        &self,
-        request: UnsubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        let sight = self.face.gateway.sight(self.profile())?;
-        let located = self
-            .face
-            .gateway
-            .locate(&sight, &request.uri)
-            .ok_or_else(|| Self::missing(&request.uri))?;
-        self.face.watches.remove(&located.upstream, &located.uri).await.map_err(Self::failed)
-    }
-
-    async fn list_tools(
-        &self,
-        params: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        self.typed(ClientRequest::ListToolsRequest(with(params)), context, "tools").await
-    }
-
-    async fn call_tool(
-        &self,
-        params: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let answer =
-            self.answer(ClientRequest::CallToolRequest(Request::new(params)), &context).await?;
-        if let Some(asks) = self.asks(&answer) {
-            return Ok(CallToolResponse::InputRequired(asks));
-        }
-        self.load(answer, "content").map(CallToolResponse::Complete)
-    }
-
-    /// For the SDK, which checks headers that mirror a tool's parameters.
-    fn get_tool(&self, name: &str) -> Option<Tool> {
-        let Sight { shelf, view } = self.face.gateway.sight(self.profile()).ok()?;
-        let tool = shelf.crib.catalog().tool(view.direct(name)?);
-        serde_json::from_str(&tool.definition_here()).ok()
-    }
-
-    async fn list_prompts(
-        &self,
-        params: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        self.typed(ClientRequest::ListPromptsRequest(with(params)), context, "prompts").await
-    }
-
-    async fn get_prompt(
-        &self,
-        params: GetPromptRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
-        let answer =
-            self.answer(ClientRequest::GetPromptRequest(Request::new(params)), &context).await?;
-        if let Some(asks) = self.asks(&answer) {
-            return Ok(GetPromptResponse::InputRequired(asks));
-        }
-        self.load(answer, "messages").map(GetPromptResponse::Complete)
-    }
-
-    async fn list_resources(
-        &self,
-        params: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        self.typed(ClientRequest::ListResourcesRequest(with(params)), context, "resources").await
-    }
-
-    async fn list_resource_templates(
-        &self,
-        params: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.typed(
-            ClientRequest::ListResourceTemplatesRequest(with(params)),
-            context,
-            "resourceTemplates",
-        )
-        .await
-    }
-
-    async fn read_resource(
-        &self,
-        params: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
-        let answer =
-            self.answer(ClientRequest::ReadResourceRequest(Request::new(params)), &context).await?;
-        if let Some(asks) = self.asks(&answer) {
-            return Ok(ReadResourceResponse::InputRequired(asks));
-        }
-        self.load(answer, "contents").map(ReadResourceResponse::Complete)
-    }
-
-    async fn complete(
-        &self,
-        params: CompleteRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        self.typed(ClientRequest::CompleteRequest(Request::new(params)), context, "values").await
-    }
-
-    fn accepted_subscription_filter(
-        &self,
-        requested: &SubscriptionFilter,
-    ) -> Option<SubscriptionFilter> {
-        Some(requested.clone())
-    }
-
-    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        news::tell_subscription(&self.face.gateway, self.profile(), &context).await;
-        Ok(())
-    }
 }

@@ -8,6 +8,7 @@ mod cargo;
 mod client;
 mod exchange;
 mod front;
+mod handler;
 mod news;
 mod offers;
 mod parked;
@@ -15,7 +16,8 @@ mod result;
 mod tools;
 
 pub(crate) use client::Left;
-pub(crate) use front::{Front, RawFront, TOO_LARGE};
+pub(crate) use front::{Front, TOO_LARGE};
+pub(crate) use handler::RawFront;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};

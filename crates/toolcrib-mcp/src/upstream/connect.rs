@@ -2,17 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::model::{
-    ClientRequest, ListToolsRequest, PingRequest, ProtocolVersion, RequestNoParam,
-    RequestOptionalParam, ServerNotification, ServerPeerInfo, SubscribeRequest,
-    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequest, UnsubscribeRequestParams,
-};
+use rmcp::model::{ProtocolVersion, ServerPeerInfo};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, RoleClient, RunningService,
     serve_client_with_lifecycle,
@@ -20,14 +15,11 @@ use rmcp::service::{
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, Transport as Wire};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-use toolcrib_core::clean::one_line;
-use toolcrib_core::text::shorten;
 
 use super::client::OurSide;
-use super::failed::Failed;
 use super::http::TappedHttp;
 use super::link::Link;
+use super::not_connected::NotConnected;
 use super::secrets::Secrets;
 use super::stdio::StdioWire;
 use super::tap::Tap;
@@ -35,19 +27,15 @@ use super::{Upstream, reason};
 use crate::config::expand::surroundings;
 use crate::config::{OAuth, Server, Transport};
 use crate::oauth;
-use crate::process::{self, Exit, Launch, Process, SpawnError};
+use crate::process::{self, Exit, Launch, Process};
 use crate::secret::Secret;
 
 /// How long a failed server has to say how it ended.
 const LAST_WORDS: Duration = Duration::from_millis(300);
-/// Characters of a reason: it is told with every reply.
-const WHY_CHARS: usize = 300;
 /// How long its last lines may take to arrive.
 const LAST_LINES_WITHIN: Duration = Duration::from_millis(100);
 /// Lines of its standard error that are told.
 const LAST_LINES: usize = 3;
-/// How long to wait before listening to a server again that stopped telling of changes.
-const LISTEN_AGAIN: Duration = Duration::from_mins(1);
 
 /// What servers are started with, beside their own config.
 #[derive(Debug, Clone)]
@@ -67,42 +55,6 @@ pub(super) struct Connected {
     pub(super) updated: mpsc::Sender<String>,
     /// What may not be repeated of what it says about its end.
     secrets: Secrets,
-}
-
-/// Why there is no connection.
-#[derive(Debug)]
-pub(super) struct NotConnected {
-    pub(super) why: String,
-    /// What the operator can do about it.
-    pub(super) hint: Option<String>,
-    /// Whether somebody has to log in first.
-    pub(super) login: bool,
-}
-
-impl NotConnected {
-    pub(super) fn ended(why: impl fmt::Display) -> Self {
-        Self { why: why.to_string(), hint: None, login: false }
-    }
-
-    fn hinted(why: impl fmt::Display, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..Self::ended(why) }
-    }
-
-    fn login(login: &oauth::NeedsLogin) -> Self {
-        let hint = format!("run: toolcrib login {}", login.server);
-        Self { login: true, ..Self::hinted("it wants somebody to log in", hint) }
-    }
-
-    /// The same, without what may not be repeated, and no longer than a line.
-    fn masked(self, secrets: &Secrets) -> Self {
-        let why = shorten(&one_line(&secrets.hide(&self.why)), WHY_CHARS).into_owned();
-        Self { why, ..self }
-    }
-
-    pub(super) fn slow(within: Duration) -> Self {
-        let hint = "some servers download themselves first: raise `start_timeout`, or start it once by hand";
-        Self::hinted(format!("it did not answer within {:.0} s", within.as_secs_f64()), hint)
-    }
 }
 
 impl Connected {
@@ -158,27 +110,10 @@ async fn transported(
             // Some servers of the older era end when they are asked what they do not know: the next try
             // does not ask. One that failed for another reason is asked again the time after.
             upstream.probe_next(connected.is_ok() == probes);
-            connected.map_err(NotConnected::from)
+            connected
         }
         Transport::Http { url, headers, oauth } => {
             remote(upstream, url, headers, oauth, updated, secrets).await
-        }
-    }
-}
-
-/// Why a child process is no server.
-enum NotStarted {
-    /// It cannot be run at all.
-    Spawn(SpawnError),
-    /// It ran, and the handshake failed.
-    Refused(NotConnected),
-}
-
-impl From<NotStarted> for NotConnected {
-    fn from(why: NotStarted) -> Self {
-        match why {
-            NotStarted::Spawn(error) => Self::hinted(&error, error.hint()),
-            NotStarted::Refused(why) => why,
         }
     }
 }
@@ -197,10 +132,11 @@ async fn child(
     updated: mpsc::Sender<String>,
     mode: ClientLifecycleMode,
     secrets: &Secrets,
-) -> Result<Connected, NotStarted> {
-    let mut process = launch.spawn().await.map_err(NotStarted::Spawn)?;
+) -> Result<Connected, NotConnected> {
+    let spawned = launch.spawn().await;
+    let mut process = spawned.map_err(|error| NotConnected::hinted(&error, error.hint()))?;
     let (Some(input), Some(output)) = (process.stdout.take(), process.stdin.take()) else {
-        return Err(NotStarted::Refused(NotConnected::ended("its pipes are gone")));
+        return Err(NotConnected::ended("its pipes are gone"));
     };
     let tap = Tap::new(Arc::clone(&upstream.callers));
     let wire =
@@ -215,7 +151,7 @@ async fn child(
         }),
         Err(error) => {
             let why = NotConnected::ended(refusal(&error));
-            Err(NotStarted::Refused(last_words(process, why).await))
+            Err(last_words(process, why).await)
         }
     }
 }
@@ -341,94 +277,4 @@ fn ended(exit: Exit) -> String {
         Exit::Code(_) => exit.to_string(),
         _ => format!("was {exit}"),
     }
-}
-
-/// Whether a server is still there.
-pub(super) async fn check(link: &Link, within: Duration) -> Result<(), Failed> {
-    // The newer era has no ping, and the SDK answers `server/discover` from memory and lets nothing pass
-    // while it asks. A page of a list is a request like any other.
-    let asked = if link.is_modern() {
-        let list: ListToolsRequest = RequestOptionalParam::default();
-        ClientRequest::ListToolsRequest(list)
-    } else {
-        let ping: PingRequest = RequestNoParam::default();
-        ClientRequest::PingRequest(ping)
-    };
-    match link.ask(asked, within).await {
-        // A server that refuses has answered.
-        Ok(_) | Err(Failed::Refused(_)) => Ok(()),
-        Err(failed) => Err(failed),
-    }
-}
-
-/// Asks a server of the older era to tell of a resource's changes, or no more.
-pub(super) async fn subscribe(
-    link: &Link,
-    uri: &str,
-    watch: bool,
-    within: Duration,
-) -> Result<(), Failed> {
-    let request = if watch {
-        ClientRequest::SubscribeRequest(SubscribeRequest::new(SubscribeRequestParams::new(uri)))
-    } else {
-        ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(UnsubscribeRequestParams::new(
-            uri,
-        )))
-    };
-    link.ask(request, within).await.map(drop)
-}
-
-/// Listens for changes, where that has to be asked for.
-pub(super) struct Listening(Option<JoinHandle<()>>);
-
-impl Listening {
-    /// Waits until it hears nothing any more.
-    pub(super) async fn ended(&mut self) {
-        match &mut self.0 {
-            Some(task) => {
-                let _ = task.await;
-                self.0 = None;
-            }
-            None => std::future::pending().await,
-        }
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        if let Some(task) = &self.0 {
-            task.abort();
-        }
-    }
-}
-
-/// Listens to a server of the newer era; those of the older one tell by themselves.
-pub(super) fn listen(
-    link: &Link,
-    resources: Vec<String>,
-    updated: mpsc::Sender<String>,
-) -> Listening {
-    let has = &link.info.capabilities;
-    let filter = SubscriptionFilter::builder()
-        .tools_list_changed()
-        .prompts_list_changed()
-        .resources_list_changed()
-        .resource_subscriptions(resources)
-        .build()
-        .supported_by(has);
-    if !link.is_modern() || filter == SubscriptionFilter::default() {
-        return Listening(None);
-    }
-    let peer = link.peer.clone();
-    Listening(Some(tokio::spawn(async move {
-        if let Ok(mut changes) = peer.listen(filter).await {
-            // Changes of lists are seen by the tap; what is left are resources.
-            while let Ok(Some(told)) = changes.next().await {
-                if let ServerNotification::ResourceUpdatedNotification(told) = told {
-                    let _ = updated.try_send(told.params.uri);
-                }
-            }
-        }
-        tokio::time::sleep(LISTEN_AGAIN).await;
-    })))
 }

@@ -30,6 +30,7 @@ mod stage;
 mod state;
 mod strangers;
 mod web;
+mod words;
 
 /// One figure, told beside its bound.
 fn figure(what: &str, value: impl std::fmt::Display) {

@@ -7,6 +7,7 @@ use clap::Parser;
 /// An MCP server on stdio with faults to choose from.
 #[derive(Parser)]
 #[command(name = "faulty-server")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct Faults {
     /// Offer this many more tools: `tool_0`, `tool_1` and so on.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -45,6 +46,9 @@ pub(crate) struct Faults {
     /// Start two processes that outlive careless owners; the tool `pids` names them.
     #[arg(long)]
     pub(crate) grandchild: bool,
+    /// Declare a log, and note the levels that are set.
+    #[arg(long)]
+    pub(crate) logging: bool,
     /// Append one line per event to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,

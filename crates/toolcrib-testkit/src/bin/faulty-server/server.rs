@@ -88,9 +88,14 @@ impl Server {
         match method {
             "initialize" => {
                 thread::sleep(Duration::from_millis(self.faults.start_delay));
-                self.output.result(id, &greeting(params["protocolVersion"].as_str()));
+                self.output
+                    .result(id, &greeting(params["protocolVersion"].as_str(), self.faults.logging));
             }
             "ping" => self.output.result(id, "{}"),
+            "logging/setLevel" if self.faults.logging => {
+                self.journal.note(&format!("level {}", params["level"].as_str().unwrap_or("?")));
+                self.output.result(id, "{}");
+            }
             "tools/list" => {
                 self.output.result(id, &tools::list(&self.faults, params["cursor"].as_str()));
             }
@@ -196,11 +201,15 @@ impl Server {
     }
 }
 
-fn greeting(asked: Option<&str>) -> String {
+fn greeting(asked: Option<&str>, logging: bool) -> String {
     let revision = asked.filter(|asked| REVISIONS.contains(asked)).unwrap_or(REVISIONS[0]);
+    let mut capabilities = json!({"tools": {"listChanged": true}});
+    if logging {
+        capabilities["logging"] = json!({});
+    }
     json!({
         "protocolVersion": revision,
-        "capabilities": {"tools": {"listChanged": true}},
+        "capabilities": capabilities,
         "serverInfo": {"name": "toolcrib-faulty", "version": env!("CARGO_PKG_VERSION")},
     })
     .to_string()

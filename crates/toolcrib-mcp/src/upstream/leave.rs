@@ -1,0 +1,79 @@
+//! Leave to send a call: a place among those of one server, and among those of all.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{Link, Upstream};
+
+/// How long a call waits for a server that is starting.
+const STARTING: Duration = Duration::from_secs(10);
+
+/// Leave to send one call.
+#[derive(Debug)]
+pub(crate) struct Leave {
+    pub(crate) link: Arc<Link>,
+    _own: OwnedSemaphorePermit,
+    all: Option<OwnedSemaphorePermit>,
+}
+
+impl Leave {
+    /// Gives back the place among all calls; the one at the server stays taken.
+    pub(crate) fn rest(&mut self) {
+        self.all = None;
+    }
+}
+
+/// Why a call is not sent.
+#[derive(Debug)]
+pub(crate) enum Unavailable {
+    /// The server is not connected.
+    Down(String),
+    /// Too many calls wait for it.
+    Busy(String),
+}
+
+impl Upstream {
+    /// Waits for a call's turn.
+    pub(crate) async fn leave(&self) -> Result<Leave, Unavailable> {
+        let down = || Unavailable::Down(self.status().why_not());
+        // Its tools are known from an earlier run, and it is starting: no reason to send the model away.
+        let mut news = self.watch();
+        let tried = news.wait_for(|status| !status.is_first_try());
+        let _ = tokio::time::timeout(STARTING, tried).await;
+        if self.link().is_none() {
+            return Err(down());
+        }
+        let queue = self.shared.limits.server_queue;
+        let busy = || Unavailable::Busy(format!("{queue} calls wait for `{}` already", self.name));
+        let own = if let Ok(permit) = Arc::clone(&self.calls).try_acquire_owned() {
+            permit
+        } else {
+            let _place = Place::take(&self.waiting, queue).ok_or_else(busy)?;
+            Arc::clone(&self.calls).acquire_owned().await.map_err(|_| down())?
+        };
+        let all = Arc::clone(&self.shared.calls).acquire_owned().await.map_err(|_| down())?;
+        // It may have gone while we waited.
+        let link = self.link().ok_or_else(down)?;
+        Ok(Leave { link, _own: own, all: Some(all) })
+    }
+}
+
+/// A place in a queue.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(queue: &'a AtomicUsize, most: usize) -> Option<Self> {
+        let before = queue.fetch_add(1, Ordering::Relaxed);
+        let place = Self(queue);
+        (before < most).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,214 @@
+//! The task that keeps one server connected.
+//!
+//! It connects, lists what there is, and waits for the connection to end; then it tries again, less and less
+//! often. While the connection holds it looks at the lists when they change, and whether the server is still
+//! there when somebody doubts it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::connect::{self, Connected};
+use super::debounce::Debounce;
+use super::not_connected::NotConnected;
+use super::retry::{self, Retry};
+use super::{Era, Failed, Known, Link, Phase, Upstream, listen};
+use crate::config::seconds;
+
+/// How long a server that starts counts as starting: as many as the limit allows start at once.
+const TURN: Duration = Duration::from_secs(3);
+/// How often a server reached over HTTP is asked whether it is still there.
+const CHECK: Duration = Duration::from_secs(30);
+/// How soon a server that is busy is looked at again.
+const RECHECK: Duration = Duration::from_secs(1);
+/// How often the lists of a server are looked at that does not tell when they change.
+const RELIST: Duration = Duration::from_mins(10);
+/// How long it has for that.
+const CHECK_WITHIN: Duration = Duration::from_secs(10);
+/// How long the last messages to a server may take.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+impl Upstream {
+    /// Keeps it connected until it is stopped.
+    pub(crate) async fn run(self: Arc<Self>) {
+        if !self.config().enabled {
+            return;
+        }
+        let mut retry = Retry::default();
+        let mut restarts = 0;
+        loop {
+            let (held, why) = tokio::select! {
+                ended = self.once() => ended,
+                () = self.stopped() => break,
+            };
+            self.link.store(None);
+            let wait = retry.failed(held, retry::luck(&self.name, restarts));
+            restarts += 1;
+            tracing::warn!(server = %self.name, why = why.why, retry_in_ms = wait.as_millis(), "server is down");
+            self.set(|status| {
+                status.phase = if why.login { Phase::NeedsLogin } else { Phase::Down };
+                status.why = Some(why.why);
+                status.hint = why.hint;
+                status.hopeless = retry.is_hopeless();
+                status.retry_at = Some(Instant::now() + wait);
+            });
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.stop.cancelled() => break,
+            }
+            self.shared.metrics.restarted(&self.name);
+            self.set(|status| status.phase = Phase::Connecting);
+        }
+        self.link.store(None);
+        self.set(|status| status.phase = Phase::Off);
+    }
+
+    /// Waits until it is to end, and a moment longer where its server has yet to be told of calls that
+    /// nobody waits for any more.
+    async fn stopped(&self) {
+        self.stop.cancelled().await;
+        if let Some(link) = self.link() {
+            link.tap.farewells.close();
+            let _ = tokio::time::timeout(FAREWELL, link.tap.farewells.wait()).await;
+        }
+    }
+
+    /// One connection, from its beginning to its end: how long it held, and why it ended.
+    async fn once(&self) -> (Duration, NotConnected) {
+        let Ok(turn) = self.shared.starting.acquire().await else {
+            return (Duration::ZERO, NotConnected::ended("stopping"));
+        };
+        let began = Instant::now();
+        let within = seconds(self.config().start_timeout);
+        let connected = async {
+            let mut connecting = std::pin::pin!(tokio::time::timeout(within, self.connect()));
+            let soon = tokio::time::timeout(TURN, &mut connecting).await;
+            // A server that takes its time does not keep the next ones from starting.
+            drop(turn);
+            match soon {
+                Ok(connected) => connected,
+                Err(_) => connecting.await,
+            }
+        };
+        let connected = connected.await;
+        let connected = match connected {
+            Ok(Ok(connected)) => connected,
+            Ok(Err(why)) => return (Duration::ZERO, why),
+            Err(_) => return (Duration::ZERO, NotConnected::slow(within)),
+        };
+        let up = Instant::now();
+        let era = if connected.link.is_modern() { Era::Modern } else { Era::Legacy };
+        tracing::info!(server = %self.name, tools = self.known().map_or(0, |known| known.tools.len()), ms = began.elapsed().as_millis(), "server is up");
+        self.link.store(Some(Arc::new(connected.link.clone())));
+        self.set(|status| status.connected(era, began.elapsed(), &connected.link.info));
+        let why = self.hold(&connected).await;
+        self.link.store(None);
+        let why = connected.end(why).await;
+        (up.elapsed(), why)
+    }
+
+    async fn connect(&self) -> Result<Connected, NotConnected> {
+        let (updates, mut updated) = mpsc::channel(64);
+        let connected = connect::connect(self, updates).await?;
+        let (name, all) = (Arc::clone(&self.name), self.shared.updated.clone());
+        tokio::spawn(async move {
+            while let Some(uri) = updated.recv().await {
+                let _ = all.send((Arc::clone(&name), uri)).await;
+            }
+        });
+        match self.list(&connected.link).await {
+            Ok(()) => Ok(connected),
+            Err(why) => Err(connected.end(NotConnected::ended(why)).await),
+        }
+    }
+
+    /// Asks for its lists, and keeps them.
+    async fn list(&self, link: &Link) -> Result<(), Failed> {
+        let known =
+            Known::ask(link, &self.shared.limits, seconds(self.config().call_timeout)).await?;
+        for note in &known.notes {
+            tracing::warn!(server = %self.name, "{note}");
+        }
+        self.shared.metrics.refreshed(&self.name);
+        let same = self.known().is_some_and(|before| *before == known);
+        self.set(|status| status.notes.clone_from(&known.notes));
+        if !same {
+            self.known.store(Some(Arc::new(known)));
+            self.fresh.store(true, Ordering::Relaxed);
+            self.shared.news.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Waits until the connection ends; looks at the lists again when they change.
+    async fn hold(&self, connected: &Connected) -> NotConnected {
+        let link = connected.link.clone();
+        let mut debounce = Debounce::default();
+        let mut check = tokio::time::interval(CHECK);
+        check.reset();
+        let over_http = connected.is_remote();
+        let (mut misses, mut recheck) = (0, None);
+        let told = link.info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed);
+        let mut relist = tokio::time::interval(RELIST);
+        relist.reset();
+        if !link.is_modern() {
+            for uri in self.watched() {
+                let _ = listen::subscribe(&link, &uri, true, CHECK_WITHIN).await;
+            }
+        }
+        self.say_log_level().await;
+        let listen = || listen::listen(&link, self.watched(), connected.updated.clone());
+        let mut listening = listen();
+        loop {
+            let due = debounce.due().map(tokio::time::Instant::from_std);
+            tokio::select! {
+                () = link.tap.closed() => return NotConnected::ended(link.tap.why().unwrap_or_else(|| "it closed the connection".into())),
+                () = link.tap.changed() => debounce.changed(Instant::now()),
+                () = sleep_until(due) => {
+                    debounce.looked();
+                    if let Err(why) = self.list(&link).await {
+                        tracing::warn!(server = %self.name, %why, "its lists cannot be had; the last ones stay");
+                        self.suspect.notify_one();
+                    }
+                }
+                () = self.suspect.notified() => {
+                    // A server at work may be too busy to say that it is there.
+                    if !self.is_idle() {
+                        recheck = Some(tokio::time::Instant::now() + RECHECK);
+                        continue;
+                    }
+                    recheck = None;
+                    match listen::check(&link, CHECK_WITHIN).await {
+                        Ok(()) => misses = 0,
+                        Err(_) if misses == 0 => {
+                            misses = 1;
+                            self.suspect.notify_one();
+                        }
+                        Err(why) => return NotConnected::ended(why),
+                    }
+                }
+                () = sleep_until(recheck) => self.suspect.notify_one(),
+                _ = check.tick(), if over_http => self.suspect.notify_one(),
+                // A server that does not tell of changes is asked now and then.
+                _ = relist.tick(), if told != Some(true) => debounce.changed(Instant::now()),
+                () = listening.ended() => {
+                    listening = listen();
+                    debounce.changed(Instant::now());
+                }
+                () = self.rewatch.notified() => {
+                    listening = listen();
+                    debounce.changed(Instant::now());
+                }
+            }
+        }
+    }
+}
+
+async fn sleep_until(due: Option<tokio::time::Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

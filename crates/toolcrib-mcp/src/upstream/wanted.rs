@@ -1,0 +1,57 @@
+//! What clients want to hear of a server without asking each time: resources that change, and its log.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use rmcp::model::{ClientRequest, SetLevelRequest, SetLevelRequestParams};
+
+use super::{Failed, Upstream, listen};
+use crate::config::seconds;
+
+/// How long a server may take to be told.
+const TOLD_WITHIN: Duration = Duration::from_secs(10);
+
+impl Upstream {
+    /// Hears about a resource from now on, or no more: as it is `wanted` when its turn comes, since who
+    /// comes and who goes may meet here.
+    pub(crate) async fn watch_resource(
+        &self,
+        uri: &str,
+        wanted: impl Fn() -> bool,
+    ) -> Result<(), Failed> {
+        let _turn = self.watching.lock().await;
+        let watch = wanted();
+        {
+            let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+            let changed = if watch { watched.insert(uri.to_owned()) } else { watched.remove(uri) };
+            if !changed {
+                return Ok(());
+            }
+        }
+        let Some(link) = self.link() else { return Ok(()) };
+        if link.is_modern() {
+            self.rewatch.notify_one();
+            return Ok(());
+        }
+        let within = seconds(self.config().start_timeout);
+        let told = listen::subscribe(&link, uri, watch, within).await;
+        if watch && told.is_err() {
+            self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
+        }
+        told
+    }
+
+    pub(super) fn watched(&self) -> Vec<String> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// Tells a server of the older era how much of its log is wanted; in the newer one each request does.
+    pub(crate) async fn say_log_level(&self) {
+        let level = *self.shared.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(level), Some(link)) = (level, self.link()) else { return };
+        if !link.is_modern() && link.info.capabilities.logging.is_some() {
+            let request = SetLevelRequest::new(SetLevelRequestParams::new(level));
+            let _ = link.ask(ClientRequest::SetLevelRequest(request), TOLD_WITHIN).await;
+        }
+    }
+}
