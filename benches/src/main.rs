@@ -9,17 +9,13 @@
 
 #![allow(clippy::print_stdout)]
 
-use std::path::PathBuf;
 use std::time::Instant;
 
-use toolcrib_core::text::first_sentence;
+use toolcrib_bench::{at, lines, median, repeated, resident_mb, sentence};
 use toolcrib_core::{Catalog, Conversation, Crib, Limits, Scope, Settings, Turn, Words, ingest};
-use toolcrib_eval::files;
 
 /// Queries per size.
 const QUERIES: usize = 2_000;
-/// Words of a query.
-const WORDS: usize = 12;
 
 fn main() {
     let sizes: Vec<usize> = std::env::args().skip(1).filter_map(|arg| arg.parse().ok()).collect();
@@ -41,39 +37,9 @@ fn main() {
     }
 }
 
-/// The lines of the catalog that is measured on.
-fn lines() -> Result<Vec<String>, files::FileError> {
-    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/toolcrib/sample/catalog.jsonl");
-    let named = std::env::var_os("TOOLCRIB_BENCH_CATALOG").map(PathBuf::from);
-    let mut lines = Vec::new();
-    for file in files::catalogs(&named.unwrap_or_else(|| PathBuf::from(sample)))? {
-        let text = String::from_utf8_lossy(&files::read(&file)?).into_owned();
-        lines.extend(text.lines().map(str::to_owned));
-    }
-    Ok(lines)
-}
-
-/// The catalog again and again, each time under other names and on other servers.
-fn repeated(lines: &[String], size: usize) -> String {
-    let mut out = String::new();
-    for i in 0..size {
-        let (line, round) = (&lines[i % lines.len()], i / lines.len());
-        let Ok(mut tool) = serde_json::from_str::<serde_json::Value>(line) else { continue };
-        if round > 0 {
-            for key in ["name", "server"] {
-                let varied = format!("{}_{round}", tool[key].as_str().unwrap_or_default());
-                tool[key] = varied.into();
-            }
-        }
-        out.push_str(&tool.to_string());
-        out.push('\n');
-    }
-    out
-}
-
 fn measure(lines: &[String], size: usize) {
-    let text = repeated(lines, size);
-    let before = process_mb();
+    let text: String = repeated(lines, size).map(|tool| format!("{tool}\n")).collect();
+    let before = resident_mb("self");
     let (catalog, ingest_ms) = timed(|| {
         let mut builder = Catalog::builder();
         if let Ok(came) = ingest(text.as_bytes(), None, &Limits::default()) {
@@ -82,7 +48,7 @@ fn measure(lines: &[String], size: usize) {
         builder.build()
     });
     let (crib, build_ms) = timed(|| Crib::new(catalog, Settings::default()));
-    let held = process_mb() - before;
+    let held = resident_mb("self") - before;
     let scope = Scope::all(crib.catalog());
     let queries = queries(&crib);
     let mut times: Vec<f64> = Vec::with_capacity(queries.len());
@@ -96,13 +62,12 @@ fn measure(lines: &[String], size: usize) {
         }
     }
     times.sort_by(f64::total_cmp);
-    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
     println!(
         "| {} | {ingest_ms:.0} | {build_ms:.0} | {:.1} | {held:.0} | {:.0} | {:.0} | {:.1} |",
         crib.catalog().len(),
         crib.index_bytes() as f64 / 1e6,
-        at(0.5),
-        at(0.99),
+        at(&times, 0.5),
+        at(&times, 0.99),
         same_disclosure(&crib, &scope),
     );
 }
@@ -110,10 +75,6 @@ fn measure(lines: &[String], size: usize) {
 fn queries(crib: &Crib) -> Vec<Words> {
     let tools = crib.catalog().tools();
     let step = (tools.len() / QUERIES).max(1);
-    let sentence = |text: &str| {
-        let sentence = first_sentence(text, 200);
-        sentence.split_whitespace().take(WORDS).collect::<Vec<_>>().join(" ")
-    };
     tools
         .iter()
         .step_by(step)
@@ -128,22 +89,11 @@ fn same_disclosure(crib: &Crib, scope: &Scope) -> f64 {
     let turn = Turn::new(scope);
     let mut conversation = Conversation::new();
     crib.disclose(&turn, &mut conversation);
-    let mut times: Vec<f64> =
-        (0..101).map(|_| timed(|| crib.disclose(&turn, &mut conversation)).1 * 1e3).collect();
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+    median((0..101).map(|_| timed(|| crib.disclose(&turn, &mut conversation)).1 * 1e3).collect())
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let begin = Instant::now();
     let done = work();
     (done, begin.elapsed().as_secs_f64() * 1e3)
-}
-
-/// Resident memory of this process, where the system tells.
-fn process_mb() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-    let kib: f64 = line.trim().trim_end_matches(" kB").trim().parse().unwrap_or(0.0);
-    kib / 1e3
 }

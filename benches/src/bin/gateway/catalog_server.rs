@@ -1,0 +1,36 @@
+//! A server with the tools of a file, so that what is searched has real text in it.
+
+use std::io::{BufRead as _, Write as _};
+
+use serde_json::{Value, json};
+
+use crate::Failed;
+
+/// The argument that makes this program one.
+pub(crate) const ROLE: &str = "catalog-server";
+
+/// Serves the tools of a file, a JSON array, on standard input and output.
+pub(crate) fn serve(file: &str) -> Result<(), Failed> {
+    let tools: Value = serde_json::from_slice(&std::fs::read(file)?)?;
+    let mut output = std::io::stdout().lock();
+    for line in std::io::stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line?)?;
+        let Some(id) = message.get("id") else { continue };
+        let result = match message["method"].as_str() {
+            Some("initialize") => json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "catalog", "version": "1"},
+            }),
+            Some("tools/list") => json!({"tools": tools}),
+            Some("tools/call" | "ping") => json!({"content": []}),
+            _ => {
+                let error = json!({"code": -32601, "message": "unknown method"});
+                writeln!(output, "{}", json!({"jsonrpc": "2.0", "id": id, "error": error}))?;
+                continue;
+            }
+        };
+        writeln!(output, "{}", json!({"jsonrpc": "2.0", "id": id, "result": result}))?;
+    }
+    Ok(())
+}

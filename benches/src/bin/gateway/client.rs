@@ -1,0 +1,101 @@
+//! What is asked, whatever the wire: one request at a time, many on a schedule, or as many as go.
+
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::Failed;
+
+/// One call of a tool, the same every time.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) name: String,
+    pub(crate) arguments: Value,
+}
+
+impl Call {
+    pub(crate) fn new(name: &str, arguments: Value) -> Self {
+        Self { name: name.to_owned(), arguments }
+    }
+
+    /// By way of the bridge.
+    pub(crate) fn bridged(name: &str, arguments: &Value) -> Self {
+        Self::new("tool_call", json!({"name": name, "arguments": arguments}))
+    }
+
+    pub(crate) fn params(&self) -> Value {
+        json!({"name": self.name, "arguments": self.arguments})
+    }
+}
+
+/// When the calls of an open loop are due: at a fixed rate, whatever became of those before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schedule {
+    pub(crate) rate: u32,
+    pub(crate) calls: u32,
+}
+
+impl Schedule {
+    /// When a call is due.
+    pub(crate) fn due(self, begin: Instant, call: u32) -> Instant {
+        begin + Duration::from_secs(1) * call / self.rate
+    }
+}
+
+/// Sleeps until a time.
+pub(crate) fn wait(until: Instant) {
+    std::thread::sleep(until.saturating_duration_since(Instant::now()));
+}
+
+/// Milliseconds since a time.
+pub(crate) fn since(begin: Instant) -> f64 {
+    begin.elapsed().as_secs_f64() * 1e3
+}
+
+/// A client of one server.
+pub(crate) trait Client {
+    /// One request and its result.
+    fn ask(&self, method: &str, params: &Value) -> Result<Value, Failed>;
+
+    /// Milliseconds from the time each call was due to its answer.
+    fn open_loop(&self, call: &Call, schedule: Schedule) -> Result<Vec<f64>, Failed>;
+
+    /// Calls as fast as answers come, a few always under way; calls a second.
+    fn saturate(&self, call: &Call, calls: u32) -> Result<f64, Failed>;
+
+    /// Calls a tool until it answers without an error, as it does once its server is there.
+    fn until_it_works(&self, call: &Call) -> Result<(), Failed> {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(30) {
+            let result = self.ask("tools/call", &call.params());
+            if result.is_ok_and(|result| result["isError"] != true) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Err(format!("`{}` does not answer: {}", call.name, call.arguments).into())
+    }
+}
+
+/// An answer, as far as it must be read.
+#[derive(Deserialize)]
+pub(crate) struct Answer<'a> {
+    id: Option<u64>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+}
+
+impl Answer<'_> {
+    /// The id of the request that a message answers; `None` for any other message.
+    pub(crate) fn id(message: &[u8]) -> Result<Option<u64>, Failed> {
+        let answer: Answer = serde_json::from_slice(message)?;
+        let Some(id) = answer.id else { return Ok(None) };
+        let result = answer.result.map_or("", RawValue::get);
+        if result.is_empty() || result.contains("\"isError\":true") {
+            return Err(format!("a call failed: {}", String::from_utf8_lossy(message)).into());
+        }
+        Ok(Some(id))
+    }
+}

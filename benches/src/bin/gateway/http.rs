@@ -1,0 +1,230 @@
+//! A client over HTTP, in either era: a session after a handshake, or each request for itself.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::Failed;
+use crate::client::{Answer, Call, Client, Schedule, since, wait};
+
+/// Connections that carry the calls of a schedule, or keep a server busy.
+const CONNECTIONS: u32 = 16;
+
+/// How a client says who it is.
+#[derive(Debug, Clone)]
+enum Era {
+    /// By the session that its handshake began.
+    Session(String),
+    /// With every request.
+    Stateless,
+}
+
+/// A client of one server.
+pub(crate) struct Http {
+    address: String,
+    era: Era,
+    /// Of the next request: within a session no two may be under way with the same.
+    next: AtomicU32,
+}
+
+/// One connection that is kept.
+struct Connection {
+    stream: BufReader<TcpStream>,
+    address: String,
+}
+
+struct Response {
+    session: Option<String>,
+    body: Vec<u8>,
+}
+
+impl Http {
+    /// A client that shakes hands.
+    pub(crate) fn session(address: &str) -> Result<Self, Failed> {
+        let mut connection = Connection::open(address)?;
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "bench", "version": "1"},
+        }});
+        let session = connection.post("", &hello.to_string())?.session.ok_or("no session")?;
+        let client = Self::new(address, Era::Session(session));
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        connection.post(&client.headers("", None), &ready.to_string())?;
+        Ok(client)
+    }
+
+    /// A client that does not.
+    pub(crate) fn stateless(address: &str) -> Self {
+        Self::new(address, Era::Stateless)
+    }
+
+    fn new(address: &str, era: Era) -> Self {
+        Self { address: address.to_owned(), era, next: AtomicU32::new(1) }
+    }
+
+    fn headers(&self, method: &str, name: Option<&str>) -> String {
+        match &self.era {
+            Era::Session(session) => {
+                format!("MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {session}\r\n")
+            }
+            Era::Stateless => {
+                let name = name.map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
+                format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}")
+            }
+        }
+    }
+
+    /// A request, and the headers that go with it.
+    fn request(&self, method: &str, params: &Value) -> (String, String) {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut params = params.clone();
+        if matches!(self.era, Era::Stateless) {
+            params["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            });
+        }
+        let headers = self.headers(method, params["name"].as_str());
+        let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        (headers, body.to_string())
+    }
+
+    /// Runs one thread for each connection and puts together what they bring.
+    fn together<T: Send>(
+        &self,
+        work: impl Fn(u32, Connection) -> Result<T, Failed> + Sync,
+    ) -> Result<Vec<T>, Failed> {
+        let work = &work;
+        std::thread::scope(|threads| {
+            let threads: Vec<_> = (0..CONNECTIONS)
+                .map(|i| threads.spawn(move || work(i, Connection::open(&self.address)?)))
+                .collect();
+            let ended = |thread: std::thread::ScopedJoinHandle<'_, Result<T, Failed>>| {
+                thread.join().map_err(|_| "a connection ended")?
+            };
+            threads.into_iter().map(ended).collect()
+        })
+    }
+}
+
+impl Client for Http {
+    fn ask(&self, method: &str, params: &Value) -> Result<Value, Failed> {
+        let (headers, body) = self.request(method, params);
+        let response = Connection::open(&self.address)?.post(&headers, &body)?;
+        let mut answer: Value = serde_json::from_slice(message(&response.body)?)?;
+        match answer["result"].take() {
+            Value::Null => Err(answer.to_string().into()),
+            result => Ok(result),
+        }
+    }
+
+    fn open_loop(&self, call: &Call, schedule: Schedule) -> Result<Vec<f64>, Failed> {
+        let params = call.params();
+        let begin = Instant::now();
+        let took = self.together(|first, mut connection| {
+            let mut took = Vec::new();
+            for i in (first..schedule.calls).step_by(CONNECTIONS as usize) {
+                let (headers, body) = self.request("tools/call", &params);
+                let due = schedule.due(begin, i);
+                wait(due);
+                let response = connection.post(&headers, &body)?;
+                Answer::id(message(&response.body)?)?.ok_or("no answer")?;
+                took.push(since(due));
+            }
+            Ok(took)
+        })?;
+        Ok(took.concat())
+    }
+
+    fn saturate(&self, call: &Call, calls: u32) -> Result<f64, Failed> {
+        let params = call.params();
+        let begin = Instant::now();
+        self.together(|_, mut connection| {
+            for _ in 0..calls / CONNECTIONS {
+                let (headers, body) = self.request("tools/call", &params);
+                let response = connection.post(&headers, &body)?;
+                Answer::id(message(&response.body)?)?.ok_or("no answer")?;
+            }
+            Ok(())
+        })?;
+        Ok(f64::from(calls) / begin.elapsed().as_secs_f64())
+    }
+}
+
+/// The message of a body: the last event that has one, or all of it.
+fn message(body: &[u8]) -> Result<&[u8], Failed> {
+    let events = body.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data:"));
+    let last = events.map(<[u8]>::trim_ascii).filter(|data| !data.is_empty()).last();
+    let message = last.unwrap_or(body);
+    if message.is_empty() { Err("an empty answer".into()) } else { Ok(message) }
+}
+
+impl Connection {
+    fn open(address: &str) -> Result<Self, Failed> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream: BufReader::new(stream), address: address.to_owned() })
+    }
+
+    fn post(&mut self, headers: &str, body: &str) -> Result<Response, Failed> {
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, \
+             text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        );
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let status = self.line()?;
+        let (mut length, mut session) = (None, None);
+        loop {
+            let line = self.line()?;
+            let Some((name, value)) = line.split_once(':') else { break };
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" => length = Some(value.trim().parse()?),
+                "mcp-session-id" => session = Some(value.trim().to_owned()),
+                _ => {}
+            }
+        }
+        let body = match length {
+            Some(length) => self.bytes(length)?,
+            None => self.chunks()?,
+        };
+        if status.split(' ').nth(1).is_some_and(|code| code.starts_with('2')) {
+            Ok(Response { session, body })
+        } else {
+            Err(format!("{status}: {}", String::from_utf8_lossy(&body)).into())
+        }
+    }
+
+    fn line(&mut self) -> Result<String, Failed> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err("the server closed the connection".into());
+        }
+        line.truncate(line.trim_end().len());
+        Ok(line)
+    }
+
+    fn bytes(&mut self, length: usize) -> Result<Vec<u8>, Failed> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn chunks(&mut self) -> Result<Vec<u8>, Failed> {
+        let mut body = Vec::new();
+        loop {
+            let length = usize::from_str_radix(&self.line()?, 16)?;
+            body.extend(self.bytes(length)?);
+            self.line()?;
+            if length == 0 {
+                return Ok(body);
+            }
+        }
+    }
+}

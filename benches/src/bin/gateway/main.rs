@@ -1,0 +1,64 @@
+//! How fast and how large the gateway is, as its clients see it.
+//!
+//! Real processes on both sides and no library between: the same hand-made client speaks to a server
+//! directly and through the gateway, in turns, so that whatever else the machine does falls on both.
+//! Compare figures of one run only.
+//!
+//! `cargo run --release -p toolcrib-bench --bin gateway -- [overhead|search|start|load]...`
+
+#![allow(clippy::print_stdout)]
+
+mod catalog_server;
+mod client;
+mod http;
+mod load;
+mod overhead;
+mod process;
+mod search;
+mod start;
+mod stdio;
+
+use std::process::ExitCode;
+
+/// What ends a run.
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// A part of the benchmark, by its name on the command line.
+type Section = (&'static str, fn() -> Result<(), Failed>);
+
+const SECTIONS: [Section; 4] = [
+    ("overhead", overhead::measure),
+    ("search", search::measure),
+    ("start", start::measure),
+    ("load", load::measure),
+];
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let done = match wanted.as_slice() {
+        [role, file] if role == catalog_server::ROLE => catalog_server::serve(file),
+        _ => run(&wanted),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(wanted: &[String]) -> Result<(), Failed> {
+    let known = |name: &String| SECTIONS.iter().any(|(section, _)| section == name);
+    if let Some(odd) = wanted.iter().find(|name| !known(name)) {
+        return Err(format!("there is no part `{odd}`: overhead, search, start, load").into());
+    }
+    process::build()?;
+    for (name, measure) in SECTIONS {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+            println!("\n## {name}\n");
+            measure()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! The text that is measured on: the catalog named by `TOOLCRIB_BENCH_CATALOG`, or the sample.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use toolcrib_core::text::first_sentence;
+use toolcrib_eval::files;
+
+/// Words of a query.
+const WORDS: usize = 12;
+
+/// The lines of the catalog that is measured on.
+pub fn lines() -> Result<Vec<String>, files::FileError> {
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/toolcrib/sample/catalog.jsonl");
+    let named = std::env::var_os("TOOLCRIB_BENCH_CATALOG").map(PathBuf::from);
+    let mut lines = Vec::new();
+    for file in files::catalogs(&named.unwrap_or_else(|| PathBuf::from(sample)))? {
+        let text = String::from_utf8_lossy(&files::read(&file)?).into_owned();
+        lines.extend(text.lines().map(str::to_owned));
+    }
+    Ok(lines)
+}
+
+/// The catalog again and again, each time under other names and on other servers.
+pub fn repeated(lines: &[String], size: usize) -> impl Iterator<Item = Value> {
+    (0..size).filter_map(|i| {
+        let (line, round) = (&lines[i % lines.len()], i / lines.len());
+        let mut tool = serde_json::from_str::<Value>(line).ok()?;
+        if round > 0 {
+            for key in ["name", "server"] {
+                let varied = format!("{}_{round}", tool[key].as_str().unwrap_or_default());
+                tool[key] = varied.into();
+            }
+        }
+        Some(tool)
+    })
+}
+
+/// What a model would ask for that wants the tool with this description.
+pub fn sentence(description: &str) -> String {
+    let sentence = first_sentence(description, 200);
+    sentence.split_whitespace().take(WORDS).collect::<Vec<_>>().join(" ")
+}
