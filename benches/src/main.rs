@@ -38,7 +38,9 @@ fn main() {
 }
 
 fn measure(lines: &[String], size: usize) {
-    let text: String = repeated(lines, size).map(|tool| format!("{tool}\n")).collect();
+    let tools: Vec<String> = repeated(lines, size).map(|tool| tool.to_string()).collect();
+    let text = tools.join("\n");
+    drop(tools);
     let before = resident_mb("self");
     let (catalog, ingest_ms) = timed(|| {
         let mut builder = Catalog::builder();

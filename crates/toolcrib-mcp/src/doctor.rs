@@ -53,22 +53,19 @@ impl Gateway {
             let known = upstream.known().unwrap_or_default();
             let status = upstream.status();
             let mut notes = status.notes.clone();
+            let names = known.tools.names();
             let patterns = [
                 ("allow", &upstream.config.allow),
                 ("deny", &upstream.config.deny),
                 ("always_load", &upstream.config.always_load),
             ];
             for (key, patterns) in patterns {
-                for pattern in patterns.iter().filter(|_| !known.tools.is_empty()) {
+                for pattern in patterns.iter().filter(|_| !names.is_empty()) {
                     let glob = Glob::new(pattern);
-                    let named = |tool: &serde_json::Value| {
-                        let name = tool
-                            .get("name")
-                            .and_then(serde_json::Value::as_str)
-                            .unwrap_or_default();
+                    let named = |name: &String| {
                         glob.is(name) || glob.is(&format!("{}/{name}", upstream.name))
                     };
-                    if !known.tools.iter().any(named) {
+                    if !names.iter().any(named) {
                         notes
                             .push(format!("`{key}` has `{pattern}`, which fits none of its tools"));
                     }

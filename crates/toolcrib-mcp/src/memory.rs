@@ -10,6 +10,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::config::{Server, Transport};
 use crate::upstream::Known;
@@ -26,12 +27,13 @@ pub(crate) struct Memory {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Page<K> {
+struct Page<'a> {
     version: u32,
     server: String,
     /// Of the rest, to tell a torn file.
     checksum: String,
-    known: K,
+    #[serde(borrow)]
+    known: &'a RawValue,
 }
 
 impl Memory {
@@ -66,15 +68,15 @@ impl Memory {
         if fs::metadata(&path).ok()?.len() > MOST {
             return None;
         }
-        let page: Page<serde_json::Value> = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
-        let intact = page.version == VERSION
-            && page.server == name
-            && page.checksum == checksum(&serde_json::to_vec(&page.known).ok()?);
+        let text = fs::read(&path).ok()?;
+        let page: Page<'_> = serde_json::from_slice(&text).ok()?;
+        let intact =
+            page.version == VERSION && page.server == name && page.checksum == checksum(page.known);
         if !intact {
             tracing::warn!(server = name, "what was known of it cannot be read; it is asked anew");
             return None;
         }
-        serde_json::from_value(page.known).ok()
+        serde_json::from_str(page.known.get()).ok()
     }
 
     /// Keeps what is known of a server.
@@ -86,9 +88,9 @@ impl Memory {
 
     fn write(&self, name: &str, server: &Server, known: &Known) -> io::Result<()> {
         let path = self.file(name, server);
-        let value = serde_json::to_value(known)?;
-        let checksum = checksum(&serde_json::to_vec(&value)?);
-        let page = Page { version: VERSION, server: name.to_owned(), checksum, known: value };
+        let known = to_raw_value(known)?;
+        let checksum = checksum(&known);
+        let page = Page { version: VERSION, server: name.to_owned(), checksum, known: &known };
         crate::private_file::make_folder(&self.folder)?;
         // Whole or not at all: the new file takes the old one's place in one step.
         let draft = path.with_extension(format!("{}.new", std::process::id()));
@@ -99,6 +101,6 @@ impl Memory {
     }
 }
 
-fn checksum(bytes: &[u8]) -> String {
-    blake3::hash(bytes).to_hex()[..32].to_owned()
+fn checksum(known: &RawValue) -> String {
+    blake3::hash(known.get().as_bytes()).to_hex()[..32].to_owned()
 }

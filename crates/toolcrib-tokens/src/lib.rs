@@ -6,6 +6,10 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod estimate;
+
+pub use estimate::Estimate;
+
 use std::sync::Arc;
 
 use tiktoken_rs::CoreBPE;

@@ -159,7 +159,7 @@ impl Client for Http {
 /// The message of a body: the last event that has one, or all of it.
 fn message(body: &[u8]) -> Result<&[u8], Failed> {
     let events = body.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data:"));
-    let last = events.map(<[u8]>::trim_ascii).filter(|data| !data.is_empty()).last();
+    let last = events.map(<[u8]>::trim_ascii).rfind(|data| !data.is_empty());
     let message = last.unwrap_or(body);
     if message.is_empty() { Err("an empty answer".into()) } else { Ok(message) }
 }

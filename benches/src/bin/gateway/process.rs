@@ -1,5 +1,6 @@
 //! The processes that are measured: found beside this one, ended with it.
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -63,13 +64,16 @@ impl Setting {
 
     /// A server that is a program.
     pub(crate) fn command(&mut self, name: &str, program: &Path, args: &[&str], more: &str) {
-        self.config +=
-            &format!("[servers.{name}]\ncommand = {program:?}\nargs = {args:?}\n{more}\n");
+        let program = program.display().to_string();
+        let _ = writeln!(
+            self.config,
+            "[servers.{name}]\ncommand = {program:?}\nargs = {args:?}\n{more}"
+        );
     }
 
     /// A server that is an address.
     pub(crate) fn address(&mut self, name: &str, address: &str) {
-        self.config += &format!("[servers.{name}]\nurl = \"http://{address}/mcp\"\n");
+        let _ = writeln!(self.config, "[servers.{name}]\nurl = \"http://{address}/mcp\"");
     }
 
     pub(crate) fn folder(&self) -> &Path {

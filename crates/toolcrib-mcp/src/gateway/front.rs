@@ -93,7 +93,7 @@ impl Front {
             && config.gateway.defer_to_clients
             && context.client_info().is_some_and(|who| SEARCH_THEMSELVES.contains(&&*who.name));
         if whole {
-            return Ok(view.full.clone());
+            return Ok(view.full(shelf.crib.catalog()));
         }
         gateway.hub().metrics().saved(view.saved as u64);
         let mut list = view.list.clone();

@@ -14,6 +14,7 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get};
+use axum::serve::ListenerExt as _;
 use futures::StreamExt as _;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -76,7 +77,12 @@ impl Opened {
     /// Serves until it is stopped; requests under way may end.
     pub async fn serve(self) -> Result<(), Closed> {
         let stop = self.stop.clone();
-        let (listener, router) = (self.listener, self.router);
+        // An answer is several small writes, and each is to go out at once: held back until the one before
+        // is acknowledged, which a client may put off, it would be 40 ms late.
+        let listener = self.listener.tap_io(|stream| {
+            let _ = stream.set_nodelay(true);
+        });
+        let router = self.router;
         let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
             stop.cancelled().await;
         });

@@ -10,11 +10,10 @@ mod view;
 pub(crate) use offers::{Offers, fits, own_address};
 pub(crate) use view::{Stamps, View};
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use serde_json::value::to_raw_value;
 use toolcrib_core::disclose::Kind;
 use toolcrib_core::listing::Place;
 use toolcrib_core::policy::{Glob, Mode};
@@ -163,10 +162,9 @@ fn settings(config: &Config, complete: bool) -> Settings {
 /// The tools of one server, as far as its config lets them in, under the names clients use.
 fn tools(supplier: &Supplier, config: &Config, room: &mut usize) -> Ingest {
     let Some(known) = &supplier.known else { return Ingest::default() };
-    let list = BTreeMap::from([("tools", &known.tools)]);
-    let Ok(list) = to_raw_value(&list) else { return Ingest::default() };
+    let list = format!("{{\"tools\":{}}}", known.tools.json());
     let origin = Origin::Server(&supplier.name);
-    let Ok(mut came) = ingest(list.get().as_bytes(), origin, &config.settings.limits) else {
+    let Ok(mut came) = ingest(list.as_bytes(), origin, &config.settings.limits) else {
         return Ingest::default();
     };
     let server = &supplier.config;

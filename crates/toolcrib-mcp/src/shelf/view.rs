@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcrib_core::disclose::{DESCRIBE, OwnTool, SEARCH, SEARCH_REGEX};
 use toolcrib_core::policy::{Glob, Mode, Verdict};
-use toolcrib_core::{Conversation, Scope, Shape, ToolId, Turn};
+use toolcrib_core::{Catalog, Conversation, Scope, Shape, ToolId, Turn};
 
 use super::Shelf;
 use crate::config::Profile;
@@ -20,8 +20,6 @@ pub(crate) struct View {
     servers: BTreeSet<Arc<str>>,
     /// The list of tools, as it is sent.
     pub(crate) list: Value,
-    /// The list with everything in it, for clients that search themselves.
-    pub(crate) full: Value,
     /// The tools that stand in the list by their own names.
     direct: HashMap<String, ToolId>,
     /// For the model, about our tools; `None` where nothing is deferred.
@@ -87,8 +85,6 @@ impl View {
         let value = |text: &str| serde_json::from_str::<Value>(text).ok();
         let mut listed: Vec<Value> =
             shown.shown.iter().filter_map(|tool| value(tool.definition.as_deref()?)).collect();
-        let full: Vec<Value> =
-            scope.ids().filter_map(|id| value(&catalog.tool(id).definition_here())).collect();
         let direct = shown
             .shown
             .iter()
@@ -107,11 +103,18 @@ impl View {
             servers,
             direct,
             list: json!({ "tools": listed }),
-            full: json!({ "tools": full }),
             instruction: shown.instruction.clone(),
             saved: shown.tokens_before.saturating_sub(shown.tokens_after),
             scope,
         }
+    }
+
+    /// The list with everything in it, for clients that search themselves. It is made when one of them
+    /// asks: few do, and it is as large as the catalog.
+    pub(crate) fn full(&self, catalog: &Catalog) -> Value {
+        let value = |id| serde_json::from_str(&catalog.tool(id).definition_here()).ok();
+        let tools: Vec<Value> = self.scope.ids().filter_map(value).collect();
+        json!({ "tools": tools })
     }
 
     /// Whether its clients may know of a server.

@@ -9,6 +9,7 @@ use rmcp::model::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::definitions::Definitions;
 use super::failed::Failed;
 use super::link::Link;
 use crate::config::Limits;
@@ -17,7 +18,7 @@ use crate::config::Limits;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Known {
     /// Its tools, as it lists them.
-    pub(crate) tools: Vec<Value>,
+    pub(crate) tools: Definitions,
     /// Its prompts.
     pub(crate) prompts: Vec<Value>,
     /// Its resources.
@@ -90,9 +91,10 @@ impl Known {
         let mut known = Self { instructions: link.info.instructions.clone(), ..Self::default() };
         // A server that declares nothing may have tools all the same; the others are optional extras.
         known.tools = if has.tools.is_some() || (has.prompts.is_none() && has.resources.is_none()) {
-            pages(link, List::Tools, limits, within, &mut known.notes).await?
+            let tools = pages(link, List::Tools, limits, within, &mut known.notes).await?;
+            Definitions::of(&tools)
         } else {
-            Vec::new()
+            Definitions::default()
         };
         if has.prompts.is_some() {
             known.prompts = extra(link, List::Prompts, limits, within, &mut known.notes).await?;

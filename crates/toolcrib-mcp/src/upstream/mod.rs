@@ -8,6 +8,7 @@ mod callers;
 mod client;
 mod connect;
 mod debounce;
+mod definitions;
 mod failed;
 mod http;
 mod known;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::serve::ListenerExt as _;
 use rmcp::ServiceExt;
 use rmcp::transport::stdio as stdio_streams;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -39,6 +40,10 @@ pub(crate) async fn http(address: SocketAddr) -> Result<(), Box<dyn Error>> {
         StreamableHttpService::new(move || Ok(Fixture::new(Arc::clone(&shared))), sessions, config);
     eprintln!("listening on http://{}/mcp", listener.local_addr()?);
     let router = Router::new().route_service("/mcp", service);
+    // As any server of small answers should, or each would wait for an acknowledgement.
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
     // No graceful end: an open subscription would hold the process for as long as its client likes.
     tokio::select! {
         served = axum::serve(listener, router) => served?,

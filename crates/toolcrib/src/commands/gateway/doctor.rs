@@ -3,8 +3,9 @@
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use toolcrib_mcp::{Checkup, Era, Phase};
+use toolcrib_tokens::Counter;
 
-use super::{END, block_on, loaded, start};
+use super::{END, block_on, loaded, start_counting};
 use crate::args::DoctorArgs;
 use crate::output::{Failure, Output, remark};
 
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
         );
     }
     let rows: Vec<Row> = block_on(async {
-        let gateway = start(found.config);
+        let gateway = start_counting(found.config, Counter::for_model("gpt-5").shared());
         gateway.settled().await;
         let rows = gateway.checkup().into_iter().map(Row::from).collect();
         gateway.stop(END).await;

@@ -15,8 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use toolcrib_core::TokenCounter;
 use toolcrib_mcp::{Config, Environment, Gateway};
-use toolcrib_tokens::Counter;
+use toolcrib_tokens::Estimate;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::gateway::{Loaded, load};
@@ -58,8 +59,14 @@ fn loaded(named: Option<&Path>) -> Result<Loaded, Failure> {
     Ok(loaded)
 }
 
+/// The gateway. What it counts decides how much it shows, to whatever model; for that an estimate will
+/// do, which takes none of the memory and time of a vocabulary.
 fn start(config: Config) -> Arc<Gateway> {
-    Gateway::start(config, environment(), Counter::for_model("gpt-5").shared())
+    start_counting(config, Arc::new(Estimate))
+}
+
+fn start_counting(config: Config, counter: Arc<dyn TokenCounter>) -> Arc<Gateway> {
+    Gateway::start(config, environment(), counter)
 }
 
 fn environment() -> Environment {

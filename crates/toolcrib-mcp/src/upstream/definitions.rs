@@ -1,0 +1,90 @@
+//! A list of tools as its server gave it, kept as text.
+//!
+//! Of all that is known of a server this is the most, and it is read only when something changes: when
+//! the catalog is made, and when it is kept for the next run. As a tree of values it takes ten times the
+//! memory.
+
+use serde::de::{Error as _, IgnoredAny};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// A list of tools.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Definitions {
+    /// A JSON array.
+    text: Box<str>,
+    count: usize,
+}
+
+impl Default for Definitions {
+    fn default() -> Self {
+        Self { text: "[]".into(), count: 0 }
+    }
+}
+
+impl Definitions {
+    pub(crate) fn of(list: &[Value]) -> Self {
+        match serde_json::to_string(list) {
+            Ok(text) => Self { text: text.into(), count: list.len() },
+            // Values can always be written.
+            Err(_) => Self::default(),
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// All of them, as a JSON array.
+    pub(crate) fn json(&self) -> &str {
+        &self.text
+    }
+
+    /// What its server calls each.
+    pub(crate) fn names(&self) -> Vec<String> {
+        #[derive(Deserialize)]
+        struct Named {
+            #[serde(default)]
+            name: Value,
+        }
+        let all: Vec<Named> = serde_json::from_str(self.json()).unwrap_or_default();
+        all.iter().map(|tool| tool.name.as_str().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+impl Serialize for Definitions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text: &RawValue = serde_json::from_str(&self.text).map_err(S::Error::custom)?;
+        text.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Definitions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let all: Vec<IgnoredAny> = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
+        Ok(Self { count: all.len(), text: Box::<str>::from(text) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_the_same_after_it_was_kept() {
+        let tools = Definitions::of(&[json!({"name": "b", "z": 1, "a": [1.50]}), json!({"x": 1})]);
+        let text = serde_json::to_string(&tools).unwrap();
+        assert_eq!(text, r#"[{"name":"b","z":1,"a":[1.5]},{"x":1}]"#);
+        let again: Definitions = serde_json::from_str(&text).unwrap();
+        assert_eq!((again.len(), &again), (2, &tools));
+        assert_eq!(again.names(), ["b", ""]);
+        assert!(serde_json::from_str::<Definitions>("{}").is_err());
+        assert_eq!(Definitions::default().json(), "[]");
+    }
+}
