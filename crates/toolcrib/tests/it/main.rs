@@ -12,6 +12,7 @@ mod sample;
 mod search;
 mod sizes;
 mod stats;
+mod unread;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -47,6 +47,8 @@ fn log() {
     let filter = EnvFilter::new(format!("warn,rmcp=off,toolcrib={level},toolcrib_mcp={level}"));
     let colours = std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours);
+    // Nobody may be reading any more. To say so would be one more line to the same place, and a panic.
+    let lines = lines.log_internal_errors(false);
     let _ = lines.with_target(false).with_writer(std::io::stderr).try_init();
 }
 
