@@ -6,12 +6,12 @@ use std::sync::{Arc, PoisonError};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientNotification, ClientRequest,
-    CompleteRequestParams, CompleteResult, CustomResult, ErrorData, Extensions,
-    GetPromptRequestParams, GetPromptResponse, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, Request, RequestOptionalParam,
-    ServerCapabilities, ServerConfig, ServerResult, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CompleteRequestParams, CompleteResult, CustomResult, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, Request, ServerCapabilities, ServerConfig, ServerResult,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{
     NotificationContext, RequestContext, RoleServer, Service, SubscriptionContext,
@@ -19,8 +19,8 @@ use rmcp::service::{
 
 use super::client::Client;
 use super::front::{Front, TOO_LARGE};
-use super::{Sight, news};
-use crate::upstream::{Failed, ourselves};
+use super::{Sight, news, result};
+use crate::upstream::{Failed, ourselves, page};
 
 /// The same face over stdio, where an answer needs no type of the SDK's.
 pub(crate) struct RawFront(pub(crate) Front);
@@ -75,11 +75,6 @@ impl Front {
             Failed::Refused(error) => error,
             other => ErrorData::internal_error(other.to_string(), None),
         }
-    }
-
-    fn missing(uri: &str) -> ErrorData {
-        let data = serde_json::json!({"uri": uri});
-        ErrorData::resource_not_found("there is no such resource", Some(data))
     }
 }
 
@@ -154,7 +149,7 @@ impl ServerHandler for Front {
             .face
             .gateway
             .locate(&sight, &request.uri)
-            .ok_or_else(|| Self::missing(&request.uri))?;
+            .ok_or_else(|| result::no_resource(&request.uri))?;
         self.face
             .watches
             .add(&located.upstream, &located.uri, &request.uri)
@@ -172,7 +167,7 @@ impl ServerHandler for Front {
             .face
             .gateway
             .locate(&sight, &request.uri)
-            .ok_or_else(|| Self::missing(&request.uri))?;
+            .ok_or_else(|| result::no_resource(&request.uri))?;
         self.face.watches.remove(&located.upstream, &located.uri).await.map_err(Self::failed)
     }
 
@@ -181,7 +176,7 @@ impl ServerHandler for Front {
         params: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.typed(ClientRequest::ListToolsRequest(with(params)), context, "tools").await
+        self.typed(ClientRequest::ListToolsRequest(page(params)), context, "tools").await
     }
 
     async fn call_tool(
@@ -209,7 +204,7 @@ impl ServerHandler for Front {
         params: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.typed(ClientRequest::ListPromptsRequest(with(params)), context, "prompts").await
+        self.typed(ClientRequest::ListPromptsRequest(page(params)), context, "prompts").await
     }
 
     async fn get_prompt(
@@ -230,7 +225,7 @@ impl ServerHandler for Front {
         params: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.typed(ClientRequest::ListResourcesRequest(with(params)), context, "resources").await
+        self.typed(ClientRequest::ListResourcesRequest(page(params)), context, "resources").await
     }
 
     async fn list_resource_templates(
@@ -239,7 +234,7 @@ impl ServerHandler for Front {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         self.typed(
-            ClientRequest::ListResourceTemplatesRequest(with(params)),
+            ClientRequest::ListResourceTemplatesRequest(page(params)),
             context,
             "resourceTemplates",
         )
@@ -278,10 +273,4 @@ impl ServerHandler for Front {
         news::tell_subscription(&self.face.gateway, self.profile(), &context).await;
         Ok(())
     }
-}
-
-fn with<M: Default>(
-    params: Option<PaginatedRequestParams>,
-) -> RequestOptionalParam<M, PaginatedRequestParams> {
-    RequestOptionalParam { method: M::default(), params, extensions: Extensions::default() }
 }

@@ -71,13 +71,9 @@ impl Gateway {
         profile: Option<&str>,
     ) -> Result<Value, ErrorData> {
         let sight = self.sight(profile)?;
-        let located = self.locate(&sight, &params.uri).ok_or_else(|| {
-            let error = ErrorData::resource_not_found(
-                "there is no such resource",
-                Some(json!({"uri": params.uri})),
-            );
-            result::in_era(error, client.modern)
-        })?;
+        let located = self
+            .locate(&sight, &params.uri)
+            .ok_or_else(|| result::in_era(result::no_resource(&params.uri), client.modern))?;
         let Located { upstream, uri } = located;
         let what = What::Resource { uri: uri.clone() };
         let inputs = Inputs { responses: params.input_responses, state: params.request_state };

@@ -68,6 +68,11 @@ pub(super) fn error(no_answer: NoAnswer, modern: bool) -> ErrorData {
     }
 }
 
+/// That a resource is not there.
+pub(super) fn no_resource(uri: &str) -> ErrorData {
+    ErrorData::resource_not_found("there is no such resource", Some(json!({"uri": uri})))
+}
+
 /// That a resource is not there has a code of its own in the older era.
 pub(super) fn in_era(mut error: ErrorData, modern: bool) -> ErrorData {
     if modern && error.code == ErrorCode::RESOURCE_NOT_FOUND {

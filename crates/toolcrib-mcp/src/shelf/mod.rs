@@ -183,8 +183,6 @@ fn tools(
         return Ingest::default();
     };
     let server = &supplier.config;
-    let globs =
-        |patterns: &[String]| patterns.iter().map(|text| Glob::new(text)).collect::<Vec<_>>();
     let (allow, deny, load) =
         (globs(&server.allow), globs(&server.deny), globs(&server.always_load));
     came.tools.retain(|tool| {
@@ -215,6 +213,10 @@ fn tools(
         "" => came,
         prefix => came.prefixed(prefix),
     }
+}
+
+fn globs(patterns: &[String]) -> Vec<Glob> {
+    patterns.iter().map(|text| Glob::new(text)).collect()
 }
 
 fn log(server: &str, findings: &[Finding]) {

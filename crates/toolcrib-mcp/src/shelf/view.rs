@@ -8,7 +8,7 @@ use toolcrib_core::disclose::{DESCRIBE, OwnTool, SEARCH, SEARCH_REGEX};
 use toolcrib_core::policy::{Glob, Mode, Verdict};
 use toolcrib_core::{Catalog, Conversation, Scope, Shape, ToolId, Turn};
 
-use super::Shelf;
+use super::{Shelf, globs};
 use crate::config::Profile;
 
 /// What clients of one profile see.
@@ -47,8 +47,6 @@ fn stamp(list: &impl serde::Serialize) -> u64 {
 impl View {
     pub(super) fn of(shelf: &Shelf, profile: Option<&Profile>) -> Self {
         let catalog = shelf.crib.catalog();
-        let globs =
-            |patterns: &[String]| patterns.iter().map(|text| Glob::new(text)).collect::<Vec<_>>();
         let (servers, allow, deny) = match profile {
             Some(profile) => (globs(&profile.servers), globs(&profile.allow), globs(&profile.deny)),
             None => Default::default(),

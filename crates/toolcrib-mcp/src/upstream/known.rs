@@ -61,21 +61,22 @@ impl List {
         let params =
             cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
         match self {
-            Self::Tools => ClientRequest::ListToolsRequest(with::<_>(params) as ListToolsRequest),
+            Self::Tools => ClientRequest::ListToolsRequest(page::<_>(params) as ListToolsRequest),
             Self::Prompts => {
-                ClientRequest::ListPromptsRequest(with::<_>(params) as ListPromptsRequest)
+                ClientRequest::ListPromptsRequest(page::<_>(params) as ListPromptsRequest)
             }
             Self::Resources => {
-                ClientRequest::ListResourcesRequest(with::<_>(params) as ListResourcesRequest)
+                ClientRequest::ListResourcesRequest(page::<_>(params) as ListResourcesRequest)
             }
             Self::Templates => ClientRequest::ListResourceTemplatesRequest(
-                with::<_>(params) as ListResourceTemplatesRequest
+                page::<_>(params) as ListResourceTemplatesRequest
             ),
         }
     }
 }
 
-fn with<M: Default>(
+/// A request for a page of a list, whichever list it is.
+pub(crate) fn page<M: Default>(
     params: Option<PaginatedRequestParams>,
 ) -> RequestOptionalParam<M, PaginatedRequestParams> {
     RequestOptionalParam {

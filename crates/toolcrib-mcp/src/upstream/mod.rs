@@ -33,7 +33,7 @@ pub use connect::Environment;
 #[cfg(test)]
 pub(crate) use definitions::Definitions;
 pub(crate) use failed::Failed;
-pub(crate) use known::Known;
+pub(crate) use known::{Known, page};
 pub(crate) use leave::{Leave, Unavailable};
 pub(crate) use link::{Link, Pending, Step};
 pub(crate) use log_level::rank;
