@@ -49,7 +49,10 @@ impl Gateway {
         let view = shelf.view(None)?;
         let sizes = shelf.crib.sizes();
         let full: usize = view.scope.ids().map(|id| sizes[id.index()]).sum();
-        Some((full, full.saturating_sub(view.saved)))
+        // As it is sent, the schemas of our answers included.
+        let count = |text: &str| shelf.crib.counter().count(text);
+        let list = view.list.get("tools").map_or(0, |tools| count(&tools.to_string()));
+        Some((full, list + view.instruction.as_deref().map_or(0, count)))
     }
 
     /// What the config says about tools and servers that are not there: a typo hides nothing and defers

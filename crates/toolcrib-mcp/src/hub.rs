@@ -155,6 +155,7 @@ impl Hub {
 
     fn apply(&self, config: Arc<Config>) {
         self.shared.metrics.set_servers(config.servers.keys().map(String::as_str));
+        let mut before = BTreeMap::new();
         let added: Vec<_> = {
             let mut upstreams = self.upstreams();
             upstreams.retain(|name, upstream| {
@@ -162,6 +163,7 @@ impl Hub {
                 let stays = server.is_some_and(|server| upstream.adopt(server));
                 if !stays {
                     upstream.stop();
+                    before.insert(Arc::clone(name), Arc::clone(upstream));
                 }
                 stays
             });
@@ -169,9 +171,15 @@ impl Hub {
         };
         for (name, server) in added {
             let name: Arc<str> = Arc::from(&**name);
-            let known = self.memory.recall(&name, server);
+            // Until a server that was changed answers for itself, it has what it had.
+            let before = before.get(&name);
+            let known = self.memory.recall(&name, server).map(Arc::new);
+            let known = known.or_else(|| before?.known());
             let shared = Arc::clone(&self.shared);
             let upstream = Upstream::new(Arc::clone(&name), server.clone(), known, shared);
+            if let Some(before) = before {
+                upstream.take_over(before);
+            }
             self.tasks.spawn(Arc::clone(&upstream).run());
             self.upstreams().insert(name, upstream);
         }

@@ -84,7 +84,8 @@ impl Client {
         let name = context.client_info().map(|who| who.name).unwrap_or_default();
         Self {
             id,
-            kin: kin(&name, profile),
+            // An older client is its connection.
+            kin: if modern { kin(&name, profile) } else { id },
             modern,
             gone: Gone { request: context.ct.clone(), client },
             meta: context.meta.clone(),

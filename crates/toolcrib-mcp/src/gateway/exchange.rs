@@ -171,6 +171,12 @@ impl Exchange {
                 return Err(NoAnswer::Server(format!("`{name}` had no time for this within {waited:.0} s")));
             }
         };
+        // Servers of the older era give out no state, so it can only be one of ours, and is not there: to
+        // begin again would run twice what was asked for once.
+        if inputs.state.is_some() && !leave.link.is_modern() {
+            let problem = "`requestState` is not known: it was used, is too old, or is another's";
+            return Err(NoAnswer::Refused(ErrorData::invalid_params(problem, None)));
+        }
         // A reload may have taken it out of this client's sight while it waited.
         if !allowed() {
             return Err(NoAnswer::Server(format!("`{}` is not available any more", upstream.name)));
@@ -197,6 +203,11 @@ impl Exchange {
         self.leave.rest();
     }
 
+    /// How many calls of its server may wait for their clients: half of those that may be under way.
+    pub(super) fn room(&self) -> usize {
+        (self.upstream.at_once() / 2).max(1)
+    }
+
     /// The server it is with.
     pub(super) fn server(&self) -> &str {
         &self.upstream.name
@@ -212,7 +223,8 @@ impl Exchange {
         let mut rounds = 0;
         let mut open = tokio::task::JoinSet::new();
         let mut deadline = Instant::now() + self.within;
-        let last = Instant::now() + self.within * LONGEST;
+        let mut last = Instant::now() + self.within * LONGEST;
+        let mut asked = Instant::now();
         loop {
             let step = tokio::select! {
                 biased;
@@ -238,12 +250,16 @@ impl Exchange {
                         let client = client.clone();
                         open.spawn(async move { client.answer(request, answer).await });
                         // The clock stands while a person thinks.
+                        if open.len() == 1 {
+                            asked = Instant::now();
+                        }
                         deadline = Instant::now() + ANSWER_WITHIN;
                         continue;
                     }
                 },
                 Some(_) = open.join_next() => {
                     if open.is_empty() {
+                        last += asked.elapsed();
                         deadline = Instant::now() + self.within;
                     }
                     continue;
@@ -253,7 +269,9 @@ impl Exchange {
             let answer = match step {
                 Step::Progress(params) => {
                     // A server that shows that it works has not gone silent.
-                    deadline = deadline.max(Instant::now() + self.within).min(last);
+                    if open.is_empty() {
+                        deadline = deadline.max(Instant::now() + self.within).min(last);
+                    }
                     told(client.progress(params)).await;
                     continue;
                 }

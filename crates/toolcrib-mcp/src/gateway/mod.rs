@@ -147,13 +147,6 @@ impl Gateway {
         let again = |exchange: &Exchange| exchange.is_of(&upstream, &what);
         let waiting =
             inputs.state.as_deref().and_then(|state| self.lot.take(state, profile, again));
-        // Servers of the older era give out no state, so it can only be one of ours, and is not there:
-        // to begin again would run twice what was asked for once.
-        let is_older = || upstream.link().is_some_and(|link| !link.is_modern());
-        if waiting.is_none() && inputs.state.is_some() && is_older() {
-            let problem = "`requestState` is not known: it was used, is too old, or is another's";
-            return Err(NoAnswer::Refused(ErrorData::invalid_params(problem, None)));
-        }
         let exchange = if let Some(Parked { exchange, answer, .. }) = waiting {
             let given = inputs.responses.as_mut().and_then(|given| given.remove(exchange::KEY));
             let missing = || ErrorData::invalid_params("the answer is missing", None);

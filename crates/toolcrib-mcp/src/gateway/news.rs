@@ -69,11 +69,10 @@ impl Watches {
                 let problem = format!("{WATCHED} resources are watched already");
                 return Err(Failed::Refused(ErrorData::invalid_request(problem, None)));
             }
-            if watched.insert(place.clone(), known_as.to_owned()).is_some() {
-                return Ok(());
+            if watched.insert(place.clone(), known_as.to_owned()).is_none() {
+                *self.gateway.news.lock().entry(place.clone()).or_default() += 1;
             }
         }
-        *self.gateway.news.lock().entry(place.clone()).or_default() += 1;
         let begun = upstream.watch_resource(own, || self.gateway.news.wants(&place)).await;
         if begun.is_err() && self.lock().remove(&place).is_some() {
             self.gateway.news.release(&place);
@@ -219,7 +218,10 @@ impl<'a> Reader<'a> {
                 }
                 updated = self.updates.recv() => match updated {
                     Ok(place) => {
-                        if let Some(known_as) = self.watches.known_as(&place) {
+                        // A reload may have taken its server out of sight.
+                        let sight = self.gateway.sight(self.profile);
+                        let knows = sight.is_ok_and(|sight| sight.view.knows(&place.0));
+                        if let Some(known_as) = self.watches.known_as(&place).filter(|_| knows) {
                             return Some(News::Resource(known_as));
                         }
                     }

@@ -15,8 +15,6 @@ use super::exchange::Exchange;
 
 /// Calls at most; the oldest goes first.
 const MOST: usize = 1_024;
-/// Calls of one server at most.
-const OF_ONE_SERVER: usize = 32;
 /// How long one waits.
 const WAITS: Duration = Duration::from_mins(10);
 
@@ -58,7 +56,7 @@ impl Lot {
         exchange.rest();
         // One server's questions that nobody answers leave room for its other calls.
         let crowded = calls.values().filter(|parked| parked.is_of(&exchange)).count();
-        if calls.len() >= MOST || crowded >= OF_ONE_SERVER {
+        if calls.len() >= MOST || crowded >= exchange.room() {
             let among = calls.iter().filter(|(_, parked)| crowded == 0 || parked.is_of(&exchange));
             let oldest = among.min_by_key(|(_, parked)| parked.since).map(|(name, _)| name.clone());
             oldest.map(|name| calls.remove(&name));

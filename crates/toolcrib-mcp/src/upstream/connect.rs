@@ -138,7 +138,7 @@ async fn child(
     let (Some(input), Some(output)) = (process.stdout.take(), process.stdin.take()) else {
         return Err(NotConnected::ended("its pipes are gone"));
     };
-    let tap = Tap::new(Arc::clone(&upstream.callers));
+    let tap = Tap::new(Arc::clone(&upstream.callers), secrets.clone());
     let wire =
         StdioWire::new(input, output, Arc::clone(&tap), upstream.shared.limits.message_bytes);
     match serve(upstream, updated.clone(), wire, Arc::clone(&tap), mode).await {
@@ -180,7 +180,7 @@ async fn remote(
         .max_concurrent_requests(limits.server_calls);
     config.channel_buffer_capacity = limits.server_calls;
     let client = oauth::http_client().map_err(|error| NotConnected::ended(reason(&error)))?;
-    let tap = Tap::new(Arc::clone(&upstream.callers));
+    let tap = Tap::new(Arc::clone(&upstream.callers), secrets.clone());
     let tapped = TappedHttp::new(client, Arc::clone(&tap), limits.message_bytes);
     let state = &upstream.shared.environment.state;
     let account = oauth::Upstream::new(&upstream.name, url, oauth)

@@ -39,6 +39,12 @@ impl Upstream {
     /// Waits for a call's turn.
     pub(crate) async fn leave(&self) -> Result<Leave, Unavailable> {
         let down = || Unavailable::Down(self.status().why_not());
+        let queue = self.shared.limits.server_queue;
+        let busy = || Unavailable::Busy(format!("{queue} calls wait for `{}` already", self.name));
+        let mut place = None;
+        if self.link().is_none() || self.calls.available_permits() == 0 {
+            place = Some(Place::take(&self.waiting, queue).ok_or_else(busy)?);
+        }
         // Its tools are known from an earlier run, and it is starting: no reason to send the model away.
         let mut news = self.watch();
         let tried = news.wait_for(|status| !status.is_first_try());
@@ -46,14 +52,15 @@ impl Upstream {
         if self.link().is_none() {
             return Err(down());
         }
-        let queue = self.shared.limits.server_queue;
-        let busy = || Unavailable::Busy(format!("{queue} calls wait for `{}` already", self.name));
         let own = if let Ok(permit) = Arc::clone(&self.calls).try_acquire_owned() {
             permit
         } else {
-            let _place = Place::take(&self.waiting, queue).ok_or_else(busy)?;
+            if place.is_none() {
+                place = Some(Place::take(&self.waiting, queue).ok_or_else(busy)?);
+            }
             Arc::clone(&self.calls).acquire_owned().await.map_err(|_| down())?
         };
+        drop(place);
         let all = Arc::clone(&self.shared.calls).acquire_owned().await.map_err(|_| down())?;
         // It may have gone while we waited.
         let link = self.link().ok_or_else(down)?;

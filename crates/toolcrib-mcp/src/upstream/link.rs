@@ -132,7 +132,7 @@ fn failed(tap: &Tap, error: ServiceError) -> Failed {
             Failed::Closed(tap.why().unwrap_or_else(|| "the connection is closed".into()))
         }
         ServiceError::Cancelled { .. } => Failed::Cancelled,
-        error @ ServiceError::TransportSend(_) => Failed::Closed(super::reason(&error)),
-        other => Failed::Odd(other.to_string()),
+        error @ ServiceError::TransportSend(_) => Failed::Closed(tap.hide(&super::reason(&error))),
+        other => Failed::Odd(tap.hide(&other.to_string())),
     }
 }

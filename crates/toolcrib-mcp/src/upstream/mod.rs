@@ -101,8 +101,10 @@ pub(crate) struct Upstream {
     at_once: usize,
     /// Whether the next connection begins with the newer era.
     probe: AtomicBool,
-    /// Somebody found the connection broken.
+    /// The connection is to be looked at.
     suspect: Notify,
+    /// Because somebody found it broken, or waited in vain.
+    doubted: AtomicBool,
     stop: CancellationToken,
     shared: Arc<Shared>,
 }
@@ -112,7 +114,7 @@ impl Upstream {
     pub(crate) fn new(
         name: Arc<str>,
         config: Server,
-        remembered: Option<Known>,
+        remembered: Option<Arc<Known>>,
         shared: Arc<Shared>,
     ) -> Arc<Self> {
         let at_once = if config.parallel { shared.limits.server_calls } else { 1 };
@@ -120,7 +122,7 @@ impl Upstream {
         Arc::new(Self {
             callers: Arc::default(),
             status: watch::Sender::new(Status::new(phase)),
-            known: ArcSwapOption::from(remembered.map(Arc::new)),
+            known: ArcSwapOption::from(remembered),
             fresh: AtomicBool::new(false),
             watched: Mutex::default(),
             watching: tokio::sync::Mutex::default(),
@@ -131,6 +133,7 @@ impl Upstream {
             probe: AtomicBool::new(true),
             waiting: AtomicUsize::new(0),
             suspect: Notify::new(),
+            doubted: AtomicBool::new(false),
             stop: CancellationToken::new(),
             config: ArcSwap::from_pointee(config),
             name,
@@ -198,6 +201,11 @@ impl Upstream {
         self.probe.store(probe, Ordering::Relaxed);
     }
 
+    /// Calls that may be under way at once.
+    pub(crate) fn at_once(&self) -> usize {
+        self.at_once
+    }
+
     /// Whether no call is under way.
     fn is_idle(&self) -> bool {
         self.calls.available_permits() == self.at_once
@@ -208,8 +216,9 @@ impl Upstream {
         self.stop.cancel();
     }
 
-    /// Somebody found the connection broken.
+    /// Somebody found the connection broken, or waited in vain.
     pub(crate) fn suspect(&self) {
+        self.doubted.store(true, Ordering::Relaxed);
         self.suspect.notify_one();
     }
 

@@ -1,5 +1,7 @@
 //! What a server was given and may not be repeated, should it say it when it fails.
 
+use url::Url;
+
 use crate::config::{Server, Transport, masked};
 use crate::secret::Secret;
 
@@ -18,12 +20,20 @@ impl Secrets {
                 let hidden = args.iter().zip(shown).filter(|(arg, shown)| arg != shown);
                 env.values().chain(hidden.map(|(arg, _)| arg)).cloned().collect()
             }
-            (Transport::Http { headers, .. }, _) => headers.values().cloned().collect(),
+            (Transport::Http { url, headers, oauth }, _) => {
+                let url = Url::parse(url).ok();
+                let query = url.iter().flat_map(|url| url.query_pairs());
+                let query: Vec<Secret> = query.map(|(_, value)| (&*value).into()).collect();
+                headers.values().cloned().chain(query).chain(oauth.client_secret.clone()).collect()
+            }
             _ => Vec::new(),
         };
-        // `Bearer KEY` is repeated without its first word.
-        let tails = secrets.iter().filter_map(|secret| secret.expose().split_once(' '));
-        let tails: Vec<Secret> = tails.map(|(_, tail)| tail.into()).collect();
+        // `Bearer KEY` is repeated without its first word, and `--key=KEY` without its name.
+        let tails = secrets.iter().flat_map(|secret| {
+            [' ', '=', ':']
+                .map(|mark| secret.expose().split_once(mark).map(|(_, tail)| tail.trim()))
+        });
+        let tails: Vec<Secret> = tails.flatten().map(Secret::from).collect();
         secrets.extend(tails);
         secrets.retain(|secret| secret.expose().len() >= SHORTEST);
         // The longest first: one may hold another.
@@ -49,17 +59,23 @@ mod tests {
             |key: &str, value: &str| BTreeMap::from([(key.to_owned(), Secret::from(value))]);
         let child = Server::new(Transport::Stdio {
             command: "run".into(),
-            args: vec!["--api-key".into(), "CANARY-ARG".into(), "folder".into()],
+            args: vec![
+                "--api-key".into(),
+                "CANARY-ARG".into(),
+                "folder".into(),
+                "--key=CANARY-TAIL".into(),
+            ],
             env: pairs("TOKEN", "CANARY-ENV"),
             cwd: None,
         });
-        let said = "bad CANARY-ENV for CANARY-ARG in folder";
-        assert_eq!(Secrets::of(&child).hide(said), "bad *** for *** in folder");
+        let said = "bad CANARY-ENV for CANARY-ARG in folder, nor CANARY-TAIL";
+        assert_eq!(Secrets::of(&child).hide(said), "bad *** for *** in folder, nor ***");
         let remote = Server::new(Transport::Http {
-            url: "https://example.com".into(),
+            url: "https://example.com/mcp?key=CANARY-URL".into(),
             headers: pairs("Authorization", "Bearer CANARY-KEY"),
             oauth: crate::config::OAuth::default(),
         });
-        assert_eq!(Secrets::of(&remote).hide("no such key: CANARY-KEY"), "no such key: ***");
+        let said = "no such key: CANARY-KEY, CANARY-URL";
+        assert_eq!(Secrets::of(&remote).hide(said), "no such key: ***, ***");
     }
 }

@@ -31,7 +31,12 @@ pub(super) fn answered(id: RequestId) -> ServerJsonRpcMessage {
 #[cfg(feature = "fuzzing")]
 pub fn messages_in(bytes: &[u8], limit: usize) -> usize {
     let (input, output) = (tokio::io::empty(), tokio::io::sink());
-    let mut wire = StdioWire::new(input, output, Tap::new(Arc::default()), limit);
+    let mut wire = StdioWire::new(
+        input,
+        output,
+        Tap::new(Arc::default(), super::secrets::Secrets::default()),
+        limit,
+    );
     let mut seen = 0;
     for piece in bytes.chunks(CHUNK) {
         wire.chunk[..piece.len()].copy_from_slice(piece);

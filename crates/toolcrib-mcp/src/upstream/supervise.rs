@@ -105,6 +105,11 @@ impl Upstream {
         self.set(|status| status.connected(era, began.elapsed(), &connected.link.info));
         let why = self.hold(&connected).await;
         self.link.store(None);
+        // Its last words may take a moment; that it is gone is told now.
+        self.set(|status| {
+            status.phase = Phase::Down;
+            status.why = Some(why.why.clone());
+        });
         let why = connected.end(why).await;
         (up.elapsed(), why)
     }
@@ -135,8 +140,8 @@ impl Upstream {
         let same = self.known().is_some_and(|before| *before == known);
         self.set(|status| status.notes.clone_from(&known.notes));
         if !same {
-            self.known.store(Some(Arc::new(known)));
             self.fresh.store(true, Ordering::Relaxed);
+            self.known.store(Some(Arc::new(known)));
             self.shared.news.notify_one();
         }
         Ok(())
@@ -174,14 +179,20 @@ impl Upstream {
                     }
                 }
                 () = self.suspect.notified() => {
-                    // A server at work may be too busy to say that it is there.
-                    if !self.is_idle() {
+                    // A server at work may be too busy to say that it is there. One that somebody waited for
+                    // in vain, and that has not said a word since, is asked all the same.
+                    let doubted = self.doubted.load(Ordering::Relaxed);
+                    let silent = doubted && link.tap.silent_for() > CHECK_WITHIN;
+                    if !self.is_idle() && !silent {
                         recheck = Some(tokio::time::Instant::now() + RECHECK);
                         continue;
                     }
                     recheck = None;
                     match listen::check(&link, CHECK_WITHIN).await {
-                        Ok(()) => misses = 0,
+                        Ok(()) => {
+                            misses = 0;
+                            self.doubted.store(false, Ordering::Relaxed);
+                        }
                         Err(_) if misses == 0 => {
                             misses = 1;
                             self.suspect.notify_one();

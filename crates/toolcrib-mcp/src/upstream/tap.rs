@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, GetMeta as _, JsonRpcMessage, NumberOrString,
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::callers::{Callers, Said};
+use super::secrets::Secrets;
 
 /// Progress messages that wait for one slow client; what comes beyond is dropped, as progress may.
 const PROGRESS_QUEUE: usize = 1_024;
@@ -45,6 +47,10 @@ pub(crate) struct Tap {
     closed: CancellationToken,
     /// Why, where the transport knows it.
     why: Mutex<Option<String>>,
+    /// What the server was given and may not be repeated.
+    secrets: Secrets,
+    /// When it last said something.
+    heard: Mutex<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -106,9 +112,11 @@ pub(crate) enum Seen {
 
 impl Tap {
     /// Of a server with these calls under way.
-    pub(crate) fn new(callers: Arc<Callers>) -> Arc<Self> {
+    pub(super) fn new(callers: Arc<Callers>, secrets: Secrets) -> Arc<Self> {
         Arc::new(Self {
             callers,
+            secrets,
+            heard: Mutex::new(Instant::now()),
             slots: Mutex::default(),
             changed: Notify::new(),
             noise: AtomicU64::new(0),
@@ -198,6 +206,7 @@ impl Tap {
 
     /// Looks at a message from the server; `origin` is the call it came with, where the wire tells.
     pub(crate) fn see(&self, mut message: Value, origin: Option<&RequestId>) -> Seen {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let Some(fields) = message.as_object_mut() else {
             self.noise();
             return Seen::Done;
@@ -289,6 +298,7 @@ impl Tap {
     /// The connection is over.
     pub(crate) fn close(&self, why: Option<String>) {
         if let Some(why) = why {
+            let why = self.hide(&why);
             self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
         }
         self.closed.cancel();
@@ -297,6 +307,16 @@ impl Tap {
     /// Waits for the end of the connection.
     pub(crate) async fn closed(&self) {
         self.closed.cancelled().await;
+    }
+
+    /// A text without what the server was given and may not be repeated.
+    pub(super) fn hide(&self, text: &str) -> String {
+        self.secrets.hide(text)
+    }
+
+    /// How long the server has said nothing.
+    pub(super) fn silent_for(&self) -> Duration {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     /// Why the connection is over.

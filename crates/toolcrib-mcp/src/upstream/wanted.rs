@@ -12,6 +12,12 @@ use crate::config::seconds;
 const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
 impl Upstream {
+    /// Hears about what clients wanted to hear about from the server that had this one's place.
+    pub(crate) fn take_over(&self, before: &Self) {
+        let watched = before.watched();
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner).extend(watched);
+    }
+
     /// Hears about a resource from now on, or no more: as it is `wanted` when its turn comes, since who
     /// comes and who goes may meet here.
     pub(crate) async fn watch_resource(
