@@ -69,6 +69,25 @@ fn logs_and_questions_are_its_callers_alone() {
     assert_eq!((asked, methods(&two)), (1, Vec::new()), "it was asked once, the other never");
 }
 
+/// A server that does not stop when it is told to asks for a client that gave up. Another of the same name,
+/// with the only call under way, is not asked in its place.
+#[test]
+fn a_question_of_a_call_given_up_is_nobodys() {
+    let stage = Stage::new("ghost").faulty("deaf", &["--slow", "600"]);
+    let served = stage.serve();
+    let (one, two) = (served.peer(Era::Handshake), served.peer(Era::Handshake));
+    one.ready("deaf__echo");
+    two.listen();
+    let asked = one.begin("deaf__elicit", json!({}));
+    let log = stage.log("deaf");
+    until_true("the call", ms(5_000), || count(&log, "call elicit") == 1);
+    one.notify("notifications/cancelled", json!({"requestId": asked.id}));
+    until_true("it is told to stop", ms(5_000), || count(&log, "cancelled") == 1);
+    // Begun later and as slow: when this is answered, the question was put.
+    assert_eq!(two.call("deaf__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
+    assert_eq!(methods(&two), [""; 0]);
+}
+
 /// A call that waits for its client's answer can be taken up by that client's profile alone, for the
 /// tool it is of, and once.
 #[test]
