@@ -121,3 +121,29 @@ fn a_parked_call_is_its_callers_alone() {
     assert_eq!(again["error"]["code"], -32602, "good once: {again}");
     assert_eq!(count(&stage.log("shy"), "call elicit"), 1);
 }
+
+/// A gateway that was started again knows nothing of the calls that waited in the one before. It does not run
+/// them once more, though it is asked while their server is still starting.
+#[test]
+fn a_parked_call_is_not_run_again_by_the_next_gateway() {
+    let stage = Stage::new("restarted").faulty("shy", &["--start-delay", "700"]);
+    let asked = {
+        let served = stage.serve();
+        let peer = served.peer(Era::Stateless);
+        peer.ready("shy__echo");
+        peer.call("shy__elicit", json!({}))
+    };
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let served = stage.serve();
+    let answer = served.peer(Era::Stateless).ask(
+        "tools/call",
+        json!({
+            "name": "shy__elicit",
+            "arguments": {},
+            "inputResponses": {"question": {"action": "accept", "content": {"word": "late"}}},
+            "requestState": asked["requestState"],
+        }),
+    );
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    assert_eq!(count(&stage.log("shy"), "call elicit"), 1);
+}
