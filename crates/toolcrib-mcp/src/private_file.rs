@@ -1,14 +1,15 @@
-//! Small files that only their owner may read, written whole or not at all.
+//! Files that only their owner may read, written whole or not at all.
 //!
 //! A file is born with mode 0600 under a name nobody else knows, filled, flushed, and only then
 //! given its real name: there is no moment at which another user or a crash sees half of it.
-//! The calls block; the files are a few hundred bytes, so nobody moves them off the runtime.
+//! The calls block. Tokens and credentials are a few hundred bytes, so nobody moves them off the runtime;
+//! remembered lists are larger, and written where blocking is allowed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// No file of ours is near this; one that is larger is not ours.
+/// No token or credential of ours is near this; a file that is larger is not one.
 const LARGEST: u64 = 1 << 20;
 
 /// Why a file was not read.

@@ -184,13 +184,28 @@ impl Front {
         self.load(self.answer(request, &context).await?, list)
     }
 
-    /// An answer that is a question, in the SDK's type.
-    pub(super) fn asks(&self, answer: &Value) -> Option<InputRequiredResult> {
-        let asks = answer.get("resultType")? == "input_required";
-        asks.then(|| self.face.gateway.cargo.load(answer.clone(), "inputRequests")).flatten()
+    /// The same, of what a server may answer with a question.
+    pub(super) async fn answered<T, R>(
+        &self,
+        request: ClientRequest,
+        context: RequestContext<RoleServer>,
+        list: &str,
+    ) -> Result<R, ErrorData>
+    where
+        T: DeserializeOwned + Serialize,
+        R: From<T> + From<InputRequiredResult>,
+    {
+        let answer = self.answer(request, &context).await?;
+        // A question in a form that the SDK does not know passes as the other kind does: marked.
+        if answer.get("resultType").is_some_and(|kind| kind == "input_required")
+            && let Ok(asks) = self.load::<InputRequiredResult>(answer.clone(), "inputRequests")
+        {
+            return Ok(asks.into());
+        }
+        self.load::<T>(answer, list).map(R::from)
     }
 
-    pub(super) fn load<T>(&self, answer: Value, list: &str) -> Result<T, ErrorData>
+    fn load<T>(&self, answer: Value, list: &str) -> Result<T, ErrorData>
     where
         T: DeserializeOwned + Serialize,
     {

@@ -5,13 +5,13 @@ use std::sync::{Arc, PoisonError};
 
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientNotification, ClientRequest,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientNotification, ClientRequest,
     CompleteRequestParams, CompleteResult, CustomResult, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, Request, ServerCapabilities, ServerConfig, ServerResult,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams,
+    GetPromptResponse, GetPromptResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Request,
+    ServerCapabilities, ServerConfig, ServerResult, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{
     NotificationContext, RequestContext, RoleServer, Service, SubscriptionContext,
@@ -80,7 +80,7 @@ impl Front {
 
 impl ServerHandler for Front {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities = ServerCapabilities::builder()
+        let capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_tool_list_changed()
             .enable_prompts()
@@ -91,7 +91,6 @@ impl ServerHandler for Front {
             .enable_logging()
             .enable_completions()
             .build();
-        capabilities.experimental = None;
         let mut info = ServerConfig::new(capabilities)
             .with_server_info(ourselves())
             .with_protocol_version(ProtocolVersion::V_2025_11_25);
@@ -184,12 +183,8 @@ impl ServerHandler for Front {
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let answer =
-            self.answer(ClientRequest::CallToolRequest(Request::new(params)), &context).await?;
-        if let Some(asks) = self.asks(&answer) {
-            return Ok(CallToolResponse::InputRequired(asks));
-        }
-        self.load(answer, "content").map(CallToolResponse::Complete)
+        let request = ClientRequest::CallToolRequest(Request::new(params));
+        self.answered::<CallToolResult, _>(request, context, "content").await
     }
 
     /// For the SDK, which checks headers that mirror a tool's parameters.
@@ -212,12 +207,8 @@ impl ServerHandler for Front {
         params: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let answer =
-            self.answer(ClientRequest::GetPromptRequest(Request::new(params)), &context).await?;
-        if let Some(asks) = self.asks(&answer) {
-            return Ok(GetPromptResponse::InputRequired(asks));
-        }
-        self.load(answer, "messages").map(GetPromptResponse::Complete)
+        let request = ClientRequest::GetPromptRequest(Request::new(params));
+        self.answered::<GetPromptResult, _>(request, context, "messages").await
     }
 
     async fn list_resources(
@@ -246,12 +237,8 @@ impl ServerHandler for Front {
         params: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let answer =
-            self.answer(ClientRequest::ReadResourceRequest(Request::new(params)), &context).await?;
-        if let Some(asks) = self.asks(&answer) {
-            return Ok(ReadResourceResponse::InputRequired(asks));
-        }
-        self.load(answer, "contents").map(ReadResourceResponse::Complete)
+        let request = ClientRequest::ReadResourceRequest(Request::new(params));
+        self.answered::<ReadResourceResult, _>(request, context, "contents").await
     }
 
     async fn complete(

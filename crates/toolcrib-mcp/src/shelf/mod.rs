@@ -49,7 +49,7 @@ pub(crate) struct Shelf {
     pub(crate) notes: HashMap<Arc<str>, String>,
     suppliers: Vec<Supplier>,
     config: Arc<Config>,
-    views: Mutex<HashMap<Option<String>, Option<Arc<View>>>>,
+    views: Mutex<HashMap<Option<String>, Arc<View>>>,
 }
 
 impl std::fmt::Debug for Shelf {
@@ -143,14 +143,14 @@ impl Shelf {
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         // Profiles come from the config, so there are few; names that are not there are not kept.
         if let Some(view) = views.get(&profile) {
-            return view.clone();
+            return Some(Arc::clone(view));
         }
         let narrowed = match &profile {
             Some(name) => Some(self.config.profiles.get(name)?),
             None => None,
         };
         let view = Arc::new(View::of(self, narrowed));
-        views.insert(profile, Some(Arc::clone(&view)));
+        views.insert(profile, Arc::clone(&view));
         Some(view)
     }
 }

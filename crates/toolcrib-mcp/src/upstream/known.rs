@@ -94,86 +94,90 @@ impl Known {
         within: Duration,
     ) -> Result<Self, Failed> {
         let has = &link.info.capabilities;
-        let mut known = Self { instructions: link.info.instructions.clone(), ..Self::default() };
+        let mut notes = Vec::new();
+        let mut reader = Reader { link, limits, within, notes: &mut notes };
         // A server that declares nothing may have tools all the same; the others are optional extras.
-        known.tools = if has.tools.is_some() || (has.prompts.is_none() && has.resources.is_none()) {
-            let tools = pages(link, List::Tools, limits, within, &mut known.notes).await?;
-            Definitions::of(&tools)
+        let tools = if has.tools.is_some() || (has.prompts.is_none() && has.resources.is_none()) {
+            Definitions::of(&reader.pages(List::Tools).await?)
         } else {
             Definitions::default()
         };
+        let (mut prompts, mut resources, mut templates) = Default::default();
         if has.prompts.is_some() {
-            known.prompts = extra(link, List::Prompts, limits, within, &mut known.notes).await?;
+            prompts = reader.extra(List::Prompts).await?;
         }
         if has.resources.is_some() {
-            known.resources =
-                extra(link, List::Resources, limits, within, &mut known.notes).await?;
-            known.templates =
-                extra(link, List::Templates, limits, within, &mut known.notes).await?;
+            resources = reader.extra(List::Resources).await?;
+            templates = reader.extra(List::Templates).await?;
         }
-        Ok(known)
+        let instructions = link.info.instructions.clone();
+        Ok(Self { tools, prompts, resources, templates, instructions, notes })
     }
 }
 
-/// A list whose refusal is no reason to do without the server.
-async fn extra(
-    link: &Link,
-    list: List,
-    limits: &Limits,
+/// Asks one server for its lists.
+struct Reader<'a> {
+    link: &'a Link,
+    limits: &'a Limits,
+    /// How long one page may take.
     within: Duration,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Value>, Failed> {
-    match pages(link, list, limits, within, notes).await {
-        Err(Failed::Refused(error)) => {
-            let said = shorten(&one_line(&error.message), 200).into_owned();
-            notes.push(format!("its {} cannot be listed: {said}", list.key()));
-            Ok(Vec::new())
-        }
-        other => other,
-    }
+    /// What was left out.
+    notes: &'a mut Vec<String>,
 }
 
-/// Every page of a list, within bounds.
-async fn pages(
-    link: &Link,
-    list: List,
-    limits: &Limits,
-    within: Duration,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Value>, Failed> {
-    let mut entries: Vec<Value> = Vec::new();
-    let mut cursor = None;
-    let mut bytes = 0;
-    for _ in 0..limits.pages {
-        let mut page = link.ask(list.request(cursor), within).await?;
-        bytes += serde_json::to_vec(&page).map_or(0, |page| page.len());
-        if bytes > LIST_BYTES {
-            let kept = entries.len();
-            notes.push(format!(
-                "its {} are over {LIST_BYTES} bytes; the first {kept} are used",
-                list.key()
-            ));
-            return Ok(entries);
+impl Reader<'_> {
+    /// A list whose refusal is no reason to do without the server.
+    async fn extra(&mut self, list: List) -> Result<Vec<Value>, Failed> {
+        match self.pages(list).await {
+            Err(Failed::Refused(error)) => {
+                let said = shorten(&one_line(&error.message), 200).into_owned();
+                self.notes.push(format!("its {} cannot be listed: {said}", list.key()));
+                Ok(Vec::new())
+            }
+            other => other,
         }
-        if let Some(Value::Array(more)) = page.get_mut(list.key()).map(Value::take) {
-            entries.extend(more);
-        }
-        if entries.len() > limits.server_tools {
-            let (all, kept) = (entries.len(), limits.server_tools);
-            entries.truncate(kept);
-            notes.push(format!("it lists {all} or more {}; the first {kept} are used", list.key()));
-            return Ok(entries);
-        }
-        // An empty text is a cursor too, but some servers mean by it that this was the last page.
-        cursor = match page.get("nextCursor").and_then(Value::as_str) {
-            Some(next) if !next.is_empty() => Some(next.to_owned()),
-            _ => return Ok(entries),
-        };
     }
-    let (pages, kept) = (limits.pages, entries.len());
-    notes.push(format!(
-        "its {} have more than {pages} pages; the first {kept} are used",
-        list.key()
-    ));
-    Ok(entries)
+
+    /// Every page of a list, within bounds.
+    async fn pages(&mut self, list: List) -> Result<Vec<Value>, Failed> {
+        let (link, limits, within) = (self.link, self.limits, self.within);
+        let mut entries: Vec<Value> = Vec::new();
+        let mut cursor = None;
+        let mut bytes = 0;
+        for _ in 0..limits.pages {
+            let mut page = link.ask(list.request(cursor), within).await?;
+            bytes += serde_json::to_vec(&page).map_or(0, |page| page.len());
+            if bytes > LIST_BYTES {
+                let kept = entries.len();
+                self.notes.push(format!(
+                    "its {} are over {LIST_BYTES} bytes; the first {kept} are used",
+                    list.key()
+                ));
+                return Ok(entries);
+            }
+            if let Some(Value::Array(more)) = page.get_mut(list.key()).map(Value::take) {
+                entries.extend(more);
+            }
+            if entries.len() > limits.server_tools {
+                let (all, kept) = (entries.len(), limits.server_tools);
+                entries.truncate(kept);
+                self.notes.push(format!(
+                    "it lists {all} or more {}; the first {kept} are used",
+                    list.key()
+                ));
+                return Ok(entries);
+            }
+            // An empty text is a cursor too, but some servers mean by it that this was the last page.
+            cursor = match page.get("nextCursor").and_then(Value::as_str) {
+                Some(next) if !next.is_empty() => Some(next.to_owned()),
+                _ => return Ok(entries),
+            };
+        }
+        let (pages, kept) = (limits.pages, entries.len());
+        self.notes.push(format!(
+            "its {} have more than {pages} pages; the first {kept} are used",
+            list.key()
+        ));
+        Ok(entries)
+    }
 }

@@ -3,13 +3,12 @@
 //! Both revisions, and no failure is expected. The fixture passes the suite alone, so whatever fails here is
 //! the gateway's doing.
 
-use std::fs::File;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::json;
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{DEFERRED, Home, IN_FULL, listening, server};
+use crate::support::gateway::{DEFERRED, Home, IN_FULL, served, server};
 use crate::support::wire::Process;
 use crate::support::{eventually, own, root, testkit};
 
@@ -23,16 +22,10 @@ fn over_stdio(more: &str) -> String {
 
 /// The fixture as a server at an address, which lives as long as the process.
 fn over_http(more: &str) -> (String, Process) {
-    let log = tempfile::NamedTempFile::new().unwrap();
-    let child = Command::new(testkit("fixture-server"))
-        .args(["--http", "127.0.0.1:0"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(File::options().append(true).open(log.path()).unwrap())
-        .spawn()
-        .unwrap();
-    let process = Process(child);
-    let url = json!(listening(log.path()));
+    let mut command = Command::new(testkit("fixture-server"));
+    command.args(["--http", "127.0.0.1:0"]);
+    let (process, url) = served(command);
+    let url = json!(url);
     (format!("[servers.fixture]\nurl = {url}\n{OWN_NAMES}{more}"), process)
 }
 

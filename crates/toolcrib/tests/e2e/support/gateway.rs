@@ -72,22 +72,23 @@ impl Home {
 
     /// Starts the gateway for many clients.
     pub(crate) fn serve(&self) -> Served {
-        let log = tempfile::NamedTempFile::new_in(self.path()).unwrap();
         let program = self.command("serve", &["--listen", "127.0.0.1:0"]);
-        let child = Command::new(&program[0])
-            .args(&program[1..])
-            .env("HOME", self.path())
-            .env("XDG_STATE_HOME", self.path().join("state"))
-            .current_dir(self.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::options().append(true).open(log.path()).unwrap())
-            .spawn()
-            .unwrap();
-        let process = Process(child);
-        let url = listening(log.path());
+        let mut command = Command::new(&program[0]);
+        command.args(&program[1..]).current_dir(self.path());
+        command.env("HOME", self.path()).env("XDG_STATE_HOME", self.path().join("state"));
+        let (process, url) = served(command);
         Served { url, _process: process }
     }
+}
+
+/// Starts what serves over HTTP, and waits until it says where.
+pub(crate) fn served(mut command: Command) -> (Process, String) {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let said = File::options().append(true).open(log.path()).unwrap();
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn().unwrap();
+    let process = Process(child);
+    let url = listening(log.path());
+    (process, url)
 }
 
 /// A client of a gateway that is started for it, by one way or another.
@@ -100,7 +101,7 @@ pub(crate) fn come(home: &Home, (door, era): (&str, Era)) -> (Client, Option<Ser
 }
 
 /// The address that a server says it listens on.
-pub(crate) fn listening(log: &Path) -> String {
+fn listening(log: &Path) -> String {
     eventually("an address to listen on", || {
         let said = fs::read_to_string(log).ok()?;
         let (_, rest) = said.split_once("listening on ")?;

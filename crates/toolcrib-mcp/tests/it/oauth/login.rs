@@ -1,0 +1,197 @@
+//! A person signs in: what counts as an answer, and where a sign-in may lead.
+
+use super::*;
+
+#[tokio::test]
+async fn a_login_is_used_by_the_gateway() {
+    let setup = Setup::new();
+    assert_needs_login(setup.client().await, &setup);
+    assert_eq!(setup.needs_login().to_string(), "`mail` needs a login; run: toolcrib login mail");
+    setup.login().await.unwrap();
+
+    let client = setup.client().await.unwrap();
+    let running = connect(client, &setup.upstream.url).await.unwrap();
+    assert!(running.list_all_tools().await.unwrap().is_empty());
+    let knobs = setup.fake.knobs();
+    assert!(!knobs.inside.is_empty());
+    assert!(
+        knobs.inside.iter().all(|given| given == "Bearer CANARY-access-2"),
+        "{:?}",
+        knobs.inside
+    );
+    assert_eq!((knobs.refreshes, knobs.registrations), (0, 1));
+    drop(knobs);
+
+    let kept = setup.kept();
+    assert_eq!(kept["version"], 1);
+    assert_eq!(kept["url"], setup.upstream.url.as_str());
+    assert_eq!(kept["credentials"]["issuer"], setup.fake.issuer());
+    assert!(!kept.to_string().contains("CANARY-id"), "only what is needed is kept");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_the_answer_to_this_login_counts() {
+    let setup = Setup::new();
+    let login = setup.start().await.unwrap();
+    let url = login.url().clone();
+    let finish = tokio::spawn(login.finish());
+    let back = sign_in(url).await;
+    let state = back.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
+
+    let query = |text: String| {
+        let mut url = back.clone();
+        url.set_query(Some(&text));
+        url
+    };
+    let strangers = [
+        query(String::new()),
+        query("code=x".to_owned()),
+        query("code=x&state=".to_owned()),
+        query("code=x&state=wrong".to_owned()),
+        query(format!("code=x&state={state}x")),
+        query(format!("code=x&state={state}&state={state}")),
+        query(format!("code=x&code=y&state={state}")),
+        query(format!("state={state}")),
+        query("error=<script>alert(1)</script>&state=wrong".to_owned()),
+    ];
+    for url in strangers {
+        let answer = browser().get(url.clone()).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{url}");
+        assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/plain; charset=utf-8");
+        assert_eq!(answer.text().await.unwrap(), "This is not the answer that Toolcrib waits for.");
+    }
+    let rebound =
+        browser().get(back.clone()).header(header::HOST, "evil.com").send().await.unwrap();
+    assert_eq!(rebound.status(), StatusCode::FORBIDDEN);
+    assert!(!finish.is_finished());
+    assert_eq!(setup.file(), None);
+
+    assert_eq!(browser().get(back.clone()).send().await.unwrap().status(), StatusCode::OK);
+    finish.await.unwrap().unwrap();
+    assert!(setup.file().is_some());
+    assert!(browser().get(back).send().await.is_err(), "the listener is gone");
+}
+
+#[tokio::test]
+async fn an_answer_of_another_issuer_is_refused() {
+    for iss in ["https://evil.example.com", ""] {
+        let setup = Setup::new();
+        setup.fake.knobs().iss = Some(iss.to_owned());
+        let error = setup.login().await.unwrap_err();
+        assert!(matches!(error, Error::Issuer { .. }), "{iss:?}: {error:?}");
+        assert_eq!(setup.file(), None);
+    }
+    let setup = Setup::new();
+    setup.fake.knobs().metadata.insert("issuer".to_owned(), json!("https://evil.example.com"));
+    let error = setup.start().await.unwrap_err();
+    assert!(matches!(error, Error::Issuer { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_sign_in_is_not_sent_into_the_private_network() {
+    let addresses = [
+        "http://10.0.0.1/x",
+        "https://10.0.0.1/x",
+        "https://192.168.1.1/x",
+        "https://169.254.169.254/x",
+        "https://[fd00::1]/x",
+        "https://[::ffff:10.0.0.1]/x",
+        "http://example.com/x",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "https://user:pass@example.com/x",
+        "-oProxyCommand=x",
+    ];
+    for address in addresses {
+        for endpoint in ["authorization_endpoint", "token_endpoint", "registration_endpoint"] {
+            let setup = Setup::new();
+            setup.fake.knobs().metadata.insert(endpoint.to_owned(), json!(address));
+            let error = setup.start().await.unwrap_err();
+            assert!(matches!(error, Error::Barred { .. }), "{endpoint} {address}: {error:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_say_where_to_sign_in_is_not_guessed_at() {
+    let setup = Setup::new();
+    setup.fake.knobs().silent = true;
+    assert!(matches!(setup.start().await, Err(Error::NoMetadata { .. })));
+    assert_eq!(setup.fake.knobs().registrations, 0);
+}
+
+#[tokio::test]
+async fn a_redirect_does_not_carry_the_code_elsewhere() {
+    let setup = Setup::new();
+    setup.fake.knobs().token_redirect = Some(setup.fake.at("elsewhere"));
+    let error = setup.login().await.unwrap_err();
+    assert!(matches!(error, Error::Exchange { .. }), "{error:?}");
+    assert_eq!((setup.fake.knobs().elsewhere, setup.file()), (0, None));
+}
+
+#[tokio::test]
+async fn no_from_the_person_and_no_answer_at_all() {
+    let setup = Setup::new();
+    let login = setup.start().await.unwrap();
+    let mut back = sign_in(login.url().clone()).await;
+    let state = back.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
+    back.query_pairs_mut()
+        .clear()
+        .append_pair("state", &state)
+        .append_pair("error", "access_denied\u{1b}[2J");
+    let (done, page) = tokio::join!(login.finish(), browser().get(back).send());
+    assert_eq!(page.unwrap().status(), StatusCode::OK);
+    let error = done.unwrap_err();
+    assert_eq!(error.to_string(), "the sign-in to `mail` was refused: access_denied?[2J");
+
+    let login = setup.start().await.unwrap().within(Duration::from_millis(50));
+    let back = sign_in(login.url().clone()).await;
+    assert!(matches!(login.finish().await, Err(Error::TimedOut { .. })));
+    assert!(browser().get(back).send().await.is_err(), "the listener is gone");
+}
+
+#[tokio::test]
+async fn the_ways_to_be_known() {
+    let mut setup = Setup::new();
+    // A registration that gives a secret: it is kept, and used for the refresh.
+    setup.fake.knobs().client_secret = Some("CANARY-secret".to_owned());
+    setup.login().await.unwrap();
+    setup.age();
+    setup.client().await.unwrap();
+    setup.age();
+    setup.client().await.unwrap();
+    let basic = |authorization: &Option<String>| {
+        authorization.as_ref().is_some_and(|text| text.starts_with("Basic "))
+    };
+    assert_eq!(setup.fake.knobs().refreshes, 2);
+    assert!(setup.fake.knobs().token_authorization.drain(..).all(|given| basic(&given)));
+
+    // A client of the config, with its secret; nothing is registered, no secret is kept.
+    setup.upstream.client =
+        ClientId::Given { id: "ours".to_owned(), secret: Some("CANARY-config".into()) };
+    assert_needs_login(setup.client().await, &setup);
+    setup.login().await.unwrap();
+    setup.age();
+    setup.client().await.unwrap();
+    assert!(setup.fake.knobs().token_authorization.drain(..).all(|given| basic(&given)));
+    assert_eq!(setup.fake.knobs().registrations, 1);
+    assert_eq!(setup.kept()["credentials"]["client_id"], "ours");
+    assert!(!setup.kept().to_string().contains("CANARY-config"));
+
+    // A document, where it is read; a registration elsewhere.
+    let document = "https://toolcrib.example.com/client.json";
+    setup.upstream.client = ClientId::Document(document.parse().unwrap());
+    setup.fake.knobs().client_secret = None;
+    setup.login().await.unwrap();
+    assert_eq!(setup.fake.knobs().registrations, 2);
+    setup
+        .fake
+        .knobs()
+        .metadata
+        .insert("client_id_metadata_document_supported".to_owned(), json!(true));
+    setup.login().await.unwrap();
+    assert_eq!(setup.fake.knobs().registrations, 2);
+    assert_eq!(setup.kept()["credentials"]["client_id"], document);
+    setup.client().await.unwrap();
+}

@@ -1,0 +1,120 @@
+//! Signing in to an upstream, using it, and everything that may go wrong in between.
+
+mod kept;
+mod login;
+mod refresh;
+mod secrets;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::http::{StatusCode, header};
+use rmcp::ServiceExt as _;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::auth::AuthClient;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use serde_json::{Value, json};
+use toolcrib_mcp::oauth::{
+    self, ClientId, Error, Login, NeedsLogin, Upstream, client_for, needs_login,
+};
+use url::Url;
+
+use crate::fake_sign_in::Fake;
+
+type Client = AuthClient<reqwest::Client>;
+
+/// A fake upstream and an empty state folder.
+struct Setup {
+    fake: Fake,
+    upstream: Upstream,
+    state: tempfile::TempDir,
+}
+
+impl Setup {
+    fn new() -> Self {
+        let fake = Fake::start();
+        let upstream = Upstream {
+            name: "mail".to_owned(),
+            url: fake.at("mcp").parse().unwrap(),
+            client: ClientId::Register,
+            scopes: Vec::new(),
+            trusted_hosts: Vec::new(),
+        };
+        Self { fake, upstream, state: tempfile::tempdir().unwrap() }
+    }
+
+    async fn start(&self) -> Result<Login, Error> {
+        Login::start(&self.upstream, self.state.path()).await
+    }
+
+    async fn login(&self) -> Result<(), Error> {
+        let login = self.start().await?;
+        let url = login.url().clone();
+        let (done, page) = tokio::join!(login.finish(), browse(url));
+        assert_eq!(page.status(), StatusCode::OK);
+        done
+    }
+
+    async fn client(&self) -> Result<Client, Error> {
+        client_for(&self.upstream, self.state.path(), browser()).await
+    }
+
+    /// The one file with credentials, if there is one.
+    fn file(&self) -> Option<PathBuf> {
+        let folder = std::fs::read_dir(self.state.path().join("oauth")).ok()?;
+        let mut files = folder.map(|entry| entry.unwrap().path());
+        files.find(|path| path.extension().is_some_and(|end| end == "json"))
+    }
+
+    fn kept(&self) -> Value {
+        serde_json::from_slice(&std::fs::read(self.file().unwrap()).unwrap()).unwrap()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Value)) {
+        let mut kept = self.kept();
+        change(&mut kept);
+        std::fs::write(self.file().unwrap(), kept.to_string()).unwrap();
+    }
+
+    /// As if the access token had been fetched long ago.
+    fn age(&self) {
+        self.change(|kept| kept["credentials"]["token_received_at"] = json!(1));
+    }
+
+    fn needs_login(&self) -> NeedsLogin {
+        NeedsLogin { server: self.upstream.name.clone() }
+    }
+}
+
+fn browser() -> reqwest::Client {
+    reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
+}
+
+/// Where the sign-in sends the browser back to.
+async fn sign_in(url: Url) -> Url {
+    let answer = browser().get(url).send().await.unwrap();
+    answer.headers()[header::LOCATION].to_str().unwrap().parse().unwrap()
+}
+
+async fn browse(url: Url) -> reqwest::Response {
+    browser().get(sign_in(url).await).send().await.unwrap()
+}
+
+async fn connect(
+    client: Client,
+    url: &Url,
+) -> Result<
+    rmcp::service::RunningService<rmcp::RoleClient, ()>,
+    Box<rmcp::service::ClientInitializeError>,
+> {
+    let config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+    ().serve(StreamableHttpClientTransport::with_client(client, config)).await.map_err(Box::new)
+}
+
+fn assert_needs_login(result: Result<Client, Error>, setup: &Setup) {
+    match result {
+        Err(Error::NeedsLogin(needed)) => assert_eq!(needed, setup.needs_login()),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,84 @@
+//! No token is ever written where somebody may read it.
+
+use super::*;
+
+/// Everything that is written while a whole history runs at the finest log level.
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn no_secret_reaches_a_log_an_error_or_a_debug_text() {
+    let sink = Sink::default();
+    let writer = sink.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _listening = tracing::subscriber::set_default(subscriber);
+    let mut said = Vec::new();
+    let mut say = |error: &oauth::Error| {
+        said.push(format!("{error} {error:?} {error:#?} {}", error.hint()));
+    };
+
+    let setup = Setup::new();
+    setup.fake.knobs().client_secret = Some("CANARY-secret".to_owned());
+    let login = setup.start().await.unwrap();
+    tracing::info!("{login:?} {:?}", setup.upstream);
+    drop(login);
+    setup.login().await.unwrap();
+    let client = setup.client().await.unwrap();
+    tracing::info!("{client:?}");
+    let running = connect(client, &setup.upstream.url).await.unwrap();
+    running.list_all_tools().await.unwrap();
+    setup.age();
+    running.list_all_tools().await.unwrap();
+    setup.fake.knobs().valid = None;
+    let error = running.list_all_tools().await;
+    tracing::info!("{error:?}");
+
+    // Sign-ins that repeat what they were given, in every field they have.
+    let echo = json!({
+        "error": "CANARY", "error_description": "CANARY", "error_uri": "http://CANARY", "access_token": ["CANARY"],
+        "refresh_token": {"CANARY": 1}, "expires_in": "CANARY", "token_type": "CANARY", "id_token": "CANARY",
+    });
+    let mut refusal = echo.clone();
+    refusal["error"] = json!("invalid_grant");
+    for (status, answer) in [
+        (StatusCode::OK, echo.clone()),
+        (StatusCode::OK, json!({ "access_token": "CANARY", "token_type": 1 })),
+        (StatusCode::OK, json!("CANARY")),
+        (StatusCode::BAD_REQUEST, echo.clone()),
+        (StatusCode::INTERNAL_SERVER_ERROR, echo),
+        (StatusCode::BAD_REQUEST, refusal),
+    ] {
+        setup.fake.knobs().token_answer = None;
+        setup.login().await.unwrap();
+        setup.age();
+        setup.fake.knobs().token_answer = Some((status, answer));
+        say(&setup.client().await.unwrap_err());
+        say(&setup.login().await.unwrap_err());
+    }
+    setup.fake.knobs().token_answer = None;
+    setup.login().await.unwrap();
+    setup.change(|kept| kept["credentials"]["token_response"]["expires_in"] = json!("CANARY"));
+    say(&setup.client().await.unwrap_err());
+
+    let log = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("rmcp::transport::auth"), "the log was read");
+    for text in [log, said.concat()] {
+        let leak =
+            text.find("CANARY").map(|at| &text[at.saturating_sub(300)..(at + 40).min(text.len())]);
+        assert_eq!(leak, None);
+    }
+}

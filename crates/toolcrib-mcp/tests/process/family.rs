@@ -1,0 +1,89 @@
+//! A server with everyone it started, and how to see that they are gone.
+
+use crate::*;
+
+/// No test may hang: what never comes is a failure.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let limited = async { tokio::time::timeout(Duration::from_secs(30), future).await };
+    runtime.block_on(limited).unwrap()
+}
+
+pub(crate) fn launch(mark: &str, script: &str) -> Launch {
+    let named = [(MARK.into(), mark.into())];
+    Launch {
+        program: "sh".into(),
+        args: vec!["-c".into(), script.into()],
+        env: environment(std::env::vars_os(), named),
+        cwd: None,
+        warden: vec![std::env::current_exe().unwrap().into(), "role:warden".into()],
+    }
+}
+
+pub(crate) fn fresh_mark() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// All living processes with the mark.
+pub(crate) fn marked(mark: &str) -> Vec<u32> {
+    let wanted = format!("{MARK}={mark}");
+    let all = std::fs::read_dir("/proc").unwrap();
+    all.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let environ = std::fs::read(entry.path().join("environ")).ok()?;
+        environ.split(|b| *b == 0).any(|one| one == wanted.as_bytes()).then_some(pid)
+    })
+    .collect()
+}
+
+/// Polls until `what` holds, and says how long it took.
+pub(crate) fn within(limit: Duration, what: impl Fn() -> bool) -> Duration {
+    let start = Instant::now();
+    while !what() {
+        assert!(start.elapsed() < limit, "not within {limit:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    start.elapsed()
+}
+
+pub(crate) fn exists(pid: u32) -> bool {
+    PathBuf::from(format!("/proc/{pid}")).exists()
+}
+
+/// Waits until there is no trace of `pids`, not even a zombie, and of anyone else with the mark.
+pub(crate) fn all_gone(pids: &[u32], mark: &str) -> Duration {
+    within(LIMIT, || !pids.iter().copied().any(exists) && marked(mark).is_empty())
+}
+
+pub(crate) async fn ready(process: &mut Process) {
+    let mut line = [0; 6];
+    process.stdout.as_mut().unwrap().read_exact(&mut line).await.unwrap();
+    assert_eq!(&line, b"ready\n");
+}
+
+/// A server and everyone it started: warden, shell, two `sleep`s and perhaps `cat`.
+pub(crate) async fn family(script: &str) -> (Process, Vec<u32>, String) {
+    let mark = fresh_mark();
+    let mut process = launch(&mark, script).spawn().await.unwrap();
+    ready(&mut process).await;
+    let count = || marked(&mark).len();
+    within(LIMIT, || count() >= 5);
+    let pids = marked(&mark);
+    (process, pids, mark)
+}
+
+pub(crate) fn kill(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+}
+
+pub(crate) fn parent(pid: u32) -> u32 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+    line.trim().parse().unwrap()
+}
+
+pub(crate) fn note(what: &str, took: Duration) {
+    println!("  {what}: all gone after {} ms", took.as_millis());
+}

@@ -1,0 +1,98 @@
+//! Servers as real processes: what goes in comes out, and nothing is left of them, however it ends.
+//!
+//! The executable plays three parts. Run by cargo it is the tests; as `role:warden` it is the warden they
+//! launch; as `role:gateway` a gateway that can be killed. Every process of a test carries a
+//! mark in its environment, by which it is found in `/proc`.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod carrying;
+mod ending;
+mod family;
+mod roles;
+
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::{ChildStdout, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, atomic::AtomicU32};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use toolcrib_mcp::lines::{Event, Lines};
+use toolcrib_mcp::process::{Exit, Launch, Process, SpawnError, environment, warden};
+
+/// No orphan may live longer than this.
+const LIMIT: Duration = Duration::from_secs(5);
+
+const MARK: &str = "TOOLCRIB_TEST_MARK";
+
+/// A server with a child in its group and one that left it; it ends when its stdin does.
+const FAMILY: &str = "sleep 600 & setsid sleep 600 & echo ready; cat";
+/// The same, but nobody in it listens to anything but SIGKILL.
+const STUBBORN: &str =
+    "trap '' TERM INT HUP; sleep 600 & setsid sleep 600 & echo ready; while :; do sleep 1; done";
+
+const TESTS: &[(&str, fn())] = &[
+    ("bytes_pass_unchanged", carrying::bytes_pass_unchanged),
+    ("a_line_of_a_gigabyte_costs_no_memory", carrying::a_line_of_a_gigabyte_costs_no_memory),
+    ("ended_with_its_family", ending::ended_with_its_family),
+    ("ended_though_stubborn", ending::ended_though_stubborn),
+    ("dropped_it_ends_too", ending::dropped_it_ends_too),
+    ("gateway_killed", ending::gateway_killed),
+    ("gateway_killed_server_stubborn", ending::gateway_killed_server_stubborn),
+    ("gateway_terminated", ending::gateway_terminated),
+    ("server_killed", ending::server_killed),
+    ("server_exits_before_its_children", ending::server_exits_before_its_children),
+    ("warden_killed", ending::warden_killed),
+    ("warden_terminated", ending::warden_terminated),
+    ("the_exit_code_is_passed_on", carrying::the_exit_code_is_passed_on),
+    ("stdin_and_stdout_end_when_they_should", carrying::stdin_and_stdout_end_when_they_should),
+    ("sigterm_comes_once_and_in_time", ending::sigterm_comes_once_and_in_time),
+    ("the_command_cannot_be_run", carrying::the_command_cannot_be_run),
+    ("the_environment_is_what_was_given", carrying::the_environment_is_what_was_given),
+    ("stderr_is_kept_and_never_in_the_way", carrying::stderr_is_kept_and_never_in_the_way),
+];
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    match args.next() {
+        Some(role) if role == "role:warden" => warden::run(args),
+        Some(role) if role == "role:gateway" => roles::gateway(args),
+        Some(role) if role == "role:reader" => roles::reader(),
+        filter => {
+            run_tests(&filter.and_then(|filter| filter.into_string().ok()).unwrap_or_default())
+        }
+    }
+}
+
+/// All at once: they wait more than they work.
+fn run_tests(filter: &str) -> ExitCode {
+    let chosen = TESTS.iter().filter(|(name, _)| filter.starts_with('-') || name.contains(filter));
+    let running: Vec<_> = chosen
+        .map(|(name, test)| {
+            (
+                name,
+                std::thread::spawn(move || {
+                    let start = Instant::now();
+                    (catch_unwind(AssertUnwindSafe(test)).is_ok(), start.elapsed())
+                }),
+            )
+        })
+        .collect();
+    let mut passed = true;
+    for (name, thread) in running {
+        let (ok, took) = thread.join().unwrap();
+        passed &= ok;
+        println!(
+            "test {name} ... {} ({:.2} s)",
+            if ok { "ok" } else { "FAILED" },
+            took.as_secs_f64()
+        );
+    }
+    ExitCode::from(u8::from(!passed))
+}

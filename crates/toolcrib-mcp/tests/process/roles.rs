@@ -1,0 +1,48 @@
+//! What the executable plays beside the tests.
+
+use crate::family::{block_on, launch, ready};
+use crate::*;
+
+/// Starts `sh -c SCRIPT` under the mark it was given, and lives until it is killed or told to go.
+pub(crate) fn gateway(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let told = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&told)).unwrap();
+    let (mark, script) = (args.next().unwrap(), args.next().unwrap());
+    block_on(async {
+        let mut process =
+            launch(mark.to_str().unwrap(), script.to_str().unwrap()).spawn().await.unwrap();
+        ready(&mut process).await;
+        println!("ready");
+        while !told.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    ExitCode::SUCCESS
+}
+
+/// Reads a line of a gigabyte between two short ones, and prints what it saw and the memory it took.
+pub(crate) fn reader() -> ExitCode {
+    block_on(async {
+        let script = "echo before; head -c 1073741824 /dev/zero | tr '\\0' x; echo; echo after";
+        let mut process = launch("reader", script).spawn().await.unwrap();
+        let mut stdout = process.stdout.take().unwrap();
+        let (mut lines, mut chunk) = (Lines::default(), vec![0; 64 << 10]);
+        loop {
+            let read = stdout.read(&mut chunk).await.unwrap();
+            let mut input = &chunk[..read];
+            while let Some(event) = lines.take(&mut input) {
+                match event {
+                    Event::Line(line) => println!("{}", String::from_utf8_lossy(line)),
+                    Event::TooLong { start } => println!("too long, {} shown", start.len()),
+                }
+            }
+            if read == 0 {
+                break;
+            }
+        }
+        process.end().await;
+    });
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    println!("{}", status.lines().find(|line| line.starts_with("VmHWM:")).unwrap());
+    ExitCode::SUCCESS
+}
