@@ -201,6 +201,10 @@ impl Hub {
 
     /// Makes a new shelf where there is anything new.
     fn restock(&self) {
+        // Before it is asked whether there is anything new: what came between two looks is kept too.
+        for upstream in self.all() {
+            self.remember(&upstream);
+        }
         let config = self.config();
         let suppliers: Vec<Supplier> = self
             .all()
@@ -220,9 +224,6 @@ impl Hub {
         let before = self.shelf();
         if before.is_of(&config, &suppliers) {
             return;
-        }
-        for upstream in self.all() {
-            self.remember(&upstream);
         }
         let shelf = Shelf::build(Some(&before), &config, suppliers, &self.counter);
         // What clients will ask for first is ready when they do.

@@ -140,8 +140,8 @@ impl Upstream {
         let same = self.known().is_some_and(|before| *before == known);
         self.set(|status| status.notes.clone_from(&known.notes));
         if !same {
-            self.fresh.store(true, Ordering::Relaxed);
             self.known.store(Some(Arc::new(known)));
+            self.fresh.store(true, Ordering::Relaxed);
             self.shared.news.notify_one();
         }
         Ok(())
