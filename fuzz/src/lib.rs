@@ -4,6 +4,14 @@
 //! The scope leaves out every second tool, and the catalog puts tools side by side that are easily
 //! taken for one another. A reply that names the wrong one of such a pair is then found at once.
 
+pub mod asked;
+pub mod client;
+pub mod downstream;
+pub mod heard;
+pub mod told;
+pub mod translated;
+pub mod upstream;
+
 use serde_json::Value;
 use toolcrib_core::conversation::{Past, REVEALS};
 use toolcrib_core::rank::By;

@@ -58,7 +58,9 @@ impl Crib {
             rank::build(&self.catalog, &settings)
         };
         let (catalog, counter) = (Arc::clone(&self.catalog), Arc::clone(&self.counter));
-        Self::assemble(catalog, ranker, Arc::clone(&self.spellings), settings, counter)
+        let crib = Self::assemble(catalog, ranker, Arc::clone(&self.spellings), settings, counter);
+        // Settings do not change what a definition weighs, and counting is slow.
+        Self { sizes: self.sizes.clone(), ..crib }
     }
 
     fn assemble(

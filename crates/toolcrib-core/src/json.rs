@@ -12,34 +12,41 @@ use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// A JSON object as an ordered list of keys and untouched values.
+///
+/// ```
+/// use toolcrib_core::json::Fields;
+/// let body = Fields::read(r#"{"model": "m", "seed": 1.00, "tools": []}"#).unwrap();
+/// let edited = body.with(&[("tools", Some("[1]".into())), ("model", None)]);
+/// assert_eq!(edited, r#"{"seed":1.00,"tools":[1]}"#);
+/// ```
 #[derive(Debug)]
-pub(crate) struct Fields<'a>(Vec<(String, &'a RawValue)>);
+pub struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
     /// Reads an object; `None` for any other JSON.
-    pub(crate) fn read(text: &'a str) -> Option<Self> {
+    pub fn read(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
     /// The value under `key`. With a repeated key the last one counts, as in every JSON parser
     /// that builds a map.
-    pub(crate) fn get(&self, key: &str) -> Option<&'a str> {
+    pub fn get(&self, key: &str) -> Option<&'a str> {
         self.0.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v.get())
     }
 
     /// The text under `key`, when that value is a string.
-    pub(crate) fn string(&self, key: &str) -> Option<String> {
+    pub fn string(&self, key: &str) -> Option<String> {
         self.get(key).and_then(|raw| serde_json::from_str(raw).ok())
     }
 
     /// All keys with their values, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.0.iter().map(|(k, v)| (k.as_str(), v.get()))
     }
 
     /// The object again, with some values exchanged or, for `None`, left out, and all else as it
     /// was. A key to be set that was not there is put last.
-    pub(crate) fn with(&self, edits: &[(&str, Option<String>)]) -> String {
+    pub fn with(&self, edits: &[(&str, Option<String>)]) -> String {
         let mut out = String::from("{");
         let mut put = |key: &str, value: &str| {
             if out.len() > 1 {
@@ -87,34 +94,42 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 }
 
 /// Reads an array as untouched items; `None` for any other JSON.
-pub(crate) fn items(text: &str) -> Option<Vec<&RawValue>> {
+pub fn items(text: &str) -> Option<Vec<&RawValue>> {
     serde_json::from_str(text).ok()
 }
 
+/// Whether an array has no items; `None` for any other JSON. Looks at its first bytes only, so the text must
+/// be known to be JSON.
+pub fn is_empty_list(text: &str) -> Option<bool> {
+    let inside = text.trim_ascii_start().strip_prefix('[')?;
+    Some(inside.trim_ascii_start().starts_with(']'))
+}
+
 /// JSON text without the white space between its parts.
-pub(crate) fn compact(text: &str) -> Cow<'_, str> {
-    let blank = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
-    if !text.contains(blank) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    let (mut inside, mut escaped) = (false, false);
-    for c in text.chars() {
-        if inside || !blank(c) {
-            out.push(c);
-        }
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if inside => escaped = true,
-            '"' => inside = !inside,
+pub fn compact(text: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let mut copied = 0;
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'"' => skip_string(&mut rest),
+            b' ' | b'\t' | b'\n' | b'\r' => {
+                let next = text.len() - rest.len();
+                out.push_str(&text[copied..next - 1]);
+                copied = next;
+            }
             _ => {}
         }
     }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[copied..]);
     Cow::Owned(out)
 }
 
 /// `text` as a JSON string literal.
-pub(crate) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
@@ -212,7 +227,15 @@ mod tests {
     fn compact_text_is_the_same_json() {
         let text = "{ \"a b\" : [ 1.00 ,\t\"x \\\" \\\\\" ] ,\n \"c\":{ } }";
         assert_eq!(compact(text), r#"{"a b":[1.00,"x \" \\"],"c":{}}"#);
-        assert!(matches!(compact(r#"{"a":1}"#), Cow::Borrowed(_)));
+        assert!(matches!(compact(r#"{"a":"b c"}"#), Cow::Borrowed(_)));
+        assert_eq!(compact(" [1]\n"), "[1]");
+    }
+
+    #[test]
+    fn an_empty_list_is_told_by_how_it_begins() {
+        assert_eq!(is_empty_list(" [ ]"), Some(true));
+        assert_eq!(is_empty_list("[[]]"), Some(false));
+        assert_eq!(is_empty_list("{}"), None);
     }
 
     #[test]

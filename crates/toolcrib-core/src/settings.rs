@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::clean;
-use crate::disclose::{Guidance, Kind, Stub};
+use crate::disclose::{Guidance, Kind, OwnNames, Stub};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::listing::ListingSettings;
@@ -44,6 +44,8 @@ pub struct Settings {
     pub search: SearchSettings,
     /// Bounds on what comes in.
     pub limits: Limits,
+    /// What our own tools are called. No file says it: it follows from the tools that a caller has.
+    pub names: OwnNames,
 }
 
 impl Default for Settings {
@@ -60,6 +62,7 @@ impl Default for Settings {
             rank: RankSettings::default(),
             search: SearchSettings::default(),
             limits: Limits::default(),
+            names: OwnNames::default(),
         }
     }
 }
@@ -174,6 +177,8 @@ struct Written {
     gateway: Option<IgnoredAny>,
     #[serde(skip_serializing)]
     http: Option<IgnoredAny>,
+    #[serde(skip_serializing)]
+    proxy: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -215,6 +220,7 @@ impl Written {
             profiles: None,
             gateway: None,
             http: None,
+            proxy: None,
         }
     }
 
@@ -226,6 +232,7 @@ impl Written {
                 never: globs(&self.defer.never),
                 always: globs(&self.defer.always),
                 servers: servers.map(|(server, defer)| (Glob::new(server), *defer)).collect(),
+                hot: Vec::new(),
             },
             activation: self.activation,
             disclosure: self.disclosure,
@@ -237,6 +244,7 @@ impl Written {
             rank: self.rank,
             search: self.search,
             limits: self.limits,
+            names: OwnNames::default(),
         }
     }
 }

@@ -132,7 +132,7 @@ fn answers_to(tool: &Tool, folded: &str, how: How) -> bool {
 }
 
 /// A name as its letters and digits: where the words part is anybody's guess in `GitHub`.
-fn squash(name: &str) -> String {
+pub(crate) fn squash(name: &str) -> String {
     let mut squashed = String::new();
     words::each(name, &mut |word| squashed.push_str(word));
     squashed

@@ -7,20 +7,19 @@
 
 use std::borrow::Cow;
 
+use crate::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+
 /// The longest name that every provider accepts.
 pub const MAX_WIRE_NAME: usize = 64;
 
-/// Names that are ours, or a provider's own, and never a stranger's.
-pub const RESERVED: [&str; 6] = [
-    "tool_search",
-    "tool_search_regex",
-    "tool_describe",
-    "tool_call",
-    "tool_search_tool_regex",
-    "tool_search_tool_bm25",
-];
+/// Names of the providers' own search tools.
+pub const PROVIDERS: [&str; 2] = ["tool_search_tool_regex", "tool_search_tool_bm25"];
 
-/// Whether a tool may not have this name, in whatever case.
+/// Names that are ours by default, or a provider's own, and never a stranger's.
+pub const RESERVED: [&str; 6] = [SEARCH, SEARCH_REGEX, DESCRIBE, CALL, PROVIDERS[0], PROVIDERS[1]];
+
+/// Whether a tool may not have this name, in whatever case. Where our tools go by other names,
+/// [`OwnNames::reserve`](crate::disclose::OwnNames::reserve) tells.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name))
 }

@@ -8,7 +8,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use toolcrib_core::Preset;
 use toolcrib_mcp::config::Client;
 
-/// Tool search for any agent: an MCP gateway, and a look at what your tools cost.
+/// Tool search for any agent: an MCP gateway, an LLM proxy, and a look at what your tools cost.
 #[derive(Debug, Parser)]
 #[command(name = "toolcrib", version, disable_help_subcommand = true)]
 pub(crate) struct Args {
@@ -29,7 +29,7 @@ pub(crate) enum Command {
     /// Run the MCP gateway for one client, which starts it: on standard input and output
     #[command(after_help = LOG)]
     Mcp(McpArgs),
-    /// Run the MCP gateway for many clients, over HTTP
+    /// Run the MCP gateway and the LLM proxy for many clients, over HTTP
     #[command(after_help = LOG)]
     Serve(ServeArgs),
     /// Sign in to a server that asks for it (OAuth)
@@ -132,6 +132,9 @@ pub(crate) struct StatsArgs {
     /// The model whose tokens are counted: exact for OpenAI's, an estimate for others
     #[arg(long, value_name = "NAME", default_value = "gpt-5")]
     pub(crate) model: String,
+    /// What the proxy at this URL has saved so far, by model and client; `TOOLCRIB_KEY` is sent if set
+    #[arg(long, value_name = "URL", conflicts_with_all = ["catalog", "preset", "config", "context", "model"])]
+    pub(crate) live: Option<String>,
     /// One JSON document on standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -208,6 +211,15 @@ pub(crate) struct ServeArgs {
     /// must show a token
     #[arg(long, value_name = "ADDR", value_parser = socket)]
     pub(crate) listen: Option<SocketAddr>,
+    /// Where Chat Completions and Responses go; otherwise `proxy.openai`, `https://api.openai.com`
+    #[arg(long, value_name = "URL")]
+    pub(crate) openai: Option<String>,
+    /// Where Messages go; otherwise `proxy.anthropic`, `https://api.anthropic.com`
+    #[arg(long, value_name = "URL")]
+    pub(crate) anthropic: Option<String>,
+    /// Where Gemini's requests go; otherwise `proxy.gemini`, `https://generativelanguage.googleapis.com`
+    #[arg(long, value_name = "URL")]
+    pub(crate) gemini: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -87,6 +87,12 @@ impl Output {
         Ok(writeln!(self.out, "{}", clean(text).0)?)
     }
 
+    /// Clears the terminal, for what is shown anew.
+    pub(crate) fn clear(&mut self) -> Result<(), Failure> {
+        // The cursor goes home, and what is below it is wiped.
+        Ok(write!(self.out, "\x1b[H\x1b[J")?)
+    }
+
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
         Ok(self.out.flush()?)
     }

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, Write as _};
 
 use serde_json::{Value, json};
 
-use crate::Failed;
+use toolcrib_bench::Failed;
 
 /// The argument that makes this program one.
 pub(crate) const ROLE: &str = "catalog-server";

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::Failed;
+use toolcrib_bench::Failed;
 
 /// One call of a tool, the same every time.
 #[derive(Debug, Clone)]

@@ -1,17 +1,18 @@
 //! A client over HTTP, in either era: a session after a handshake, or each request for itself.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::Failed;
 use crate::client::{Answer, Call, Client, Schedule, since, wait};
+use toolcrib_bench::{Connection, Failed};
 
 /// Connections that carry the calls of a schedule, or keep a server busy.
 const CONNECTIONS: u32 = 16;
+
+const PATH: &str = "/mcp";
+const ACCEPT: &str = "Accept: application/json, text/event-stream\r\n";
 
 /// How a client says who it is.
 #[derive(Debug, Clone)]
@@ -30,17 +31,6 @@ pub(crate) struct Http {
     next: AtomicU32,
 }
 
-/// One connection that is kept.
-struct Connection {
-    stream: BufReader<TcpStream>,
-    address: String,
-}
-
-struct Response {
-    session: Option<String>,
-    body: Vec<u8>,
-}
-
 impl Http {
     /// A client that shakes hands.
     pub(crate) fn session(address: &str) -> Result<Self, Failed> {
@@ -50,10 +40,11 @@ impl Http {
             "capabilities": {},
             "clientInfo": {"name": "bench", "version": "1"},
         }});
-        let session = connection.post("", &hello.to_string())?.session.ok_or("no session")?;
+        let session = connection.post(PATH, ACCEPT, &hello.to_string())?;
+        let session = session.header("mcp-session-id").ok_or("no session")?.to_owned();
         let client = Self::new(address, Era::Session(session));
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        connection.post(&client.headers("", None), &ready.to_string())?;
+        connection.post(PATH, &client.headers("", None), &ready.to_string())?;
         Ok(client)
     }
 
@@ -69,11 +60,13 @@ impl Http {
     fn headers(&self, method: &str, name: Option<&str>) -> String {
         match &self.era {
             Era::Session(session) => {
-                format!("MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {session}\r\n")
+                format!("{ACCEPT}MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {session}\r\n")
             }
             Era::Stateless => {
                 let name = name.map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
-                format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}")
+                format!(
+                    "{ACCEPT}MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}"
+                )
             }
         }
     }
@@ -115,7 +108,7 @@ impl Http {
 impl Client for Http {
     fn ask(&self, method: &str, params: &Value) -> Result<Value, Failed> {
         let (headers, body) = self.request(method, params);
-        let response = Connection::open(&self.address)?.post(&headers, &body)?;
+        let response = Connection::open(&self.address)?.post(PATH, &headers, &body)?;
         let mut answer: Value = serde_json::from_slice(message(&response.body)?)?;
         match answer["result"].take() {
             Value::Null => Err(answer.to_string().into()),
@@ -132,7 +125,7 @@ impl Client for Http {
                 let (headers, body) = self.request("tools/call", &params);
                 let due = schedule.due(begin, i);
                 wait(due);
-                let response = connection.post(&headers, &body)?;
+                let response = connection.post(PATH, &headers, &body)?;
                 Answer::id(message(&response.body)?)?.ok_or("no answer")?;
                 took.push(since(due));
             }
@@ -147,7 +140,7 @@ impl Client for Http {
         self.together(|_, mut connection| {
             for _ in 0..calls / CONNECTIONS {
                 let (headers, body) = self.request("tools/call", &params);
-                let response = connection.post(&headers, &body)?;
+                let response = connection.post(PATH, &headers, &body)?;
                 Answer::id(message(&response.body)?)?.ok_or("no answer")?;
             }
             Ok(())
@@ -162,69 +155,4 @@ fn message(body: &[u8]) -> Result<&[u8], Failed> {
     let last = events.map(<[u8]>::trim_ascii).rfind(|data| !data.is_empty());
     let message = last.unwrap_or(body);
     if message.is_empty() { Err("an empty answer".into()) } else { Ok(message) }
-}
-
-impl Connection {
-    fn open(address: &str) -> Result<Self, Failed> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream), address: address.to_owned() })
-    }
-
-    fn post(&mut self, headers: &str, body: &str) -> Result<Response, Failed> {
-        let request = format!(
-            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, \
-             text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
-            self.address,
-            body.len()
-        );
-        self.stream.get_mut().write_all(request.as_bytes())?;
-        let status = self.line()?;
-        let (mut length, mut session) = (None, None);
-        loop {
-            let line = self.line()?;
-            let Some((name, value)) = line.split_once(':') else { break };
-            match name.to_ascii_lowercase().as_str() {
-                "content-length" => length = Some(value.trim().parse()?),
-                "mcp-session-id" => session = Some(value.trim().to_owned()),
-                _ => {}
-            }
-        }
-        let body = match length {
-            Some(length) => self.bytes(length)?,
-            None => self.chunks()?,
-        };
-        if status.split(' ').nth(1).is_some_and(|code| code.starts_with('2')) {
-            Ok(Response { session, body })
-        } else {
-            Err(format!("{status}: {}", String::from_utf8_lossy(&body)).into())
-        }
-    }
-
-    fn line(&mut self) -> Result<String, Failed> {
-        let mut line = String::new();
-        if self.stream.read_line(&mut line)? == 0 {
-            return Err("the server closed the connection".into());
-        }
-        line.truncate(line.trim_end().len());
-        Ok(line)
-    }
-
-    fn bytes(&mut self, length: usize) -> Result<Vec<u8>, Failed> {
-        let mut bytes = vec![0; length];
-        self.stream.read_exact(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn chunks(&mut self) -> Result<Vec<u8>, Failed> {
-        let mut body = Vec::new();
-        loop {
-            let length = usize::from_str_radix(&self.line()?, 16)?;
-            body.extend(self.bytes(length)?);
-            self.line()?;
-            if length == 0 {
-                return Ok(body);
-            }
-        }
-    }
 }

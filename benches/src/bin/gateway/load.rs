@@ -5,11 +5,11 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 use toolcrib_bench::{median, resident_mb};
 
-use crate::Failed;
 use crate::client::{Call, Client};
 use crate::http::Http;
-use crate::process::{Process, Setting, program};
 use crate::stdio::Pipe;
+use toolcrib_bench::Failed;
+use toolcrib_bench::process::{Process, Setting, program};
 
 /// Calls of one pass.
 const PASS: u32 = 10_000;
@@ -46,7 +46,7 @@ fn http() -> Result<(), Failed> {
     let address = fixture.address()?;
     let mut setting = Setting::new()?;
     setting.command("pipe", &server, &[], "");
-    let (gateway, through) = setting.serve()?;
+    let (gateway, through) = setting.serve(&[])?;
     let id = gateway.id();
     let plain = Call::new("test_simple_text", json!({}));
     let bridged = Call::bridged("pipe__test_simple_text", &json!({}));

@@ -13,15 +13,13 @@ mod client;
 mod http;
 mod load;
 mod overhead;
-mod process;
 mod search;
 mod start;
 mod stdio;
 
 use std::process::ExitCode;
 
-/// What ends a run.
-type Failed = Box<dyn std::error::Error + Send + Sync>;
+use toolcrib_bench::{Failed, process};
 
 /// A part of the benchmark, by its name on the command line.
 type Section = (&'static str, fn() -> Result<(), Failed>);

@@ -5,11 +5,11 @@ use std::process::Command;
 use serde_json::json;
 use toolcrib_bench::{at, median};
 
-use crate::Failed;
 use crate::client::{Call, Client, Schedule};
 use crate::http::Http;
-use crate::process::{Process, Setting, program};
 use crate::stdio::Pipe;
+use toolcrib_bench::Failed;
+use toolcrib_bench::process::{Process, Setting, program};
 
 /// Turns that each way gets.
 const ROUNDS: usize = 10;
@@ -66,7 +66,7 @@ fn http() -> Result<(), Failed> {
     let mut setting = Setting::new()?;
     setting.command("pipe", &server, &[], "");
     setting.address("web", &address);
-    let (_gateway, gateway) = setting.serve()?;
+    let (_gateway, gateway) = setting.serve(&[])?;
     let tool = "test_simple_text";
     let bridged = |server: &str| Call::bridged(&format!("{server}__{tool}"), &json!({}));
     let ways = |name, direct, through| {

@@ -5,12 +5,12 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use toolcrib_bench::{at, lines, repeated, resident_mb, sentence};
 
-use crate::Failed;
 use crate::catalog_server::ROLE;
 use crate::client::{Call, Client, since};
 use crate::http::Http;
-use crate::process::Setting;
 use crate::stdio::Pipe;
+use toolcrib_bench::Failed;
+use toolcrib_bench::process::Setting;
 
 const SERVERS: usize = 5;
 const TOOLS_EACH: usize = 1_000;
@@ -40,7 +40,7 @@ pub(crate) fn measure() -> Result<(), Failed> {
     println!("| stdio | {row} | {resident:.0} | {:.0} |", resident_mb(&again.process.id()));
     drop(again);
     for (name, stateless) in [("HTTP session", false), ("HTTP stateless", true)] {
-        let (process, address) = setting.serve()?;
+        let (process, address) = setting.serve(&[])?;
         let client = if stateless { Http::stateless(&address) } else { Http::session(&address)? };
         let row = self::row(&client, &queries)?;
         println!("| {name} | {row} | | {:.0} |", resident_mb(&process.id()));

@@ -5,10 +5,10 @@ use std::time::Instant;
 use serde_json::json;
 use toolcrib_bench::at;
 
-use crate::Failed;
 use crate::client::{Call, Client, since};
-use crate::process::{Setting, program};
 use crate::stdio::Pipe;
+use toolcrib_bench::Failed;
+use toolcrib_bench::process::{Setting, program};
 
 const WELL: usize = 19;
 const RUNS: usize = 7;

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::Failed;
 use crate::client::{Answer, Call, Client, Schedule, since, wait};
-use crate::process::Process;
+use toolcrib_bench::Failed;
+use toolcrib_bench::process::Process;
 
 /// Calls under way when a server is to be kept busy.
 const AT_ONCE: u32 = 32;

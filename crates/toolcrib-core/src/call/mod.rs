@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use crate::catalog::ToolId;
 use crate::conversation::Conversation;
 use crate::crib::Crib;
-use crate::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX, Turn};
+use crate::disclose::{Own, OwnNames, Turn};
 use crate::json::Fields;
 use crate::listing::data;
 use crate::reply::Reply;
@@ -29,7 +29,6 @@ use crate::signature;
 use crate::spelling::{ALIKE, Meaning, likeness};
 use crate::text::shorten;
 use crate::text::words::fold_name;
-use crate::wire_name;
 
 /// A call to be run: the real tool, the real arguments.
 #[derive(Debug, Clone)]
@@ -66,16 +65,19 @@ impl Crib {
         input: &str,
     ) -> Outcome {
         let turn = &self.own_turn(turn);
+        let names = self.settings().names;
         // What is not offered is not there.
-        let offered = turn.search_allowed && (name != SEARCH_REGEX || self.settings().search.regex);
-        match name {
-            SEARCH | SEARCH_REGEX if offered => match read_ask(name, input) {
+        let offered = |own: &Own| {
+            turn.search_allowed && (*own != Own::SearchRegex || self.settings().search.regex)
+        };
+        match names.own(name).filter(offered) {
+            Some(Own::Search | Own::SearchRegex) => match read_ask(names, name, input) {
                 Ok(ask) => Outcome::Answer(self.search(turn, conversation, &ask)),
                 Err(refusal) => Outcome::Refused(*refusal),
             },
-            DESCRIBE if offered => self.describe_call(turn, conversation, input),
-            CALL if offered => self.bridge_call(turn, conversation, input),
-            _ => {
+            Some(Own::Describe) => self.describe_call(turn, conversation, input),
+            Some(Own::Call) => self.bridge_call(turn, conversation, input),
+            None => {
                 let candidates = arguments::readings(input);
                 self.run(turn, conversation, name, input, &candidates)
             }
@@ -88,11 +90,12 @@ impl Crib {
         conversation: &mut Conversation,
         input: &str,
     ) -> Outcome {
+        let names = self.settings().names;
         let readings = arguments::readings(input);
         let fields = readings.first().and_then(|text| Fields::read(text));
         let name = fields.as_ref().and_then(|fields| arguments::Wrapped::read(fields).name);
         let Some(name) = name else {
-            return Outcome::Refused(no_name(DESCRIBE));
+            return Outcome::Refused(no_name(names.describe, names));
         };
         match self.resolve(turn, &name) {
             Ok(id) => Outcome::Answer(self.describe(conversation, id)),
@@ -106,13 +109,15 @@ impl Crib {
         conversation: &mut Conversation,
         input: &str,
     ) -> Outcome {
+        let names = self.settings().names;
+        let call = names.call;
         // The whole input may itself have come as a string.
         let readings = arguments::readings(input);
         let Some(text) = readings.first() else {
             return Outcome::Refused(Refusal::new(
                 Code::InvalidInput,
-                format!("{CALL} takes an object with `name` and `arguments`"),
-                format!("send {{\"name\": \"…\", \"arguments\": {{…}}}} to {CALL}"),
+                format!("{call} takes an object with `name` and `arguments`"),
+                format!("send {{\"name\": \"…\", \"arguments\": {{…}}}} to {call}"),
             ));
         };
         let wrapped = Fields::read(text).map(|fields| {
@@ -123,17 +128,17 @@ impl Crib {
         });
         match wrapped {
             Some((Some(name), candidates)) if !name.trim().is_empty() => {
-                if wire_name::is_reserved(name.trim()) {
+                if names.reserve(name.trim()) {
                     let name = shorten(name.trim(), 40).into_owned();
                     return Outcome::Refused(Refusal::new(
                         Code::Recursion,
-                        format!("`{name}` is not called through {CALL}"),
+                        format!("`{name}` is not called through {call}"),
                         format!("call `{name}` directly"),
                     ));
                 }
                 self.run(turn, conversation, &name, input, &candidates)
             }
-            _ => Outcome::Refused(no_name(CALL)),
+            _ => Outcome::Refused(no_name(call, names)),
         }
     }
 
@@ -197,10 +202,11 @@ impl Crib {
             }
             Meaning::Nothing => {
                 let missing = self.missing(turn, name, ALIKE);
+                let search = self.settings().names.search;
                 let hint = if missing.nearest.is_empty() {
-                    format!("search with {SEARCH}")
+                    format!("search with {search}")
                 } else {
-                    format!("use one of `nearest`, or search with {SEARCH}")
+                    format!("use one of `nearest`, or search with {search}")
                 };
                 let message = format!("there is no tool `{shown}`");
                 let mut refusal = Refusal::new(Code::UnknownTool, message, hint);
@@ -279,11 +285,11 @@ fn misspelled(arguments: &str, schema: &Value) -> Option<(String, String)> {
     })
 }
 
-fn no_name(tool: &str) -> Refusal {
+fn no_name(tool: &str, names: OwnNames) -> Refusal {
     Refusal::new(
         Code::NoName,
         format!("{tool} needs the `name` of a tool"),
-        format!("find the name with {SEARCH}"),
+        format!("find the name with {}", names.search),
     )
 }
 
@@ -291,7 +297,7 @@ fn no_name(tool: &str) -> Refusal {
 const ASK_KEYS: [&str; 5] = ["query", "queries", "names", "name", "pattern"];
 
 /// Reads the input of a search tool: strings where lists are meant and lists where strings are.
-fn read_ask(tool: &str, input: &str) -> Result<Ask, Box<Refusal>> {
+fn read_ask(names: OwnNames, tool: &str, input: &str) -> Result<Ask, Box<Refusal>> {
     let readings = arguments::readings(input);
     let knows = |fields: &Fields<'_>| ASK_KEYS.iter().any(|key| fields.get(key).is_some());
     let read: Vec<Fields<'_>> = readings.iter().filter_map(|text| Fields::read(text)).collect();
@@ -314,9 +320,10 @@ fn read_ask(tool: &str, input: &str) -> Result<Ask, Box<Refusal>> {
     };
     let number = ["limit", "max_results"].iter().find_map(|key| fields.get(key));
     let limit = number.and_then(|raw| raw.trim_matches('"').parse::<f64>().ok());
-    let pattern = (tool == SEARCH_REGEX).then(|| fields.string("pattern")).flatten();
-    if tool == SEARCH_REGEX && pattern.is_none() {
-        let hint = format!("send {{\"pattern\": \"…\"}}, or use {SEARCH}");
+    let by_pattern = tool == names.search_regex;
+    let pattern = by_pattern.then(|| fields.string("pattern")).flatten();
+    if by_pattern && pattern.is_none() {
+        let hint = format!("send {{\"pattern\": \"…\"}}, or use {}", names.search);
         return Err(Box::new(Refusal::new(
             Code::InvalidInput,
             format!("{tool} needs a `pattern`"),

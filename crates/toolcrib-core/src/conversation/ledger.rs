@@ -148,12 +148,26 @@ impl Ledger {
                 Past::Call(name) => vec![name.to_owned()],
             };
             for name in names {
-                if !ledger.has_name(&name) {
-                    ledger.push(Reveal { name, fingerprint: None });
-                }
+                ledger.reveal_name(name);
             }
         }
         ledger
+    }
+
+    /// Rebuilds the ledger of a conversation that has deferred, from the names of the tools it was
+    /// shown, in order. Each counts as shown the way it is now: a name tells no definition.
+    pub fn of_names<'a>(names: impl IntoIterator<Item = &'a str>, cap: usize) -> Self {
+        let mut ledger = Self { deferred: true, ..Self::new(cap) };
+        for name in names {
+            ledger.reveal_name(name.to_owned());
+        }
+        ledger
+    }
+
+    fn reveal_name(&mut self, name: String) {
+        if !self.has_name(&name) {
+            self.push(Reveal { name, fingerprint: None });
+        }
     }
 }
 

@@ -5,11 +5,13 @@
 //! forwards its own bytes. Above it, each tool has a verdict, and the disclosure says what stands for
 //! the deferred ones. When nothing has changed since the last turn, nothing is computed.
 
+mod names;
 mod own;
 mod plan;
 mod write;
 
-pub use own::{CALL, DESCRIBE, Guidance, OwnTool, SEARCH, SEARCH_REGEX};
+pub use names::{CALL, DESCRIBE, Own, OwnNames, SEARCH, SEARCH_REGEX};
+pub use own::{Guidance, OwnTool};
 pub(crate) use plan::{Frozen, Said};
 
 use std::borrow::Cow;
@@ -65,13 +67,13 @@ pub enum Stub {
 }
 
 impl Stub {
-    fn schema(self, tool: &Tool) -> String {
+    fn schema(self, tool: &Tool, names: OwnNames) -> String {
         let open = r#"{"type":"object","properties":{},"additionalProperties":true"#;
         match self {
             Self::Open => format!("{open}}}"),
             Self::Hint => {
-                let hint =
-                    format!("Not loaded: call {SEARCH} with the query {} first.", tool.name());
+                let (search, name) = (names.search, tool.name());
+                let hint = format!("Not loaded: call {search} with the query {name} first.");
                 format!("{open},\"description\":{}}}", crate::json::quote(&hint))
             }
         }

@@ -1,24 +1,17 @@
 //! The tools that are ours, and the one instruction that goes with them.
 //!
 //! Their text is short because every turn pays for it, and it names no number and no date because a
-//! prompt cache forgives neither. The listing stands last in the description of `tool_search`: what
+//! prompt cache forgives neither. The listing stands last in the description of the search tool: what
 //! may differ from catalog to catalog comes after what never does.
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::Kind;
+use super::{Kind, OwnNames};
 use crate::listing::{Form, Listing, Place};
 use crate::settings::{Input, Settings};
 use crate::tool::Shape;
-
-/// The name of the search tool.
-pub const SEARCH: &str = "tool_search";
-/// The name of the pattern search tool.
-pub const SEARCH_REGEX: &str = "tool_search_regex";
-/// The name of the tool that shows one schema.
-pub const DESCRIBE: &str = "tool_describe";
-/// The name of the tool that runs another.
-pub const CALL: &str = "tool_call";
 
 /// A tool of ours, ready to be written in any shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,19 +76,23 @@ const CALL_SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"stri
 
 /// Our tools for a disclosure, the listing in place.
 pub(super) fn tools(settings: &Settings, listing: Option<&Listing>) -> Vec<OwnTool> {
-    let kind = settings.disclosure;
-    let mut search = String::from(match kind {
-        Kind::Bridge if !settings.search.schemas => {
-            "Finds deferred tools by what they do. tool_describe then returns a tool's schema."
-        }
+    let (kind, names) = (settings.disclosure, settings.names);
+    let mut search = match kind {
+        Kind::Bridge if !settings.search.schemas => format!(
+            "Finds deferred tools by what they do. {} then returns a tool's schema.",
+            names.describe
+        ),
         Kind::Reveal | Kind::Append if settings.reveals => {
             "Finds deferred tools and loads them: callable by their own names from the next step on."
+                .into()
         }
         Kind::Bridge | Kind::Reveal | Kind::Append => {
-            "Finds deferred tools and returns their input schemas."
+            "Finds deferred tools and returns their input schemas.".into()
         }
-        Kind::Terse => "Finds tools whose description is cut to a mark, and returns it in full.",
-    });
+        Kind::Terse => {
+            "Finds tools whose description is cut to a mark, and returns it in full.".into()
+        }
+    };
     if let Some(listing) = listing {
         search.push_str(&preface(listing));
         search.push_str(&listing.text);
@@ -108,17 +105,17 @@ pub(super) fn tools(settings: &Settings, listing: Option<&Listing>) -> Vec<OwnTo
         Input::Limit => LIMIT_SCHEMA,
         Input::MaxResults => MAX_RESULTS_SCHEMA,
     };
-    let mut tools = vec![OwnTool { name: SEARCH, description: search, schema }];
+    let mut tools = vec![OwnTool { name: names.search, description: search, schema }];
     if settings.search.regex {
-        tools.push(own(SEARCH_REGEX, "Finds deferred tools by a pattern.", REGEX_SCHEMA));
+        tools.push(own(names.search_regex, "Finds deferred tools by a pattern.", REGEX_SCHEMA));
     }
     if kind == Kind::Bridge {
         tools.push(own(
-            DESCRIBE,
+            names.describe,
             "Returns one deferred tool's full input schema.",
             DESCRIBE_SCHEMA,
         ));
-        tools.push(own(CALL, "Runs a deferred tool by name.", CALL_SCHEMA));
+        tools.push(own(names.call, "Runs a deferred tool by name.", CALL_SCHEMA));
     }
     tools
 }
@@ -133,10 +130,11 @@ fn preface(listing: &Listing) -> String {
 }
 
 /// The listing as a message of its own.
-pub(super) fn message(listing: &Listing) -> String {
+pub(super) fn message(listing: &Listing, names: OwnNames) -> String {
     format!(
-        "These tools are deferred: their schemas are not loaded, so load one with `{SEARCH}` before \
+        "These tools are deferred: their schemas are not loaded, so load one with `{}` before \
          you call it. This list replaces any before it.{}{}",
+        names.search,
         preface(listing),
         listing.text
     )
@@ -153,14 +151,14 @@ pub(super) fn instruction(
     listed: Option<Form>,
     model: Option<&str>,
 ) -> String {
-    let mut text = String::from(situation(settings, listed));
-    text.push_str(way(settings, listed));
+    let mut text = situation(settings, listed);
+    text.push_str(&way(settings, listed));
     text.push_str(
         " Do not say that a capability is missing, and do not make do with a general tool, before \
          you have searched.",
     );
     if settings.guidance.is_strong(model) {
-        text.push_str(prohibition(settings));
+        text.push_str(&prohibition(settings));
     }
     text
 }
@@ -171,38 +169,48 @@ fn has_names(listed: Option<Form>) -> bool {
 }
 
 /// What the model has before it.
-fn situation(settings: &Settings, listed: Option<Form>) -> &'static str {
+fn situation(settings: &Settings, listed: Option<Form>) -> String {
+    let search = settings.names.search;
     match settings.disclosure {
         Kind::Bridge | Kind::Append => match settings.listing.place {
-            _ if !has_names(listed) => "Most of your tools are deferred: `tool_search` finds them",
+            _ if !has_names(listed) => {
+                format!("Most of your tools are deferred: `{search}` finds them")
+            }
             Place::Message => {
-                "Most of your tools are deferred: a message names them, `tool_search` finds them"
+                format!(
+                    "Most of your tools are deferred: a message names them, `{search}` finds them"
+                )
             }
             Place::Description | Place::Fresh => {
-                "Most of your tools are deferred: `tool_search` lists and finds them"
+                format!("Most of your tools are deferred: `{search}` lists and finds them")
             }
         },
-        Kind::Reveal => {
-            "Some of your tools show only a stub of their schema. Load one with `tool_search` before \
+        Kind::Reveal => format!(
+            "Some of your tools show only a stub of their schema. Load one with `{search}` before \
              its first use: describe what you need, or `select:NAME`."
-        }
-        Kind::Terse => {
+        ),
+        Kind::Terse => format!(
             "Tools described only by a mark are callable, but their descriptions are withheld: get \
-             them from `tool_search` before the first use."
-        }
+             them from `{search}` before the first use."
+        ),
     }
 }
 
 /// How a tool becomes callable.
-fn way(settings: &Settings, listed: Option<Form>) -> &'static str {
-    match settings.disclosure {
+fn way(settings: &Settings, listed: Option<Form>) -> Cow<'static, str> {
+    let OwnNames { call, describe, .. } = settings.names;
+    let way = match settings.disclosure {
         Kind::Bridge if settings.search.schemas => {
-            ", `tool_call` runs them. Search for what you need, or load a listed name with \
-             `select:NAME`, then call it with the arguments of its schema."
+            return Cow::Owned(format!(
+                ", `{call}` runs them. Search for what you need, or load a listed name with \
+                 `select:NAME`, then call it with the arguments of its schema."
+            ));
         }
         Kind::Bridge => {
-            ", `tool_call` runs them. Search for what you need, get its schema with \
-             `tool_describe`, then call it."
+            return Cow::Owned(format!(
+                ", `{call}` runs them. Search for what you need, get its schema with \
+                 `{describe}`, then call it."
+            ));
         }
         Kind::Append if !settings.reveals => {
             ". Search for what you need; its schema is in the answer, and it is callable by its own \
@@ -218,30 +226,32 @@ fn way(settings: &Settings, listed: Option<Form>) -> &'static str {
         Kind::Reveal if settings.reveals => " Its real parameters are there on the next step.",
         Kind::Reveal => " Its real parameters are in the answer.",
         Kind::Terse => "",
-    }
+    };
+    Cow::Borrowed(way)
 }
 
 /// What a model that was not trained on deferred tools is told besides.
-fn prohibition(settings: &Settings) -> &'static str {
+fn prohibition(settings: &Settings) -> String {
+    let OwnNames { search, describe, call, .. } = settings.names;
     match settings.disclosure {
-        Kind::Bridge if settings.search.schemas => {
+        Kind::Bridge if settings.search.schemas => format!(
             " Never invent arguments for a tool whose schema you have not seen. Example: to file \
-             a bug, call tool_search with {\"query\": \"create issue\"}, read the schema in the \
-             answer, then call tool_call with {\"name\": \"…\", \"arguments\": {…}}."
-        }
-        Kind::Bridge => {
+             a bug, call {search} with {{\"query\": \"create issue\"}}, read the schema in the \
+             answer, then call {call} with {{\"name\": \"…\", \"arguments\": {{…}}}}."
+        ),
+        Kind::Bridge => format!(
             " Never invent arguments for a tool whose schema you have not seen. Example: to file \
-             a bug, call tool_search with {\"query\": \"create issue\"}, then tool_describe with \
-             {\"name\": \"…\"}, then tool_call with {\"name\": \"…\", \"arguments\": {…}}."
-        }
-        Kind::Terse => {
-            " Never call a tool described only by a mark before `tool_search` has returned its \
+             a bug, call {search} with {{\"query\": \"create issue\"}}, then {describe} with \
+             {{\"name\": \"…\"}}, then {call} with {{\"name\": \"…\", \"arguments\": {{…}}}}."
+        ),
+        Kind::Terse => format!(
+            " Never call a tool described only by a mark before `{search}` has returned its \
              description, even if you can guess its arguments."
-        }
-        Kind::Reveal | Kind::Append => {
+        ),
+        Kind::Reveal | Kind::Append => format!(
             " Never call a deferred tool whose schema you have not seen. Example: to file a bug, \
-             call tool_search with {\"query\": \"create issue\"}, read the answer, then call the \
+             call {search} with {{\"query\": \"create issue\"}}, read the answer, then call the \
              tool it names."
-        }
+        ),
     }
 }

@@ -208,7 +208,8 @@ impl Crib {
                 (Verdict::Hidden, _) => continue,
                 (Verdict::Full(_), _) => Some(tool.definition_here().into_owned()),
                 (Verdict::Deferred(_), Kind::Reveal) => {
-                    Some(tool.definition_with(Some(&self.settings().stub.schema(tool)), None))
+                    let stub = self.settings().stub.schema(tool, self.settings().names);
+                    Some(tool.definition_with(Some(&stub), None))
                 }
                 (Verdict::Deferred(_), Kind::Terse) => {
                     Some(tool.definition_with(None, Some(&self.settings().mark)))
@@ -258,13 +259,18 @@ impl Crib {
         Listing::fit(self.catalog(), ids.iter().copied(), &settings, context, self.counter())
     }
 
+    /// The listing as a message of its own.
+    fn message(&self, listing: &Listing) -> String {
+        own::message(listing, self.settings().names)
+    }
+
     fn count(&self, parts: &Parts) -> usize {
         let counter = self.counter();
         let shape = crate::tool::Shape::Own;
         let own: usize = parts.own.iter().map(|own| counter.count(&own.definition(shape))).sum();
         let stubs: usize = parts.stubs().map(|text| counter.count(&compact(text))).sum();
         let message = if self.settings().listing.place == Place::Message {
-            parts.listing.as_ref().map_or(0, |listing| counter.count(&own::message(listing)))
+            parts.listing.as_ref().map_or(0, |listing| counter.count(&self.message(listing)))
         } else {
             0
         };
@@ -293,7 +299,7 @@ impl Crib {
         let listing = parts.listing.as_ref().filter(|_| place != Place::Fresh)?;
         let Some(frozen) = &mut conversation.frozen else {
             let (listing, known) = (listing.clone(), parts.names.clone());
-            let said = (place == Place::Message).then(|| own::message(&listing));
+            let said = (place == Place::Message).then(|| self.message(&listing));
             if said.is_some() {
                 conversation.said = Said::Yes;
             }

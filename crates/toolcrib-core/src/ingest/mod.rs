@@ -13,6 +13,7 @@ pub(crate) use read::group;
 pub(crate) use schema::{NAMED, Part, walk};
 
 use crate::clean::one_line;
+use crate::disclose::OwnNames;
 use crate::error::Error;
 use crate::json::{self, Fields};
 use crate::limits::Limits;
@@ -78,10 +79,21 @@ pub fn ingest<'a>(
     origin: impl Into<Origin<'a>>,
     limits: &Limits,
 ) -> Result<Ingest, Error> {
+    ingest_beside(OwnNames::default(), bytes, origin, limits)
+}
+
+/// The same, for tools that will stand beside ours under these names: whatever they do not
+/// [reserve](OwnNames::reserve) is a name like any other.
+pub fn ingest_beside<'a>(
+    names: OwnNames,
+    bytes: &[u8],
+    origin: impl Into<Origin<'a>>,
+    limits: &Limits,
+) -> Result<Ingest, Error> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Error::NotText { offset: error.valid_up_to() })?;
     let text = text.trim_start_matches('\u{feff}');
-    let mut reader = read::Reader::new(origin.into(), limits);
+    let mut reader = read::Reader::new(names, origin.into(), limits);
     match serde_json::from_str::<&serde_json::value::RawValue>(text) {
         Ok(document) => read_document(document.get(), &mut reader)?,
         Err(error) => read_lines(text, &error, &mut reader)?,

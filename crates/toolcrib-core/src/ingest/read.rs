@@ -7,11 +7,11 @@ use serde_json::value::RawValue;
 use super::finding::{Finding, Problem};
 use super::{Ingest, Origin, schema};
 use crate::clean::{self, Hidden};
+use crate::disclose::OwnNames;
 use crate::json::{self, Fields};
 use crate::limits::Limits;
 use crate::text::shorten;
 use crate::tool::{Defer, Shape, Tool};
-use crate::wire_name;
 
 /// Characters of a server's name that are kept.
 const SERVER_CHARS: usize = 128;
@@ -22,6 +22,7 @@ const DEPTH: usize = 120;
 /// Reads entries one by one; what is wrong with one never reaches the next.
 pub(super) struct Reader<'a> {
     limits: &'a Limits,
+    names: OwnNames,
     label: Option<Arc<str>>,
     /// Whether the label is who sent the list, whatever its tools say.
     sure: bool,
@@ -29,14 +30,14 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(origin: Origin<'_>, limits: &'a Limits) -> Self {
+    pub(super) fn new(names: OwnNames, origin: Origin<'_>, limits: &'a Limits) -> Self {
         let (label, sure) = match origin {
             Origin::Unknown => (None, false),
             Origin::Label(label) => (Some(label), false),
             Origin::Server(label) => (Some(label), true),
         };
         let label = label.map(server_name).filter(|label| !label.is_empty());
-        Self { limits, label, sure, out: Ingest::default() }
+        Self { limits, names, label, sure, out: Ingest::default() }
     }
 
     pub(super) fn finish(self) -> Ingest {
@@ -177,7 +178,7 @@ impl<'a> Reader<'a> {
             Err(Problem::NameTooLong { bytes: name.len(), limit })
         } else if !clean::is_clean(name) || name.contains(['\n', '\t']) {
             Err(Problem::NameHidden)
-        } else if wire_name::is_reserved(name) {
+        } else if self.names.reserve(name) {
             Err(Problem::NameReserved)
         } else {
             Ok(())

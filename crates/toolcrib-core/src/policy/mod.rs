@@ -5,9 +5,11 @@
 //! tests print that same reason.
 
 mod activation;
+mod hot;
 mod rules;
 
 pub use activation::{Activation, Decision, Facts, Mode, Reason};
+pub use hot::hot;
 pub use rules::{Glob, Rules};
 
 use std::fmt;
@@ -36,6 +38,8 @@ pub enum Because {
     Owner(Defer),
     /// A rule of the configuration or the embedder.
     Rule(String),
+    /// It is on the hot list.
+    Hot,
     /// The model has asked for it before.
     Revealed,
 }
@@ -49,6 +53,7 @@ impl fmt::Display for Because {
             Self::Owner(Defer::Always) => f.write_str("its owner says always"),
             Self::Owner(Defer::Automatic) => f.write_str("its owner leaves it open"),
             Self::Rule(rule) => write!(f, "the rule `{rule}`"),
+            Self::Hot => f.write_str("an agent needs it all the time"),
             Self::Revealed => f.write_str("it was revealed in this conversation"),
         }
     }

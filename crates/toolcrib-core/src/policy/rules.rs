@@ -91,6 +91,9 @@ pub struct Rules {
     pub always: Vec<Glob>,
     /// Whole servers.
     pub servers: Vec<(Glob, Defer)>,
+    /// Names of tools without a server that are shown in full where nobody says anything else: the
+    /// [hot list](super::hot). No file says it: it follows from the tools that a caller has.
+    pub hot: Vec<String>,
 }
 
 impl Rules {
@@ -101,12 +104,20 @@ impl Rules {
         self
     }
 
+    /// Adds the exact names of tools that are shown in full unless a rule or their owner defers them.
+    #[must_use]
+    pub fn keep_hot<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.hot.extend(names.into_iter().map(str::to_owned));
+        self
+    }
+
     /// Both sets of rules together.
     #[must_use]
     pub fn merged(mut self, other: Self) -> Self {
         self.never.extend(other.never);
         self.always.extend(other.always);
         self.servers.extend(other.servers);
+        self.hot.extend(other.hot);
         self
     }
 
@@ -128,7 +139,14 @@ impl Rules {
         by_server(&|defer| defer == Defer::Never)
             .or_else(|| Some((Defer::Always, Because::Rule(named(&self.always)?))))
             .or_else(|| by_server(&|defer| defer != Defer::Never))
+            .or_else(|| self.is_hot(tool).then_some((Defer::Never, Because::Hot)))
             .unwrap_or((tool.defer(), Because::Owner(tool.defer())))
+    }
+
+    fn is_hot(&self, tool: &Tool) -> bool {
+        tool.defer() == Defer::Automatic
+            && tool.server().is_none()
+            && self.hot.iter().any(|name| name == tool.name())
     }
 }
 

@@ -8,10 +8,11 @@ use super::Finds;
 use crate::catalog::ToolId;
 use crate::conversation::{Circling, Conversation};
 use crate::crib::Crib;
-use crate::disclose::{CALL, DESCRIBE, Kind, Turn};
+use crate::disclose::{Kind, Turn};
 use crate::json::compact;
 use crate::listing::data;
 use crate::reply::{Available, Found, Reply, ServerSize};
+use crate::settings::Settings;
 use crate::signature;
 use crate::text::shorten;
 use crate::tool::Defer;
@@ -91,7 +92,7 @@ impl Crib {
         }
         if signatures > 0 {
             let way = match self.settings().disclosure {
-                Kind::Bridge => format!("`select:NAME` or {DESCRIBE}"),
+                Kind::Bridge => format!("`select:NAME` or {}", self.settings().names.describe),
                 _ => "`select:NAME`".to_owned(),
             };
             let told = format!("{schemas} with the full schema, {signatures} as a signature");
@@ -107,7 +108,7 @@ impl Crib {
                     .push("Some servers are still connecting: search again in a moment.".into());
             }
         }
-        nudge(conversation, circling, self.settings().disclosure, &mut reply);
+        nudge(conversation, circling, self.settings(), &mut reply);
         reply
     }
 
@@ -221,7 +222,7 @@ impl Crib {
 }
 
 /// Tells a model that goes in circles so.
-fn nudge(conversation: &Conversation, circling: Circling, kind: Kind, reply: &mut Reply) {
+fn nudge(conversation: &Conversation, circling: Circling, settings: &Settings, reply: &mut Reply) {
     let (Circling::Nudge(times) | Circling::Describe(times)) = circling else { return };
     let tried: Vec<_> = conversation.guard.queries().map(data).collect();
     let tried = tried.join(", ");
@@ -236,8 +237,8 @@ fn nudge(conversation: &Conversation, circling: Circling, kind: Kind, reply: &mu
     };
     reply.notes.push(format!("{times} searches without a call: {tried}. {advice}"));
     if matches!(circling, Circling::Describe(_)) && !reply.hits.is_empty() {
-        let how = match kind {
-            Kind::Bridge => format!("call it, directly or through {CALL}"),
+        let how = match settings.disclosure {
+            Kind::Bridge => format!("call it, directly or through {}", settings.names.call),
             _ => "call it".to_owned(),
         };
         reply.notes.push(format!("The first hit is described in full: {how}."));

@@ -210,8 +210,9 @@ impl Crib {
             Ok(regex) => regex,
             Err(bad) => {
                 finds.notes.push(format!(
-                    "The pattern cannot be used: {}. Use plain words with tool_search instead.",
-                    bad.message
+                    "The pattern cannot be used: {}. Use plain words with {} instead.",
+                    bad.message,
+                    self.settings().names.search
                 ));
                 return;
             }

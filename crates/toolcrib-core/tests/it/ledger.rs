@@ -3,9 +3,9 @@
 use serde_json::json;
 use toolcrib_core::conversation::Past;
 use toolcrib_core::reply::Form;
-use toolcrib_core::{Conversation, Conversations, Error, Ledger};
+use toolcrib_core::{Conversation, Conversations, Error, Ledger, Tool, Turn};
 
-use crate::support::{Chat, catalog, crib, office, strings, tool};
+use crate::support::{Chat, catalog, crib, crib_with, office, strings, tool};
 
 fn names(ledger: &Ledger) -> Vec<&str> {
     ledger.reveals().map(|reveal| reveal.name.as_str()).collect()
@@ -123,4 +123,22 @@ fn reveals_stay_in_their_conversation() {
         ),
         (1, false)
     );
+}
+
+#[test]
+fn a_ledger_is_rebuilt_from_the_names_that_were_shown() {
+    let crib = crib_with(&office(), "disclosure = 'append'");
+    let shown = ["mail__send", "gone__tool", "github__create_issue", "mail__send"];
+    let ledger = Ledger::of_names(shown, 64);
+    assert!(ledger.deferred());
+    let known: Vec<&str> =
+        crib.catalog().tools().iter().filter(|t| ledger.has(t)).map(Tool::name).collect();
+    assert_eq!(known, ["github__create_issue", "mail__send"]);
+    // Appended in the order of discovery, as before.
+    let mut chat = Chat { conversation: Conversation::with_ledger(ledger), ..Chat::new(&crib) };
+    let shown = crib.disclose(&Turn::new(&chat.scope), &mut chat.conversation);
+    let full = shown.shown.iter().filter(|shown| shown.definition.is_some());
+    let full: Vec<&str> = full.map(|shown| crib.catalog().tool(shown.id).name()).collect();
+    assert_eq!(full, ["mail__send", "github__create_issue"]);
+    assert_eq!(Ledger::of_names(["a", "b", "c"], 2).len(), 2);
 }

@@ -14,6 +14,7 @@ mod invariants;
 mod ledger;
 mod limits;
 mod listing;
+mod names;
 mod presets;
 mod purity;
 mod search;

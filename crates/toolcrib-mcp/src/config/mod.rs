@@ -45,6 +45,8 @@ pub struct Config {
     pub gateway: GatewaySettings,
     /// The HTTP door.
     pub http: HttpSettings,
+    /// What is said about the LLM proxy, which shares the door and is none of ours.
+    pub proxy: toml::Table,
 }
 
 /// A narrower scope, by name: in the config, with `--profile`, or at `/mcp/NAME`.

@@ -1,6 +1,7 @@
-//! Our own file: `[servers]`, `[profiles]`, `[gateway]` and `[http]` beside the engine's settings.
+//! Our own file: `[servers]`, `[profiles]`, `[gateway]`, `[http]` and `[proxy]` beside the engine's
+//! settings.
 //!
-//! One text, two readers: the engine takes its keys and skips these four tables, and here it is the
+//! One text, two readers: the engine takes its keys and skips these five tables, and here it is the
 //! other way round. Each sees the whole text, so that the lines in errors are those of the file.
 
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use crate::secret::Secret;
 
 const KEYS: &str = "the keys and their defaults are in docs/gateway-config.md";
 
-/// The four tables, as people write them. All other keys are the engine's, which knows them.
+/// The five tables, as people write them. All other keys are the engine's, which knows them.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Written {
@@ -29,6 +30,7 @@ struct Written {
     profiles: BTreeMap<String, Profile>,
     gateway: GatewaySettings,
     http: HttpSettings,
+    proxy: toml::Table,
 }
 
 #[derive(Deserialize, Default)]
@@ -132,6 +134,14 @@ impl Config {
         Self::from_toml_over(None, text)
     }
 
+    /// The `[proxy]` table, as whoever knows its keys reads it.
+    pub fn proxy<T: serde::de::DeserializeOwned>(&self) -> Result<T, ConfigError> {
+        self.proxy.clone().try_into().map_err(|error: toml::de::Error| {
+            let problem = format!("`proxy`: {}", without_values(error.message()));
+            ConfigError::new(problem, "the keys and their defaults are in docs/proxy.md")
+        })
+    }
+
     /// The same with the engine's settings over this preset, whichever the text names.
     pub fn from_toml_over(preset: Option<Preset>, text: &str) -> Result<Self, ConfigError> {
         if text.len() > MAX_BYTES {
@@ -153,8 +163,8 @@ impl Config {
             })?;
             servers.insert(name, server);
         }
-        let Written { profiles, gateway, http, .. } = written;
-        let config = Self { settings, servers, profiles, gateway, http };
+        let Written { profiles, gateway, http, proxy, .. } = written;
+        let config = Self { settings, servers, profiles, gateway, http, proxy };
         check::config(&config).map_err(told)?;
         Ok(config)
     }

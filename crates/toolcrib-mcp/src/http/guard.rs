@@ -120,6 +120,13 @@ pub struct Guard {
     hosts: Vec<Authority>,
     origins: Vec<Origin>,
     access: Access,
+    /// Whether paths that are not the gateway's have a key of their own asked for behind this guard.
+    shares: bool,
+}
+
+/// Whether a path is the gateway's.
+fn is_gateways(path: &str) -> bool {
+    matches!(path, "/mcp" | "/metrics") || path.starts_with("/mcp/")
 }
 
 impl Guard {
@@ -140,14 +147,24 @@ impl Guard {
             hosts: allowed_hosts.iter().map(host).collect::<Result<_, _>>()?,
             origins: allowed_origins.iter().map(origin).collect::<Result<_, _>>()?,
             access,
+            shares: false,
         })
+    }
+
+    /// The same, before a door that it shares with somebody who asks for keys himself: there the
+    /// `Authorization` of a request is meant for somebody else.
+    #[must_use]
+    pub fn sharing(self) -> Self {
+        Self { shares: true, ..self }
     }
 
     /// The decision. `uri` carries the authority of an HTTP/2 request or of an absolute request line.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
         self.check_host(uri, headers)?;
         self.check_origin(headers)?;
-        if uri.path() == HEALTH { Ok(()) } else { self.check_token(headers) }
+        let path = uri.path();
+        let asks = path != HEALTH && (is_gateways(path) || !self.shares);
+        if asks { self.check_token(headers) } else { Ok(()) }
     }
 
     fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {

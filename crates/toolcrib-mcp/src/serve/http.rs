@@ -43,6 +43,20 @@ const SESSION: &str = "mcp-session-id";
 type Service = StreamableHttpService<Front, LocalSessionManager>;
 type Room = (Service, Arc<LocalSessionManager>);
 
+/// Who else is behind the door: every route that is not the gateway's is its own.
+pub struct Beside {
+    /// Its routes.
+    pub router: Router,
+    /// What it counts, as Prometheus reads it.
+    pub metrics: Box<dyn Fn() -> String + Send + Sync>,
+}
+
+impl std::fmt::Debug for Beside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Beside").finish_non_exhaustive()
+    }
+}
+
 /// What the HTTP door is made of.
 #[derive(Debug)]
 pub struct Door {
@@ -50,6 +64,8 @@ pub struct Door {
     pub listen: SocketAddr,
     /// Who may come in.
     pub access: Access,
+    /// Who else is behind it.
+    pub beside: Option<Beside>,
 }
 
 /// A door that listens.
@@ -77,8 +93,15 @@ impl Door {
         let config = gateway.hub().config();
         let guard =
             Guard::new(&config.http.allowed_hosts, &config.http.allowed_origins, self.access)?;
-        let doors = Arc::new(Doors::new(Arc::clone(gateway)));
-        let router = guard.protect(routes(Arc::clone(&doors)));
+        let guard = if self.beside.is_some() { guard.sharing() } else { guard };
+        let (others, metrics) = self.beside.map(|beside| (beside.router, beside.metrics)).unzip();
+        let doors = Arc::new(Doors::new(Arc::clone(gateway), metrics));
+        let routes = routes(Arc::clone(&doors));
+        let routes = match others {
+            Some(others) => routes.fallback_service(in_time(others, &doors)),
+            None => routes,
+        };
+        let router = guard.protect(routes);
         Ok(Opened { listener, router, stop, doors, address })
     }
 }
@@ -131,6 +154,26 @@ fn routes(doors: Arc<Doors>) -> Router {
         .with_state(doors)
 }
 
+/// Somebody else's routes, whose requests under way are waited for as ours are.
+fn in_time(router: Router, doors: &Arc<Doors>) -> Router {
+    let doors = Arc::clone(doors);
+    router.layer(axum::middleware::from_fn(
+        move |request: Request, next: axum::middleware::Next| {
+            let under_way = doors.answered.token();
+            async move {
+                let (parts, body) = next.run(request).await.into_parts();
+                let mut body = Box::pin(body);
+                // Trailers and all: the body is handed on frame by frame.
+                let frames = futures::stream::poll_fn(move |context| {
+                    let _until_sent = &under_way;
+                    axum::body::HttpBody::poll_frame(body.as_mut(), context)
+                });
+                Response::from_parts(parts, Body::new(http_body_util::StreamBody::new(frames)))
+            }
+        },
+    ))
+}
+
 /// One service for each profile, made when it is first asked for.
 struct Doors {
     gateway: Arc<Gateway>,
@@ -141,6 +184,8 @@ struct Doors {
     by_profile: Mutex<HashMap<Option<String>, Room>>,
     /// Sessions of older clients that asked for something.
     left: Mutex<HashMap<String, Left>>,
+    /// What somebody else behind the door counts.
+    others: Option<Box<dyn Fn() -> String + Send + Sync>>,
 }
 
 impl std::fmt::Debug for Doors {
@@ -150,13 +195,14 @@ impl std::fmt::Debug for Doors {
 }
 
 impl Doors {
-    fn new(gateway: Arc<Gateway>) -> Self {
+    fn new(gateway: Arc<Gateway>, others: Option<Box<dyn Fn() -> String + Send + Sync>>) -> Self {
         Self {
             gateway,
             over: CancellationToken::new(),
             answered: TaskTracker::new(),
             by_profile: Mutex::default(),
             left: Mutex::default(),
+            others,
         }
     }
 
@@ -263,6 +309,12 @@ impl Doors {
 
     fn metrics(&self) -> Response {
         let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(metrics::MEDIA_TYPE))];
-        (kind, self.gateway.hub().metrics().encode()).into_response()
+        let mut text = self.gateway.hub().metrics().encode();
+        if let Some(others) = &self.others {
+            // One text has one end.
+            text.truncate(text.trim_end().trim_end_matches("# EOF").len());
+            text.push_str(&others());
+        }
+        (kind, text).into_response()
     }
 }

@@ -4,7 +4,7 @@ mod heard;
 mod http;
 mod stdio;
 
-pub use http::{Door, Opened};
+pub use http::{Beside, Door, Opened};
 pub use stdio::stdio;
 
 use thiserror::Error;

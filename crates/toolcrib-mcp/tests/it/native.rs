@@ -53,6 +53,9 @@ listen = "127.0.0.1:9000"
 token = "t"
 allowed_hosts = ["crib.example.com"]
 allowed_origins = ["https://app.example.com"]
+
+[proxy]
+rounds = 3
 "#;
 
 #[test]
@@ -107,6 +110,7 @@ fn every_key_is_read() {
             allowed_hosts: texts(&["crib.example.com"]),
             allowed_origins: texts(&["https://app.example.com"]),
         },
+        proxy: toml::Table::from_iter([("rounds".to_owned(), toml::Value::Integer(3))]),
     };
     assert!(Config::from_toml(ALL).unwrap() == expected);
     // The engine reads the same text and leaves these tables alone.

@@ -5,5 +5,6 @@ pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod gateway;
 pub(crate) mod import;
+mod live;
 pub(crate) mod search;
 pub(crate) mod stats;

@@ -61,6 +61,9 @@ struct Disclosed {
 }
 
 pub(crate) fn run(args: &StatsArgs, output: &mut Output) -> Result<bool, Failure> {
+    if let Some(url) = &args.live {
+        return super::live::run(url, output);
+    }
     let counter = Counter::for_model(&args.model);
     let crib = load::crib(&args.source)?.with_counter(counter.clone().shared());
     let answer = answer(&crib, &counter, args.context);

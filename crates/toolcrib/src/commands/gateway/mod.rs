@@ -27,7 +27,7 @@ use crate::output::{Failure, remark};
 const END: Duration = Duration::from_secs(4);
 
 /// Runs what is asynchronous.
-fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::input("runtime", &error, "see `ulimit -a`"))?;
     let done = runtime.block_on(work);
@@ -44,7 +44,9 @@ fn log() {
         .into_iter()
         .find(|known| level.eq_ignore_ascii_case(known))
         .unwrap_or("info");
-    let filter = EnvFilter::new(format!("warn,rmcp=off,toolcrib={level},toolcrib_mcp={level}"));
+    let filter = EnvFilter::new(format!(
+        "warn,rmcp=off,toolcrib={level},toolcrib_mcp={level},toolcrib_proxy={level},toolcrib_store={level}"
+    ));
     let colours = std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours);
     // Nobody may be reading any more. To say so would be one more line to the same place, and a panic.
@@ -54,10 +56,7 @@ fn log() {
 
 /// The config of a command, with what is odd about it said.
 fn loaded(named: Option<&Path>) -> Result<Loaded, Failure> {
-    let loaded = load(named, None)?;
-    for warning in &loaded.warnings {
-        remark(&format!("warning: {warning}"));
-    }
+    let loaded = load_quietly(named)?;
     if loaded.config.servers.is_empty() {
         let what = match &loaded.path {
             Some(path) => format!("`{}` names no server", path.display()),
@@ -66,6 +65,15 @@ fn loaded(named: Option<&Path>) -> Result<Loaded, Failure> {
         remark(&format!(
             "warning: {what}; `toolcrib import` finds the servers of your other clients"
         ));
+    }
+    Ok(loaded)
+}
+
+/// The same for a command that has work to do without any server.
+fn load_quietly(named: Option<&Path>) -> Result<Loaded, Failure> {
+    let loaded = load(named, None)?;
+    for warning in &loaded.warnings {
+        remark(&format!("warning: {warning}"));
     }
     Ok(loaded)
 }

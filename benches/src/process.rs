@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::Failed;
 
 /// Builds what is measured, as it is measured.
-pub(crate) fn build() -> Result<(), Failed> {
+pub fn build() -> Result<(), Failed> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let args = ["build", "--quiet", "--release", "-p", "toolcrib", "-p", "toolcrib-testkit"];
     let built = Command::new(cargo).args(args).status()?;
@@ -18,25 +18,28 @@ pub(crate) fn build() -> Result<(), Failed> {
 }
 
 /// A program of this workspace.
-pub(crate) fn program(name: &str) -> Result<PathBuf, Failed> {
+pub fn program(name: &str) -> Result<PathBuf, Failed> {
     let path = std::env::current_exe()?.with_file_name(name);
     if path.exists() { Ok(path) } else { Err(format!("`{}` is missing", path.display()).into()) }
 }
 
 /// A process that ends with its owner.
-pub(crate) struct Process(pub(crate) Child);
+#[derive(Debug)]
+pub struct Process(pub Child);
 
 impl Process {
-    pub(crate) fn id(&self) -> String {
+    /// Its id.
+    pub fn id(&self) -> String {
         self.0.id().to_string()
     }
 
     /// The address that it says it listens on.
-    pub(crate) fn address(&mut self) -> Result<String, Failed> {
+    pub fn address(&mut self) -> Result<String, Failed> {
         let output = self.0.stderr.take().ok_or("no standard error")?;
         let mut lines = BufReader::new(output).lines();
         let said = lines.by_ref().map_while(Result::ok).find_map(|line| {
-            Some(line.split_once("listening on http://")?.1.trim_end_matches("/mcp").to_owned())
+            let said = line.split_once("listening on http://")?.1.split(['/', ' ']).next()?;
+            Some(said.trim_end_matches(':').to_owned())
         });
         // It may go on to write, and must not be held up by that.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
@@ -52,18 +55,20 @@ impl Drop for Process {
 }
 
 /// A gateway before it runs: its config, and a place of its own for what it remembers.
-pub(crate) struct Setting {
+#[derive(Debug)]
+pub struct Setting {
     folder: TempDir,
     config: String,
 }
 
 impl Setting {
-    pub(crate) fn new() -> Result<Self, Failed> {
+    /// One without servers.
+    pub fn new() -> Result<Self, Failed> {
         Ok(Self { folder: tempfile::tempdir()?, config: String::new() })
     }
 
     /// A server that is a program.
-    pub(crate) fn command(&mut self, name: &str, program: &Path, args: &[&str], more: &str) {
+    pub fn command(&mut self, name: &str, program: &Path, args: &[&str], more: &str) {
         let program = program.display().to_string();
         let _ = writeln!(
             self.config,
@@ -72,16 +77,17 @@ impl Setting {
     }
 
     /// A server that is an address.
-    pub(crate) fn address(&mut self, name: &str, address: &str) {
+    pub fn address(&mut self, name: &str, address: &str) {
         let _ = writeln!(self.config, "[servers.{name}]\nurl = \"http://{address}/mcp\"");
     }
 
-    pub(crate) fn folder(&self) -> &Path {
+    /// Its place.
+    pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// `toolcrib` with this config, to be given its streams.
-    pub(crate) fn toolcrib(&self, args: &[&str]) -> Result<Command, Failed> {
+    pub fn toolcrib(&self, args: &[&str]) -> Result<Command, Failed> {
         let file = self.folder.path().join("toolcrib.toml");
         std::fs::write(&file, &self.config)?;
         let mut command = Command::new(program("toolcrib")?);
@@ -90,9 +96,10 @@ impl Setting {
         Ok(command)
     }
 
-    /// The gateway over HTTP, and where it listens.
-    pub(crate) fn serve(&self) -> Result<(Process, String), Failed> {
+    /// The gateway and the proxy over HTTP, with these arguments beside, and where they listen.
+    pub fn serve(&self, args: &[&str]) -> Result<(Process, String), Failed> {
         let mut command = self.toolcrib(&["serve", "--listen", "127.0.0.1:0"])?;
+        command.args(args);
         let mut process = Process(command.stderr(Stdio::piped()).spawn()?);
         let address = process.address()?;
         Ok((process, address))

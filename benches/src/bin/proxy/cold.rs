@@ -1,0 +1,40 @@
+//! Requests with tools that were never seen: read, indexed and counted before anything goes up.
+
+use std::time::Instant;
+
+use toolcrib_bench::{Connection, Failed, median};
+use toolcrib_testkit::provider::Dialect;
+
+use crate::client::{Request, tools};
+use crate::scene::Scene;
+use crate::upstream::Pair;
+
+/// Proxies that are started for each figure.
+const STARTS: usize = 5;
+
+pub(crate) fn measure() -> Result<(), Failed> {
+    println!("Chat Completions, exact counts; the median of {STARTS} proxies, ms.\n");
+    println!("| tools | first request of a process | other tools later | the same again |");
+    println!("|---:|---:|---:|---:|");
+    let record = Pair::record(None)?;
+    for size in [200, 2_000] {
+        let scene = |from| Scene::record(&record, Dialect::Chat, &tools(from, size)?, "Hi.", false);
+        let scenes = [scene(0)?, scene(size)?];
+        let order = [&scenes[0], &scenes[1], &scenes[1]];
+        let mut times = [const { Vec::new() }; 3];
+        for _ in 0..STARTS {
+            let play = Pair::play()?;
+            let mut connection = Connection::open(&play.through)?;
+            for (scene, times) in order.iter().zip(&mut times) {
+                play.will(&scene.through);
+                let Request { path, headers, body } = &scene.request;
+                let begin = Instant::now();
+                connection.post(path, headers, body)?;
+                times.push(begin.elapsed().as_secs_f64() * 1e3);
+            }
+        }
+        let [first, other, again] = times.map(median);
+        println!("| {size} | {first:.1} | {other:.1} | {again:.1} |");
+    }
+    Ok(())
+}

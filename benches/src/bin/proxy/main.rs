@@ -1,0 +1,61 @@
+//! What the LLM proxy costs, as its clients see it.
+//!
+//! The proxy runs as a process, between a hand-made client and a scripted upstream; the same client asks
+//! the same upstream directly, in turns, so that whatever else the machine does falls on both. Compare
+//! figures of one run only.
+//!
+//! `cargo run --release -p toolcrib-bench --bin proxy -- [overhead|first-token|streams|cold|all]...`
+
+#![allow(clippy::print_stdout)]
+
+mod client;
+mod cold;
+mod compare;
+mod first_token;
+mod overhead;
+mod scene;
+mod streams;
+mod upstream;
+
+use std::process::ExitCode;
+
+use toolcrib_bench::{Failed, process};
+
+/// A part of the benchmark, by its name on the command line.
+type Section = (&'static str, fn() -> Result<(), Failed>);
+
+const SECTIONS: [Section; 4] = [
+    ("overhead", overhead::measure),
+    ("first-token", first_token::measure),
+    ("streams", streams::measure),
+    ("cold", cold::measure),
+];
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    match run(&wanted) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(wanted: &[String]) -> Result<(), Failed> {
+    let known =
+        |name: &String| name == "all" || SECTIONS.iter().any(|(section, _)| section == name);
+    if let Some(odd) = wanted.iter().find(|name| !known(name)) {
+        let names = "overhead, first-token, streams, cold, all";
+        return Err(format!("there is no part `{odd}`: {names}").into());
+    }
+    process::build()?;
+    let all = wanted.is_empty() || wanted.iter().any(|name| name == "all");
+    for (name, measure) in SECTIONS {
+        if all || wanted.iter().any(|wanted| wanted == name) {
+            println!("\n## {name}\n");
+            measure()?;
+        }
+    }
+    Ok(())
+}

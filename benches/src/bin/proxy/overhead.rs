@@ -1,0 +1,30 @@
+//! What the way through the proxy costs a request with 200 tools whose answer comes as a whole.
+
+use toolcrib_bench::Failed;
+
+use crate::client::{APIS, goal, name, tools};
+use crate::compare::{Times, head};
+use crate::scene::Scene;
+use crate::upstream::Pair;
+
+pub(crate) const TOOLS: usize = 200;
+
+pub(crate) fn measure() -> Result<(), Failed> {
+    let (record, play) = (Pair::record(None)?, Pair::play()?);
+    let tools = tools(0, TOOLS)?;
+    head();
+    let mut sizes = Vec::new();
+    for (says, kind, rounds) in [("Hi.", "", 1), (&goal(&tools), ", with one search", 2)] {
+        for api in APIS {
+            let scene = Scene::record(&record, api, &tools, says, false)?;
+            if scene.through.len() != rounds {
+                return Err(format!("{} rounds, not {rounds}", scene.through.len()).into());
+            }
+            let times = Times::measure(&play, &scene, None)?;
+            times.print(&format!("{}{kind}", name(scene.api)));
+            sizes.push(format!("{} of {}", scene.small.body.len(), scene.request.body.len()));
+        }
+    }
+    println!("\nBytes that reach the upstream first: {}.", sizes.join(", "));
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! One request and what the upstream says to it, directly and through the proxy.
+
+use serde_json::Value;
+use toolcrib_bench::Failed;
+use toolcrib_testkit::provider::{Dialect, Exact, Part};
+
+use crate::client::Request;
+use crate::upstream::Pair;
+
+/// A request, recorded.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub(crate) api: Dialect,
+    /// What the client sends.
+    pub(crate) request: Request,
+    /// What the upstream says to it.
+    pub(crate) direct: Exact,
+    /// What the proxy sends first instead: the same with few tools.
+    pub(crate) small: Request,
+    /// What the upstream says to the proxy, round by round.
+    pub(crate) through: Vec<Exact>,
+}
+
+impl Scene {
+    pub(crate) fn record(
+        from: &Pair,
+        api: Dialect,
+        tools: &[Value],
+        says: &str,
+        stream: bool,
+    ) -> Result<Self, Failed> {
+        let request = Request::new(api, tools, says, stream);
+        let rounds = from.rounds(&request)?;
+        let through = rounds.iter().map(|round| from.answer(round)).collect::<Result<_, _>>()?;
+        let small = rounds.into_iter().next().ok_or("the upstream was not asked")?;
+        Ok(Self { api, direct: from.answer(&request)?, request, small, through })
+    }
+
+    /// Changes all answers.
+    pub(crate) fn with_parts(mut self, change: impl Fn(Vec<Part>) -> Vec<Part>) -> Self {
+        for answer in self.through.iter_mut().chain([&mut self.direct]) {
+            answer.parts = change(std::mem::take(&mut answer.parts));
+        }
+        self
+    }
+}

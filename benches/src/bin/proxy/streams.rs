@@ -1,0 +1,138 @@
+//! Five hundred streams at a time.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use toolcrib_bench::{Connection, Failed, at, cpu_seconds, peak_mb, resident_mb};
+use toolcrib_testkit::provider::{Pace, Part};
+
+use crate::client::{APIS, name, tools};
+use crate::overhead::TOOLS;
+use crate::scene::Scene;
+use crate::upstream::Pair;
+
+const STREAMS: usize = 500;
+/// Words of one stream, and the time between them.
+const DELTAS: usize = 20;
+const PAUSE: Duration = Duration::from_millis(50);
+/// Times that all streams run, on the same connections.
+const PASSES: usize = 3;
+/// What a stream says again and again.
+const WORD: &str = "token by ";
+/// A reader needs little; 500 of the usual stacks would be a gigabyte of addresses.
+const STACK: usize = 256 << 10;
+
+/// What became of all streams.
+struct Run {
+    errors: usize,
+    seconds: f64,
+    /// Milliseconds to the first word, sorted.
+    first: Vec<f64>,
+}
+
+pub(crate) fn measure() -> Result<(), Failed> {
+    let record = Pair::record(Some(Pace { deltas: DELTAS, pause: Duration::ZERO }))?;
+    let tools = tools(0, TOOLS)?;
+    println!(
+        "{STREAMS} streams at once, {PASSES} times, each with {DELTAS} words, {PAUSE:?} apart.\n"
+    );
+    println!(
+        "| streams | errors | s direct | s through | first word p50 ms direct | through | proxy's µs a word | peak MB | MB after |"
+    );
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
+    for api in APIS {
+        let scene = Scene::record(&record, api, &tools, "Hi.", true)?.with_parts(paced);
+        // A proxy of its own each time: a peak never goes down again.
+        let play = Pair::play()?;
+        let direct = run(&play, &play.direct, &scene, std::slice::from_ref(&scene.direct))?;
+        let before = cpu_seconds(&play.proxy.id());
+        let through = run(&play, &play.through, &scene, &scene.through)?;
+        let words = (STREAMS * DELTAS * PASSES) as f64;
+        let id = play.proxy.id();
+        println!(
+            "| {} | {} | {:.2} | {:.2} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
+            name(api),
+            through.errors + direct.errors,
+            direct.seconds,
+            through.seconds,
+            at(&direct.first, 0.5),
+            at(&through.first, 0.5),
+            (cpu_seconds(&id) - before) / words * 1e6,
+            peak_mb(&id),
+            resident_mb(&id),
+        );
+    }
+    Ok(())
+}
+
+fn paced(parts: Vec<Part>) -> Vec<Part> {
+    parts.into_iter().flat_map(|part| [Part::Pause(PAUSE), part]).collect()
+}
+
+fn run(
+    pair: &Pair,
+    address: &str,
+    scene: &Scene,
+    answers: &[toolcrib_testkit::provider::Exact],
+) -> Result<Run, Failed> {
+    for _ in 0..STREAMS * PASSES {
+        pair.will(answers);
+    }
+    let (errors, start) = (AtomicUsize::new(0), Barrier::new(STREAMS + 1));
+    let (errors, start) = (&errors, &start);
+    let reader = || -> Vec<f64> {
+        let mut connection = Connection::open(address);
+        start.wait();
+        let mut firsts = Vec::new();
+        for _ in 0..PASSES {
+            let said = connection
+                .as_mut()
+                .map_err(|error| error.to_string())
+                .and_then(|connection| said(connection, scene).map_err(|error| error.to_string()));
+            match said {
+                Ok((first, DELTAS)) => firsts.push(first),
+                Ok((_, words)) => fail(errors, &format!("{words} words")),
+                Err(error) => fail(errors, &error),
+            }
+        }
+        firsts
+    };
+    std::thread::scope(|threads| {
+        let reader = &reader;
+        let readers: Result<Vec<_>, _> = (0..STREAMS)
+            .map(|_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(threads, reader))
+            .collect();
+        let readers = readers?;
+        start.wait();
+        let begin = Instant::now();
+        let mut first: Vec<f64> =
+            readers.into_iter().flat_map(|reader| reader.join().unwrap_or_default()).collect();
+        first.sort_by(f64::total_cmp);
+        let seconds = begin.elapsed().as_secs_f64();
+        Ok(Run { errors: errors.load(Ordering::Relaxed), seconds, first })
+    })
+}
+
+/// Reads one stream: when its first word came, and how many there were.
+fn said(connection: &mut Connection, scene: &Scene) -> Result<(f64, usize), Failed> {
+    let request = &scene.request;
+    let (mut first, mut words, begin) = (f64::NAN, 0, Instant::now());
+    connection.stream(&request.path, &request.headers, &request.body, &mut |chunk| {
+        // Events that sum up have all words at once.
+        let text = String::from_utf8_lossy(chunk);
+        let came = text.lines().filter(|line| line.matches(WORD).count() == 1).count();
+        if words == 0 && came > 0 {
+            first = begin.elapsed().as_secs_f64() * 1e3;
+        }
+        words += came;
+    })?;
+    Ok((first, words))
+}
+
+fn fail(errors: &AtomicUsize, why: &str) {
+    // One says as much as five hundred.
+    if errors.fetch_add(1, Ordering::Relaxed) == 0 {
+        println!("a stream failed: {why}");
+    }
+}

@@ -1,0 +1,97 @@
+//! What our own tools are called.
+//!
+//! A client may already own a tool called `tool_search`. Then ours go by a second set of names, for
+//! the whole conversation, and the client's tool is a tool like any other. Both sets are as long as
+//! each other, so that no budget changes with the choice.
+
+use crate::wire_name::PROVIDERS;
+
+/// The name of the search tool.
+pub const SEARCH: &str = "tool_search";
+/// The name of the pattern search tool.
+pub const SEARCH_REGEX: &str = "tool_search_regex";
+/// The name of the tool that shows one schema.
+pub const DESCRIBE: &str = "tool_describe";
+/// The name of the tool that runs another.
+pub const CALL: &str = "tool_call";
+
+/// One of our tools, by what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Own {
+    /// Finds tools by words or by name.
+    Search,
+    /// Finds tools by a pattern.
+    SearchRegex,
+    /// Shows one schema.
+    Describe,
+    /// Runs another tool.
+    Call,
+}
+
+/// A set of names for our own tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnNames {
+    /// The search tool.
+    pub search: &'static str,
+    /// The pattern search tool.
+    pub search_regex: &'static str,
+    /// The tool that shows one schema.
+    pub describe: &'static str,
+    /// The tool that runs another.
+    pub call: &'static str,
+}
+
+impl Default for OwnNames {
+    fn default() -> Self {
+        Self { search: SEARCH, search_regex: SEARCH_REGEX, describe: DESCRIBE, call: CALL }
+    }
+}
+
+impl OwnNames {
+    /// The names to use where the first ones are taken.
+    pub fn second() -> Self {
+        Self {
+            search: "crib_search",
+            search_regex: "crib_search_regex",
+            describe: "crib_describe",
+            call: "crib_call",
+        }
+    }
+
+    /// All four.
+    pub fn all(&self) -> [&'static str; 4] {
+        [self.search, self.search_regex, self.describe, self.call]
+    }
+
+    /// Which of ours goes by exactly this name.
+    pub fn own(&self, name: &str) -> Option<Own> {
+        let owns = [Own::Search, Own::SearchRegex, Own::Describe, Own::Call];
+        self.all().iter().position(|own| *own == name).map(|at| owns[at])
+    }
+
+    /// Whether no other tool may have this name, in whatever case: it is ours, or a provider's own.
+    pub fn reserve(&self, name: &str) -> bool {
+        self.all().iter().chain(&PROVIDERS).any(|taken| taken.eq_ignore_ascii_case(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire_name;
+
+    #[test]
+    fn every_provider_accepts_both_sets_and_they_share_nothing() {
+        let (first, second) = (OwnNames::default(), OwnNames::second());
+        for (one, other) in first.all().into_iter().zip(second.all()) {
+            assert!(wire_name::is_valid(one) && wire_name::is_valid(other));
+            assert_eq!(one.len(), other.len());
+            assert!(first.reserve(&one.to_uppercase()) && !second.reserve(one));
+            assert!(second.reserve(&other.to_uppercase()) && !first.reserve(other));
+            assert_eq!(first.own(one), second.own(other));
+            assert_eq!((first.own(other), second.own(one)), (None, None));
+        }
+        assert_eq!(wire_name::RESERVED[..4], first.all());
+        assert!(PROVIDERS.iter().all(|name| first.reserve(name) && second.reserve(name)));
+    }
+}

@@ -1,0 +1,170 @@
+//! What our own tools are called where the client already has a tool of that name.
+
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use toolcrib_core::disclose::{Kind, OwnNames, Stub};
+use toolcrib_core::listing::{Form, Place};
+use toolcrib_core::policy::Mode;
+use toolcrib_core::reply;
+use toolcrib_core::{
+    Catalog, Conversation, Crib, Limits, Outcome, Problem, Scope, Settings, Turn, ingest,
+    ingest_beside,
+};
+
+use crate::support::{Chat, office, strings, tool};
+
+fn second() -> Settings {
+    let mut settings = Settings { names: OwnNames::second(), ..Settings::default() };
+    settings.activation.mode = Mode::On;
+    settings
+}
+
+/// A client's tools, some of which go by our first names.
+fn taken() -> Catalog {
+    let own = OwnNames::default().all();
+    let mut tools = office();
+    tools.extend(own.iter().map(|name| tool(name, "The client's own.", &strings(&["what"], 1))));
+    let text = Value::from(tools).to_string();
+    let mut builder = Catalog::builder();
+    builder
+        .add(ingest_beside(OwnNames::second(), text.as_bytes(), None, &Limits::default()).unwrap());
+    builder.build()
+}
+
+#[test]
+fn a_client_may_own_our_first_names_and_ours_are_held_then() {
+    let text = json!([
+        {"name": "tool_search", "input_schema": {}},
+        {"name": "CRIB_search", "input_schema": {}},
+        {"name": "tool_search_tool_bm25", "input_schema": {}},
+    ])
+    .to_string();
+    let limits = Limits::default();
+    let held = |came: toolcrib_core::Ingest| -> Vec<String> {
+        assert!(came.findings.iter().all(|finding| finding.problem == Problem::NameReserved));
+        came.findings.into_iter().filter_map(|finding| finding.tool).collect()
+    };
+    let first = ingest(text.as_bytes(), None, &limits).unwrap();
+    assert_eq!(held(first), ["tool_search", "tool_search_tool_bm25"]);
+    let second = ingest_beside(OwnNames::second(), text.as_bytes(), None, &limits).unwrap();
+    assert_eq!(held(second), ["CRIB_search", "tool_search_tool_bm25"]);
+}
+
+#[test]
+fn a_clients_tool_of_our_first_name_is_found_and_called_like_any_other() {
+    let crib = Crib::new(taken(), second());
+    let mut chat = Chat::new(&crib);
+    let input = r#"{"what":"x"}"#;
+    for name in OwnNames::default().all() {
+        assert_eq!(chat.runs(name, input), (name.to_owned(), input.to_owned()));
+        let wrapped = json!({"name": name, "arguments": {"what": "x"}}).to_string();
+        assert_eq!(chat.runs("crib_call", &wrapped), (name.to_owned(), input.to_owned()));
+    }
+    let Outcome::Answer(reply) = chat.call("crib_search", r#"{"query":"select:tool_search"}"#)
+    else {
+        panic!("no answer");
+    };
+    assert_eq!(reply.loaded, ["tool_search"]);
+    let own = chat.refused("crib_call", r#"{"name":"crib_search","arguments":{}}"#);
+    assert_eq!(own.hint, "call `crib_search` directly");
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let kind =
+        prop_oneof![Just(Kind::Bridge), Just(Kind::Reveal), Just(Kind::Terse), Just(Kind::Append)];
+    let place = prop_oneof![Just(Place::Description), Just(Place::Fresh), Just(Place::Message)];
+    let form = prop_oneof![Just(Form::Full), Just(Form::Count), Just(Form::None)];
+    let reply = prop_oneof![
+        Just(reply::Form::Json),
+        Just(reply::Form::Functions),
+        Just(reply::Form::Markdown),
+        Just(reply::Form::Tools),
+        Just(reply::Form::Matches)
+    ];
+    (kind, place, form, reply, proptest::array::uniform3(any::<bool>())).prop_map(
+        |(kind, place, form, reply, [schemas, reveals, regex])| {
+            let mut settings = second();
+            (settings.disclosure, settings.stub, settings.reveals) = (kind, Stub::Hint, reveals);
+            (settings.listing.place, settings.listing.form) = (place, form);
+            (settings.search.form, settings.search.schemas) = (reply, schemas);
+            (settings.search.regex, settings.search.reply_tokens) = (regex, 200);
+            settings
+        },
+    )
+}
+
+/// Everything the model could read of one conversation under these settings.
+fn said(settings: Settings, model: Option<&str>, calls: &[(usize, String)]) -> String {
+    let crib = Crib::new(crate::support::catalog(&office()), settings);
+    let scope = Scope::all(crib.catalog());
+    let turn = Turn { model, ..Turn::new(&scope) };
+    let mut conversation = Conversation::new();
+    let names = crib.settings().names.all();
+    let mut said = format!("{:?}", crib.own_tools());
+    for (which, input) in calls {
+        let _ = write!(said, "{:?}", crib.disclose(&turn, &mut conversation));
+        let name = names.get(*which).copied().unwrap_or("no_such_tool");
+        said.push_str(&match crib.handle(&turn, &mut conversation, name, input) {
+            Outcome::Answer(reply) => reply.for_model(),
+            Outcome::Refused(refusal) => serde_json::to_string(&refusal).unwrap(),
+            Outcome::Run(call) => call.name,
+        });
+    }
+    said
+}
+
+#[test]
+fn a_model_that_goes_in_circles_is_told_so_in_the_second_names() {
+    let circles = vec![(0, r#"{"query":"messages"}"#.to_owned()); 6];
+    let said = said(second(), None, &circles);
+    for told in ["`select:NAME` or crib_describe gives", "directly or through crib_call"] {
+        assert!(said.contains(told), "{said}");
+    }
+    assert!(!said.contains("tool_"), "{said}");
+}
+
+fn inputs() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("[1]".to_owned()),
+        Just("{}".to_owned()),
+        Just(r#"{"pattern":"("}"#.to_owned()),
+        Just(r#"{"query":"send an email"}"#.to_owned()),
+        Just(r#"{"query":"xyzzy"}"#.to_owned()),
+        Just(r#"{"query":""}"#.to_owned()),
+        Just(r#"{"name":"mail__send","arguments":{"to":1}}"#.to_owned()),
+        Just(r#"{"name":"crib_call","arguments":{}}"#.to_owned()),
+        Just(r#"{"name":"mail__sent"}"#.to_owned()),
+        "\\{\"query\":\"[a-z ]{0,12}\"\\}",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn under_the_second_names_nothing_of_ours_speaks_of_the_first(
+        settings in settings(),
+        model in prop_oneof![Just(None), Just(Some("qwen3")), Just(Some("claude-opus-5"))],
+        calls in proptest::collection::vec((0..5usize, inputs()), 1..12),
+    ) {
+        let said = said(settings, model, &calls);
+        for name in OwnNames::default().all() {
+            prop_assert!(!said.contains(name), "{name} in {said}");
+        }
+        prop_assert!(said.contains("crib_search"));
+    }
+
+    #[test]
+    fn the_names_that_are_not_ours_are_refused_like_any_other(
+        which in 0..4usize, input in inputs(), swap in any::<bool>(),
+    ) {
+        let (ours, others) = (OwnNames::second(), OwnNames::default());
+        let (ours, others) = if swap { (others, ours) } else { (ours, others) };
+        let settings = Settings { names: ours, ..second() };
+        let crib = Crib::new(crate::support::catalog(&office()), settings);
+        let name = others.all()[which];
+        let refusal = Chat::new(&crib).refused(name, &input);
+        prop_assert_eq!(refusal.error, toolcrib_core::call::Code::UnknownTool);
+        prop_assert_eq!(refusal.message, format!("there is no tool `{name}`"));
+    }
+}

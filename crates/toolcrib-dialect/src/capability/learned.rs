@@ -1,0 +1,125 @@
+//! What upstreams have refused.
+//!
+//! A refusal holds for a while and no longer: providers add features, and a wrong lesson should not
+//! last. The value is bounded, and it can be written out, so that replicas learn from each other.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::{NotNative, host_of, normalise};
+use crate::api::Api;
+
+/// Hours a refusal holds, unless told otherwise.
+pub const HOURS: u64 = 24;
+/// Refusals that are kept; the oldest makes room.
+pub const REFUSALS: usize = 1_024;
+
+/// One refusal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Refused {
+    api: Api,
+    host: String,
+    /// In its normal form.
+    model: String,
+    missing: NotNative,
+    /// Seconds, on the clock of whoever learned it.
+    at: u64,
+}
+
+impl Refused {
+    fn is_like(&self, other: &Self) -> bool {
+        (self.api, &self.host, &self.model, self.missing)
+            == (other.api, &other.host, &other.model, other.missing)
+    }
+}
+
+/// What upstreams have refused, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<Refused>", into = "Vec<Refused>")]
+pub struct Learned {
+    refused: VecDeque<Refused>,
+    /// Seconds a refusal holds.
+    holds: u64,
+}
+
+impl Default for Learned {
+    fn default() -> Self {
+        Self::new(HOURS)
+    }
+}
+
+impl Learned {
+    /// Nothing yet; what is learned holds for this many hours.
+    pub fn new(hours: u64) -> Self {
+        Self { refused: VecDeque::new(), holds: hours.saturating_mul(3_600) }
+    }
+
+    /// Takes a refusal in. `now` is in seconds, since whenever all that share this value agree on.
+    pub fn learn(&mut self, api: Api, host: &str, model: &str, missing: NotNative, now: u64) {
+        let model = normalise(model).id().to_owned();
+        self.take(Refused { api, host: host_of(host), model, missing, at: now });
+    }
+
+    /// What is missing there, as far as that is still to be believed.
+    pub fn missing(
+        &self,
+        api: Api,
+        host: &str,
+        model: &str,
+        now: u64,
+    ) -> impl Iterator<Item = NotNative> {
+        let (host, model) = (host_of(host), normalise(model));
+        // A time far ahead is a broken clock's, and would hold for ever.
+        let holds = move |at: u64| now.abs_diff(at) < self.holds;
+        let here = move |refused: &&Refused| {
+            refused.api == api && refused.host == host && refused.model == model.id()
+        };
+        self.refused.iter().filter(here).filter(move |r| holds(r.at)).map(|r| r.missing)
+    }
+
+    /// Takes in what another has learned.
+    pub fn merge(&mut self, other: Self) {
+        for refused in other.refused {
+            self.take(refused);
+        }
+    }
+
+    /// How many refusals there are.
+    pub fn len(&self) -> usize {
+        self.refused.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.refused.is_empty()
+    }
+
+    fn take(&mut self, mut refused: Refused) {
+        if let Some(at) = self.refused.iter().position(|known| known.is_like(&refused)) {
+            let known = self.refused.remove(at);
+            refused.at = known.map_or(refused.at, |known| known.at.max(refused.at));
+        }
+        let place = self.refused.partition_point(|known| known.at <= refused.at);
+        self.refused.insert(place, refused);
+        if self.refused.len() > REFUSALS {
+            self.refused.pop_front();
+        }
+    }
+}
+
+impl From<Vec<Refused>> for Learned {
+    fn from(list: Vec<Refused>) -> Self {
+        let mut learned = Self::default();
+        for refused in list {
+            learned.take(refused);
+        }
+        learned
+    }
+}
+
+impl From<Learned> for Vec<Refused> {
+    fn from(learned: Learned) -> Self {
+        learned.refused.into()
+    }
+}

@@ -1,0 +1,43 @@
+//! What the client never saw, put into the messages of Chat Completions.
+
+use std::borrow::Cow;
+
+use toolcrib_core::json::{self, Fields};
+
+use super::message::{Call, Message};
+use crate::record::Answer;
+
+/// A message whose calls of deferred tools go through `call` again.
+pub(super) fn wrap(entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {
+    let message = Message::read(entry)?;
+    let calls = json::items(message.fields().get("tool_calls")?)?;
+    let mut wrapped = false;
+    let calls: Vec<String> = calls
+        .into_iter()
+        .map(|raw| match Call::read(raw.get()).filter(|known| deferred(&known.name)) {
+            Some(known) => {
+                wrapped = true;
+                known.with(call, &inside(&known.name, known.arguments.as_deref()))
+            }
+            None => raw.get().to_owned(),
+        })
+        .collect();
+    let list = format!("[{}]", calls.join(","));
+    wrapped.then(|| message.fields().with(&[("tool_calls", Some(list))]))
+}
+
+/// The arguments of a call that stands for another.
+fn inside(name: &str, arguments: Option<&str>) -> String {
+    let arguments = arguments.filter(|text| Fields::read(text).is_some()).unwrap_or("{}");
+    format!(r#"{{"name":{},"arguments":{arguments}}}"#, json::quote(name))
+}
+
+/// Answers stand right after the calls, before anything the client says.
+pub(super) fn join<'a>(entries: Vec<&'a str>, answers: &[Answer]) -> Vec<Cow<'a, str>> {
+    let ours = answers.iter().map(|answer| {
+        let id = json::quote(answer.id.as_deref().unwrap_or_default());
+        let text = json::quote(&answer.text);
+        Cow::Owned(format!(r#"{{"role":"tool","tool_call_id":{id},"content":{text}}}"#))
+    });
+    ours.chain(entries.into_iter().map(Cow::Borrowed)).collect()
+}

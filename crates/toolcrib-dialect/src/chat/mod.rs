@@ -1,0 +1,67 @@
+//! OpenAI Chat Completions, and the many servers that imitate it.
+//!
+//! It has no words for deferring, so tools go through the bridge. Its streams are the least strict of
+//! the four: indices are left out, names are split, a call comes in one piece or in fifty.
+
+mod history;
+mod message;
+mod request;
+mod response;
+mod said;
+mod stream;
+mod tools;
+
+use std::borrow::Cow;
+
+use crate::dialect::{Dialect, Stream, Whole};
+use crate::record::Answer;
+use crate::request::{Bypass, Read, Request};
+use crate::tools::Sheet;
+use crate::toolset::Toolset;
+
+/// The dialect.
+pub(crate) struct Chat;
+
+impl Dialect for Chat {
+    fn read(&self, text: &str, _target: &str) -> Result<Read, Bypass> {
+        request::read(text)
+    }
+
+    fn tools(&self, input: &str, sheet: &Sheet<'_>) -> String {
+        tools::write(input, sheet)
+    }
+
+    fn wrap(&self, entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {
+        history::wrap(entry, deferred, call)
+    }
+
+    fn join<'a>(
+        &self,
+        _said: &[Cow<'_, str>],
+        entries: Vec<&'a str>,
+        answers: &[Answer],
+        _toolset: &Toolset,
+    ) -> Vec<Cow<'a, str>> {
+        history::join(entries, answers)
+    }
+
+    fn fit(&self, kept: Vec<String>, _echo: &[&str], _toolset: &Toolset) -> Vec<String> {
+        kept
+    }
+
+    fn remind(&self, _: &Request, _: &Toolset, _: &[(&str, &str)]) -> Option<Vec<String>> {
+        None
+    }
+
+    fn stream(&self, _request: &Request) -> Box<dyn Stream> {
+        Box::new(stream::Chunks::default())
+    }
+
+    fn whole(&self, _request: &Request) -> Box<dyn Whole> {
+        Box::new(response::Completions::default())
+    }
+
+    fn keep_alive(&self) -> &'static [u8] {
+        b": \n\n"
+    }
+}

@@ -1,0 +1,158 @@
+//! Whole responses of Chat Completions, several made into one.
+
+use serde_json::Value;
+use toolcrib_core::json::{self, Fields};
+
+use super::message::{Call, Message};
+use super::said::usage_of;
+use crate::desk::{Desk, Settled, Sort};
+use crate::dialect::{End, Round, Whole};
+use crate::usage;
+
+/// The responses of a turn.
+#[derive(Debug, Default)]
+pub(super) struct Completions {
+    /// The last one, as it came.
+    body: String,
+    rounds: usize,
+    /// `id` and `created` of the first.
+    first: Option<(String, String)>,
+    text: String,
+    calls: Vec<String>,
+    /// Whether a call was dropped.
+    lost: bool,
+    usage: Option<Value>,
+}
+
+impl Whole for Completions {
+    fn round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
+        let fields = Fields::read(body)?;
+        let choices = json::items(fields.get("choices")?)?;
+        let choice = Fields::read(choices.first()?.get())?;
+        let raw = choice.get("message")?;
+        let message = Message::read(raw)?;
+        self.rounds += 1;
+        body.clone_into(&mut self.body);
+        if self.first.is_none() {
+            let own = |key| fields.get(key).unwrap_or("null").to_owned();
+            self.first = Some((own("id"), own("created")));
+        }
+        let finish = choice.string("finish_reason").unwrap_or_default();
+        let end = end(&finish);
+        message.texts(&mut |text| {
+            desk.text(text);
+            self.say(text);
+        });
+        let calls = message.fields().get("tool_calls").and_then(json::items).unwrap_or_default();
+        let answered: Vec<&str> =
+            calls.iter().map(|call| call.get()).filter(|call| self.call(call, end, desk)).collect();
+        let entry = if answered.len() == calls.len() {
+            raw.to_owned()
+        } else {
+            let left = (!answered.is_empty()).then(|| format!("[{}]", answered.join(",")));
+            // A message must have one of the two.
+            let text =
+                message.fields().get("content").filter(|raw| *raw != "null" || left.is_some());
+            let text = text.unwrap_or(r#""""#).to_owned();
+            message.fields().with(&[("content", Some(text)), ("tool_calls", left)])
+        };
+        let mut taken = usage::Usage::default();
+        if let Some(used) =
+            fields.get("usage").and_then(|raw| serde_json::from_str::<Value>(raw).ok())
+        {
+            taken = usage_of(&used);
+            match &mut self.usage {
+                Some(sum) => usage::add(sum, &used),
+                None => self.usage = Some(used),
+            }
+        }
+        Some(Round { entries: vec![entry], end, usage: taken, response: None })
+    }
+
+    fn finish(&mut self, desk: &Desk) -> String {
+        let body = std::mem::take(&mut self.body);
+        if self.rounds == 1 && !desk.altered() && !self.lost {
+            return body;
+        }
+        self.merged(&body, desk).unwrap_or(body)
+    }
+}
+
+impl Completions {
+    /// Adds to the text that the client gets; what different rounds say is set apart.
+    fn say(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        if !self.text.is_empty() {
+            self.text.push_str(GAP);
+        }
+        self.text.push_str(text);
+    }
+
+    /// Takes a call; whether somebody will answer it. One that is held in a round that was cut short may
+    /// be cut itself, and is dropped.
+    fn call(&mut self, raw: &str, end: End, desk: &mut Desk) -> bool {
+        let Some(call) = Call::read(raw) else {
+            self.calls.push(raw.to_owned());
+            return true;
+        };
+        let id = call.id.as_deref();
+        // A custom tool's call has none, and is not ours to read.
+        let custom = call.arguments.is_none();
+        let arguments = call.arguments.clone().unwrap_or_default();
+        if custom || desk.sort(&call.name) == Sort::Live {
+            desk.live(id, &call.name, &arguments);
+            self.calls.push(raw.to_owned());
+        } else if end == End::Cut {
+            self.lost = true;
+            return false;
+        } else if let Settled::Forward { name, arguments } = desk.settle(id, &call.name, &arguments)
+        {
+            self.calls.push(call.with(&name, &arguments));
+        }
+        true
+    }
+
+    fn merged(&self, body: &str, desk: &Desk) -> Option<String> {
+        let fields = Fields::read(body)?;
+        let choices = json::items(fields.get("choices")?)?;
+        let choice = Fields::read(choices.first()?.get())?;
+        let message = Fields::read(choice.get("message")?)?;
+        let calls = (!self.calls.is_empty()).then(|| format!("[{}]", self.calls.join(",")));
+        let text = if self.text.is_empty() {
+            message.get("content").filter(|raw| *raw == "null").map(str::to_owned)
+        } else {
+            Some(json::quote(&self.text))
+        };
+        let content = text.or_else(|| Some("null".to_owned()));
+        let message = message.with(&[("content", content), ("tool_calls", calls)]);
+        let finish = choice.get("finish_reason").unwrap_or("null");
+        let finish = finish_reason(finish, desk);
+        let choice = choice.with(&[("message", Some(message)), ("finish_reason", Some(finish))]);
+        let (id, created) = self.first.clone()?;
+        Some(fields.with(&[
+            ("id", Some(id)),
+            ("created", Some(created)),
+            ("choices", Some(format!("[{choice}]"))),
+            ("usage", self.usage.as_ref().map(Value::to_string)),
+        ]))
+    }
+}
+
+/// What stands between texts of two rounds.
+pub(super) const GAP: &str = "\n\n";
+
+/// How a round ended, by its `finish_reason`. Some servers say `stop` where there are calls.
+pub(super) fn end(finish: &str) -> End {
+    match finish {
+        "length" | "content_filter" => End::Cut,
+        _ => End::Whole,
+    }
+}
+
+/// The reason that the client gets: calls that it never sees are none.
+pub(super) fn finish_reason(raw: &str, desk: &Desk) -> String {
+    let called = raw == r#""tool_calls""# && desk.forwarded() == 0;
+    if called { r#""stop""#.to_owned() } else { raw.to_owned() }
+}

@@ -1,0 +1,167 @@
+//! One round of Chat Completions, put together from its pieces.
+//!
+//! What goes back up must be a whole message: the text, whatever fields came beside it, and the calls.
+
+use serde_json::Value;
+use toolcrib_core::json::{self, Fields};
+
+use super::response::end;
+use crate::desk::{Desk, Sort};
+use crate::dialect::End;
+use crate::usage::{self, Usage};
+
+/// What was said in a round.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) text: String,
+    /// Other parts of the message, such as a reasoning that must be sent back.
+    pub(super) extra: Vec<(String, Value)>,
+    pub(super) calls: Vec<Call>,
+    pub(super) finish: Option<String>,
+    pub(super) usage: Usage,
+    /// The same, as the server says it.
+    pub(super) used: Option<Value>,
+    pub(super) ended: bool,
+    /// Whether the upstream said that it failed.
+    pub(super) failed: bool,
+}
+
+/// A call under way.
+#[derive(Debug, Default)]
+pub(super) struct Call {
+    pub(super) index: Option<u64>,
+    pub(super) id: Option<String>,
+    pub(super) name: String,
+    pub(super) arguments: String,
+    /// Whether it is of a custom tool, whose input is no JSON and whose call is always the client's.
+    pub(super) custom: bool,
+    /// Whatever else came with it.
+    pub(super) extra: Vec<(String, String)>,
+    pub(super) fate: Fate,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    #[default]
+    Held,
+    /// Forwarded under this index.
+    Live(usize),
+    Settled,
+    /// Held in a round that was cut short: nobody will answer it, so nobody may see it.
+    Lost,
+}
+
+impl Said {
+    pub(super) fn is_cut(&self) -> bool {
+        self.finish.as_deref().is_some_and(|reason| end(reason) == End::Cut)
+    }
+
+    /// Notes the parts of a delta for the message that goes back up.
+    pub(super) fn hear(&mut self, delta: &Fields<'_>) {
+        for (key, raw) in delta.iter() {
+            match key {
+                "role" | "tool_calls" => {}
+                "content" => self.text.push_str(&delta.string("content").unwrap_or_default()),
+                _ => {
+                    let Ok(value) = serde_json::from_str::<Value>(raw) else { continue };
+                    let known = self.extra.iter_mut().find(|(known, _)| known == key);
+                    match (known, value) {
+                        (Some((_, Value::String(text))), Value::String(more)) => {
+                            text.push_str(&more);
+                        }
+                        (Some((_, Value::Array(list))), Value::Array(more)) => list.extend(more),
+                        (Some(_), Value::Null) => {}
+                        (Some((_, known)), value) => *known = value,
+                        (None, value) => self.extra.push((key.to_owned(), value)),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The message, as it goes back up.
+    pub(super) fn entry(self) -> String {
+        let mut out = String::from(r#"{"role":"assistant","content":"#);
+        let calls: Vec<String> = self
+            .calls
+            .iter()
+            .filter(|call| call.fate != Fate::Lost)
+            .map(|call| call.write(&call.name, &call.arguments, None))
+            .collect();
+        let null = self.text.is_empty() && !calls.is_empty();
+        out.push_str(&if null { "null".to_owned() } else { json::quote(&self.text) });
+        for (key, value) in self.extra.iter().filter(|(_, value)| !value.is_null()) {
+            out.extend([",", &json::quote(key), ":", &value.to_string()]);
+        }
+        if !calls.is_empty() {
+            out.extend([r#","tool_calls":["#, &calls.join(","), "]"]);
+        }
+        out.push('}');
+        out
+    }
+}
+
+impl Call {
+    pub(super) fn add(&mut self, piece: &Fields<'_>) {
+        for (key, raw) in piece.iter() {
+            match key {
+                "index" => {}
+                "id" => {
+                    self.id =
+                        self.id.take().or_else(|| piece.string("id").filter(|id| !id.is_empty()));
+                }
+                "function" | "custom" => {
+                    self.custom |= key == "custom";
+                    let key = if key == "custom" { "input" } else { "arguments" };
+                    let Some(function) = Fields::read(raw) else { continue };
+                    // Some servers say the name with every piece.
+                    let name = function.string("name").unwrap_or_default();
+                    if name != self.name {
+                        self.name.push_str(&name);
+                    }
+                    // Some servers send the object itself.
+                    let arguments = function.get(key).filter(|raw| *raw != "null");
+                    let text = function.string(key).or(arguments.map(str::to_owned));
+                    self.arguments.push_str(&text.unwrap_or_default());
+                }
+                _ if self.extra.iter().any(|(known, _)| known == key) => {}
+                _ => self.extra.push((key.to_owned(), raw.to_owned())),
+            }
+        }
+    }
+
+    /// Its arguments; a custom tool has none.
+    pub(super) fn json(&self) -> &str {
+        if self.custom { "" } else { &self.arguments }
+    }
+
+    pub(super) fn sort(&self, desk: &Desk) -> Sort {
+        if self.custom { Sort::Live } else { desk.sort(&self.name) }
+    }
+
+    pub(super) fn write(&self, name: &str, arguments: &str, index: Option<usize>) -> String {
+        let mut out = String::from("{");
+        if let Some(index) = index {
+            out.extend([r#""index":"#, &index.to_string(), ","]);
+        }
+        if let Some(id) = &self.id {
+            out.extend([r#""id":"#, &json::quote(id), ","]);
+        }
+        for (key, raw) in &self.extra {
+            out.extend([&json::quote(key), ":", raw, ","]);
+        }
+        let (name, arguments) = (json::quote(name), json::quote(arguments));
+        let (kind, key) = if self.custom { ("custom", "input") } else { ("function", "arguments") };
+        out.extend(["\"", kind, r#"":{"name":"#, &name, ",\"", key, "\":", &arguments, "}}"]);
+        out
+    }
+}
+
+/// What a usage object says.
+pub(super) fn usage_of(used: &Value) -> Usage {
+    Usage {
+        input: usage::count(used, &["prompt_tokens"]),
+        cached: usage::count(used, &["prompt_tokens_details", "cached_tokens"]),
+        output: usage::count(used, &["completion_tokens"]),
+    }
+}

@@ -1,0 +1,257 @@
+//! What becomes of one call.
+//!
+//! The model calls by name. A tool that it sees in full is the client's affair, and its call is
+//! forwarded as it comes. Every other call is held until it is whole: ours are answered here; a
+//! deferred tool's is unwrapped, checked against the real schema, and forwarded under the real name; one that
+//! cannot be run is answered with what the model needs to do better. The answers wait on the desk until
+//! the round is over.
+
+use std::sync::Arc;
+
+use toolcrib_core::conversation::REVEALS;
+use toolcrib_core::{Conversation, Ledger, Outcome, Reply};
+
+use crate::mode::{Mode, Primitive};
+use crate::record::{Answer, Print, Reference};
+use crate::toolset::Toolset;
+
+/// Tools that one answer may load by reference. A report has it that more rebuild the provider's cache.
+pub(crate) const REFERENCES: usize = 5;
+
+/// How a call is to be treated from its first event on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// Forwarded as it comes.
+    Live,
+    /// Held until it is whole.
+    Held,
+}
+
+/// What becomes of a call that was held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// The client gets it, in these words.
+    Forward {
+        /// The tool's real name.
+        name: String,
+        /// Its own arguments, as JSON text.
+        arguments: String,
+    },
+    /// The client never learns of it.
+    Hidden,
+}
+
+/// The state of one model's turn, over all its rounds.
+#[derive(Debug)]
+pub struct Desk {
+    toolset: Arc<Toolset>,
+    conversation: Conversation,
+    /// Tools shown before this turn, and in it.
+    known: Vec<String>,
+    revealed: Vec<String>,
+    /// Tools the client got calls of that nothing had shown.
+    blind: Vec<String>,
+    /// Answers of this round.
+    answers: Vec<Answer>,
+    /// What the client saw.
+    print: Box<Print>,
+    /// The same without ids.
+    bare: Box<Print>,
+    /// Calls of this round so far.
+    calls: usize,
+    /// Calls the client got.
+    forwarded: usize,
+    /// Whether what the client saw is not what the upstream said.
+    altered: bool,
+    searches: usize,
+}
+
+impl Desk {
+    pub(crate) fn new(toolset: Arc<Toolset>, revealed: &[String]) -> Self {
+        let names = revealed.iter().map(String::as_str);
+        let conversation = Conversation::with_ledger(Ledger::of_names(names, REVEALS));
+        Self {
+            toolset,
+            conversation,
+            known: revealed.to_vec(),
+            revealed: Vec::new(),
+            blind: Vec::new(),
+            answers: Vec::new(),
+            print: Box::default(),
+            bare: Box::default(),
+            calls: 0,
+            forwarded: 0,
+            altered: false,
+            searches: 0,
+        }
+    }
+
+    /// Goes on where another left off, as far as the client is concerned.
+    pub(crate) fn resume(&mut self, other: &Self) {
+        self.print.clone_from(&other.print);
+        self.bare.clone_from(&other.bare);
+        self.forwarded = other.forwarded;
+        self.altered = other.altered;
+        self.searches = other.searches;
+    }
+
+    pub(crate) fn toolset(&self) -> &Toolset {
+        &self.toolset
+    }
+
+    /// How a call of this name is to be treated.
+    pub(crate) fn sort(&self, name: &str) -> Sort {
+        let tools = &self.toolset;
+        if tools.is_deferred(name) {
+            let native = matches!(tools.mode(), Mode::Hosted(_) | Mode::Terse);
+            let shown = tools.mode() != Mode::Bridge && self.conversation.ledger().has_name(name);
+            return if native || shown { Sort::Live } else { Sort::Held };
+        }
+        if tools.is_declared(name) { Sort::Live } else { Sort::Held }
+    }
+
+    /// Notes a call that was forwarded as it came.
+    pub(crate) fn live(&mut self, id: Option<&str>, name: &str, arguments: &str) {
+        self.calls += 1;
+        self.forward(id, name, arguments);
+    }
+
+    fn forward(&mut self, id: Option<&str>, name: &str, arguments: &str) {
+        self.forwarded += 1;
+        self.print.call(id, name, arguments);
+        self.bare.call(None, name, arguments);
+        self.note_blind(name);
+    }
+
+    /// Notes a call of a tool that nothing had shown. Without a note its next request would look like one
+    /// whose records are lost, and the tool would be loaded at the price of a changed prefix.
+    fn note_blind(&mut self, name: &str) {
+        let native = matches!(self.toolset.mode(), Mode::Reference(_) | Mode::Hosted(_));
+        let shown = [&self.known, &self.revealed, &self.blind].into_iter().flatten();
+        if native && self.toolset.is_deferred(name) && !shown.into_iter().any(|other| other == name)
+        {
+            self.blind.push(name.to_owned());
+            self.altered = true;
+        }
+    }
+
+    /// Notes text that the client got.
+    pub(crate) fn text(&mut self, text: &str) {
+        self.print.text(text);
+        self.bare.text(text);
+    }
+
+    /// Notes that something of the upstream's was kept from the client, and needs no answer of ours.
+    pub(crate) fn hide(&mut self) {
+        self.altered = true;
+    }
+
+    /// Notes tools that the provider's own search showed.
+    pub(crate) fn found(&mut self, names: Vec<String>) {
+        for name in names {
+            if !self.known.contains(&name) && !self.revealed.contains(&name) {
+                self.revealed.push(name);
+            }
+        }
+    }
+
+    /// Whether the provider searches.
+    pub(crate) fn hosts(&self) -> bool {
+        matches!(self.toolset.mode(), Mode::Hosted(_))
+    }
+
+    /// Decides about a call that is whole.
+    pub(crate) fn settle(&mut self, id: Option<&str>, name: &str, arguments: &str) -> Settled {
+        self.altered = true;
+        let at = self.calls;
+        self.calls += 1;
+        let input = if arguments.trim().is_empty() { "{}" } else { arguments };
+        let toolset = Arc::clone(&self.toolset);
+        let outcome = toolset.crib().handle(&toolset.turn(), &mut self.conversation, name, input);
+        let answer = match outcome {
+            Outcome::Run(call) => {
+                let (name, arguments) = (call.name, call.arguments.get().to_owned());
+                self.forward(id, &name, &arguments);
+                return Settled::Forward { name, arguments };
+            }
+            Outcome::Answer(reply) => {
+                self.searches += 1;
+                let answer = Answer { at, ..self.answer(id, name, &reply) };
+                self.found(reply.loaded);
+                answer
+            }
+            Outcome::Refused(refusal) => Answer {
+                id: id.map(str::to_owned),
+                at,
+                name: name.to_owned(),
+                text: refusal.text(),
+                refused: true,
+                references: Vec::new(),
+            },
+        };
+        self.answers.push(answer);
+        Settled::Hidden
+    }
+
+    fn answer(&self, id: Option<&str>, name: &str, reply: &Reply) -> Answer {
+        let mut references = Vec::new();
+        if let Mode::Reference(primitive) = self.toolset.mode() {
+            let known = |name: &String| {
+                let definition = self.toolset.definition(name)?.to_owned();
+                self.toolset.is_deferred(name).then(|| Reference { name: name.clone(), definition })
+            };
+            // Where a reference is a declaration, a second one is refused.
+            let fresh = |name: &&String| {
+                primitive != Primitive::AdditionalTools
+                    || !self.known.contains(name) && !self.revealed.contains(name)
+            };
+            references.extend(reply.loaded.iter().filter(fresh).filter_map(known).take(REFERENCES));
+        }
+        // A definition that is loaded need not be told.
+        let text = if references.is_empty() { reply.for_model() } else { reply.notes.join(" ") };
+        Answer {
+            id: id.map(str::to_owned),
+            at: 0,
+            name: name.to_owned(),
+            text,
+            refused: false,
+            references,
+        }
+    }
+
+    /// The answers of the round that is over.
+    pub(crate) fn take_answers(&mut self) -> Vec<Answer> {
+        self.calls = 0;
+        std::mem::take(&mut self.answers)
+    }
+
+    /// Calls the client got in this turn.
+    pub(crate) fn forwarded(&self) -> usize {
+        self.forwarded
+    }
+
+    pub(crate) fn altered(&self) -> bool {
+        self.altered
+    }
+
+    pub(crate) fn print(&self) -> &Print {
+        &self.print
+    }
+
+    /// What the client saw, without ids.
+    pub(crate) fn bare(&self) -> &Print {
+        &self.bare
+    }
+
+    pub(crate) fn revealed(&self) -> &[String] {
+        &self.revealed
+    }
+
+    pub(crate) fn blind(&self) -> &[String] {
+        &self.blind
+    }
+
+    pub(crate) fn searches(&self) -> usize {
+        self.searches
+    }
+}

@@ -1,0 +1,126 @@
+//! What the four APIs have in common: the questions a turn asks of each.
+
+use std::borrow::Cow;
+
+use crate::api::Api;
+use crate::desk::Desk;
+use crate::record::Answer;
+use crate::request::{Bypass, Read, Request};
+use crate::sse::Event;
+use crate::tools::Sheet;
+use crate::toolset::Toolset;
+use crate::usage::Usage;
+
+/// One API.
+pub(crate) trait Dialect: Sync {
+    /// Reads a request.
+    fn read(&self, text: &str, target: &str) -> Result<Read, Bypass>;
+
+    /// The tools to send in place of those that came in.
+    fn tools(&self, input: &str, sheet: &Sheet<'_>) -> String;
+
+    /// An entry of the model's in which calls of deferred tools go through `call` again: how it stands
+    /// where no record tells. `None` where it has none.
+    fn wrap(&self, entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String>;
+
+    /// An entry of the model's in which calls of deferred tools stand where a reference loads them to:
+    /// how it stands where no record tells. `None` where there is nothing to say.
+    fn locate(&self, _entry: &str, _deferred: &dyn Fn(&str) -> bool) -> Option<String> {
+        None
+    }
+
+    /// What follows a turn of the model: the client's entries, with the answers among them that the
+    /// client knows nothing of. `said` is the turn as the upstream knows it.
+    fn join<'a>(
+        &self,
+        said: &[Cow<'_, str>],
+        entries: Vec<&'a str>,
+        answers: &[Answer],
+        toolset: &Toolset,
+    ) -> Vec<Cow<'a, str>>;
+
+    /// A kept turn, fitted to what the client echoes of it: what the client left out on purpose stays
+    /// out, and marks that it set are kept.
+    fn fit(&self, kept: Vec<String>, echo: &[&str], toolset: &Toolset) -> Vec<String>;
+
+    /// Entries for the end of the history that load these tools again, by name and definition. `None`
+    /// where the API has nothing of the kind.
+    fn remind(
+        &self,
+        request: &Request,
+        toolset: &Toolset,
+        tools: &[(&str, &str)],
+    ) -> Option<Vec<String>>;
+
+    /// Reads the events of a turn.
+    fn stream(&self, request: &Request) -> Box<dyn Stream>;
+
+    /// Reads the whole responses of a turn.
+    fn whole(&self, request: &Request) -> Box<dyn Whole>;
+
+    /// What shows a waiting client that somebody is still there.
+    fn keep_alive(&self) -> &'static [u8];
+}
+
+/// One API's dialect.
+pub(crate) fn of(api: Api) -> &'static dyn Dialect {
+    match api {
+        Api::Chat => &crate::chat::Chat,
+        Api::Responses => &crate::responses::Responses,
+        Api::Messages => &crate::messages::Messages,
+        Api::Gemini => &crate::gemini::Gemini,
+    }
+}
+
+/// Reads the events of all rounds of a turn, and writes those of one message.
+pub(crate) trait Stream: Send {
+    /// Takes an event; what the client gets for it goes to `out`. What ends a message is held back.
+    fn event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>);
+
+    /// Whether the API's own end of the events was there; never where it has none.
+    fn has_ended(&self) -> bool;
+
+    /// The upstream's events are over: what was said in this round.
+    fn round(&mut self, desk: &mut Desk, out: &mut Vec<u8>) -> Round;
+
+    /// The turn is over: the end of the message, with what all rounds took.
+    fn finish(&mut self, desk: &Desk, out: &mut Vec<u8>);
+
+    /// A later round failed with this status and body: the API's own error event.
+    fn fail(&mut self, status: u16, body: &[u8], desk: &Desk, out: &mut Vec<u8>);
+}
+
+/// Reads the responses of all rounds of a turn, and writes one.
+pub(crate) trait Whole: Send {
+    /// Takes a response; `None` for what is none, which goes to the client as it came.
+    fn round(&mut self, body: &str, desk: &mut Desk) -> Option<Round>;
+
+    /// The turn is over: one response for all of it.
+    fn finish(&mut self, desk: &Desk) -> String;
+}
+
+/// What was said in one round.
+#[derive(Debug)]
+pub(crate) struct Round {
+    /// The model's turn, as entries that go back up.
+    pub(crate) entries: Vec<String>,
+    /// How it ended.
+    pub(crate) end: End,
+    /// What it took.
+    pub(crate) usage: Usage,
+    /// The id under which the API keeps it.
+    pub(crate) response: Option<String>,
+}
+
+/// How a round ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// By itself: calls, if there are any, can be answered.
+    Whole,
+    /// Cut short by a limit or a filter; what it called is not answered.
+    Cut,
+    /// The provider wants to be asked again with what it said so far.
+    Paused,
+    /// The upstream broke off, or said that it failed.
+    Broken,
+}

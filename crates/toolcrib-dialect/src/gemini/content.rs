@@ -1,0 +1,112 @@
+//! One content of Gemini and its parts, as far as we must know them.
+//!
+//! The API takes every key in camel and in snake case; what a client wrote stays as it wrote it.
+
+use toolcrib_core::json::{self, Fields};
+
+/// The value under either spelling of a key, and the spelling.
+pub(super) fn either<'a, 'k>(
+    fields: &Fields<'a>,
+    [camel, snake]: [&'k str; 2],
+) -> Option<(&'k str, &'a str)> {
+    [camel, snake].into_iter().find_map(|key| Some((key, fields.get(key)?)))
+}
+
+/// A content: one entry of the history, or what a candidate says.
+pub(super) struct Content<'a> {
+    pub(super) fields: Fields<'a>,
+    /// Whether the model says it; who leaves the role out is the user.
+    pub(super) by_model: bool,
+    pub(super) parts: Vec<&'a str>,
+}
+
+impl<'a> Content<'a> {
+    pub(super) fn read(text: &'a str) -> Option<Self> {
+        let fields = Fields::read(text)?;
+        let by_model = fields.string("role").as_deref() == Some("model");
+        let parts = fields.get("parts").and_then(json::items).unwrap_or_default();
+        let parts = parts.into_iter().map(serde_json::value::RawValue::get).collect();
+        Some(Self { fields, by_model, parts })
+    }
+
+    /// The same content with other parts.
+    pub(super) fn with(&self, parts: &[String]) -> String {
+        self.fields.with(&[("parts", Some(format!("[{}]", parts.join(","))))])
+    }
+}
+
+/// A part.
+pub(super) struct Part<'a> {
+    pub(super) fields: Fields<'a>,
+    pub(super) kind: Kind<'a>,
+}
+
+/// What a part is.
+pub(super) enum Kind<'a> {
+    /// Text that is shown.
+    Text(String),
+    /// The model's thoughts, in words.
+    Thought(String),
+    Call(Call<'a>),
+    Answer(Call<'a>),
+    /// An image, code, or something newer than this file.
+    Other,
+}
+
+/// A call, or the answer to one.
+pub(super) struct Call<'a> {
+    key: &'static str,
+    fields: Fields<'a>,
+    pub(super) id: Option<String>,
+    pub(super) name: String,
+    /// A call's arguments, as JSON text.
+    pub(super) args: &'a str,
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn read(text: &'a str) -> Option<Self> {
+        let fields = Fields::read(text)?;
+        let kind = if let Some(call) = Call::read(&fields, ["functionCall", "function_call"]) {
+            Kind::Call(call)
+        } else if let Some(answer) = Call::read(&fields, ["functionResponse", "function_response"])
+        {
+            Kind::Answer(answer)
+        } else {
+            match fields.string("text") {
+                Some(text) if fields.get("thought") == Some("true") => Kind::Thought(text),
+                Some(text) => Kind::Text(text),
+                None => Kind::Other,
+            }
+        };
+        Some(Self { fields, kind })
+    }
+
+    /// The part with its call under another name; a signature beside it stays.
+    pub(super) fn renamed(&self, name: &str, args: Option<&str>) -> Option<String> {
+        self.edited(name, args.map(|args| ("args", args.to_owned())))
+    }
+
+    /// The part with its answer to the call of that name, and of that id where it must be said.
+    pub(super) fn answering(&self, name: &str, id: Option<&str>) -> Option<String> {
+        self.edited(name, id.map(|id| ("id", json::quote(id))))
+    }
+
+    fn edited(&self, name: &str, edit: Option<(&str, String)>) -> Option<String> {
+        let (Kind::Call(call) | Kind::Answer(call)) = &self.kind else { return None };
+        let mut edits = vec![("name", Some(json::quote(name)))];
+        edits.extend(edit.map(|(key, value)| (key, Some(value))));
+        Some(self.fields.with(&[(call.key, Some(call.fields.with(&edits)))]))
+    }
+}
+
+impl<'a> Call<'a> {
+    fn read(part: &Fields<'a>, keys: [&'static str; 2]) -> Option<Self> {
+        let (key, raw) = either(part, keys)?;
+        let fields = Fields::read(raw)?;
+        let id = fields.string("id").filter(|id| !id.is_empty());
+        let name = fields.string("name")?;
+        // Left out, there are none.
+        let args = fields.get("args").filter(|raw| *raw != "null").unwrap_or("{}");
+        Some(Self { key, fields, id, name, args })
+    }
+}

@@ -1,0 +1,69 @@
+//! Gemini `generateContent`, on the developer API and on Vertex.
+//!
+//! It has no words for deferring, so tools go through the bridge. Calls arrive whole and often without
+//! an id; what stands in for one is their order. Model and stream are said in the path, not in the body.
+
+mod content;
+mod history;
+mod request;
+mod response;
+mod spoken;
+mod stream;
+mod tools;
+mod usage;
+
+use std::borrow::Cow;
+
+use crate::dialect::{Dialect, Stream, Whole};
+use crate::record::Answer;
+use crate::request::{Bypass, Read, Request};
+use crate::tools::Sheet;
+use crate::toolset::Toolset;
+
+/// The dialect.
+pub(crate) struct Gemini;
+
+impl Dialect for Gemini {
+    fn read(&self, text: &str, target: &str) -> Result<Read, Bypass> {
+        request::read(text, target)
+    }
+
+    fn tools(&self, input: &str, sheet: &Sheet<'_>) -> String {
+        tools::write(input, sheet)
+    }
+
+    fn wrap(&self, entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {
+        history::wrap(entry, deferred, call)
+    }
+
+    fn join<'a>(
+        &self,
+        said: &[Cow<'_, str>],
+        entries: Vec<&'a str>,
+        answers: &[Answer],
+        toolset: &Toolset,
+    ) -> Vec<Cow<'a, str>> {
+        history::join(said, entries, answers, toolset.names().call)
+    }
+
+    fn fit(&self, kept: Vec<String>, _echo: &[&str], _toolset: &Toolset) -> Vec<String> {
+        kept
+    }
+
+    fn remind(&self, _: &Request, _: &Toolset, _: &[(&str, &str)]) -> Option<Vec<String>> {
+        None
+    }
+
+    fn stream(&self, _request: &Request) -> Box<dyn Stream> {
+        Box::new(stream::Pieces::default())
+    }
+
+    fn whole(&self, _request: &Request) -> Box<dyn Whole> {
+        Box::new(response::Responses::default())
+    }
+
+    /// Nothing: clients of this API take every line for data, and stumble over a comment.
+    fn keep_alive(&self) -> &'static [u8] {
+        b""
+    }
+}

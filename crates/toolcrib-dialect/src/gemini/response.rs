@@ -1,0 +1,127 @@
+//! Responses of Gemini: one alone, and several made into one.
+
+use toolcrib_core::json::{self, Fields};
+
+use super::content::Content;
+use super::spoken::Spoken;
+use crate::desk::Desk;
+use crate::dialect::{End, Round, Whole};
+
+/// A response, or an event of one: both have the same shape.
+pub(super) struct Response<'a> {
+    pub(super) fields: Fields<'a>,
+    candidate: Option<Fields<'a>>,
+    pub(super) content: Option<Content<'a>>,
+}
+
+impl<'a> Response<'a> {
+    pub(super) fn read(text: &'a str) -> Option<Self> {
+        let fields = Fields::read(text)?;
+        let known = ["candidates", "promptFeedback", "usageMetadata"];
+        known.iter().find_map(|key| fields.get(key))?;
+        let candidates = fields.get("candidates").and_then(json::items).unwrap_or_default();
+        let candidate = candidates.first().and_then(|raw| Fields::read(raw.get()));
+        let content = candidate.as_ref().and_then(|it| it.get("content")).and_then(Content::read);
+        Some(Self { fields, candidate, content })
+    }
+
+    pub(super) fn parts(&self) -> &[&'a str] {
+        self.content.as_ref().map_or(&[], |content| &content.parts)
+    }
+
+    /// How the round ended, if this is its end. `STOP` is also said where there are calls.
+    pub(super) fn end(&self) -> Option<End> {
+        let reason = self.candidate.as_ref().and_then(|it| it.string("finishReason"));
+        match reason.as_deref() {
+            Some("STOP" | "FINISH_REASON_UNSPECIFIED") => Some(End::Whole),
+            Some(_) => Some(End::Cut),
+            None => self.is_refused().then_some(End::Cut),
+        }
+    }
+
+    /// Whether the question is not answered at all.
+    pub(super) fn is_refused(&self) -> bool {
+        self.candidate.is_none() && self.fields.get("promptFeedback").is_some()
+    }
+
+    /// Whether it tells the client something beside its parts, its end and its counts.
+    pub(super) fn tells_more(&self) -> bool {
+        let usual = ["content", "finishReason", "finishMessage", "index"];
+        let more = |it: &Fields<'_>| it.iter().any(|(key, _)| !usual.contains(&key));
+        let around = ["candidates", "usageMetadata", "modelVersion", "responseId", "createTime"];
+        self.candidate.as_ref().is_some_and(more)
+            || self.fields.iter().any(|(key, _)| !around.contains(&key))
+    }
+
+    /// The response with these parts. Where all are gone an empty text stays, as the API itself ends
+    /// its streams: clients take a content without parts for a broken turn and forget it.
+    pub(super) fn with(&self, parts: &[String], edits: &[(&str, Option<String>)]) -> String {
+        let Some(candidate) = &self.candidate else { return self.fields.with(edits) };
+        let content = self.said(parts).or_else(|| candidate.get("content").map(str::to_owned));
+        self.around(&candidate.with(&[("content", content)]), edits)
+    }
+
+    /// The parts in a response of their own, which does not end the turn.
+    pub(super) fn only(&self, parts: &[String], edits: &[(&str, Option<String>)]) -> String {
+        let index = self.candidate.as_ref().and_then(|it| it.get("index"));
+        let index = index.map(|index| format!(r#","index":{index}"#)).unwrap_or_default();
+        let content = self.said(parts).unwrap_or_default();
+        self.around(&format!(r#"{{"content":{content}{index}}}"#), edits)
+    }
+
+    fn said(&self, parts: &[String]) -> Option<String> {
+        if parts.is_empty() && self.parts().is_empty() {
+            return None;
+        }
+        let list = if parts.is_empty() { r#"{"text":""}"#.to_owned() } else { parts.join(",") };
+        let list = format!("[{list}]");
+        Some(match &self.content {
+            Some(content) => content.fields.with(&[("parts", Some(list))]),
+            None => format!(r#"{{"parts":{list},"role":"model"}}"#),
+        })
+    }
+
+    fn around(&self, candidate: &str, edits: &[(&str, Option<String>)]) -> String {
+        let mut all = vec![("candidates", Some(format!("[{candidate}]")))];
+        all.extend_from_slice(edits);
+        self.fields.with(&all)
+    }
+}
+
+/// The responses of a turn.
+#[derive(Debug, Default)]
+pub(super) struct Responses {
+    /// The last one, as it came.
+    body: String,
+    rounds: usize,
+    spoken: Spoken,
+    /// What the client gets, of all rounds.
+    parts: Vec<String>,
+}
+
+impl Whole for Responses {
+    fn round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
+        let response = Response::read(body)?;
+        body.clone_into(&mut self.body);
+        self.rounds += 1;
+        self.spoken.note(&response.fields);
+        for part in response.parts() {
+            self.parts.extend(self.spoken.hear(part, desk));
+        }
+        let entry = response.content.as_ref().filter(|content| !content.parts.is_empty());
+        let entry =
+            entry.map(|content| content.fields.with(&[("role", Some(r#""model""#.into()))]));
+        let end = response.end().unwrap_or(End::Whole);
+        let (_, usage) = self.spoken.round();
+        Some(Round { entries: entry.into_iter().collect(), end, usage, response: None })
+    }
+
+    fn finish(&mut self, desk: &Desk) -> String {
+        let body = std::mem::take(&mut self.body);
+        if self.rounds == 1 && !desk.altered() {
+            return body;
+        }
+        let Some(response) = Response::read(&body) else { return body };
+        response.with(&self.parts, &self.spoken.own(&response.fields, true))
+    }
+}

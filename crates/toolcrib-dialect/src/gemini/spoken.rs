@@ -1,0 +1,133 @@
+//! What is said in a turn: kept for the upstream as it came, and given to the client as its own.
+
+use serde_json::Value;
+use toolcrib_core::json::{self, Fields};
+
+use super::content::{Kind, Part};
+use super::usage;
+use crate::desk::{Desk, Settled, Sort};
+use crate::usage::Usage;
+
+/// What stands between texts of two rounds: clients put all text of a turn into one.
+const GAP: &str = "\n\n";
+
+/// What is said, over all rounds.
+#[derive(Debug, Default)]
+pub(super) struct Spoken {
+    /// `responseId` of the first response, as JSON.
+    id: Option<String>,
+    /// Parts of this round, for the upstream.
+    parts: Vec<String>,
+    /// The text that the last of them will be, whether it is a thought, and what of it came so far.
+    open: Option<(bool, String)>,
+    /// Whether the client got text in an earlier round, and whether in this one.
+    spoke: bool,
+    speaks: bool,
+    /// Whether the client got other parts than came.
+    pub(super) altered: bool,
+    /// What the rounds before took, and what this one did so far.
+    sum: Option<Value>,
+    used: Option<Value>,
+}
+
+impl Spoken {
+    /// Takes a part; what the client gets of it. A call is whole when it comes, so that a round which
+    /// is cut short later has it all the same, and it is decided about at once.
+    pub(super) fn hear(&mut self, raw: &str, desk: &mut Desk) -> Option<String> {
+        let part = Part::read(raw);
+        self.keep(raw, part.as_ref());
+        let as_it_came = Some(raw.to_owned());
+        let Some(part) = part else { return as_it_came };
+        match &part.kind {
+            Kind::Text(text) if !text.is_empty() => {
+                desk.text(text);
+                let first = !std::mem::replace(&mut self.speaks, true);
+                if first && self.spoke {
+                    let text = json::quote(&format!("{GAP}{text}"));
+                    return Some(part.fields.with(&[("text", Some(text))]));
+                }
+                as_it_came
+            }
+            Kind::Call(call) => {
+                let id = call.id.as_deref();
+                if desk.sort(&call.name) == Sort::Live {
+                    desk.live(id, &call.name, call.args);
+                    return as_it_came;
+                }
+                self.altered = true;
+                match desk.settle(id, &call.name, call.args) {
+                    Settled::Forward { name, arguments } => part.renamed(&name, Some(&arguments)),
+                    Settled::Hidden => None,
+                }
+            }
+            _ => as_it_came,
+        }
+    }
+
+    /// Keeps a part for the upstream. Pieces of one text are one part again; everything else stays
+    /// as it came, since a signature belongs to its part.
+    fn keep(&mut self, raw: &str, part: Option<&Part<'_>>) {
+        let bare =
+            |part: &&Part<'_>| part.fields.iter().all(|(key, _)| matches!(key, "text" | "thought"));
+        let piece = part.filter(bare).and_then(|part| match &part.kind {
+            Kind::Text(text) => Some((false, text)),
+            Kind::Thought(text) => Some((true, text)),
+            _ => None,
+        });
+        match (piece, &mut self.open) {
+            (Some((thought, piece)), Some((open, text))) if *open == thought => {
+                text.push_str(piece);
+            }
+            (Some((thought, piece)), _) => {
+                self.close();
+                self.open = Some((thought, piece.clone()));
+            }
+            (None, _) => {
+                self.close();
+                self.parts.push(raw.to_owned());
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        let Some((thought, text)) = self.open.take().filter(|(_, text)| !text.is_empty()) else {
+            return;
+        };
+        let mark = if thought { r#","thought":true"# } else { "" };
+        self.parts.push(format!(r#"{{"text":{}{mark}}}"#, json::quote(&text)));
+    }
+
+    /// Notes the id and the counts of a response.
+    pub(super) fn note(&mut self, response: &Fields<'_>) {
+        if self.id.is_none() {
+            self.id = response.get("responseId").map(str::to_owned);
+        }
+        let used = response.get("usageMetadata").and_then(|raw| serde_json::from_str(raw).ok());
+        self.used = used.or(self.used.take());
+    }
+
+    /// What makes a response one of this turn: the first one's id, and what all rounds took so far.
+    pub(super) fn own(
+        &self,
+        response: &Fields<'_>,
+        last: bool,
+    ) -> [(&'static str, Option<String>); 2] {
+        let has = |key| response.get(key).is_some();
+        let id = self.id.clone().filter(|_| has("responseId"));
+        let used = self.used.as_ref().map(|used| usage::sum(self.sum.as_ref(), used));
+        let used = used.or_else(|| self.sum.clone()).filter(|_| last || has("usageMetadata"));
+        [("responseId", id), ("usageMetadata", used.map(|used| used.to_string()))]
+    }
+
+    /// The round is over: what was said in it, and what it took.
+    pub(super) fn round(&mut self) -> (Vec<String>, Usage) {
+        self.close();
+        self.spoke |= std::mem::take(&mut self.speaks);
+        let used = self.used.take();
+        let taken = used.as_ref().map(usage::read).unwrap_or_default();
+        if let Some(used) = used {
+            self.sum = Some(usage::sum(self.sum.as_ref(), &used));
+        }
+        (std::mem::take(&mut self.parts), taken)
+    }
+}

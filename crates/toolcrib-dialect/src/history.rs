@@ -1,0 +1,127 @@
+//! A conversation so far, as the upstream knows it.
+//!
+//! Where a record tells how a turn of the model stood, it stands so again, byte for byte. Where none
+//! does, what can be worked out is: a call of a deferred tool goes through the bridge once more, and a
+//! tool that was called is shown again, at the end of the history if the API has the words for it.
+
+use std::borrow::Cow;
+
+use crate::dialect::{self, Dialect};
+use crate::mode::Mode;
+use crate::record::Past;
+use crate::request::{Choice, Request, Who};
+use crate::toolset::Toolset;
+
+/// The tools that must be sent in full for this request, beside those that already are: one that the
+/// client forces, since what is deferred cannot be forced; and one that was called before, of which
+/// nothing is left that shows it, where the API cannot show it again at the end of the history.
+pub fn must_load(request: &Request, past: &Past, toolset: &Toolset) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    if let Choice::Named(forced) = &request.choice {
+        // What was found stands in `tools` already, where finding a tool puts it there.
+        let found = if toolset.mode().grows() { past.revealed() } else { Vec::new() };
+        let hidden = |name: &&String| toolset.is_deferred(name) && !found.contains(name);
+        names.extend(forced.iter().filter(hidden).cloned());
+    }
+    let lost = lost(request, past, toolset);
+    if !lost.is_empty() && reminder(request, toolset, &lost).is_none() {
+        // One that was called blind was never shown, and nothing is lost.
+        let accounted = past.accounted();
+        names.extend(lost.into_iter().filter(|name| !accounted.contains(name)));
+    }
+    names
+}
+
+/// Deferred tools that the history shows being called, and no record shows being found.
+pub(crate) fn lost(request: &Request, past: &Past, toolset: &Toolset) -> Vec<String> {
+    if !matches!(toolset.mode(), Mode::Reference(_) | Mode::Hosted(_)) {
+        return Vec::new();
+    }
+    let mut known = past.revealed();
+    let mut lost = Vec::new();
+    for name in called(request) {
+        if toolset.is_deferred(name) && !known.contains(name) {
+            known.push(name.clone());
+            lost.push(name.clone());
+        }
+    }
+    lost
+}
+
+pub(crate) fn called(request: &Request) -> impl Iterator<Item = &String> {
+    request.stretches.iter().filter(|said| said.who == Who::Model).flat_map(|said| &said.calls)
+}
+
+pub(crate) fn reminder(
+    request: &Request,
+    toolset: &Toolset,
+    lost: &[String],
+) -> Option<Vec<String>> {
+    if !matches!(toolset.mode(), Mode::Reference(_)) {
+        return None;
+    }
+    let tools: Vec<(&str, &str)> =
+        lost.iter().filter_map(|name| Some((name.as_str(), toolset.definition(name)?))).collect();
+    dialect::of(request.api).remind(request, toolset, &tools)
+}
+
+/// The history as the upstream knows it: what the client sent, with what it never saw in its place.
+pub(crate) fn history(
+    dialect: &dyn Dialect,
+    request: &Request,
+    past: Past,
+    toolset: &Toolset,
+) -> String {
+    let mut out = String::new();
+    let mut push = |entry: &str| {
+        if !out.is_empty() {
+            out.push(',');
+        }
+        out.push_str(entry);
+    };
+    let mut records = past.turns.into_iter();
+    let mut answers = past.previous.map(|record| record.answers).unwrap_or_default();
+    let mut said: Vec<Cow<'_, str>> = Vec::new();
+    for stretch in &request.stretches {
+        let echo: Vec<&str> = stretch.entries.iter().map(|entry| request.entry(entry)).collect();
+        match stretch.who {
+            Who::Client => {
+                let followed = dialect.join(&said, echo, &answers, toolset);
+                for entry in &followed {
+                    push(entry);
+                }
+                (said, answers) = (Vec::new(), Vec::new());
+            }
+            Who::Model => {
+                said = match records.next().flatten() {
+                    Some(record) => {
+                        answers = record.answers;
+                        let kept = record.entries.iter().map(|raw| raw.get().to_owned()).collect();
+                        dialect.fit(kept, &echo, toolset).into_iter().map(Cow::Owned).collect()
+                    }
+                    None => {
+                        echo.into_iter().map(|entry| wrapped(dialect, entry, toolset)).collect()
+                    }
+                };
+                for entry in &said {
+                    push(entry);
+                }
+            }
+        }
+    }
+    if !answers.is_empty() {
+        dialect.join(&said, Vec::new(), &answers, toolset).iter().for_each(|entry| push(entry));
+    }
+    out
+}
+
+/// An entry of the model's of which nothing is kept.
+fn wrapped<'a>(dialect: &dyn Dialect, entry: &'a str, toolset: &Toolset) -> Cow<'a, str> {
+    let deferred = |name: &str| toolset.is_deferred(name);
+    let again = match toolset.mode() {
+        Mode::Bridge => dialect.wrap(entry, &deferred, toolset.names().call),
+        Mode::Reference(_) => dialect.locate(entry, &deferred),
+        Mode::Reveal | Mode::Terse | Mode::Append | Mode::Hosted(_) => None,
+    };
+    again.map_or(Cow::Borrowed(entry), Cow::Owned)
+}

@@ -1,0 +1,175 @@
+//! What the client never saw, put into its messages.
+//!
+//! The API wants all results of a turn in the one message after it, before anything else. So an
+//! answer of ours goes to the front of the client's own message, and has one for itself only where
+//! there is none.
+
+use std::borrow::Cow;
+
+use toolcrib_core::json::{self, Fields};
+
+use super::content::{self, Block, Content, Message, list, message, reference};
+use crate::record::Answer;
+use crate::toolset::Toolset;
+
+/// What stands where every tool that an answer loaded is gone.
+const GONE: &str = "The tools that were found are no longer available.";
+
+/// A message whose calls of deferred tools go through `call` again.
+pub(super) fn wrap(entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {
+    let message = Message::read(entry)?;
+    let Content::Blocks(blocks) = message.content()? else { return None };
+    let wrapped = |raw: &str| {
+        let block = Block::read(raw)?;
+        let (_, name, input) = block.call().filter(|(_, name, _)| deferred(name))?;
+        let input = if Fields::read(input).is_some() { input } else { "{}" };
+        let input = format!(r#"{{"name":{},"arguments":{input}}}"#, json::quote(&name));
+        Some(block.fields.with(&[("name", Some(json::quote(call))), ("input", Some(input))]))
+    };
+    edit(&blocks, |raw| wrapped(raw).map(Some)).map(|blocks| message.with(&blocks))
+}
+
+/// Answers stand first in the message after the calls.
+pub(super) fn join<'a>(
+    mut entries: Vec<&'a str>,
+    answers: &[Answer],
+    toolset: &Toolset,
+) -> Vec<Cow<'a, str>> {
+    let mut blocks: Vec<String> = answers.iter().map(|answer| result(answer, toolset)).collect();
+    let mut all: Vec<Cow<'a, str>> = Vec::with_capacity(entries.len() + 1);
+    if !blocks.is_empty() {
+        let user = entries.first().and_then(|entry| Message::read(entry));
+        let user = user.filter(|message| message.role == "user");
+        match user.and_then(|message| Some((message.content()?, message))) {
+            Some((theirs, user)) => {
+                match theirs {
+                    Content::Text(text) if text.is_empty() => {}
+                    Content::Text(text) => blocks.push(content::text(&text)),
+                    Content::Blocks(theirs) => blocks.extend(theirs.into_iter().map(str::to_owned)),
+                }
+                all.push(Cow::Owned(user.with(&blocks)));
+                entries.remove(0);
+            }
+            None => all.push(Cow::Owned(message("user", &blocks))),
+        }
+    }
+    all.extend(entries.into_iter().map(Cow::Borrowed));
+    all
+}
+
+/// An answer as a block.
+pub(super) fn result(answer: &Answer, toolset: &Toolset) -> String {
+    let here = answer.references.iter().filter(|tool| toolset.is_declared(&tool.name));
+    let mut blocks: Vec<String> = here
+        .map(|tool| {
+            let name = json::quote(&tool.name);
+            format!(r#"{{"type":"tool_reference","tool_name":{name}}}"#)
+        })
+        .collect();
+    let content = if blocks.is_empty() {
+        json::quote(if answer.text.is_empty() { GONE } else { &answer.text })
+    } else {
+        if !answer.text.is_empty() {
+            blocks.push(content::text(&answer.text));
+        }
+        list(&blocks)
+    };
+    let id = json::quote(answer.id.as_deref().unwrap_or_default());
+    let error = if answer.refused { r#","is_error":true"# } else { "" };
+    format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{content}{error}}}"#)
+}
+
+/// A kept turn, fitted to what the client echoes of it and to the tools that still are.
+pub(super) fn fit(kept: Vec<String>, echo: &[&str], toolset: &Toolset) -> Vec<String> {
+    let echo: Vec<Message<'_>> = echo.iter().filter_map(|entry| Message::read(entry)).collect();
+    let echoed = || echo.iter().flat_map(Message::blocks);
+    let thinks = echoed().any(|block| block.is_thinking());
+    let marks = |block: Block<'_>| {
+        block.fields.get("cache_control").filter(|raw| *raw != "null").map(str::to_owned)
+    };
+    let mark = echoed().filter_map(marks).next_back();
+    let fitted = |entry: String| {
+        let entry = if thinks { entry } else { without_thinking(&entry)? };
+        let known = Message::read(&entry).and_then(|said| with_known(&said, toolset));
+        Some(known.unwrap_or(entry))
+    };
+    let mut kept: Vec<String> = kept.into_iter().filter_map(fitted).collect();
+    if let (Some(mark), Some(last)) = (mark, kept.last_mut())
+        && let Some(marked) = marked(last, mark)
+    {
+        *last = marked;
+    }
+    kept
+}
+
+/// A message without thinking; `None` where nothing is left.
+pub(super) fn without_thinking(entry: &str) -> Option<String> {
+    let Some(said) = Message::read(entry) else { return Some(entry.to_owned()) };
+    let Some(Content::Blocks(blocks)) = said.content() else { return Some(entry.to_owned()) };
+    let thinks = |raw: &str| Block::read(raw).is_some_and(|block| block.is_thinking());
+    match edit(&blocks, |raw| thinks(raw).then_some(None)) {
+        Some(left) if left.is_empty() => None,
+        Some(left) => Some(said.with(&left)),
+        None => Some(entry.to_owned()),
+    }
+}
+
+/// A message without references to tools that are gone: one of them would fail the whole request.
+fn with_known(message: &Message<'_>, toolset: &Toolset) -> Option<String> {
+    let Content::Blocks(blocks) = message.content()? else { return None };
+    let gone = |raw: &str| reference(raw).is_some_and(|name| !toolset.is_declared(&name));
+    let known = |raw: &str| {
+        let block = Block::read(raw)?;
+        let inner = block.fields.get("content")?;
+        let left = match block.kind.as_str() {
+            "tool_result" => {
+                let mut left = edit(&content::blocks(inner)?, |raw| gone(raw).then_some(None))?;
+                if left.is_empty() {
+                    left.push(content::text(GONE));
+                }
+                list(&left)
+            }
+            // The provider's own: what it found may be nothing.
+            "tool_search_tool_result" => {
+                let inner = Fields::read(inner)?;
+                let found = content::blocks(inner.get("tool_references")?)?;
+                let left = edit(&found, |raw| gone(raw).then_some(None))?;
+                inner.with(&[("tool_references", Some(list(&left)))])
+            }
+            _ => return None,
+        };
+        Some(block.fields.with(&[("content", Some(left))]))
+    };
+    edit(&blocks, |raw| known(raw).map(Some)).map(|blocks| message.with(&blocks))
+}
+
+/// A message with the client's mark on its last block that can bear one.
+fn marked(entry: &str, mark: String) -> Option<String> {
+    let said = Message::read(entry)?;
+    let Content::Blocks(blocks) = said.content()? else { return None };
+    let bears = |raw: &&str| Block::read(raw).is_some_and(|block| !block.is_thinking());
+    let at = blocks.iter().rposition(bears)?;
+    let mut blocks: Vec<String> = blocks.into_iter().map(str::to_owned).collect();
+    let block = Fields::read(&blocks[at])?.with(&[("cache_control", Some(mark))]);
+    blocks[at] = block;
+    Some(said.with(&blocks))
+}
+
+/// Items of which some are changed or, for `Some(None)`, left out; `None` where none is.
+pub(super) fn edit(
+    items: &[&str],
+    change: impl Fn(&str) -> Option<Option<String>>,
+) -> Option<Vec<String>> {
+    let mut changed = false;
+    let mut left = Vec::with_capacity(items.len());
+    for item in items {
+        match change(item) {
+            Some(new) => {
+                changed = true;
+                left.extend(new);
+            }
+            None => left.push((*item).to_owned()),
+        }
+    }
+    changed.then_some(left)
+}

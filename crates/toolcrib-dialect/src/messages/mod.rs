@@ -1,0 +1,76 @@
+//! Anthropic Messages.
+//!
+//! The strictest of the four: results stand in the one message after their calls, thinking is signed,
+//! and a signature may be bound to every byte before it. It is also the one with words for deferring:
+//! `defer_loading`, `tool_reference`, and a search of the provider's own.
+
+mod block;
+mod content;
+mod history;
+pub mod inbound;
+mod remind;
+mod request;
+mod response;
+mod stream;
+mod tools;
+pub mod unbind;
+
+use std::borrow::Cow;
+
+use crate::dialect::{Dialect, Stream, Whole};
+use crate::record::Answer;
+use crate::request::{Bypass, Read, Request};
+use crate::tools::Sheet;
+use crate::toolset::Toolset;
+
+/// The dialect.
+pub(crate) struct Messages;
+
+impl Dialect for Messages {
+    fn read(&self, text: &str, target: &str) -> Result<Read, Bypass> {
+        request::read(text, target)
+    }
+
+    fn tools(&self, input: &str, sheet: &Sheet<'_>) -> String {
+        tools::write(input, sheet)
+    }
+
+    fn wrap(&self, entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {
+        history::wrap(entry, deferred, call)
+    }
+
+    fn join<'a>(
+        &self,
+        _said: &[Cow<'_, str>],
+        entries: Vec<&'a str>,
+        answers: &[Answer],
+        toolset: &Toolset,
+    ) -> Vec<Cow<'a, str>> {
+        history::join(entries, answers, toolset)
+    }
+
+    fn fit(&self, kept: Vec<String>, echo: &[&str], toolset: &Toolset) -> Vec<String> {
+        history::fit(kept, echo, toolset)
+    }
+
+    fn remind(
+        &self,
+        request: &Request,
+        toolset: &Toolset,
+        tools: &[(&str, &str)],
+    ) -> Option<Vec<String>> {
+        remind::remind(request, toolset, tools)
+    }
+
+    fn stream(&self, _request: &Request) -> Box<dyn Stream> {
+        Box::new(stream::Events::default())
+    }
+
+    fn whole(&self, _request: &Request) -> Box<dyn Whole> {
+        Box::new(response::Responses::default())
+    }
+
+    fn keep_alive(&self) -> &'static [u8] {
+        b"event: ping\ndata: {\"type\": \"ping\"}\n\n"
+    }
+}

@@ -1,0 +1,63 @@
+//! Tools that are loaded again at the end of a history.
+//!
+//! When nothing is left that shows a tool which the history shows being called, it must be loaded
+//! anew. Editing old turns, or `tools`, would cost the cache; a search that never happened, with its
+//! result, costs a few tokens at the end.
+
+use toolcrib_core::json::{self, Fields};
+
+use super::content::message;
+use super::history::result;
+use crate::desk::REFERENCES;
+use crate::record::{Answer, Reference};
+use crate::request::{Request, Who};
+use crate::toolset::Toolset;
+
+/// A search for these tools by name, and its results. A model that thinks wants its calls to begin with
+/// a thought, which nobody can make up; and a history that ends with the model is not ours to go on with.
+pub(super) fn remind(
+    request: &Request,
+    toolset: &Toolset,
+    tools: &[(&str, &str)],
+) -> Option<Vec<String>> {
+    let ends = request.stretches.last().is_some_and(|last| last.who == Who::Client);
+    if !ends || thinks(request) || tools.is_empty() {
+        return None;
+    }
+    let search = json::quote(toolset.names().search);
+    let (mut calls, mut results) = (Vec::new(), Vec::new());
+    for tools in tools.chunks(REFERENCES) {
+        let names: Vec<&str> = tools.iter().map(|(name, _)| *name).collect();
+        let query = format!("select:{}", names.join(","));
+        let id = id(request, &query);
+        let input = format!(r#"{{"query":{}}}"#, json::quote(&query));
+        calls.push(format!(r#"{{"type":"tool_use","id":"{id}","name":{search},"input":{input}}}"#));
+        let references = tools.iter().map(|(name, definition)| Reference {
+            name: (*name).to_owned(),
+            definition: (*definition).to_owned(),
+        });
+        let answer = Answer {
+            at: 0,
+            id: Some(id),
+            name: toolset.names().search.to_owned(),
+            text: String::new(),
+            refused: false,
+            references: references.collect(),
+        };
+        results.push(result(&answer, toolset));
+    }
+    Some(vec![message("assistant", &calls), message("user", &results)])
+}
+
+fn thinks(request: &Request) -> bool {
+    let body = Fields::read(&request.text);
+    let thinking = body.as_ref().and_then(|body| body.get("thinking")).and_then(Fields::read);
+    thinking.is_some_and(|thinking| thinking.string("type").as_deref() != Some("disabled"))
+}
+
+/// An id that is the same whenever this request is made, and no other's in this conversation.
+fn id(request: &Request, query: &str) -> String {
+    let entries: usize = request.stretches.iter().map(|stretch| stretch.entries.len()).sum();
+    let hash = blake3::hash(format!("{entries} {query}").as_bytes());
+    format!("toolu_{}", &hash.to_hex()[..24])
+}

@@ -1,0 +1,143 @@
+//! Whole responses of Messages, several made into one.
+
+use serde_json::Value;
+use toolcrib_core::json::{self, Fields};
+
+use super::content::{Block, blocks, list, message};
+use crate::desk::{Desk, Settled, Sort};
+use crate::dialect::{End, Round, Whole};
+use crate::usage::{self, Usage};
+
+/// The responses of a turn.
+#[derive(Debug, Default)]
+pub(super) struct Responses {
+    /// The last one, as it came.
+    body: String,
+    rounds: usize,
+    /// `id` of the first.
+    id: Option<String>,
+    /// The blocks that the client gets.
+    content: Vec<String>,
+    usage: Option<Value>,
+    /// Whether something of it is not what the upstream said.
+    altered: bool,
+}
+
+impl Whole for Responses {
+    fn round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
+        let fields = Fields::read(body)?;
+        let content = blocks(fields.get("content")?)?;
+        self.rounds += 1;
+        body.clone_into(&mut self.body);
+        if self.id.is_none() {
+            self.id = Some(fields.get("id").unwrap_or("null").to_owned());
+        }
+        let end = end(fields.string("stop_reason").as_deref(), desk);
+        let mut said = Vec::with_capacity(content.len());
+        for (at, raw) in content.iter().enumerate() {
+            // Only the last block can have been cut.
+            let cut = end == End::Cut && at + 1 == content.len();
+            if self.block(raw, cut, desk) {
+                said.push((*raw).to_owned());
+            }
+        }
+        let used = fields.get("usage").and_then(|raw| serde_json::from_str::<Value>(raw).ok());
+        let taken = used.as_ref().map(usage_of).unwrap_or_default();
+        if let Some(used) = used {
+            match &mut self.usage {
+                Some(sum) => usage::add(sum, &used),
+                None => self.usage = Some(used),
+            }
+        }
+        Some(Round { entries: entry(&said), end, usage: taken, response: None })
+    }
+
+    fn finish(&mut self, desk: &Desk) -> String {
+        let body = std::mem::take(&mut self.body);
+        if self.rounds == 1 && !self.altered {
+            return body;
+        }
+        self.merged(&body, desk).unwrap_or(body)
+    }
+}
+
+impl Responses {
+    /// Takes a block; whether it is part of what goes back up.
+    fn block(&mut self, raw: &str, cut: bool, desk: &mut Desk) -> bool {
+        let Some(block) = Block::read(raw) else {
+            self.content.push(raw.to_owned());
+            return true;
+        };
+        if block.is_search() && desk.hosts() {
+            self.altered = true;
+            desk.hide();
+            desk.found(block.found());
+            return true;
+        }
+        if let Some((id, name, input)) = block.call() {
+            if desk.sort(&name) == Sort::Live {
+                desk.live(id.as_deref(), &name, input);
+            } else {
+                self.altered = true;
+                if cut {
+                    return false;
+                }
+                if let Settled::Forward { name, arguments } =
+                    desk.settle(id.as_deref(), &name, input)
+                {
+                    let edits = [("name", Some(json::quote(&name))), ("input", Some(arguments))];
+                    self.content.push(block.fields.with(&edits));
+                }
+                return true;
+            }
+        } else if block.kind == "text" {
+            desk.text(&block.fields.string("text").unwrap_or_default());
+        }
+        self.content.push(raw.to_owned());
+        !block.is_blank()
+    }
+
+    fn merged(&self, body: &str, desk: &Desk) -> Option<String> {
+        let fields = Fields::read(body)?;
+        let reason = fields.get("stop_reason").unwrap_or("null");
+        Some(fields.with(&[
+            ("id", self.id.clone()),
+            ("content", Some(list(&self.content))),
+            ("stop_reason", Some(stop_reason(reason, desk))),
+            ("usage", self.usage.as_ref().map(Value::to_string)),
+        ]))
+    }
+}
+
+/// The model's turn as it goes back up; the API refuses one with nothing in it.
+pub(super) fn entry(said: &[String]) -> Vec<String> {
+    if said.is_empty() { Vec::new() } else { vec![message("assistant", said)] }
+}
+
+/// How a round ended, by its `stop_reason`. Where the search is the provider's the client knows nothing
+/// of it, so that going on after a pause is left to us.
+pub(super) fn end(reason: Option<&str>, desk: &Desk) -> End {
+    match reason {
+        Some("max_tokens" | "model_context_window_exceeded" | "refusal") => End::Cut,
+        Some("pause_turn") if desk.hosts() => End::Paused,
+        _ => End::Whole,
+    }
+}
+
+/// The reason that the client gets: calls that it never sees are none.
+pub(super) fn stop_reason(raw: &str, desk: &Desk) -> String {
+    let called = raw == r#""tool_use""# && desk.forwarded() == 0;
+    if called { r#""end_turn""#.to_owned() } else { raw.to_owned() }
+}
+
+/// What a usage object says. `input_tokens` has only what came after the cached part.
+pub(super) fn usage_of(used: &Value) -> Usage {
+    let cached = usage::count(used, &["cache_read_input_tokens"]);
+    let written = usage::count(used, &["cache_creation_input_tokens"]);
+    let rest = usage::count(used, &["input_tokens"]);
+    Usage {
+        input: rest.saturating_add(written).saturating_add(cached),
+        cached,
+        output: usage::count(used, &["output_tokens"]),
+    }
+}

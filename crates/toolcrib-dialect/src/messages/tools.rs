@@ -1,0 +1,86 @@
+//! The `tools` of Messages: what is deferred, what is ours, and the mark where the cache ends.
+//!
+//! A mark on a tool that is not sent in full is an error to the API and a loss to the client, so it
+//! moves to the last tool that is. Marks never become more than the client set, so that the limit of
+//! four in a request is the client's own affair.
+
+use toolcrib_core::Shape;
+use toolcrib_core::json::Fields;
+
+use super::content::{blocks, list};
+use crate::mode::{Hosted, Mode};
+use crate::tools::{self, Keep, Sheet};
+
+/// What goes up: the client's own, then ours, then what was found.
+pub(super) fn write(input: &str, sheet: &Sheet<'_>) -> String {
+    let defer = |fields: &Fields<'_>| {
+        fields.with(&[("defer_loading", Some("true".into())), ("cache_control", None)])
+    };
+    let mut entries = tools::kept(input, sheet, &defer);
+    entries.extend(ours(sheet, &entries));
+    if let Some(mark) = homeless(input, sheet)
+        && let Some(last) = entries.iter_mut().rev().find(|entry| is_loaded(entry))
+        && let Some(fields) = Fields::read(last)
+    {
+        *last = fields.with(&[("cache_control", Some(mark))]);
+    }
+    entries.extend(sheet.found.iter().map(|found| unmarked(found)));
+    list(&entries)
+}
+
+fn ours(sheet: &Sheet<'_>, entries: &[String]) -> Vec<String> {
+    let Mode::Hosted(search) = sheet.mode else {
+        return sheet.own.iter().map(|own| own.definition(Shape::Anthropic)).collect();
+    };
+    if !sheet.counts {
+        let kind = match search {
+            Hosted::Regex => "regex",
+            Hosted::Bm25 | Hosted::Namespaces => "bm25",
+        };
+        let tool = format!(
+            r#"{{"type":"tool_search_tool_{kind}_20251119","name":"tool_search_tool_{kind}"}}"#
+        );
+        return vec![tool];
+    }
+    // Whoever counts refuses tools that are the provider's, and also a list without a loaded tool.
+    if entries.iter().any(|entry| is_loaded(entry)) {
+        return Vec::new();
+    }
+    let stand_in = r#"{"name":"tool_search","description":"Finds deferred tools.","input_schema":{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}}"#;
+    vec![stand_in.to_owned()]
+}
+
+/// The last mark of the client's that stands on a tool that is not sent in full, with no mark after it
+/// on one that is.
+fn homeless(input: &str, sheet: &Sheet<'_>) -> Option<String> {
+    let mut mark = None;
+    for item in blocks(input).unwrap_or_default() {
+        let Some(fields) = Fields::read(item) else { continue };
+        let Some(here) = mark_of(&fields) else { continue };
+        let keep = tools::name(&fields).map_or(Keep::AsIs, |name| (sheet.keep)(&name));
+        mark = match keep {
+            Keep::Drop | Keep::Deferred => Some(here.to_owned()),
+            Keep::Text(text) if Fields::read(text).is_none_or(|stub| mark_of(&stub).is_none()) => {
+                Some(here.to_owned())
+            }
+            Keep::AsIs | Keep::Text(_) => None,
+        };
+    }
+    mark
+}
+
+fn mark_of<'a>(fields: &Fields<'a>) -> Option<&'a str> {
+    fields.get("cache_control").filter(|raw| *raw != "null")
+}
+
+fn is_loaded(entry: &str) -> bool {
+    Fields::read(entry).is_some_and(|fields| fields.get("defer_loading") != Some("true"))
+}
+
+/// A definition that was found: its mark has moved already.
+fn unmarked(definition: &str) -> String {
+    match Fields::read(definition).filter(|fields| fields.get("cache_control").is_some()) {
+        Some(fields) => fields.with(&[("cache_control", None)]),
+        None => definition.to_owned(),
+    }
+}

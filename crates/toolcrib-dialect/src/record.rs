@@ -1,0 +1,337 @@
+//! What must outlive a request.
+//!
+//! A client's next request has in it what the client saw. What it did not see, hidden rounds and
+//! wrapped calls, is kept in a [`Record`]: the entries that stand for one turn of the model, as they went
+//! up and came down. A record never changes, so replicas that share a store cannot race. Its key is a
+//! chain: who calls, what the conversation began with, what the model said in each turn up to this
+//! one, and the question it answered. All of it is taken from what the client echoes, and none of it
+//! from what clients are known to change: white space, markers, arguments spelled anew.
+//!
+//! A turn with calls has a second key, made of its own words and ids alone: a client that shortens its
+//! history breaks the chain, and echoes ids all the same.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::api::Api;
+use crate::mode::Mode;
+use crate::request::{Request, Who};
+
+/// Where a record is kept: a hash that tells nothing of what it was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(pub [u8; 32]);
+
+/// Characters from which on an id can be taken for unique. Some servers count their calls: `call_0`.
+const UNIQUE_ID: usize = 12;
+
+/// What somebody said, however it is written down.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Print {
+    text: blake3::Hasher,
+    calls: blake3::Hasher,
+    has_unique_id: bool,
+}
+
+impl Print {
+    /// Adds text; how it is cut into pieces and its white space do not count.
+    pub(crate) fn text(&mut self, text: &str) {
+        for word in text.split_whitespace() {
+            self.text.update(word.as_bytes());
+        }
+    }
+
+    /// Adds a call, or the answer to one. Its arguments count only where there is no id to know it by.
+    pub(crate) fn call(&mut self, id: Option<&str>, name: &str, arguments: &str) {
+        let id = id.unwrap_or_default();
+        let unique = is_unique(id, name);
+        self.has_unique_id |= unique;
+        let canonical = if unique { String::new() } else { canonical(arguments) };
+        for part in [id, name, &canonical] {
+            self.calls.update(&(part.len() as u64).to_le_bytes());
+            self.calls.update(part.as_bytes());
+        }
+    }
+
+    fn hash(&self) -> [u8; 32] {
+        let mut both = blake3::Hasher::new();
+        both.update(self.text.finalize().as_bytes());
+        both.update(self.calls.finalize().as_bytes());
+        *both.finalize().as_bytes()
+    }
+}
+
+/// Whether an id can be taken for unique: one that ends in a number that only counts must have enough
+/// before it that is not the tool's name. `functions.bash:0` has not.
+fn is_unique(id: &str, name: &str) -> bool {
+    let bare = id.trim_end_matches(|c: char| c.is_ascii_digit());
+    if bare.len() == id.len() || !bare.ends_with([':', '_', '-', '.', '#']) {
+        return id.len() >= UNIQUE_ID;
+    }
+    let name = if name.is_empty() { 0 } else { bare.matches(name).count() * name.len() };
+    bare.len() - name >= UNIQUE_ID
+}
+
+/// JSON without white space and with its keys in order; any other text as it is.
+fn canonical(text: &str) -> String {
+    serde_json::from_str::<serde_json::Value>(text).map_or_else(
+        |_| text.to_owned(),
+        |mut value| {
+            value.sort_all_objects();
+            value.to_string()
+        },
+    )
+}
+
+/// Where the records of a conversation are.
+#[derive(Debug, Clone)]
+pub struct Places {
+    caller: [u8; 32],
+    api: Api,
+    /// Keys of each turn of the model, in order.
+    turns: Vec<[Option<Key>; 2]>,
+    previous: Option<Key>,
+    /// The chain up to the turn that is to come, and the question it answers.
+    chain: [u8; 32],
+    question: [u8; 32],
+}
+
+impl Places {
+    /// Where the records of a request's conversation are, for this caller.
+    pub fn of(request: &Request, caller: [u8; 32]) -> Self {
+        let api = request.api;
+        let mut places = Self {
+            caller,
+            api,
+            turns: Vec::new(),
+            previous: None,
+            chain: [0; 32],
+            question: [0; 32],
+        };
+        places.previous = request.previous.as_ref().map(|kept| places.response(&kept.id));
+        for (at, stretch) in request.stretches.iter().enumerate() {
+            let hash = stretch.print.hash();
+            match stretch.who {
+                Who::Client => {
+                    places.question = hash;
+                    if at == 0 {
+                        places.chain = hash;
+                    }
+                }
+                Who::Model => {
+                    let keys = places.turn(&stretch.print);
+                    places.turns.push(keys);
+                    places.chain = hashed(&[&places.chain, &hash]);
+                }
+            }
+        }
+        places
+    }
+
+    /// Every key to look up, in one go.
+    pub fn keys(&self) -> Vec<Key> {
+        self.turns.iter().flatten().flatten().copied().chain(self.previous).collect()
+    }
+
+    /// The keys of the turn that is to come, once it is known what the model said in it.
+    pub(crate) fn turn(&self, said: &Print) -> [Option<Key>; 2] {
+        let said_hash = said.hash();
+        let chained = self.key(b"turn", &[&self.chain, &self.question, &said_hash]);
+        let alone = said.has_unique_id.then(|| self.key(b"said", &[&said_hash]));
+        [Some(chained), alone]
+    }
+
+    /// Every key that the turn to come is kept under. `bare` is what was said without its ids.
+    pub(crate) fn written(&self, said: &Print, bare: &Print) -> Vec<Key> {
+        let mut keys = self.turn(said).to_vec();
+        // Where ids are optional, clients leave out even those they got.
+        let nameless = (self.api == Api::Gemini).then(|| self.turn(bare)).into_iter().flatten();
+        keys.extend(nameless.filter(|key| !keys.contains(key)).collect::<Vec<_>>());
+        keys.into_iter().flatten().collect()
+    }
+
+    /// The key of a response that the API keeps.
+    pub(crate) fn response(&self, id: &str) -> Key {
+        self.key(b"response", &[blake3::hash(id.as_bytes()).as_bytes()])
+    }
+
+    fn key(&self, kind: &[u8], parts: &[&[u8; 32]]) -> Key {
+        let kind = blake3::hash(kind);
+        let api = blake3::hash(self.api.name().as_bytes());
+        let mut all: Vec<&[u8; 32]> = vec![kind.as_bytes(), api.as_bytes(), &self.caller];
+        all.extend(parts);
+        Key(hashed(&all))
+    }
+}
+
+fn hashed(parts: &[&[u8; 32]]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(*part);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// What is kept of one turn of the model.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Record {
+    /// How tools were deferred in it.
+    pub mode: Mode,
+    /// Whether nothing was deferred in it after all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) passed: bool,
+    /// Whether our tools went by their second names.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) second_names: bool,
+    /// The entries that stand for it: hidden rounds, and what the model said in the end.
+    pub(crate) entries: Vec<Box<RawValue>>,
+    /// Answers to calls in it that the client knows nothing of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) answers: Vec<Answer>,
+    /// Tools whose schemas were shown in it, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) revealed: Vec<String>,
+    /// Tools that were called in it although nothing had shown them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) blind: Vec<String>,
+    /// Tools that are sent in full from this turn on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) loaded: Vec<String>,
+    /// The response that the API keeps it under, where the client knows another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) response: Option<String>,
+}
+
+/// The answer to a call that the client never sees.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    /// The call's id, where it has one.
+    pub(crate) id: Option<String>,
+    /// Which call of its round it answers, counted from none: for calls without an id.
+    #[serde(default)]
+    pub(crate) at: usize,
+    /// The name that was called.
+    pub(crate) name: String,
+    /// What the model reads.
+    pub(crate) text: String,
+    /// Whether it called wrongly.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) refused: bool,
+    /// Tools that are loaded by reference.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) references: Vec<Reference>,
+}
+
+/// A tool that an answer loads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reference {
+    pub(crate) name: String,
+    /// Its definition, as JSON text.
+    pub(crate) definition: String,
+}
+
+impl Answer {
+    /// Says that no other follows in this turn.
+    pub(crate) fn close(&mut self) {
+        let words =
+            "This was the last search of this turn: go on with the tools you have, or answer.";
+        let gap = if self.text.is_empty() { "" } else { "\n" };
+        self.text = format!("{}{gap}{words}", self.text);
+    }
+}
+
+impl Record {
+    /// A record as it is stored.
+    pub(crate) fn write(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// A stored record; `None` for what is none, which costs no more than a lost one.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+}
+
+/// What a store had of a conversation.
+#[derive(Debug, Clone, Default)]
+pub struct Past {
+    /// For each turn of the model, in order.
+    pub(crate) turns: Vec<Option<Record>>,
+    /// Of the response that is continued.
+    pub(crate) previous: Option<Record>,
+}
+
+impl Past {
+    /// Puts what was found under [`Places::keys`] in its place.
+    pub fn found(places: &Places, found: Vec<Option<Vec<u8>>>) -> Self {
+        let mut found = found.into_iter();
+        let mut next = || found.next().flatten().and_then(|bytes| Record::read(&bytes));
+        let turns = places.turns.iter().map(|keys| {
+            // Both are taken, whichever counts: they stand in one row.
+            let records: Vec<Option<Record>> = keys.iter().flatten().map(|_| next()).collect();
+            records.into_iter().flatten().next()
+        });
+        let turns = turns.collect();
+        let previous = places.previous.and_then(|_| next());
+        Self { turns, previous }
+    }
+
+    fn records(&self) -> impl DoubleEndedIterator<Item = &Record> {
+        self.turns.iter().flatten().chain(&self.previous)
+    }
+
+    /// How the conversation deferred last, if it did.
+    pub fn mode(&self) -> Option<Mode> {
+        self.records().rfind(|record| !record.passed).map(|record| record.mode)
+    }
+
+    /// Whether it knows our tools by their second names.
+    pub fn second_names(&self) -> bool {
+        self.records().next_back().is_some_and(|record| record.second_names)
+    }
+
+    /// The tools that were shown in it, in order.
+    pub(crate) fn revealed(&self) -> Vec<String> {
+        in_order(self.records().flat_map(|record| &record.revealed))
+    }
+
+    /// The tools that were shown in it, or called although nothing had shown them.
+    pub(crate) fn accounted(&self) -> Vec<String> {
+        in_order(self.records().flat_map(|record| record.revealed.iter().chain(&record.blind)))
+    }
+
+    /// The tools that are sent in full by now.
+    pub fn loaded(&self) -> Vec<String> {
+        in_order(self.records().flat_map(|record| &record.loaded))
+    }
+}
+
+/// Each name once, where it came first.
+fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut seen = std::collections::HashSet::new();
+    names.filter(|name| seen.insert(*name)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_count_are_not_unique() {
+        for (id, name) in [
+            ("call_0", "bash"),
+            ("functions.bash:0", "bash"),
+            ("functions.read_file:12", "read_file"),
+            ("", "bash"),
+        ] {
+            assert!(!is_unique(id, name), "{id}");
+        }
+        for id in [
+            "call_hQ3xP0aZk71",
+            "toolu_01A09q90qw90lq917835",
+            "toolu_bash0001",
+            "3f2504e0-4f89-41d3",
+        ] {
+            assert!(is_unique(id, "bash"), "{id}");
+        }
+    }
+}

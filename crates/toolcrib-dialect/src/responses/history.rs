@@ -1,0 +1,128 @@
+//! What the client never saw, put into the items of the Responses API.
+
+use std::borrow::Cow;
+
+use toolcrib_core::json::{self, Fields};
+
+use super::item::Item;
+use super::tools::deferred;
+use crate::mode::{Mode, Primitive};
+use crate::record::{Answer, Reference};
+use crate::toolset::Toolset;
+
+/// A call of a deferred tool, through `call` again.
+pub(super) fn wrap(entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {
+    let (item, name) = deferred_call(entry, deferred)?;
+    let arguments = item.fields.string("arguments");
+    let arguments = arguments.as_deref().filter(|text| Fields::read(text).is_some());
+    let inside =
+        format!(r#"{{"name":{},"arguments":{}}}"#, json::quote(&name), arguments.unwrap_or("{}"));
+    Some(item.fields.with(&[
+        ("name", Some(json::quote(call))),
+        ("arguments", Some(json::quote(&inside))),
+        ("namespace", None),
+    ]))
+}
+
+/// A call of a deferred tool, in the namespace that it has once it is loaded by an item.
+pub(super) fn locate(entry: &str, deferred: &dyn Fn(&str) -> bool) -> Option<String> {
+    let (item, name) = deferred_call(entry, deferred)?;
+    let there = item.fields.string("namespace").is_some_and(|space| space == name);
+    // The client's own namespace is not where the tool is loaded to.
+    (!there).then(|| item.fields.with(&[("namespace", Some(json::quote(&name)))]))
+}
+
+fn deferred_call<'a>(
+    entry: &'a str,
+    deferred: &dyn Fn(&str) -> bool,
+) -> Option<(Item<'a>, String)> {
+    let item = Item::read(entry).filter(|item| item.kind == "function_call")?;
+    let name = item.name().filter(|name| deferred(name))?;
+    Some((item, name))
+}
+
+/// Answers stand right after the calls, before anything the client says.
+pub(super) fn join<'a>(
+    said: &[Cow<'_, str>],
+    entries: Vec<&'a str>,
+    answers: &[Answer],
+    toolset: &Toolset,
+) -> Vec<Cow<'a, str>> {
+    let mut all: Vec<Cow<'a, str>> = Vec::new();
+    let mut loaded: Vec<&Reference> = Vec::new();
+    for answer in answers {
+        let id = json::quote(answer.id.as_deref().unwrap_or_default());
+        if is_search(said, answer, toolset) {
+            let tools: Vec<String> = answer
+                .references
+                .iter()
+                .filter_map(|tool| Fields::read(&tool.definition).map(|fields| deferred(&fields)))
+                .collect();
+            all.push(Cow::Owned(format!(
+                r#"{{"type":"tool_search_output","execution":"client","call_id":{id},"status":"completed","tools":[{}]}}"#,
+                tools.join(",")
+            )));
+            continue;
+        }
+        let text = match (answer.text.as_str(), answer.references.is_empty()) {
+            // What is loaded stands below; an answer without a word looks like a failure.
+            ("", false) => Cow::Borrowed("The tools are loaded."),
+            (text, _) => Cow::Borrowed(text),
+        };
+        let text = json::quote(&text);
+        all.push(Cow::Owned(format!(
+            r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#
+        )));
+        for tool in &answer.references {
+            // A tool is declared once.
+            if !loaded.iter().any(|known| known.name == tool.name) {
+                loaded.push(tool);
+            }
+        }
+    }
+    if !loaded.is_empty() {
+        let tools: Vec<&str> = loaded.iter().map(|tool| tool.definition.as_str()).collect();
+        all.push(Cow::Owned(additional(&tools)));
+    }
+    all.extend(entries.into_iter().map(Cow::Borrowed));
+    all
+}
+
+/// The item that declares tools in the middle of a conversation.
+pub(super) fn additional(definitions: &[&str]) -> String {
+    let tools = definitions.join(",");
+    format!(r#"{{"type":"additional_tools","role":"developer","tools":[{tools}]}}"#)
+}
+
+/// Whether an answer is to a search by the words of the API. Where the API has the call and we do
+/// not, the way tools are deferred tells.
+fn is_search(said: &[Cow<'_, str>], answer: &Answer, toolset: &Toolset) -> bool {
+    let call = said.iter().rev().filter_map(|entry| Item::read(entry)).find(|item| {
+        item.kind.ends_with("_call") && item.call_id().as_deref() == answer.id.as_deref()
+    });
+    match call {
+        Some(call) => call.kind == "tool_search_call",
+        None => {
+            toolset.mode() == Mode::Reference(Primitive::SearchOutput)
+                && answer.name == toolset.names().search
+        }
+    }
+}
+
+/// A kept turn without its reasoning, where the client has dropped it: what another model thought is
+/// refused. Ids go with it, since they say that a reasoning belongs to what follows.
+pub(super) fn fit(kept: Vec<String>, echo: &[&str]) -> Vec<String> {
+    let thinks = |text: &str| Item::read(text).is_some_and(|item| item.kind == "reasoning");
+    let refers = |text: &&str| Item::read(text).is_some_and(|item| item.kind == "item_reference");
+    let dropped = kept.iter().any(|entry| thinks(entry))
+        && !echo.iter().any(|entry| thinks(entry) || refers(entry));
+    if !dropped {
+        return kept;
+    }
+    let left = kept.into_iter().filter(|entry| !thinks(entry));
+    left.map(|entry| match Item::read(&entry) {
+        Some(item) if item.who() == crate::request::Who::Model => item.fields.with(&[("id", None)]),
+        _ => entry,
+    })
+    .collect()
+}

@@ -1,0 +1,83 @@
+//! OpenAI Responses.
+//!
+//! History and answers are lists of items, and a function's call is an item of its own. The API has
+//! words for loading a tool in the middle of a conversation, it may keep responses so that a client
+//! sends only what is new, and it repeats the request in each response.
+
+mod frame;
+mod history;
+mod inbound;
+mod item;
+mod pen;
+mod request;
+mod response;
+mod stream;
+mod taken;
+mod tools;
+
+use std::borrow::Cow;
+
+use self::frame::Frame;
+pub use self::inbound::Inbound;
+use crate::dialect::{Dialect, Stream, Whole};
+use crate::record::Answer;
+use crate::request::{Bypass, Read, Request};
+use crate::tools::Sheet;
+use crate::toolset::Toolset;
+
+/// The dialect.
+pub(crate) struct Responses;
+
+impl Dialect for Responses {
+    fn read(&self, text: &str, target: &str) -> Result<Read, Bypass> {
+        request::read(text, target)
+    }
+
+    fn tools(&self, input: &str, sheet: &Sheet<'_>) -> String {
+        tools::write(input, sheet)
+    }
+
+    fn wrap(&self, entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {
+        history::wrap(entry, deferred, call)
+    }
+
+    fn locate(&self, entry: &str, deferred: &dyn Fn(&str) -> bool) -> Option<String> {
+        history::locate(entry, deferred)
+    }
+
+    fn join<'a>(
+        &self,
+        said: &[Cow<'_, str>],
+        entries: Vec<&'a str>,
+        answers: &[Answer],
+        toolset: &Toolset,
+    ) -> Vec<Cow<'a, str>> {
+        history::join(said, entries, answers, toolset)
+    }
+
+    fn fit(&self, kept: Vec<String>, echo: &[&str], _toolset: &Toolset) -> Vec<String> {
+        history::fit(kept, echo)
+    }
+
+    fn remind(
+        &self,
+        _request: &Request,
+        _toolset: &Toolset,
+        tools: &[(&str, &str)],
+    ) -> Option<Vec<String>> {
+        let definitions: Vec<&str> = tools.iter().map(|(_, definition)| *definition).collect();
+        Some(vec![history::additional(&definitions)])
+    }
+
+    fn stream(&self, request: &Request) -> Box<dyn Stream> {
+        Box::new(stream::Events::new(Frame::of(request)))
+    }
+
+    fn whole(&self, request: &Request) -> Box<dyn Whole> {
+        Box::new(response::Bodies::new(Frame::of(request)))
+    }
+
+    fn keep_alive(&self) -> &'static [u8] {
+        b": \n\n"
+    }
+}

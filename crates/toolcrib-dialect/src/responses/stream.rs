@@ -1,0 +1,405 @@
+//! Streams of the Responses API: events of several rounds made into those of one response.
+//!
+//! An event passes as it came unless something in it must change: a number after something was hidden,
+//! the tools that a response repeats, the namespace of a call. So as long as nothing is hidden there is
+//! nothing to do. A call that is held keeps back every event of a later item, so that their order stays.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde_json::Value;
+use toolcrib_core::json::{self, Fields};
+
+use super::frame::Frame;
+use super::item::Item;
+use super::pen::{Heard, Pen};
+use super::response::{count, end};
+use super::taken::{self, Shown, Taken, sort, take};
+use crate::desk::{Desk, Sort};
+use crate::dialect::{End, Round, Stream};
+use crate::request::{changed, place};
+use crate::sse::Event;
+use crate::usage::Usage;
+
+/// The events of a turn.
+#[derive(Debug)]
+pub(super) struct Events {
+    frame: Frame,
+    pen: Pen,
+    /// Rounds that are over.
+    rounds: usize,
+    /// `id` and `created_at` of the first response, and the response as it began.
+    first: Option<(String, String)>,
+    begun: String,
+    /// The items that the client got, by the index it knows them under.
+    output: Vec<(u64, String)>,
+    round: Said,
+    /// What ends the response, and what came after it.
+    last: Vec<Event>,
+    usage: Option<Value>,
+}
+
+/// What was said in a round.
+#[derive(Debug, Default)]
+struct Said {
+    slots: Vec<Slot>,
+    /// Items as they go back up, by the upstream's index.
+    entries: Vec<(u64, String)>,
+    /// The item that is held and not yet decided about. There is one at most, since all others wait.
+    held: Option<u64>,
+    /// Events of items that wait for it, with the upstream's index.
+    waiting: Vec<(u64, Event)>,
+    end: Option<End>,
+    usage: Usage,
+    response: Option<String>,
+}
+
+/// An item under way.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    /// The upstream's index, and the client's if it is forwarded as it comes.
+    index: u64,
+    shown: Option<u64>,
+    done: bool,
+}
+
+impl Stream for Events {
+    fn event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
+        self.hear(event, desk, out);
+        if self.round.held.is_none() {
+            self.hear_waiting(desk, out);
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        !self.last.is_empty()
+    }
+
+    fn round(&mut self, _desk: &mut Desk, _out: &mut Vec<u8>) -> Round {
+        let mut said = std::mem::take(&mut self.round);
+        self.rounds += 1;
+        said.entries.sort_by_key(|(index, _)| *index);
+        let entries = said.entries.into_iter().map(|(_, entry)| entry).collect();
+        let end = said.end.unwrap_or(End::Broken);
+        Round { entries, end, usage: said.usage, response: said.response }
+    }
+
+    fn finish(&mut self, desk: &Desk, out: &mut Vec<u8>) {
+        let mut last = std::mem::take(&mut self.last).into_iter();
+        if let Some(event) = last.next()
+            && let Some(data) = event.data()
+            && let Some(fields) = Fields::read(&data)
+        {
+            self.terminal(Heard { event: &event, data: &data, fields: &fields }, desk, out);
+        }
+        last.for_each(|event| out.extend_from_slice(event.raw()));
+    }
+
+    fn fail(&mut self, status: u16, body: &[u8], desk: &Desk, out: &mut Vec<u8>) {
+        let text = std::str::from_utf8(body).unwrap_or_default();
+        let error =
+            Fields::read(text).and_then(|fields| fields.get("error").and_then(Fields::read));
+        let told = |key: &str| error.as_ref().and_then(|error| error.string(key));
+        let message = told("message").unwrap_or_else(|| format!("the upstream answered {status}"));
+        let code = told("code").or_else(|| told("type"));
+        let code = json::quote(code.as_deref().unwrap_or("server_error"));
+        let error = format!(r#"{{"code":{code},"message":{}}}"#, json::quote(&message));
+        let begun = std::mem::take(&mut self.begun);
+        let begun = match Fields::read(&begun) {
+            Some(response) => changed(&begun, self.frame.mend(&begun, &response, desk.toolset())),
+            None => begun,
+        };
+        let Some(response) = Fields::read(&begun) else {
+            let more =
+                format!(r#","code":{code},"message":{},"param":null"#, json::quote(&message));
+            return self.pen.write("error", &more, out);
+        };
+        let response = response.with(&[
+            ("status", Some(r#""failed""#.to_owned())),
+            ("error", Some(error)),
+            ("output", Some(self.shown())),
+        ]);
+        self.pen.write("response.failed", &format!(r#","response":{response}"#), out);
+    }
+}
+
+impl Events {
+    pub(super) fn new(frame: Frame) -> Self {
+        Self {
+            frame,
+            pen: Pen::default(),
+            rounds: 0,
+            first: None,
+            begun: String::new(),
+            output: Vec::new(),
+            round: Said::default(),
+            last: Vec::new(),
+            usage: None,
+        }
+    }
+
+    fn hear(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
+        if self.round.end.is_some_and(|end| end != End::Broken) {
+            // Such as `[DONE]`, which some servers add.
+            self.last.push(event.clone());
+            return;
+        }
+        if self.rounds > 0 {
+            self.pen.own();
+        }
+        let data = event.data();
+        let Some((data, fields)) =
+            data.as_deref().and_then(|data| Some((data, Fields::read(data)?)))
+        else {
+            out.extend_from_slice(event.raw());
+            return;
+        };
+        let heard = Heard { event, data, fields: &fields };
+        let kind = fields.string("type");
+        let kind = kind.as_deref().or(event.name()).unwrap_or_default();
+        let index = fields.get("output_index").and_then(|raw| raw.parse::<u64>().ok());
+        match (kind, index) {
+            ("response.created" | "response.in_progress" | "response.queued", _) => {
+                self.opening(heard, desk, out);
+            }
+            (
+                "response.completed"
+                | "response.incomplete"
+                | "response.failed"
+                | "response.cancelled",
+                _,
+            ) => self.ending(kind, heard, desk, out),
+            ("error", _) | ("", None) if kind == "error" || fields.get("error").is_some() => {
+                self.round.end = Some(End::Broken);
+                out.extend_from_slice(event.raw());
+            }
+            (_, Some(index)) => {
+                if self.holds(index) {
+                    self.round.waiting.push((index, event.clone()));
+                } else {
+                    self.item(kind, index, heard, desk, out);
+                }
+            }
+            (_, None) => self.pen.over(heard, None, Vec::new(), out),
+        }
+    }
+
+    /// Hears what waits, in order, as far as nothing holds it. A loop, and not something that an item
+    /// calls when it is whole: a server may end a thousand items in reverse.
+    fn hear_waiting(&mut self, desk: &mut Desk, out: &mut Vec<u8>) {
+        let mut at = 0;
+        while let Some((index, _)) = self.round.waiting.get(at) {
+            if self.holds(*index) {
+                at += 1;
+                continue;
+            }
+            let held = self.round.held;
+            let (_, event) = self.round.waiting.remove(at);
+            self.hear(&event, desk, out);
+            if held.is_some() && self.round.held.is_none() {
+                at = 0;
+            }
+        }
+    }
+
+    /// Whether an item other than this one is held and not yet decided about.
+    fn holds(&self, index: u64) -> bool {
+        self.round.held.is_some_and(|held| held != index)
+    }
+
+    /// The first events of a response. There is one response, and it has begun.
+    fn opening(&mut self, heard: Heard<'_>, desk: &Desk, out: &mut Vec<u8>) {
+        self.last.clear();
+        if self.rounds > 0 {
+            return;
+        }
+        let changes = self.mend(heard, desk);
+        if let Some(raw) = heard.fields.get("response")
+            && let Some(response) = Fields::read(raw)
+            && self.first.is_none()
+        {
+            let own = |key| response.get(key).unwrap_or("null").to_owned();
+            self.first = Some((own("id"), own("created_at")));
+            raw.clone_into(&mut self.begun);
+        }
+        self.pen.over(heard, None, changes, out);
+    }
+
+    fn mend(&self, heard: Heard<'_>, desk: &Desk) -> Vec<(Range<usize>, String)> {
+        let response = heard.response().filter(|_| !desk.toolset().passes_through());
+        let mend = |response| self.frame.mend(heard.data, &response, desk.toolset());
+        response.map(mend).unwrap_or_default()
+    }
+
+    fn item(
+        &mut self,
+        kind: &str,
+        index: u64,
+        heard: Heard<'_>,
+        desk: &mut Desk,
+        out: &mut Vec<u8>,
+    ) {
+        let slot = self.round.slots.iter().rfind(|slot| slot.index == index).copied();
+        match (kind, heard.fields.get("item")) {
+            // Always a new one: some servers give every item the same index.
+            ("response.output_item.added", Some(raw)) => {
+                let live = sort(raw, &self.frame, desk) == Sort::Live;
+                let shown = self.slot(index, live);
+                if shown.is_some() {
+                    let changes = self.renamed(heard.data, raw, desk);
+                    self.pen.over(heard, shown, changes, out);
+                }
+            }
+            ("response.output_item.done", Some(raw)) => {
+                self.done(index, raw, Some(heard), desk, out);
+            }
+            _ => {
+                // A server that leaves out how an item begins: its arguments may be ours.
+                let live = !kind.starts_with("response.function_call_arguments");
+                let shown = slot.map_or_else(|| self.slot(index, live), |slot| slot.shown);
+                if shown.is_some() {
+                    self.pen.over(heard, shown, Vec::new(), out);
+                }
+            }
+        }
+    }
+
+    /// A new item, and the index that the client knows it under.
+    fn slot(&mut self, index: u64, live: bool) -> Option<u64> {
+        if !live {
+            self.pen.own();
+            self.round.held = Some(index);
+        }
+        let shown = live.then(|| self.pen.index(index));
+        self.round.slots.push(Slot { index, shown, done: false });
+        shown
+    }
+
+    /// What changes in an item that begins, so that the client knows its tool.
+    fn renamed(&self, data: &str, raw: &str, desk: &Desk) -> Vec<(Range<usize>, String)> {
+        let call = Item::read(raw).filter(|item| item.kind == "function_call");
+        let call = call.filter(|_| !desk.toolset().passes_through());
+        let new =
+            call.and_then(|item| taken::shown(&item, &item.name()?, &self.frame, desk.toolset()));
+        new.map(|new| vec![(place(data, raw), new)]).unwrap_or_default()
+    }
+
+    /// An item is whole.
+    fn done(
+        &mut self,
+        index: u64,
+        raw: &str,
+        heard: Option<Heard<'_>>,
+        desk: &mut Desk,
+        out: &mut Vec<u8>,
+    ) {
+        let known = self.round.slots.iter().rfind(|slot| slot.index == index).copied();
+        let live = sort(raw, &self.frame, desk) == Sort::Live;
+        // What the client was told of is never held: this is another of the same index.
+        let known = known.filter(|slot| slot.shown.is_none() || live);
+        if known.is_some_and(|slot| slot.done) {
+            return;
+        }
+        let shown = match known {
+            Some(slot) => slot.shown,
+            None => self.slot(index, live),
+        };
+        let Taken { entry, shown: seen } = take(raw, shown.is_some(), &self.frame, desk);
+        self.round.entries.extend(entry.map(|entry| (index, entry)));
+        let text = match seen {
+            Shown::AsItCame => Some(Cow::Borrowed(raw)),
+            Shown::As(text) => Some(Cow::Owned(text)),
+            Shown::Nothing => None,
+        };
+        if let Some(text) = text {
+            let at = shown.unwrap_or_else(|| self.pen.index(index));
+            match (shown, heard) {
+                (Some(_), Some(heard)) => {
+                    let changes = match &text {
+                        Cow::Owned(new) => vec![(place(heard.data, raw), new.clone())],
+                        Cow::Borrowed(_) => Vec::new(),
+                    };
+                    self.pen.over(heard, shown, changes, out);
+                }
+                (None, _) => self.pen.item(at, &text, out),
+                // It stands in the response that ends all, and had no events.
+                (Some(_), None) => {}
+            }
+            self.output.push((at, text.into_owned()));
+        }
+        for slot in self.round.slots.iter_mut().filter(|slot| slot.index == index) {
+            slot.done = true;
+        }
+        self.round.held = self.round.held.filter(|held| *held != index);
+    }
+
+    /// The end of a round. It is held back, unless it is a failure: then there is nothing to come.
+    fn ending(&mut self, kind: &str, heard: Heard<'_>, desk: &mut Desk, out: &mut Vec<u8>) {
+        let response = heard.response();
+        let output = response.as_ref().and_then(|response| response.get("output"));
+        let output = output.and_then(json::items).unwrap_or_default();
+        if output.iter().any(|item| sort(item.get(), &self.frame, desk) == Sort::Held) {
+            // Then it is put together from what the client was told, whatever that was.
+            self.pen.own();
+        }
+        // Nothing is missing where as many were told, whatever indices they had.
+        let told = self.round.slots.iter().filter(|slot| slot.done).count();
+        let output = if told < output.len() { output } else { Vec::new() };
+        for (index, item) in (0..).zip(output) {
+            self.done(index, item.get(), None, desk, out);
+            if self.round.held.is_none() {
+                self.hear_waiting(desk, out);
+            }
+        }
+        // What is held without an end is lost, and nothing waits for it any longer.
+        self.round.held = None;
+        while !self.round.waiting.is_empty() {
+            self.hear_waiting(desk, out);
+            self.round.held = None;
+        }
+        if let Some(response) = &response {
+            self.round.usage = count(response, &mut self.usage);
+            self.round.response = response.string("id").filter(|_| self.frame.keeps);
+        }
+        let end = end(kind.strip_prefix("response.").unwrap_or_default());
+        self.round.end = Some(end);
+        self.last.clear();
+        if end == End::Broken {
+            self.terminal(heard, desk, out);
+        } else {
+            self.last.push(heard.event.clone());
+        }
+    }
+
+    /// The event that ends the response, with all that the client got.
+    fn terminal(&mut self, heard: Heard<'_>, desk: &Desk, out: &mut Vec<u8>) {
+        let mut changes = self.mend(heard, desk);
+        if self.pen.is_own()
+            && let Some(response) = heard.response()
+        {
+            let (id, created) = self.first.clone().unzip();
+            let usage = self.usage.as_ref().map(Value::to_string);
+            let own = [
+                ("id", id),
+                ("created_at", created),
+                ("output", Some(self.shown())),
+                ("usage", usage),
+            ];
+            for (key, new) in own {
+                if let (Some(raw), Some(new)) = (response.get(key), new)
+                    && raw != new
+                {
+                    changes.push((place(heard.data, raw), new));
+                }
+            }
+        }
+        self.pen.over(heard, None, changes, out);
+    }
+
+    /// The items that the client got, as one list.
+    fn shown(&mut self) -> String {
+        self.output.sort_by_key(|(index, _)| *index);
+        let items: Vec<&str> = self.output.iter().map(|(_, item)| item.as_str()).collect();
+        format!("[{}]", items.join(","))
+    }
+}

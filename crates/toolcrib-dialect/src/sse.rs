@@ -1,0 +1,200 @@
+//! Server-sent events, cut but not taken apart.
+//!
+//! A proxy forwards most events as they came: comments, ids, unknown fields, odd line ends and all. So
+//! an [`Event`] is first of all its own bytes, up to and including the blank line that ends it, and
+//! only who asks gets to see its name and data. Parsers made for readers of events lose all that.
+
+use std::borrow::Cow;
+
+use bytes::{Bytes, BytesMut};
+
+/// Bytes of one event, at most. Whole images travel in events; an event that never ends does not.
+pub const EVENT_BYTES: usize = 64 << 20;
+
+/// An event that grew past [`EVENT_BYTES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an event of the upstream is larger than {EVENT_BYTES} bytes")]
+pub struct TooLarge;
+
+/// Cuts a stream of bytes into events.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    buffer: BytesMut,
+    /// Where the line begins that is being read.
+    line: usize,
+    /// Up to where that line was looked at.
+    seen: usize,
+}
+
+impl Decoder {
+    /// Takes bytes as they came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole event.
+    pub fn next_event(&mut self) -> Result<Option<Event>, TooLarge> {
+        while let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.seen..]) {
+            let end = self.seen + found;
+            let after = match (self.buffer[end], self.buffer.get(end + 1)) {
+                (b'\r', Some(b'\n')) => end + 2,
+                // The line feed that belongs to it may still be under way.
+                (b'\r', None) => {
+                    self.seen = end;
+                    return Ok(None);
+                }
+                _ => end + 1,
+            };
+            let blank = end == self.line;
+            (self.line, self.seen) = (after, after);
+            if blank {
+                (self.line, self.seen) = (0, 0);
+                return Ok(Some(Event { raw: self.buffer.split_to(after).freeze() }));
+            }
+        }
+        self.seen = self.buffer.len();
+        if self.buffer.len() > EVENT_BYTES { Err(TooLarge) } else { Ok(None) }
+    }
+
+    /// What came after the last whole event.
+    pub fn rest(&mut self) -> Bytes {
+        (self.line, self.seen) = (0, 0);
+        self.buffer.split().freeze()
+    }
+}
+
+/// One event, as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    raw: Bytes,
+}
+
+impl Event {
+    /// Bytes that are taken for an event, whether a blank line ended them or not.
+    pub fn from_bytes(raw: Bytes) -> Self {
+        Self { raw }
+    }
+
+    /// Its bytes, the blank line included.
+    pub fn raw(&self) -> &Bytes {
+        &self.raw
+    }
+
+    /// What it calls itself.
+    pub fn name(&self) -> Option<&str> {
+        self.values("event").last()
+    }
+
+    /// What it carries; `None` for a comment, and for bytes that are no text.
+    pub fn data(&self) -> Option<Cow<'_, str>> {
+        let mut values = self.values("data");
+        let first = values.next()?;
+        let mut data = Cow::Borrowed(first);
+        for more in values {
+            let data = data.to_mut();
+            data.push('\n');
+            data.push_str(more);
+        }
+        Some(data)
+    }
+
+    fn values<'a>(&'a self, field: &'a str) -> impl Iterator<Item = &'a str> {
+        let text = std::str::from_utf8(&self.raw).unwrap_or_default();
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        lines(text).filter_map(move |line| {
+            let value = line.strip_prefix(field)?;
+            if value.is_empty() {
+                return Some(value);
+            }
+            let value = value.strip_prefix(':')?;
+            Some(value.strip_prefix(' ').unwrap_or(value))
+        })
+    }
+}
+
+/// Lines, whatever ends them; blank ones may be more than there are. One character at a time is found many
+/// times faster than one of two, and an event may be a megabyte.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\n').flat_map(|line| line.split('\r'))
+}
+
+/// An event of ours: `event:` where the API names its events, and one line of data.
+pub fn write(name: Option<&str>, data: &str, out: &mut Vec<u8>) {
+    if let Some(name) = name {
+        out.extend_from_slice(b"event: ");
+        out.extend_from_slice(name.as_bytes());
+        out.push(b'\n');
+    }
+    // JSON may be spread over lines; each is a line of data.
+    for line in lines(data) {
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(line.as_bytes());
+        out.push(b'\n');
+    }
+    out.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(chunks: &[&[u8]]) -> (Vec<Vec<u8>>, Vec<u8>) {
+        let mut decoder = Decoder::default();
+        let mut events = Vec::new();
+        for chunk in chunks {
+            decoder.push(chunk);
+            while let Some(event) = decoder.next_event().unwrap() {
+                events.push(event.raw().to_vec());
+            }
+        }
+        (events, decoder.rest().to_vec())
+    }
+
+    #[test]
+    fn events_keep_their_bytes_whatever_ends_their_lines() {
+        let text =
+            b": hi\n\nevent: a\r\ndata: 1\r\n\r\nid: 7\rdata:2\r\r\ndata: 3\ndata: 4\n\nhalf";
+        let (whole, rest) = cut(&[text]);
+        assert_eq!(
+            whole,
+            [
+                &b": hi\n\n"[..],
+                b"event: a\r\ndata: 1\r\n\r\n",
+                b"id: 7\rdata:2\r\r\n",
+                b"data: 3\ndata: 4\n\n"
+            ]
+        );
+        assert_eq!(rest, b"half");
+        for at in 0..text.len() {
+            assert_eq!(cut(&[&text[..at], &text[at..]]), (whole.clone(), rest.clone()), "{at}");
+        }
+        let bytes: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(cut(&bytes), (whole, rest));
+    }
+
+    #[test]
+    fn names_and_data_are_read_as_the_standard_says() {
+        let event = |text: &str| Event { raw: Bytes::copy_from_slice(text.as_bytes()) };
+        let read = |text: &str| {
+            let event = event(text);
+            (event.name().map(str::to_owned), event.data().map(Cow::into_owned))
+        };
+        let some = |name: Option<&str>, data: Option<&str>| {
+            (name.map(str::to_owned), data.map(str::to_owned))
+        };
+        assert_eq!(read("event: a\ndata: {}\n\n"), some(Some("a"), Some("{}")));
+        assert_eq!(read("\u{feff}data:  x\r\ndata:y\r\n\r\n"), some(None, Some(" x\ny")));
+        assert_eq!(read(": ping\n\n"), some(None, None));
+        assert_eq!(read("data\n\n"), some(None, Some("")));
+        assert_eq!(read("database: 1\n\n"), some(None, None));
+    }
+
+    #[test]
+    fn what_we_write_reads_back() {
+        let mut out = Vec::new();
+        write(Some("x"), "{\n}", &mut out);
+        assert_eq!(out, b"event: x\ndata: {\ndata: }\n\n");
+        let (events, rest) = cut(&[&out]);
+        assert_eq!((events.len(), rest.len()), (1, 0));
+    }
+}

@@ -1,0 +1,154 @@
+//! The `tools` of a request, edited in place.
+//!
+//! What the client ordered stays in its order; what is the provider's own, and what we could not read,
+//! stays as it came. Only a tool that is deferred goes, or changes its text.
+
+use toolcrib_core::disclose::OwnTool;
+use toolcrib_core::json::{self, Fields};
+
+use crate::mode::Mode;
+use crate::request::{changed, place};
+
+/// What becomes of one tool of the client's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Keep<'a> {
+    /// As it came.
+    AsIs,
+    /// Not sent.
+    Drop,
+    /// Sent, and marked as deferred for the provider.
+    Deferred,
+    /// Sent as this text.
+    Text(&'a str),
+}
+
+/// What is to become of the tools of a request.
+pub(crate) struct Sheet<'a> {
+    /// How tools are deferred.
+    pub(crate) mode: Mode,
+    /// Whether the request only counts tokens.
+    pub(crate) counts: bool,
+    /// What becomes of a tool of this name.
+    pub(crate) keep: &'a dyn Fn(&str) -> Keep<'a>,
+    /// The server or group of a tool of this name.
+    pub(crate) group: &'a dyn Fn(&str) -> Option<&'a str>,
+    /// Our own.
+    pub(crate) own: &'a [OwnTool],
+    /// Definitions that were found, to stand last.
+    pub(crate) found: &'a [&'a str],
+}
+
+/// The name of an entry; `None` for one without, such as `{"googleSearch": {}}`.
+pub(crate) fn name(fields: &Fields<'_>) -> Option<String> {
+    let inner = fields.get("function").and_then(Fields::read);
+    inner.as_ref().and_then(|inner| inner.string("name")).or_else(|| fields.string("name"))
+}
+
+/// The members of an entry that is a group, and the key they stand under.
+pub(crate) fn members<'a>(fields: &Fields<'a>) -> Option<(&'static str, Vec<&'a str>)> {
+    let keys: &[&'static str] = match fields.string("type").as_deref() {
+        Some("namespace") => &["tools"],
+        None => &["functionDeclarations", "function_declarations"],
+        Some(_) => &[],
+    };
+    let (key, list) = keys.iter().find_map(|key| Some((*key, fields.get(key)?)))?;
+    Some((key, json::items(list)?.into_iter().map(serde_json::value::RawValue::get).collect()))
+}
+
+/// The names that a client declares, whatever kind of tool they are.
+pub(crate) fn names(input: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for item in json::items(input).unwrap_or_default() {
+        let Some(fields) = Fields::read(item.get()) else { continue };
+        match members(&fields) {
+            Some((_, members)) => {
+                all.extend(members.iter().filter_map(|member| name(&Fields::read(member)?)));
+            }
+            None => all.extend(name(&fields)),
+        }
+    }
+    all
+}
+
+/// The entries of a client's `tools` after each was asked about; `defer` writes one that is marked. A
+/// group whose members are all gone is gone, unless it holds something else.
+pub(crate) fn kept(
+    input: &str,
+    sheet: &Sheet<'_>,
+    defer: &dyn Fn(&Fields<'_>) -> String,
+) -> Vec<String> {
+    let one = |text: &str| -> Option<String> {
+        let fields = Fields::read(text);
+        let called = fields.as_ref().and_then(name);
+        let (Some(fields), Some(called)) = (fields, called) else { return Some(text.to_owned()) };
+        match (sheet.keep)(&called) {
+            Keep::AsIs => Some(text.to_owned()),
+            Keep::Drop => None,
+            Keep::Deferred => Some(defer(&fields)),
+            Keep::Text(new) => Some(new.to_owned()),
+        }
+    };
+    let entry = |text: &str| -> Option<String> {
+        let Some(fields) = Fields::read(text) else { return Some(text.to_owned()) };
+        let Some((key, members)) = members(&fields) else { return one(text) };
+        let left: Vec<String> = members.iter().filter_map(|member| one(member)).collect();
+        if left.iter().map(String::as_str).eq(members.iter().copied()) {
+            return Some(text.to_owned());
+        }
+        let list = (!left.is_empty()).then(|| format!("[{}]", left.join(",")));
+        // Gemini has its own tools beside the declarations, in one entry.
+        let beside = key != "tools" && fields.iter().any(|(other, _)| other != key);
+        (list.is_some() || beside).then(|| fields.with(&[(key, list)]))
+    };
+    json::items(input).unwrap_or_default().iter().filter_map(|item| entry(item.get())).collect()
+}
+
+/// A body with only the tools that `visible` lets through, whatever else is odd about it; `None` when
+/// nothing is to be left out. What has no such list, or is no JSON, carries no tools.
+pub fn narrowed(body: &str, visible: &dyn Fn(&str) -> bool) -> Option<String> {
+    let fields = Fields::read(body)?;
+    let mut changes = Vec::new();
+    for key in ["tools", "functions"] {
+        if let Some(list) = fields.get(key)
+            && let Some(left) = only(list, visible)
+        {
+            changes.push((place(body, list), left));
+        }
+    }
+    (!changes.is_empty()).then(|| changed(body, changes))
+}
+
+/// `tools` with only those that `visible` lets through: what lies outside a caller's scope does not
+/// exist. The very same text when all of them do.
+fn only(input: &str, visible: &dyn Fn(&str) -> bool) -> Option<String> {
+    let sheet = Sheet {
+        mode: Mode::Bridge,
+        counts: false,
+        keep: &|name| if visible(name) { Keep::AsIs } else { Keep::Drop },
+        group: &|_| None,
+        own: &[],
+        found: &[],
+    };
+    if names(input).iter().all(|name| visible(name)) {
+        return None;
+    }
+    Some(format!("[{}]", kept(input, &sheet, &|_| String::new()).join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_keeps_its_bytes_and_its_place() {
+        let input = r#"[ {"name": "a", "input_schema": {"z": 1.0}}, {"type": "web_search"},
+            {"functionDeclarations": [{"name":"b"}, {"name": "c" }], "x": 1}, 7 ]"#;
+        assert_eq!(names(input), ["a", "b", "c"]);
+        assert_eq!(only(input, &|_| true), None);
+        assert_eq!(
+            only(input, &|name| name != "b").unwrap(),
+            r#"[{"name": "a", "input_schema": {"z": 1.0}},{"type": "web_search"},{"functionDeclarations":[{"name": "c" }],"x":1},7]"#
+        );
+        assert_eq!(only(input, &|_| false).unwrap(), r#"[{"type": "web_search"},{"x":1},7]"#);
+    }
+}

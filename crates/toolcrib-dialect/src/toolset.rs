@@ -1,0 +1,346 @@
+//! A client's tools, and what becomes of them.
+//!
+//! All of it is a pure function of the tools, the settings and the way they are deferred: the same
+//! client gets the same bytes each time, on any replica, with nothing kept. So a [`Toolset`] is made
+//! once and shared by every request that carries the same tools.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use toolcrib_core::conversation::REVEALS;
+use toolcrib_core::disclose::{OwnNames, OwnTool};
+use toolcrib_core::json;
+use toolcrib_core::policy::{self, Defers, Reason, Verdict};
+use toolcrib_core::{
+    Catalog, Conversation, Crib, Ledger, Limits, Scope, Settings, TokenCounter, Turn as CoreTurn,
+    ingest_beside,
+};
+
+use crate::api::Api;
+use crate::desk::REFERENCES;
+use crate::dialect;
+use crate::mode::Mode;
+use crate::tools::{self, Keep, Sheet};
+
+/// The listing's share of the tools' tokens, at most.
+const LISTING_PERCENT: usize = 7;
+/// Tokens of a hit in an answer, beside its definition. Measured.
+const HIT: usize = 45;
+/// Tokens a listing may have, however small the tools are.
+const LEAST_LISTING: usize = 120;
+
+/// What a toolset is made from, beside the tools.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The API it is written for.
+    pub api: Api,
+    /// How tools are deferred, if they are.
+    pub mode: Mode,
+    /// The engine's settings; the disclosure is the mode's.
+    pub settings: Settings,
+    /// How tokens are counted.
+    pub counter: Arc<dyn TokenCounter>,
+    /// The model, as the client calls it.
+    pub model: String,
+    /// Its context window in tokens, where it is known.
+    pub context: Option<usize>,
+    /// Whether the conversation has deferred before.
+    pub sticky: bool,
+    /// Whether the conversation knows our tools by their second names.
+    pub second_names: bool,
+    /// Whether the request is one that only counts tokens.
+    pub counts: bool,
+    /// Tools that must be sent in full: forced, or called with nothing left to know them by.
+    pub loaded: Vec<String>,
+}
+
+/// A client's tools, ready to go up.
+#[derive(Debug)]
+pub struct Toolset {
+    plan: Plan,
+    input: String,
+    /// The same on one line, where it is not; made when it is first asked for.
+    compact: OnceLock<Option<String>>,
+    crib: Crib,
+    scope: Scope,
+    /// Every name the client declares.
+    declared: HashSet<String>,
+    /// Those whose definitions the model does not see.
+    deferred: HashSet<String>,
+    own: Vec<OwnTool>,
+    /// `tools` before anything was found.
+    text: String,
+    why: Why,
+    tokens: (usize, usize),
+}
+
+/// Why tools are deferred or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// What the engine decided on the numbers.
+    Engine(Reason),
+    /// Deferring saves, but less than one answer of the search costs.
+    LostToSearch {
+        /// Tokens as they are.
+        before: usize,
+        /// Tokens deferred, with one answer of the search.
+        after: usize,
+    },
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine(reason) => reason.fmt(f),
+            Self::LostToSearch { before, after } => {
+                write!(
+                    f,
+                    "no saving: {before} tokens as they are, {after} deferred and searched once"
+                )
+            }
+        }
+    }
+}
+
+impl Toolset {
+    /// Makes a toolset of a request's `tools`.
+    pub fn new(plan: Plan, input: &str) -> Self {
+        let declared: HashSet<String> = tools::names(input).into_iter().collect();
+        let mut settings = plan.settings.clone();
+        settings.disclosure = plan.mode.kind();
+        settings.names = OwnNames::default();
+        let taken = settings.names.all().iter().any(|name| declared.contains(*name));
+        if taken || plan.second_names {
+            settings.names = OwnNames::second();
+        }
+        if matches!(plan.mode, Mode::Reference(_)) {
+            // What an answer cannot load it must not count as loaded.
+            settings.search.max_limit = settings.search.max_limit.min(REFERENCES);
+            settings.search.limit = settings.search.limit.min(REFERENCES);
+        }
+        let catalog = catalog(input, &settings);
+        let crib = Crib::new(catalog, settings.clone()).with_counter(Arc::clone(&plan.counter));
+        let hot = policy::hot(crib.catalog(), crib.sizes(), &settings.rules);
+        let names = hot.iter().map(|id| crib.catalog().tool(*id).name());
+        let loaded = plan.loaded.iter().map(String::as_str);
+        settings.rules = settings.rules.keep_hot(names).never_defer(loaded);
+        settings.listing.tokens = settings.listing.tokens.min(listing_tokens(&crib));
+        let crib = crib.with_settings(settings);
+        let scope = Scope::all(crib.catalog());
+        let turn =
+            CoreTurn { context: plan.context, model: Some(&plan.model), ..CoreTurn::new(&scope) };
+        let mut conversation = if plan.sticky {
+            Conversation::with_ledger(Ledger::of_names([], REVEALS))
+        } else {
+            Conversation::new()
+        };
+        let shown = crib.disclose(&turn, &mut conversation);
+
+        let parted = |name: &str| !declared.contains(name);
+        let deferred: HashSet<String> = shown
+            .shown
+            .iter()
+            .filter(|shown| matches!(shown.verdict, Verdict::Deferred(_)))
+            .map(|shown| crib.catalog().tool(shown.id).name().to_owned())
+            .filter(|name| !parted(name))
+            .collect();
+        let mut why = Why::Engine(shown.decision.reason);
+        let mut passes = shown.passes_through() || deferred.is_empty();
+        let (before, after) = (shown.tokens_before, shown.tokens_after);
+        let by_numbers =
+            matches!(shown.decision.reason, Reason::Count { .. } | Reason::Tokens { .. });
+        if by_numbers && shown.decision.defers == Defers::Everything {
+            // A turn that searches is two requests, and carries one answer.
+            let after = 2 * after + answer_tokens(&crib, deferred.len());
+            if after >= before {
+                (passes, why) = (true, Why::LostToSearch { before, after });
+            }
+        }
+        let mut own = shown.own.clone();
+        if let (Some(search), Some(instruction)) = (own.first_mut(), &shown.instruction) {
+            // One place for all that is ours: a client's system prompt stays its own.
+            search.description = format!("{instruction} {}", search.description);
+        }
+        let mut toolset = Self {
+            plan,
+            input: input.to_owned(),
+            compact: OnceLock::new(),
+            crib,
+            scope,
+            declared,
+            deferred: if passes { HashSet::new() } else { deferred },
+            own,
+            text: String::new(),
+            why,
+            tokens: (before, if passes { before } else { after }),
+        };
+        toolset.text = if passes { input.to_owned() } else { toolset.write(&[]) };
+        toolset
+    }
+
+    /// Whether the tools pass as they came.
+    pub fn passes_through(&self) -> bool {
+        self.deferred.is_empty()
+    }
+
+    /// Why they are deferred or not.
+    pub fn why(&self) -> Why {
+        self.why
+    }
+
+    /// How tools are deferred, if they are.
+    pub fn mode(&self) -> Mode {
+        self.plan.mode
+    }
+
+    /// How many tools the client declares.
+    pub fn len(&self) -> usize {
+        self.declared.len()
+    }
+
+    /// Whether it declares none.
+    pub fn is_empty(&self) -> bool {
+        self.declared.is_empty()
+    }
+
+    /// How many are deferred.
+    pub fn deferred(&self) -> usize {
+        self.deferred.len()
+    }
+
+    /// Tokens of the tools as they came, and of what goes up instead.
+    pub fn tokens(&self) -> (usize, usize) {
+        self.tokens
+    }
+
+    /// Bytes it takes, roughly: for who keeps many.
+    pub fn bytes(&self) -> usize {
+        // The input twice, the catalog's own copy, the index, and what is written.
+        4 * self.input.len() + self.text.len() + self.crib.index_bytes()
+    }
+
+    /// The tools as they came.
+    pub fn input(&self) -> &str {
+        &self.input
+    }
+
+    /// The tools as they came, on one line.
+    pub(crate) fn compact(&self) -> &str {
+        let made = self.compact.get_or_init(|| match json::compact(&self.input) {
+            Cow::Owned(text) => Some(text),
+            Cow::Borrowed(_) => None,
+        });
+        made.as_deref().unwrap_or(&self.input)
+    }
+
+    pub(crate) fn crib(&self) -> &Crib {
+        &self.crib
+    }
+
+    pub(crate) fn turn(&self) -> CoreTurn<'_> {
+        CoreTurn {
+            context: self.plan.context,
+            model: Some(&self.plan.model),
+            ..CoreTurn::new(&self.scope)
+        }
+    }
+
+    pub(crate) fn names(&self) -> OwnNames {
+        self.crib.settings().names
+    }
+
+    pub(crate) fn has_second_names(&self) -> bool {
+        self.names() != OwnNames::default()
+    }
+
+    pub(crate) fn is_deferred(&self, name: &str) -> bool {
+        self.deferred.contains(name)
+    }
+
+    pub(crate) fn is_declared(&self, name: &str) -> bool {
+        self.declared.contains(name)
+    }
+
+    pub(crate) fn loaded(&self) -> &[String] {
+        &self.plan.loaded
+    }
+
+    /// A tool's definition, as the client wrote it.
+    pub(crate) fn definition(&self, name: &str) -> Option<&str> {
+        let id = self.crib.catalog().find(name)?;
+        Some(self.crib.catalog().tool(id).definition())
+    }
+
+    /// `tools` for a request, after these were found.
+    pub(crate) fn tools(&self, revealed: &[String]) -> Cow<'_, str> {
+        if self.plan.mode.grows() && revealed.iter().any(|name| self.is_deferred(name)) {
+            Cow::Owned(self.write(revealed))
+        } else {
+            Cow::Borrowed(&self.text)
+        }
+    }
+
+    fn write(&self, revealed: &[String]) -> String {
+        let catalog = self.crib.catalog();
+        let mode = self.plan.mode;
+        let found: Vec<&String> = revealed.iter().filter(|name| self.is_deferred(name)).collect();
+        // Stubs and marks are the engine's to write.
+        let fresh = (!mode.grows() && mode != Mode::Terse) || mode == Mode::Append;
+        let mut conversation = Conversation::with_ledger(Ledger::of_names([], REVEALS));
+        let shown = (!fresh).then(|| self.crib.disclose(&self.turn(), &mut conversation));
+        let stub = |name: &str| {
+            let shown = shown.as_ref()?;
+            let id = catalog.find(name)?;
+            let shown = shown.shown.iter().find(|shown| shown.id == id)?;
+            shown.definition.as_deref()
+        };
+        let keep = |name: &str| {
+            if !self.is_deferred(name) {
+                return Keep::AsIs;
+            }
+            match mode {
+                Mode::Reference(crate::mode::Primitive::ToolReference) | Mode::Hosted(_) => {
+                    Keep::Deferred
+                }
+                Mode::Bridge | Mode::Append | Mode::Reference(_) => Keep::Drop,
+                Mode::Reveal if found.iter().any(|known| *known == name) => Keep::AsIs,
+                Mode::Reveal | Mode::Terse => stub(name).map_or(Keep::AsIs, Keep::Text),
+            }
+        };
+        let last: Vec<&str> = match mode {
+            Mode::Append => found.iter().filter_map(|name| self.definition(name)).collect(),
+            _ => Vec::new(),
+        };
+        let group = |name: &str| catalog.tool(catalog.find(name)?).server();
+        let counts = self.plan.counts;
+        let sheet =
+            Sheet { mode, counts, keep: &keep, group: &group, own: &self.own, found: &last };
+        dialect::of(self.plan.api).tools(&self.input, &sheet)
+    }
+}
+
+/// The catalog of a client's tools. What the engine holds back is not in it, and so is never deferred.
+fn catalog(input: &str, settings: &Settings) -> Catalog {
+    let mut builder = Catalog::builder();
+    let limits: &Limits = &settings.limits;
+    if let Ok(came) = ingest_beside(settings.names, input.as_bytes(), None, limits) {
+        builder.add(came);
+    }
+    builder.build()
+}
+
+/// Tokens of the listing: a small share of what it stands for. A full one of small tools would eat the
+/// saving, and what it leaves out is found by searching.
+fn listing_tokens(crib: &Crib) -> usize {
+    (crib.sizes().iter().sum::<usize>() * LISTING_PERCENT / 100).max(LEAST_LISTING)
+}
+
+/// Tokens of one answer of the search, if it shows tools of the usual size.
+fn answer_tokens(crib: &Crib, deferred: usize) -> usize {
+    let search = &crib.settings().search;
+    let sizes = crib.sizes();
+    let mean = sizes.iter().sum::<usize>() / sizes.len().max(1);
+    ((mean + HIT) * search.limit.min(deferred)).min(search.reply_tokens)
+}

@@ -1,0 +1,294 @@
+//! A request of Chat Completions, as we write it.
+//!
+//! Values that mean the same in both APIs are carried as the client wrote them. `messages` stands
+//! last, so that a longer conversation begins with the bytes of the shorter one.
+
+use serde::Serialize;
+use serde::ser::{Error, Serializer};
+use serde_json::value::RawValue;
+use toolcrib_core::json::{self, Fields};
+
+use super::foreign;
+
+/// What stands between texts that are made into one.
+pub(super) const GAP: &str = "\n\n";
+
+/// Bytes of `user`, at most: OpenAI refuses more, and Claude Code's ids have more.
+const USER_BYTES: usize = 64;
+
+/// A value as the client wrote it, less the white space between its parts.
+#[derive(Debug, Clone)]
+pub(super) struct Raw(String);
+
+impl Raw {
+    pub(super) fn new(raw: &str) -> Self {
+        Self(json::compact(raw).into_owned())
+    }
+
+    /// The value under `key`, where it is there and not `null`.
+    pub(super) fn of(fields: &Fields<'_>, key: &str) -> Option<Self> {
+        foreign::value(fields, key).map(Self::new)
+    }
+}
+
+impl Serialize for Raw {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(S::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+/// The body.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Ask {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<Raw>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_tokens: Option<Raw>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) temperature: Option<Raw>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) top_p: Option<Raw>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stop: Option<Raw>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reasoning_effort: Option<Raw>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) response_format: Option<Format>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stream: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Written by [`Ask::write`].
+    pub(super) stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tools: Vec<Tool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_choice: Option<Choice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) parallel_tool_calls: Option<bool>,
+    pub(super) messages: Vec<Message>,
+}
+
+impl Ask {
+    /// The body as text.
+    pub(super) fn write(mut self) -> String {
+        // Without tools neither of them may be said.
+        if self.tools.is_empty() {
+            (self.tool_choice, self.parallel_tool_calls) = (None, None);
+        }
+        // A stream counts tokens only for those who ask, and both of our clients' APIs always count.
+        self.stream_options =
+            (self.stream == Some(true)).then_some(StreamOptions { include_usage: true });
+        // Every raw value was cut out of JSON that was read: this cannot fail.
+        serde_json::to_string(&self).unwrap_or_default()
+    }
+
+    /// Who asks. A name that is too long is exchanged for its hash, which still tells users apart.
+    pub(super) fn set_user(&mut self, user: Option<String>) {
+        self.user = user.map(|user| match user.len() {
+            0..=USER_BYTES => user,
+            _ => blake3::hash(user.as_bytes()).to_hex().to_string(),
+        });
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct StreamOptions {
+    include_usage: bool,
+}
+
+/// The form that an answer must have.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Format {
+    JsonObject,
+    JsonSchema { json_schema: NamedSchema },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct NamedSchema {
+    pub(super) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) schema: Option<Raw>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) strict: Option<bool>,
+}
+
+/// A function that the model may call.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(super) enum Tool {
+    Function { function: Function },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Function {
+    pub(super) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) parameters: Option<Raw>,
+    /// Said only where it is true: not every backend knows the word.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) strict: bool,
+}
+
+/// What the model must do about tools.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Choice {
+    Word(&'static str),
+    Named(Named),
+    Some(Allowed),
+}
+
+/// One function, by name.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(super) enum Named {
+    Function { function: Name },
+}
+
+impl Named {
+    pub(super) fn new(name: String) -> Self {
+        Self::Function { function: Name { name } }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Name {
+    name: String,
+}
+
+/// Some of the functions.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Allowed {
+    AllowedTools { allowed_tools: Among },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Among {
+    pub(super) mode: &'static str,
+    pub(super) tools: Vec<Named>,
+}
+
+/// One message.
+#[derive(Debug, Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub(super) enum Message {
+    System {
+        content: String,
+    },
+    User {
+        content: Content,
+    },
+    Assistant {
+        content: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<Call>,
+    },
+    Tool {
+        tool_call_id: String,
+        content: String,
+    },
+}
+
+/// What a user says.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+impl Content {
+    /// The parts as the plainest content that holds them, since many backends take only strings where
+    /// there is only text; `None` for no parts at all.
+    pub(super) fn of(parts: Vec<Part>) -> Option<Self> {
+        if parts.is_empty() {
+            return None;
+        }
+        let mut texts = Vec::with_capacity(parts.len());
+        for part in &parts {
+            match part {
+                Part::Text { text } => texts.push(text.as_str()),
+                Part::ImageUrl { .. } => return Some(Self::Parts(parts)),
+            }
+        }
+        Some(Self::Text(texts.join(GAP)))
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Part {
+    Text { text: String },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ImageUrl {
+    pub(super) url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) detail: Option<String>,
+}
+
+/// A call that the model made.
+#[derive(Debug, Serialize)]
+pub(super) struct Call {
+    id: String,
+    r#type: &'static str,
+    function: Called,
+}
+
+impl Call {
+    /// `arguments` is JSON text.
+    pub(super) fn new(id: String, name: String, arguments: String) -> Self {
+        Self { id, r#type: "function", function: Called { name, arguments } }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Called {
+    name: String,
+    arguments: String,
+}
+
+/// The result of one call: in Chat Completions only text, so that its images come after it.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    texts: Vec<String>,
+    images: Vec<ImageUrl>,
+}
+
+impl Outcome {
+    pub(super) fn text(&mut self, text: String) {
+        self.texts.push(text);
+    }
+
+    pub(super) fn image(&mut self, image: ImageUrl) {
+        self.images.push(image);
+    }
+
+    /// The message that answers the call. What follows it, once all calls are answered, goes to
+    /// `after`: no other message may come between a call and its result.
+    pub(super) fn message(self, id: String, failed: bool, after: &mut Vec<Part>) -> Message {
+        let mut content = self.texts.join(GAP);
+        if !self.images.is_empty() {
+            if content.is_empty() {
+                content.push_str("The image follows.");
+            }
+            after.push(Part::Text { text: format!("From the result of call {id}:") });
+            after.extend(self.images.into_iter().map(|image_url| Part::ImageUrl { image_url }));
+        }
+        if failed {
+            content.insert_str(0, "Error: ");
+        }
+        Message::Tool { tool_call_id: id, content }
+    }
+}

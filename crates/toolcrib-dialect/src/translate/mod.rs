@@ -1,0 +1,189 @@
+//! A client of one API, a backend of another.
+//!
+//! Claude Code speaks Messages and Codex speaks Responses; most backends that people run themselves
+//! speak Chat Completions and nothing else. An [`Adapter`] stands between a [`Turn`](crate::Turn),
+//! which works in the client's API and knows nothing of all this, and the wire: the body that the turn
+//! wants to send becomes one of Chat Completions, and what comes back becomes what the client's API
+//! would have said.
+//!
+//! ```text
+//! turn.request() ──► adapter.request() ──► backend
+//! turn.bytes()   ◄── adapter.bytes()   ◄── backend, streaming
+//! turn.whole()   ◄── adapter.whole()   ◄── backend, otherwise
+//! ```
+//!
+//! No translation is lossless. This one is faithful, and steady: the same history gives the same
+//! bytes, and a longer history begins with the bytes of the shorter one, so that the backend's prompt
+//! cache holds. What has no counterpart is left out and named in [`Adapter::dropped`].
+//!
+//! Reading order: `ask` (what goes up), `reply` and `tale` (what comes down, whole and in pieces),
+//! `trouble` (what went wrong), and one folder for each API of a client.
+
+mod ask;
+mod foreign;
+mod messages;
+mod reply;
+mod responses;
+mod tale;
+mod trouble;
+
+use self::foreign::Dropped;
+use self::reply::Reply;
+use self::tale::{Step, Tale};
+use self::trouble::Trouble;
+use crate::api::Api;
+use crate::sse::{Decoder, Event};
+
+/// What goes to the backend instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adapted {
+    /// Where it goes.
+    pub path: &'static str,
+    /// The body.
+    pub body: String,
+}
+
+/// What the client's API would have answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status: the backend's own, unless it said success and sent none.
+    pub status: u16,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// A request that no backend of the other API can answer. It is the client that must change it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Untranslatable {
+    /// The body is no JSON object.
+    #[error("the body is not a JSON object")]
+    NotAnObject,
+    /// A field that refers to what the API's own servers keep.
+    #[error(
+        "`{0}` refers to what a server keeps, and this backend keeps nothing: send the whole history"
+    )]
+    Kept(&'static str),
+}
+
+impl Untranslatable {
+    /// The field that is at fault: `param` in an OpenAI error.
+    pub fn param(self) -> Option<&'static str> {
+        match self {
+            Self::NotAnObject => None,
+            Self::Kept(field) => Some(field),
+        }
+    }
+}
+
+/// The adapter that lets clients of `from` use a backend of `to`; `None` where there is none.
+pub fn adapter(from: Api, to: Api) -> Option<Adapter> {
+    let side: Box<dyn Side> = match (from, to) {
+        (Api::Messages, Api::Chat) => Box::<messages::Messages>::default(),
+        (Api::Responses, Api::Chat) => Box::<responses::Responses>::default(),
+        _ => return None,
+    };
+    Some(Adapter { side, decoder: Decoder::default(), tale: Tale::default(), dropped: Vec::new() })
+}
+
+/// One API of a client, over Chat Completions.
+trait Side: Send {
+    /// The body that goes up. What is known of earlier rounds is forgotten.
+    fn ask(&mut self, body: &str, dropped: &mut Dropped) -> Result<String, Untranslatable>;
+
+    /// A whole response.
+    fn reply(&self, reply: &Reply) -> String;
+
+    /// The body of an error.
+    fn trouble(&self, trouble: &Trouble) -> String;
+
+    /// The events for one step of a streamed response.
+    fn step(&mut self, step: Step, out: &mut Vec<u8>);
+}
+
+/// Stands between a turn in one API and a backend of another, for as many rounds as the turn has.
+pub struct Adapter {
+    side: Box<dyn Side>,
+    decoder: Decoder,
+    tale: Tale,
+    dropped: Vec<String>,
+}
+
+impl std::fmt::Debug for Adapter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Adapter").field("dropped", &self.dropped).finish_non_exhaustive()
+    }
+}
+
+impl Adapter {
+    /// Begins a round: takes the body that would go to a backend of the client's API.
+    pub fn request(&mut self, body: &str) -> Result<Adapted, Untranslatable> {
+        let mut dropped = Dropped::default();
+        let body_up = self.side.ask(body, &mut dropped)?;
+        self.dropped = dropped.into_names();
+        self.decoder = Decoder::default();
+        // Stands in for ids that a backend forgets: the same for the same request, and for no other.
+        let id = blake3::hash(body.as_bytes()).to_hex()[..24].to_owned();
+        self.tale = Tale::new(id);
+        Ok(Adapted { path: "/v1/chat/completions", body: body_up })
+    }
+
+    /// What had no counterpart in the last request, each once: tools, kinds of content, fields.
+    pub fn dropped(&self) -> &[String] {
+        &self.dropped
+    }
+
+    /// Takes a response that is no stream, be it an answer or an error.
+    pub fn whole(&mut self, status: u16, body: &[u8]) -> Answer {
+        let reply = if status < 400 { Reply::read(body, self.tale.fallback()) } else { None };
+        if let Some(reply) = reply {
+            return Answer { status, body: self.side.reply(&reply).into_bytes() };
+        }
+        let trouble = Trouble::of_response(status, body);
+        Answer { status: trouble.status, body: self.side.trouble(&trouble).into_bytes() }
+    }
+
+    /// Takes bytes of a streamed response; the events of the client's API go to `out`.
+    pub fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        self.decoder.push(bytes);
+        loop {
+            match self.decoder.next_event() {
+                Ok(Some(event)) => self.event(&event, out),
+                Ok(None) => return,
+                Err(too_large) => {
+                    self.decoder = Decoder::default();
+                    let steps = self.tale.fail(Trouble::own(&too_large.to_string()));
+                    return self.write(steps, out);
+                }
+            }
+        }
+    }
+
+    /// The streamed response is over, properly or not.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        let rest = self.decoder.rest();
+        if !rest.is_empty() {
+            // Some servers forget the blank line after the last event.
+            self.event(&Event::from_bytes(rest), out);
+        }
+        let steps = self.tale.end();
+        self.write(steps, out);
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        match event.data() {
+            Some(data) => {
+                let steps = self.tale.hear(&data);
+                self.write(steps, out);
+            }
+            // A comment keeps a connection warm in every API; what it says is for nobody.
+            None if event.raw().starts_with(b":") => out.extend_from_slice(b":\n\n"),
+            None => {}
+        }
+    }
+
+    fn write(&mut self, steps: Vec<Step>, out: &mut Vec<u8>) {
+        for step in steps {
+            self.side.step(step, out);
+        }
+    }
+}

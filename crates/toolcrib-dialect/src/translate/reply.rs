@@ -1,0 +1,162 @@
+//! A response of Chat Completions, as we read it.
+
+use serde_json::Value;
+use toolcrib_core::json::{self, Fields};
+
+use super::foreign;
+use crate::usage;
+
+/// A whole response.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) head: Head,
+    pub(super) text: String,
+    pub(super) calls: Vec<Call>,
+    pub(super) finish: Finish,
+    pub(super) usage: Usage,
+}
+
+/// What a response says of itself before it says anything else.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) id: String,
+    /// The model that answered, if it was said.
+    pub(super) model: Option<String>,
+    /// Seconds since 1970.
+    pub(super) created: u64,
+}
+
+/// One call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) id: String,
+    pub(super) name: String,
+    /// JSON text, if the model is to be trusted.
+    pub(super) arguments: String,
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finish {
+    /// It had no more to say.
+    Stop,
+    /// It waits for the results of calls.
+    Calls,
+    /// It ran into a limit; the last part may be cut in half.
+    Length,
+    /// Somebody stopped it; the last part may be cut in half.
+    Filter,
+}
+
+impl Finish {
+    /// Some servers say `stop` beside calls, so that the calls decide.
+    pub(super) fn of(reason: &str, calls: bool) -> Self {
+        match reason {
+            "length" => Self::Length,
+            "content_filter" => Self::Filter,
+            _ if calls => Self::Calls,
+            _ => Self::Stop,
+        }
+    }
+
+    pub(super) fn is_cut(self) -> bool {
+        matches!(self, Self::Length | Self::Filter)
+    }
+}
+
+/// Tokens, as Chat Completions counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Usage {
+    /// All that went in.
+    pub(super) input: u64,
+    /// Those of them that came from a cache.
+    pub(super) cached: u64,
+    /// And those that went into one.
+    pub(super) written: u64,
+    /// All that came out.
+    pub(super) output: u64,
+    /// Those of them that nobody sees.
+    pub(super) reasoning: u64,
+}
+
+impl Usage {
+    /// The counts of a response or a chunk, where it has any.
+    pub(super) fn read(fields: &Fields<'_>) -> Option<Self> {
+        let used: Value = serde_json::from_str(foreign::value(fields, "usage")?).ok()?;
+        used.is_object().then(|| Self {
+            input: usage::count(&used, &["prompt_tokens"]),
+            cached: usage::count(&used, &["prompt_tokens_details", "cached_tokens"]),
+            written: usage::count(&used, &["prompt_tokens_details", "cache_write_tokens"]),
+            output: usage::count(&used, &["completion_tokens"]),
+            reasoning: usage::count(&used, &["completion_tokens_details", "reasoning_tokens"]),
+        })
+    }
+}
+
+impl Head {
+    /// The head of a response or a chunk; `fallback` is its id where it has none.
+    pub(super) fn read(fields: &Fields<'_>, fallback: &str) -> Self {
+        let id = foreign::text(fields, "id").filter(|id| !id.is_empty());
+        Self {
+            id: id.unwrap_or_else(|| fallback.to_owned()),
+            model: foreign::text(fields, "model").filter(|model| !model.is_empty()),
+            created: fields.get("created").and_then(|raw| raw.parse().ok()).unwrap_or_default(),
+        }
+    }
+
+    /// An id for the call at `place`, where the server gave it none.
+    pub(super) fn call_id(&self, place: usize) -> String {
+        format!("call_{}_{place}", self.id)
+    }
+}
+
+impl Reply {
+    /// Reads a response; `None` for what is none.
+    pub(super) fn read(body: &[u8], fallback: &str) -> Option<Self> {
+        let fields = Fields::read(std::str::from_utf8(body).ok()?)?;
+        let choices = json::items(fields.get("choices")?)?;
+        let choice = Fields::read(choices.first()?.get())?;
+        let message = foreign::object(&choice, "message")?;
+        let head = Head::read(&fields, fallback);
+        let mut calls = Vec::new();
+        for raw in message.get("tool_calls").and_then(json::items).unwrap_or_default() {
+            let Some(call) = Fields::read(raw.get()) else { continue };
+            let Some(function) = foreign::object(&call, "function") else { continue };
+            let id = foreign::text(&call, "id").filter(|id| !id.is_empty());
+            calls.push(Call {
+                id: id.unwrap_or_else(|| head.call_id(calls.len())),
+                name: foreign::text(&function, "name").unwrap_or_default(),
+                arguments: arguments(&function),
+            });
+        }
+        let reason = foreign::text(&choice, "finish_reason").unwrap_or_default();
+        Some(Self {
+            head,
+            text: spoken(&message),
+            finish: Finish::of(&reason, !calls.is_empty()),
+            calls,
+            usage: Usage::read(&fields).unwrap_or_default(),
+        })
+    }
+}
+
+/// What a message or a delta says: a string, or parts of which some are text. A refusal is said too.
+/// Reasoning is not: no client could send it back, since it bears no signature.
+pub(super) fn spoken(message: &Fields<'_>) -> String {
+    let mut text = foreign::text(message, "content").unwrap_or_default();
+    for part in message.get("content").and_then(json::items).unwrap_or_default() {
+        if let Some(part) = Fields::read(part.get())
+            && foreign::text(&part, "type").as_deref() == Some("text")
+        {
+            text.push_str(&foreign::text(&part, "text").unwrap_or_default());
+        }
+    }
+    text.push_str(&foreign::text(message, "refusal").unwrap_or_default());
+    text
+}
+
+/// The arguments of a call, or a piece of them. Some servers send the object itself.
+pub(super) fn arguments(function: &Fields<'_>) -> String {
+    let raw = foreign::value(function, "arguments").unwrap_or_default();
+    foreign::string(raw).unwrap_or_else(|| raw.to_owned())
+}

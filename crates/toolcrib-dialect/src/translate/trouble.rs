@@ -1,0 +1,79 @@
+//! Errors of a backend, whatever shape they have.
+
+use toolcrib_core::json::{self, Fields};
+
+use super::foreign;
+
+/// Bytes of an error that is no JSON, at most: enough for a sentence, too little for a page.
+const TEXT_BYTES: usize = 500;
+
+/// Something went wrong at the backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trouble {
+    /// The status, or what it would have been, had it been known in time.
+    pub(super) status: u16,
+    pub(super) message: String,
+    /// The backend's own word for it.
+    pub(super) code: Option<String>,
+    /// The error object as it came, where it is one of OpenAI's shape.
+    pub(super) raw: Option<String>,
+}
+
+impl Trouble {
+    /// What we noticed ourselves about the backend's answer.
+    pub(super) fn own(message: &str) -> Self {
+        Self { status: 502, message: message.to_owned(), code: None, raw: None }
+    }
+
+    /// A response that is no answer.
+    pub(super) fn of_response(status: u16, body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body);
+        if let Some(trouble) =
+            Fields::read(&text).and_then(|fields| Self::of_object(&fields, status))
+        {
+            return trouble;
+        }
+        let text = text.trim();
+        let message = if text.is_empty() || text.starts_with(['<', '{', '[']) {
+            format!("the backend answered {status} and nothing that could be read")
+        } else {
+            format!(
+                "the backend answered {status}: {}",
+                &text[..text.floor_char_boundary(TEXT_BYTES)]
+            )
+        };
+        Self { status: status_or(status, None), ..Self::own(&message) }
+    }
+
+    /// The error in an object; `None` where there is none.
+    pub(super) fn of_object(fields: &Fields<'_>, status: u16) -> Option<Self> {
+        let Some(inner) = foreign::object(fields, "error") else {
+            // `{"error": "…"}`, and what web frameworks say when nobody is asked.
+            let found = ["error", "message", "detail"]
+                .iter()
+                .find_map(|key| foreign::text(fields, key).filter(|text| !text.is_empty()))?;
+            return Some(Self { status: status_or(status, None), ..Self::own(&found) });
+        };
+        let code = inner.get("code").filter(|raw| *raw != "null");
+        let number = code.and_then(|raw| raw.trim_matches('"').parse().ok());
+        let message = foreign::text(&inner, "message");
+        Some(Self {
+            status: status_or(status, number),
+            raw: message
+                .as_ref()
+                .and(fields.get("error"))
+                .map(|raw| json::compact(raw).into_owned()),
+            message: message.unwrap_or_else(|| "the backend gave no reason".to_owned()),
+            code: code.and_then(foreign::string),
+        })
+    }
+}
+
+/// The status of an error: a success is none, and then the code may be one.
+fn status_or(status: u16, code: Option<u16>) -> u16 {
+    match code {
+        _ if status >= 400 => status,
+        Some(code @ 400..=599) => code,
+        _ => 502,
+    }
+}

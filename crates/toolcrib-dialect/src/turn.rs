@@ -1,0 +1,376 @@
+//! One turn of the model: from a client's request to the answer it sees.
+//!
+//! ```text
+//! let mut turn = Turn::new(request, places, past, toolset, limits);
+//! loop {
+//!     send(turn.request());
+//!     // streaming: turn.bytes(chunk, &mut out) for each chunk, then turn.end(&mut out)
+//!     // otherwise: turn.whole(body)
+//!     match next { Next::Again => continue, Next::Done(done) => break }
+//! }
+//! ```
+//!
+//! A round whose calls were all ours is answered and asked again, and the client sees none of it. A
+//! round with a call for the client ends the turn; answers to calls of ours beside it wait for the
+//! client's next request, so that no round is spent on a client that never comes back.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::api::Api;
+use crate::desk::Desk;
+use crate::dialect::{self, Dialect, End, Round, Stream, Whole};
+use crate::history::{called, history, lost, reminder};
+use crate::record::{Answer, Key, Past, Places, Record};
+use crate::request::Request;
+use crate::sse::{Decoder, Event};
+use crate::toolset::Toolset;
+use crate::usage::Usage;
+
+/// Hidden rounds of one turn, at most, unless it is said otherwise.
+pub const ROUNDS: usize = 5;
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Next {
+    /// Send [`Turn::request`] again: it has grown.
+    Again,
+    /// The client has its answer.
+    Done(Done),
+}
+
+/// How a turn ended.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// The response, where it is not a stream.
+    pub body: Option<String>,
+    /// What is to be kept for the next request.
+    pub records: Vec<(Key, Vec<u8>)>,
+    /// What it took.
+    pub summary: Summary,
+}
+
+/// What a turn took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Requests to the upstream.
+    pub rounds: usize,
+    /// Searches answered.
+    pub searches: usize,
+    /// Tokens of all rounds.
+    pub usage: Usage,
+    /// Tokens of the first: what it would have taken without us, but for the tools.
+    pub first: Usage,
+    /// Tokens of the last: how full the model's context is.
+    pub last: Usage,
+}
+
+/// One turn of the model.
+pub struct Turn {
+    request: Arc<Request>,
+    dialect: &'static dyn Dialect,
+    toolset: Arc<Toolset>,
+    places: Places,
+    desk: Desk,
+    /// The history as the upstream knows it, up to this turn.
+    base: String,
+    /// Entries since: what loads lost tools again, and hidden rounds.
+    hidden: Vec<String>,
+    previous: Option<String>,
+    /// Whether something is known of the response that is continued.
+    continues: bool,
+    /// Tools that were shown before this turn, and those loaded for good.
+    revealed: Vec<String>,
+    /// Those of them that are shown again at the end of the history.
+    reminded: Vec<String>,
+    loaded_before: Vec<String>,
+    limit: usize,
+    stream: Option<Box<dyn Stream>>,
+    whole: Option<Box<dyn Whole>>,
+    decoder: Decoder,
+    broken: bool,
+    /// Ids of the responses that the API keeps.
+    responses: Vec<String>,
+    summary: Summary,
+}
+
+impl std::fmt::Debug for Turn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Turn").field("summary", &self.summary).finish_non_exhaustive()
+    }
+}
+
+impl Turn {
+    /// Begins a turn. `limit` is how many hidden rounds it may have.
+    pub fn new(
+        request: Arc<Request>,
+        places: Places,
+        past: Past,
+        toolset: Arc<Toolset>,
+        limit: usize,
+    ) -> Self {
+        let dialect = dialect::of(request.api);
+        let lost = lost(&request, &past, &toolset);
+        let reminder = if lost.is_empty() { None } else { reminder(&request, &toolset, &lost) };
+        let mut revealed = past.revealed();
+        let mut reminded = Vec::new();
+        // What is shown again is known again; where finding a tool changes `tools`, calling it did too.
+        let shown = |name: &String| reminder.is_some() && lost.contains(name);
+        for name in called(&request).filter(|name| toolset.mode().grows() || shown(name)) {
+            if toolset.is_deferred(name) && !revealed.contains(name) {
+                revealed.push(name.clone());
+                reminded.push(name.clone());
+            }
+        }
+        let loaded_before = past.loaded();
+        let continues = past.previous.is_some();
+        let previous = past.previous.as_ref().and_then(|record| record.response.clone());
+        let stream = request.stream.then(|| dialect.stream(&request));
+        // Asked for events, some servers answer as a whole.
+        let whole = Some(dialect.whole(&request));
+        let base = history(dialect, &request, past, &toolset);
+        Self {
+            desk: Desk::new(Arc::clone(&toolset), &revealed),
+            dialect,
+            places,
+            base,
+            reminded,
+            hidden: reminder.unwrap_or_default(),
+            previous,
+            continues,
+            revealed,
+            loaded_before,
+            limit,
+            stream,
+            whole,
+            decoder: Decoder::default(),
+            broken: false,
+            responses: Vec::new(),
+            summary: Summary::default(),
+            request,
+            toolset,
+        }
+    }
+
+    /// Begins anew with other tools, after the upstream has refused in a hidden round what these were
+    /// loaded by. What was searched is forgotten, and what the client has seen stays.
+    pub fn restart(&mut self, past: Past, toolset: Arc<Toolset>) {
+        let (request, places) = (Arc::clone(&self.request), self.places.clone());
+        let mut anew = Self::new(request, places, past, toolset, self.limit);
+        anew.desk.resume(&self.desk);
+        *self = Self {
+            stream: self.stream.take(),
+            whole: self.whole.take(),
+            responses: std::mem::take(&mut self.responses),
+            summary: self.summary,
+            ..anew
+        };
+    }
+
+    /// The body to send.
+    pub fn request(&self) -> String {
+        let mut revealed = self.revealed.clone();
+        revealed.extend(self.desk.revealed().iter().cloned());
+        let tools = self.toolset.tools(&revealed);
+        let mut history = self.base.clone();
+        for entry in &self.hidden {
+            if !history.is_empty() {
+                history.push(',');
+            }
+            history.push_str(entry);
+        }
+        self.request.write(&tools, &history, self.previous.as_deref())
+    }
+
+    /// Takes bytes of a streamed response; what the client gets goes to `out`.
+    pub fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        if self.broken {
+            return;
+        }
+        self.decoder.push(bytes);
+        loop {
+            match self.decoder.next_event() {
+                Ok(Some(event)) => self.event(&event, out),
+                Ok(None) => return,
+                Err(_) => {
+                    (self.broken, self.decoder) = (true, Decoder::default());
+                    return;
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
+        if let Some(stream) = &mut self.stream {
+            stream.event(event, &mut self.desk, out);
+        }
+    }
+
+    /// The streamed response is over.
+    pub fn end(&mut self, out: &mut Vec<u8>) -> Next {
+        let rest = self.decoder.rest();
+        if !rest.is_empty() && !self.broken {
+            // Some servers forget the blank line after the last event.
+            self.event(&Event::from_bytes(rest), out);
+        }
+        let Some(stream) = &mut self.stream else { return Next::Done(Done::default()) };
+        let mut round = stream.round(&mut self.desk, out);
+        if self.broken {
+            round.end = End::Broken;
+        }
+        let broken = round.end == End::Broken;
+        let next = self.next(round);
+        if let (Next::Done(_), Some(stream), false) = (&next, &mut self.stream, broken) {
+            stream.finish(&self.desk, out);
+        }
+        next
+    }
+
+    /// Takes a whole response. `None` for what is no response of this API: it goes to the client as it
+    /// came.
+    pub fn whole(&mut self, body: &[u8]) -> Option<Next> {
+        let text = std::str::from_utf8(body).ok()?;
+        let round = self.whole.as_mut()?.round(text, &mut self.desk)?;
+        let mut next = self.next(round);
+        if let (Next::Done(done), Some(whole)) = (&mut next, &mut self.whole) {
+            done.body = Some(whole.finish(&self.desk));
+        }
+        Some(next)
+    }
+
+    /// A round after the first failed, and the client has part of a stream: the API's own error event.
+    pub fn fail(&mut self, status: u16, body: &[u8], out: &mut Vec<u8>) -> Summary {
+        if let Some(stream) = &mut self.stream {
+            stream.fail(status, body, &self.desk, out);
+        }
+        self.summary
+    }
+
+    /// Lets the round that is under way be the last whose searches are answered.
+    pub fn hurry(&mut self) {
+        self.limit = self.limit.min(self.summary.rounds + 1);
+    }
+
+    /// What shows a waiting client that somebody is still there; nothing for one that awaits a whole
+    /// response.
+    pub fn keep_alive(&self) -> &'static [u8] {
+        if self.stream.is_some() { self.dialect.keep_alive() } else { &[] }
+    }
+
+    /// Whether the client awaits events.
+    pub fn streams(&self) -> bool {
+        self.request.stream
+    }
+
+    /// Whether only tokens are counted: the answer is then the upstream's own.
+    pub fn counts(&self) -> bool {
+        self.request.counts
+    }
+
+    /// Whether the events of this round have come to their own end.
+    pub fn has_ended(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.has_ended())
+    }
+
+    /// Whether the upstream sent what no event can be: nothing more is to be had from it.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// What it took so far.
+    pub fn summary(&self) -> Summary {
+        self.summary
+    }
+
+    fn next(&mut self, round: Round) -> Next {
+        let Round { entries, end, usage, response } = round;
+        if self.summary.rounds == 0 {
+            self.summary.first = usage;
+        }
+        self.summary.rounds += 1;
+        self.summary.usage += usage;
+        self.summary.last = usage;
+        self.summary.searches = self.desk.searches();
+        self.responses.extend(response);
+        let mut answers = self.desk.take_answers();
+        let answerable = end == End::Whole && !answers.is_empty() && self.desk.forwarded() == 0;
+        // Who pauses before saying anything would be asked the very same again.
+        let paused = end == End::Paused && !entries.is_empty();
+        if (answerable || paused) && self.summary.rounds <= self.limit {
+            if self.summary.rounds == self.limit {
+                answers.iter_mut().for_each(Answer::close);
+            }
+            let said: Vec<Cow<'_, str>> = entries.iter().map(Cow::from).collect();
+            let joined = self.dialect.join(&said, Vec::new(), &answers, &self.toolset);
+            let joined: Vec<String> = joined.into_iter().map(Cow::into_owned).collect();
+            self.hidden.extend(entries);
+            self.hidden.extend(joined);
+            return Next::Again;
+        }
+        let records = match end {
+            End::Broken => Vec::new(),
+            _ => self.records(entries, answers),
+        };
+        Next::Done(Done { body: None, records, summary: self.summary })
+    }
+
+    /// What is to be kept of this turn.
+    fn records(&mut self, last: Vec<String>, answers: Vec<Answer>) -> Vec<(Key, Vec<u8>)> {
+        let loaded = self.toolset.loaded().to_vec();
+        let hidden = std::mem::take(&mut self.hidden);
+        let differs = self.desk.altered()
+            || !hidden.is_empty()
+            || !self.reminded.is_empty()
+            || loaded != self.loaded_before;
+        // A client that names the response it continues sends nothing of those before it: what is
+        // known of them goes from one to the next.
+        if !differs && !self.continues {
+            return Vec::new();
+        }
+        let mut entries = Vec::with_capacity(hidden.len() + last.len());
+        for entry in hidden.into_iter().chain(last) {
+            let Ok(raw) = RawValue::from_string(entry) else { return Vec::new() };
+            entries.push(raw);
+        }
+        let mut record = Record {
+            mode: self.toolset.mode(),
+            passed: self.toolset.passes_through(),
+            second_names: self.toolset.has_second_names(),
+            entries,
+            answers,
+            revealed: [&self.reminded, self.desk.revealed()].concat(),
+            blind: self.desk.blind().to_vec(),
+            loaded,
+            response: None,
+        };
+        let mut records: Vec<(Key, Vec<u8>)> = Vec::new();
+        if differs {
+            let bytes = record.write();
+            let keys = self.places.written(self.desk.print(), self.desk.bare());
+            records.extend(keys.into_iter().map(|key| (key, bytes.clone())));
+        }
+        if let Some(kept) = self.responses.last() {
+            // The API has the entries already; only what the client must not know is missing.
+            record.entries.clear();
+            if self.continues {
+                record.revealed.splice(..0, self.revealed.iter().cloned());
+            }
+            record.response = Some(kept.clone());
+            let bytes = record.write();
+            let ids = self.responses.iter();
+            records.extend(ids.map(|id| (self.places.response(id), bytes.clone())));
+        }
+        records
+    }
+}
+
+/// Whether an API has a place of its own for what is counted and not answered.
+pub fn counts_at(api: Api, path: &str) -> bool {
+    match api {
+        Api::Messages => path.ends_with("/messages/count_tokens"),
+        Api::Responses => path.ends_with("/responses/input_tokens"),
+        Api::Chat | Api::Gemini => false,
+    }
+}

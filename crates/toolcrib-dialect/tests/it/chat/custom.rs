@@ -1,0 +1,74 @@
+//! Custom tools: their input is no JSON, and their calls are always the client's.
+
+use serde_json::{Value, json};
+
+use super::{TARGET, request, talk};
+
+fn custom() -> Value {
+    json!({"index": 0, "id": "call_patch0000001", "type": "custom",
+        "custom": {"name": "patch", "input": "*** Begin"}})
+}
+
+fn asked(stream: bool) -> Value {
+    let mut body = request(&json!([{"role": "user", "content": "Mend it."}]), stream);
+    let patch = json!({"type": "custom", "custom": {"name": "patch"}});
+    body["tools"].as_array_mut().unwrap().push(patch);
+    body
+}
+
+fn chunks(calls: &[Value]) -> String {
+    let chunk = |delta: Value, finish: Value| {
+        let chunk = json!({"id": "chatcmpl-1", "created": 1001,
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
+        format!("data: {chunk}\n\n")
+    };
+    let calls = calls.iter().map(|call| chunk(json!({"tool_calls": [call]}), Value::Null));
+    let end = [chunk(json!({}), json!("tool_calls")), "data: [DONE]\n\n".to_owned()];
+    calls.chain(end).collect()
+}
+
+#[test]
+fn a_call_passes_as_it_came() {
+    let more = json!({"index": 0, "custom": {"input": " Patch"}});
+    let upstream = chunks(&[custom(), more]);
+    assert_eq!(talk().ask(TARGET, &asked(true), std::slice::from_ref(&upstream)).text, upstream);
+    let upstream = json!({"id": "chatcmpl-1", "created": 1001, "choices": [{"index": 0,
+        "message": {"role": "assistant", "content": null, "tool_calls": [custom()]},
+        "finish_reason": "tool_calls"}]})
+    .to_string();
+    assert_eq!(talk().ask(TARGET, &asked(false), std::slice::from_ref(&upstream)).text, upstream);
+}
+
+#[test]
+fn a_call_beside_a_search_ends_the_turn_and_goes_back_up_whole() {
+    let search = json!({"id": "call_search000001", "type": "function",
+        "function": {"name": "tool_search", "arguments": r#"{"query":"customer"}"#}});
+    for stream in [false, true] {
+        let mut talk = talk();
+        let mut second = search.clone();
+        second["index"] = json!(1);
+        let upstream = if stream {
+            chunks(&[custom(), second])
+        } else {
+            json!({"id": "chatcmpl-1", "created": 1001, "choices": [{"index": 0,
+                "message": {"role": "assistant", "content": null, "tool_calls": [custom(), search]},
+                "finish_reason": "tool_calls"}]})
+            .to_string()
+        };
+        let got = talk.ask(TARGET, &asked(stream), &[upstream]);
+        assert!(got.text.contains(r#""name":"patch""#), "{}", got.text);
+        assert!(got.text.contains(r#""finish_reason":"tool_calls""#), "{}", got.text);
+        assert!(!got.text.contains("tool_search"), "{}", got.text);
+        let mut body = asked(stream);
+        body["messages"].as_array_mut().unwrap().extend([
+            json!({"role": "assistant", "content": null, "tool_calls": [custom()]}),
+            json!({"role": "tool", "tool_call_id": "call_patch0000001", "content": "Done"}),
+        ]);
+        let sent = talk.turn(TARGET, &body.to_string()).request();
+        let sent: Value = serde_json::from_str(&sent).unwrap();
+        let calls = sent["messages"][1]["tool_calls"].as_array().unwrap();
+        assert_eq!(calls[0]["custom"], custom()["custom"]);
+        assert_eq!(calls[1]["function"]["name"], "tool_search");
+        assert_eq!(sent["messages"][2]["tool_call_id"], "call_search000001");
+    }
+}

@@ -1,0 +1,222 @@
+//! Forced calls, answers that break off or fail, and any bytes in any pieces.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use toolcrib_dialect::{Api, Next, Request};
+
+use super::{Says, TARGET, Told, answer, request, seen, talk};
+use crate::support::Got;
+
+const SEARCH: Says<'_> = Says {
+    text: "",
+    calls: &[("call_search00001", "tool_search", r#"{"query":"find customer"}"#)],
+    finish: "tool_calls",
+};
+const FOUND: Says<'_> = Says { text: "Found it.", calls: &[], finish: "stop" };
+
+fn ask(rounds: &[String]) -> Got {
+    let messages = json!([{"role": "user", "content": "Find Ada."}]);
+    talk().ask(TARGET, &request(&messages, true), rounds)
+}
+
+#[test]
+fn a_tool_that_is_forced_is_sent_in_full_and_stays() {
+    for stream in [false, true] {
+        let mut told = Told::new(stream);
+        let mut body = request(&json!(told.messages), stream);
+        body["tool_choice"] =
+            json!({"type": "function", "function": {"name": "crm__find_customer"}});
+        let says = Says {
+            calls: &[("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#)],
+            ..SEARCH
+        };
+        let upstream = answer(1, &says, stream);
+        let got = told.talk.ask(TARGET, &body, std::slice::from_ref(&upstream));
+        assert_eq!(got.text, upstream, "byte for byte");
+        assert_eq!(told.talk.sent[0]["tools"][0], body["tools"][0]);
+        let found =
+            json!({"role": "tool", "tool_call_id": "call_find0000001", "content": "Ada, 7"});
+        told.reply(&seen(&got, stream), &[found]);
+    }
+}
+
+#[test]
+fn none_and_required_leave_the_tools_as_they_are() {
+    for choice in ["none", "required"] {
+        let mut told = Told::new(false);
+        told.ask(&[FOUND]);
+        let mut body = request(&json!(told.messages), false);
+        body["tool_choice"] = json!(choice);
+        told.talk.ask(TARGET, &body, &[answer(1, &SEARCH, false), answer(2, &FOUND, false)]);
+        for sent in &told.talk.sent[1..] {
+            assert_eq!(sent["tools"], told.talk.sent[0]["tools"]);
+            assert_eq!(sent["tool_choice"], choice);
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_kept_nowhere() {
+    let whole = answer(1, &FOUND, true);
+    let got = ask(&[whole[..whole.len() / 3].to_owned()]);
+    assert_eq!(got.text, whole[..whole.len() / 3], "as it came");
+    assert!(got.done.records.is_empty());
+    // A search that nothing ended is not answered, and not shown.
+    let search = answer(1, &SEARCH, true);
+    let cut = search.find(r#""finish_reason":"tool_calls""#).unwrap();
+    let cut = search[..cut].rfind("data: ").unwrap();
+    let got = ask(&[search[..cut].to_owned()]);
+    assert!(got.done.records.is_empty());
+    assert!(!got.text.contains("tool_search"), "{}", got.text);
+}
+
+#[test]
+fn an_error_in_the_stream_ends_it_as_it_came() {
+    let error = "data: {\"error\": {\"message\": \"overloaded\"}}\n\n";
+    let got = ask(&[answer(1, &FOUND, true).replace("data: [DONE]\n\n", error)]);
+    assert!(got.text.ends_with(error) && got.done.records.is_empty());
+    let got = ask(&[answer(1, &SEARCH, true).replace("data: [DONE]\n\n", error)]);
+    assert!(got.text.ends_with(error) && got.done.records.is_empty(), "no second round");
+    let got = ask(&[answer(1, &SEARCH, true), error.to_owned()]);
+    assert!(got.text.ends_with(error) && got.done.records.is_empty());
+}
+
+#[test]
+fn what_nobody_knows_passes_as_it_came() {
+    let strange = ": hi\n\nevent: x\ndata: {\"y\": 1.0}\n\ndata: half {\n\n\
+        data: {\"choices\":[7]}\n\ndata: {\"choices\":[]}\n\n";
+    let upstream = strange.to_owned() + &answer(1, &FOUND, true);
+    assert_eq!(ask(std::slice::from_ref(&upstream)).text, upstream, "byte for byte");
+}
+
+#[test]
+fn calls_that_begin_at_once_are_put_together_each() {
+    let chunk = |delta: &Value, finish: &Value| {
+        let chunk = json!({"id": "chatcmpl-1", "created": 1, "choices": [
+            {"index": 0, "delta": delta, "finish_reason": finish}]});
+        format!("data: {chunk}\n\n")
+    };
+    let piece = |index: usize, arguments: &str| {
+        chunk(
+            &json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]}),
+            &Value::Null,
+        )
+    };
+    let begin = |index: usize| {
+        json!({"index": index, "id": format!("call_find000000{index}"), "type": "function",
+            "function": {"name": "tool_call", "arguments": ""}})
+    };
+    let upstream = [
+        chunk(&json!({"role": "assistant", "tool_calls": [begin(0), begin(1)]}), &Value::Null),
+        piece(0, r#"{"name":"crm__find_customer","#),
+        piece(1, r#"{"name":"crm__find_customer","arguments":{"q":"b"}}"#),
+        piece(0, r#""arguments":{"q":"a"}}"#),
+        chunk(&json!({}), &json!("tool_calls")),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    let saw = seen(&ask(&[upstream.concat()]), true);
+    let call = |index: usize, arguments: &str| {
+        json!({"id": format!("call_find000000{index}"), "type": "function",
+            "function": {"name": "crm__find_customer", "arguments": arguments}})
+    };
+    assert_eq!(
+        saw.message["tool_calls"],
+        json!([call(0, r#"{"q":"a"}"#), call(1, r#"{"q":"b"}"#)])
+    );
+}
+
+fn play(rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
+    let body = request(&json!([{"role": "user", "content": "Find Ada."}]), true).to_string();
+    let mut turn = talk().turn(TARGET, &body);
+    let mut out = Vec::new();
+    let mut sizes = pieces.iter().copied().cycle();
+    for round in rounds {
+        let mut rest = &round[..];
+        while !rest.is_empty() {
+            let (piece, more) = rest.split_at(sizes.next().unwrap_or(1).clamp(1, rest.len()));
+            turn.bytes(piece, &mut out);
+            rest = more;
+        }
+        if matches!(turn.end(&mut out), Next::Done(_)) {
+            break;
+        }
+    }
+    out
+}
+
+/// What a model might say, in shapes that no documentation knows.
+fn odd_json() -> impl Strategy<Value = Value> {
+    let leaf = prop::sample::select(vec![
+        json!(null),
+        json!(0),
+        json!(7),
+        json!("tool_search"),
+        json!("tool_call"),
+        json!("stop"),
+        json!("length"),
+        json!("assistant"),
+        json!("{\"query\":\"find\"}"),
+        json!({"query": "find"}),
+    ]);
+    let keys = prop::sample::select(vec![
+        "choices",
+        "delta",
+        "message",
+        "content",
+        "tool_calls",
+        "index",
+        "id",
+        "function",
+        "name",
+        "arguments",
+        "finish_reason",
+        "usage",
+        "role",
+        "reasoning_content",
+    ]);
+    leaf.prop_recursive(6, 40, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((keys.clone(), inner), 0..5).prop_map(|pairs| {
+                pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn how_the_upstream_cuts_its_bytes_does_not_matter(
+        pieces in prop::collection::vec(1..90_usize, 1..20)
+    ) {
+        let rounds = [answer(1, &SEARCH, true).into_bytes(), answer(2, &FOUND, true).into_bytes()];
+        let whole = play(&rounds, &[usize::MAX]);
+        prop_assert!(whole.ends_with(b"data: [DONE]\n\n"));
+        prop_assert_eq!(play(&rounds, &pieces), whole);
+    }
+
+    #[test]
+    fn no_bytes_are_too_strange(
+        bytes in prop::collection::vec(any::<u8>(), 0..200), odd in odd_json(),
+        at in any::<prop::sample::Index>(), byte in any::<u8>()
+    ) {
+        let mut flipped = answer(1, &SEARCH, true).into_bytes();
+        let place = at.index(flipped.len());
+        flipped[place] = byte;
+        let call = json!({"choices": [{"delta": {"tool_calls": [odd, odd]}, "finish_reason": odd}]});
+        let message = json!({"choices": [{"message": {"role": "assistant", "tool_calls": [odd]}}]});
+        let body = request(&json!([{"role": "user", "content": "hi"}]), false).to_string();
+        for said in [&odd, &call, &message] {
+            let event = format!("data: {said}\n\n").into_bytes();
+            play(&[[event.clone(), flipped.clone(), event].concat(), bytes.clone()], &[7]);
+            let _ = talk().turn(TARGET, &body).whole(said.to_string().as_bytes());
+        }
+        let asked = request(&json!([{"role": "assistant", "tool_calls": [odd], "content": odd}, odd]), true);
+        if Request::read(Api::Chat, TARGET, asked.to_string().into_bytes()).is_ok() {
+            talk().turn(TARGET, &asked.to_string()).request();
+        }
+        let _ = Request::read(Api::Chat, TARGET, bytes);
+    }
+}

@@ -1,0 +1,291 @@
+//! The nine situations, streamed and not.
+
+use serde_json::{Value, json};
+
+use super::{Says, TARGET, Told, answer, request, seen, talk};
+use crate::support::begins_with;
+
+const BOTH: [bool; 2] = [false, true];
+
+#[test]
+fn no_search() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let says = Says { text: "Hello there.", calls: &[], finish: "stop" };
+        let upstream = answer(1, &says, stream);
+        let got = talk.ask(
+            TARGET,
+            &request(&json!([{"role": "user", "content": "hi"}]), stream),
+            std::slice::from_ref(&upstream),
+        );
+        assert_eq!(got.text, upstream, "byte for byte");
+        assert!(got.done.records.is_empty());
+        let names: Vec<&str> = talk.sent[0]["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["function"]["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["tool_search", "tool_describe", "tool_call"]);
+        assert_eq!(talk.sent[0]["metadata"], json!({"trace": "t-1"}));
+    }
+}
+
+#[test]
+fn one_search() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let rounds = [
+            Says {
+                text: "Let me look.",
+                calls: &[("call_search00001", "tool_search", r#"{"query":"find customer"}"#)],
+                finish: "tool_calls",
+            },
+            Says {
+                text: "",
+                calls: &[(
+                    "call_find0000001",
+                    "tool_call",
+                    r#"{"name":"crm__find_customer","arguments":{"q":"ada"}}"#,
+                )],
+                finish: "tool_calls",
+            },
+        ];
+        let answers: Vec<String> =
+            rounds.iter().zip(1..).map(|(says, n)| answer(n, says, stream)).collect();
+        let mut messages = json!([{"role": "user", "content": "Find Ada."}]);
+        let got = talk.ask(TARGET, &request(&messages, stream), &answers);
+        let client = seen(&got, stream);
+        assert_eq!(client.id, "chatcmpl-1");
+        assert_eq!(client.finish, "tool_calls");
+        assert_eq!(client.message["content"], "Let me look.");
+        assert_eq!(
+            client.message["tool_calls"],
+            json!([{"id": "call_find0000001", "type": "function",
+            "function": {"name": "crm__find_customer", "arguments": r#"{"q":"ada"}"#}}])
+        );
+        assert_eq!(client.usage["prompt_tokens"], 300);
+        assert_eq!(client.usage["prompt_tokens_details"]["cached_tokens"], 10);
+
+        // The hidden round went up with the search and its answer.
+        let hidden = &talk.sent[1]["messages"];
+        assert_eq!(hidden.as_array().unwrap().len(), 3);
+        assert_eq!(hidden[1]["tool_calls"][0]["function"]["name"], "tool_search");
+        assert_eq!(hidden[2]["tool_call_id"], "call_search00001");
+        assert!(hidden[2]["content"].as_str().unwrap().contains("crm__find_customer"));
+
+        // The client's next request has what it saw; what goes up begins with what went up before.
+        messages.as_array_mut().unwrap().push(client.message.clone());
+        messages
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"role": "tool", "tool_call_id": "call_find0000001", "content": "Ada, 7"}));
+        let says = Says { text: "Found.", calls: &[], finish: "stop" };
+        talk.ask(TARGET, &request(&messages, stream), &[answer(3, &says, stream)]);
+        assert!(begins_with(&talk.sent[2]["messages"], &talk.sent[1]["messages"]));
+        assert_eq!(talk.sent[2]["tools"], talk.sent[0]["tools"]);
+        let next: Vec<&Value> =
+            talk.sent[2]["messages"].as_array().unwrap().iter().skip(3).collect();
+        assert_eq!(next.len(), 2);
+        assert_eq!(next[0]["tool_calls"][0]["function"]["name"], "tool_call");
+        assert_eq!(next[1]["content"], "Ada, 7");
+    }
+}
+
+const SEARCH: (&str, &str, &str) =
+    ("call_search00001", "tool_search", r#"{"query":"find customer"}"#);
+const OTHER: (&str, &str, &str) =
+    ("call_search00002", "tool_search", r#"{"query":"list invoice"}"#);
+const BRIDGED: (&str, &str, &str) =
+    ("call_find0000001", "tool_call", r#"{"name":"crm__find_customer","arguments":{"q":"ada"}}"#);
+const REAL: (&str, &str, &str) = ("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
+
+fn calls(
+    text: &'static str,
+    calls: &'static [(&'static str, &'static str, &'static str)],
+) -> Says<'static> {
+    Says { text, calls, finish: "tool_calls" }
+}
+
+fn text(text: &'static str) -> Says<'static> {
+    Says { text, calls: &[], finish: "stop" }
+}
+
+/// The client's answer to [`REAL`].
+fn found() -> Value {
+    json!({"role": "tool", "tool_call_id": "call_find0000001", "content": "Ada, 7"})
+}
+
+fn bridged() -> Value {
+    json!([{"id": BRIDGED.0, "type": "function", "function": {"name": BRIDGED.1, "arguments": BRIDGED.2}}])
+}
+
+#[test]
+fn two_rounds() {
+    for stream in BOTH {
+        let mut told = Told::new(stream);
+        let other =
+            calls("Once more.", &[("call_search00002", "tool_search", r#"{"query":"update"}"#)]);
+        let saw = told.ask(&[calls("Let me look.", &[SEARCH]), other, text("Nobody.")]);
+        saw.is("Let me look.\n\nOnce more.\n\nNobody.", &[], "stop", 3);
+        let tail = told.reply(&saw, &[json!({"role": "user", "content": "A pity."})]);
+        assert_eq!((tail.len(), &tail[0]["content"]), (2, &json!("Nobody.")));
+    }
+}
+
+#[test]
+fn the_cap_is_reached() {
+    for stream in BOTH {
+        let mut told = Told::new(stream);
+        told.talk.rounds = 2;
+        let look = || calls("Looking.", &[SEARCH]);
+        let saw = told.ask(&[look(), look(), look()]);
+        saw.is("Looking.\n\nLooking.\n\nLooking.", &[], "stop", 3);
+        let tail = told.reply(&saw, &[json!({"role": "user", "content": "Go on."})]);
+        assert_eq!(tail[0]["tool_calls"][0]["id"], SEARCH.0);
+        assert_eq!(tail[1]["tool_call_id"], SEARCH.0);
+        let is_last = |answer: &Value| {
+            answer["content"].as_str().unwrap().contains("last search of this turn")
+        };
+        // The last that was answered in this turn says so; the next turn searches as it likes.
+        assert!(is_last(&told.talk.sent[2]["messages"][4]) && !is_last(&tail[1]));
+        assert_eq!(tail[2..], [json!({"role": "user", "content": "Go on."})]);
+    }
+}
+
+#[test]
+fn no_match() {
+    for stream in BOTH {
+        let mut told = Told::new(stream);
+        let nothing =
+            calls("", &[("call_search00001", "tool_search", r#"{"query":"zzyzx qqqq"}"#)]);
+        let saw = told.ask(&[nothing, text("There is none.")]);
+        saw.is("There is none.", &[], "stop", 2);
+        assert_eq!(told.reply(&saw, &[json!({"role": "user", "content": "A pity."})]).len(), 2);
+    }
+}
+
+#[test]
+fn a_search_and_a_real_call_in_one_turn() {
+    for stream in BOTH {
+        for both in [&[SEARCH, BRIDGED], &[BRIDGED, SEARCH]] {
+            let mut told = Told::new(stream);
+            let saw = told.ask(&[calls("", both)]);
+            saw.is("", &[REAL], "tool_calls", 1);
+            let tail = told.reply(&saw, &[found()]);
+            let names: Vec<&Value> = (0..2).map(|at| &tail[0]["tool_calls"][at]["id"]).collect();
+            assert_eq!(names, [both[0].0, both[1].0]);
+            assert_eq!(tail[1]["tool_call_id"], SEARCH.0);
+            assert_eq!(tail[2..], [found()]);
+        }
+    }
+}
+
+/// A tool that is never deferred is called live, and all the same waits for one before it that is held.
+#[test]
+fn calls_keep_their_order() {
+    const READ: (&str, &str, &str) = ("call_read0000001", "read_file", r#"{"path":"a"}"#);
+    const MORE: (&str, &str, &str) = ("call_read0000002", "read_file", r#"{"path":"b"}"#);
+    let (order, visible) = (&[READ, BRIDGED, SEARCH, MORE], [READ, REAL, MORE]);
+    for stream in BOTH {
+        let mut talk = talk();
+        let mut body = request(&json!([{"role": "user", "content": "Find Ada."}]), stream);
+        let read = json!({"type": "function", "function": {"name": "read_file",
+            "description": "Reads a file.", "parameters": {"type": "object",
+                "properties": {"path": {"type": "string"}}}}});
+        body["tools"].as_array_mut().unwrap().push(read);
+        let got = talk.ask(TARGET, &body, &[answer(1, &calls("", order), stream)]);
+        seen(&got, stream).is("", &visible, "tool_calls", 1);
+    }
+}
+
+#[test]
+fn two_searches_in_one_turn() {
+    for stream in BOTH {
+        let mut told = Told::new(stream);
+        let saw = told.ask(&[calls("", &[SEARCH, OTHER]), calls("", &[BRIDGED])]);
+        saw.is("", &[REAL], "tool_calls", 2);
+        let hidden = &told.talk.sent[1]["messages"];
+        assert_eq!(hidden[2]["tool_call_id"], SEARCH.0);
+        assert!(hidden[2]["content"].as_str().unwrap().contains("crm__find_customer"));
+        assert_eq!(hidden[3]["tool_call_id"], OTHER.0);
+        assert!(hidden[3]["content"].as_str().unwrap().contains("list_invoice"));
+        assert_eq!(told.reply(&saw, &[found()])[1..], [found()]);
+    }
+}
+
+#[test]
+fn a_deferred_tool_called_blind_with_good_arguments() {
+    for stream in BOTH {
+        for blind in [&[REAL], &[BRIDGED]] {
+            let mut told = Told::new(stream);
+            let saw = told.ask(&[calls("", blind)]);
+            saw.is("", &[REAL], "tool_calls", 1);
+            let tail = told.reply(&saw, &[found()]);
+            assert_eq!(tail[0]["tool_calls"][0]["function"]["name"], blind[0].1);
+        }
+    }
+}
+
+#[test]
+fn a_deferred_tool_called_blind_with_bad_arguments() {
+    for stream in BOTH {
+        let mut told = Told::new(stream);
+        let bad = calls("", &[("call_bad00000001", "crm__find_customer", r#"{"name":"ada"}"#)]);
+        let saw = told.ask(&[bad, calls("", &[BRIDGED])]);
+        saw.is("", &[REAL], "tool_calls", 2);
+        let hidden = &told.talk.sent[1]["messages"];
+        assert_eq!(hidden[2]["tool_call_id"], "call_bad00000001");
+        assert!(hidden[2]["content"].as_str().unwrap().contains("\"q\""));
+        assert_eq!(told.reply(&saw, &[found()])[1..], [found()]);
+    }
+}
+
+#[test]
+fn a_call_in_a_round_that_is_cut_short_is_lost() {
+    for stream in BOTH {
+        let mut told = Told::new(stream);
+        let cut = Says {
+            text: "I will",
+            calls: &[("call_cut00000001", "tool_call", r#"{"name":"crm__fi"#)],
+            finish: "length",
+        };
+        let saw = told.ask(&[calls("", &[SEARCH]), cut]);
+        saw.is("I will", &[], "length", 2);
+        // No call goes up that nobody answers.
+        let tail = told.reply(&saw, &[json!({"role": "user", "content": "Go on."})]);
+        assert_eq!((tail.len(), &tail[0]["content"]), (2, &json!("I will")));
+        assert_eq!(tail[0].get("tool_calls"), None);
+    }
+}
+
+#[test]
+fn a_lost_record_costs_the_search_and_nothing_else() {
+    for stream in BOTH {
+        let mut told = Told::new(stream);
+        let saw = told.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
+        told.talk.kept.clear();
+        told.messages.extend([saw.message.clone(), found()]);
+        let saw = told.ask(&[text("Found.")]);
+        let sent = &told.talk.sent[2]["messages"];
+        assert_eq!(sent[1]["tool_calls"], bridged());
+        assert_eq!(sent[2], found());
+        let tail = told.reply(&saw, &[json!({"role": "user", "content": "Thanks."})]);
+        assert_eq!(tail.len(), 2);
+    }
+}
+
+#[test]
+fn a_shortened_history_still_has_its_records_by_their_ids() {
+    for stream in BOTH {
+        let mut told = Told::new(stream);
+        let saw = told.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
+        told.messages.extend([saw.message.clone(), found()]);
+        told.ask(&[text("Found.")]);
+        told.messages[0] = json!({"role": "user", "content": "Summary: we look for Ada."});
+        told.ask(&[text("Found.")]);
+        let [before, after] =
+            [2, 3].map(|at| told.talk.sent[at]["messages"].as_array().unwrap().clone());
+        assert_eq!(after[1..], before[1..], "the search is still there");
+    }
+}

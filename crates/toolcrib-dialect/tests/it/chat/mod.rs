@@ -1,0 +1,218 @@
+//! Chat Completions.
+
+mod custom;
+mod cut;
+mod faults;
+mod matrix;
+
+use serde_json::{Value, json};
+use toolcrib_dialect::{Api, Mode};
+
+use crate::support::{Talk, begins_with, tools};
+
+const TARGET: &str = "/v1/chat/completions";
+
+fn talk() -> Talk {
+    Talk::new(Api::Chat, Mode::Bridge)
+}
+
+/// A request with forty tools.
+fn request(messages: &Value, stream: bool) -> Value {
+    let tools: Vec<Value> = tools(40)
+        .into_iter()
+        .map(|(name, description, parameters)| {
+            json!({"type": "function", "function": {
+                "name": name, "description": description, "parameters": parameters}})
+        })
+        .collect();
+    json!({"model": "gpt-4o-mini", "messages": messages, "tools": tools, "stream": stream,
+        "temperature": 0.25, "metadata": {"trace": "t-1"}})
+}
+
+/// What the model says in one round.
+struct Says<'a> {
+    text: &'a str,
+    /// Id, name, arguments.
+    calls: &'a [(&'a str, &'a str, &'a str)],
+    finish: &'a str,
+}
+
+/// The upstream's answer to round `n`, whole or as chunks.
+fn answer(n: u32, says: &Says<'_>, stream: bool) -> String {
+    let id = format!("chatcmpl-{n}");
+    let created = 1000 + n;
+    let usage = json!({"prompt_tokens": 100 * n, "completion_tokens": 10, "total_tokens": 100 * n + 10,
+        "prompt_tokens_details": {"cached_tokens": 5}});
+    if !stream {
+        let calls: Vec<Value> = says.calls.iter().map(|(id, name, arguments)| {
+            json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+        }).collect();
+        let mut message = json!({"role": "assistant", "content": says.text, "refusal": null});
+        if says.text.is_empty() {
+            message["content"] = Value::Null;
+        }
+        if !calls.is_empty() {
+            message["tool_calls"] = json!(calls);
+        }
+        return json!({"id": id, "object": "chat.completion", "created": created, "model": "gpt-4o-mini-2024",
+            "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": says.finish}],
+            "usage": usage, "system_fingerprint": "fp_1"}).to_string();
+    }
+    let chunk = |delta: Value, finish: Value| {
+        let chunk = json!({"id": id, "object": "chat.completion.chunk", "created": created,
+            "model": "gpt-4o-mini-2024", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+            "usage": null});
+        format!("data: {chunk}\n\n")
+    };
+    let mut out = chunk(json!({"role": "assistant", "content": ""}), Value::Null);
+    for word in says.text.split_inclusive(' ') {
+        out += &chunk(json!({"content": word}), Value::Null);
+    }
+    for (index, (id, name, arguments)) in says.calls.iter().enumerate() {
+        out += &chunk(
+            json!({"tool_calls": [{"index": index, "id": id, "type": "function",
+            "function": {"name": name, "arguments": ""}}]}),
+            Value::Null,
+        );
+        let half = arguments.len() / 2;
+        for part in [&arguments[..half], &arguments[half..]] {
+            out += &chunk(
+                json!({"tool_calls": [{"index": index, "function": {"arguments": part}}]}),
+                Value::Null,
+            );
+        }
+    }
+    out += &chunk(json!({}), json!(says.finish));
+    let last = json!({"id": id, "object": "chat.completion.chunk", "created": created,
+        "model": "gpt-4o-mini-2024", "choices": [], "usage": usage});
+    [out, format!("data: {last}\n\n"), "data: [DONE]\n\n".to_owned()].concat()
+}
+
+/// What a client makes of an answer: the message, its id, how it ended, what it took.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    id: String,
+    message: Value,
+    finish: String,
+    usage: Value,
+}
+
+/// Reads an answer as a client's SDK does.
+fn seen(got: &crate::support::Got, stream: bool) -> Seen {
+    if !stream {
+        let body = got.json();
+        let choice = &body["choices"][0];
+        return Seen {
+            id: body["id"].as_str().unwrap().into(),
+            message: choice["message"].clone(),
+            finish: choice["finish_reason"].as_str().unwrap().into(),
+            usage: body["usage"].clone(),
+        };
+    }
+    let mut seen = Seen {
+        id: String::new(),
+        message: json!({"role": "assistant"}),
+        finish: String::new(),
+        usage: Value::Null,
+    };
+    let (mut text, mut calls, mut done) = (String::new(), Vec::<Value>::new(), false);
+    let mut roles = 0;
+    for event in got.events() {
+        assert!(!done, "after the end: {event}");
+        if event == "[DONE]" {
+            done = true;
+            continue;
+        }
+        if seen.id.is_empty() {
+            seen.id = event["id"].as_str().unwrap().into();
+        }
+        assert_eq!(event["id"], json!(seen.id), "one message has one id");
+        if !event["usage"].is_null() {
+            seen.usage = event["usage"].clone();
+        }
+        let Some(choice) = event["choices"].get(0) else { continue };
+        assert!(seen.finish.is_empty(), "after the finish: {event}");
+        roles += usize::from(choice["delta"].get("role").is_some());
+        text += choice["delta"]["content"].as_str().unwrap_or_default();
+        for piece in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
+            let index = usize::try_from(piece["index"].as_u64().unwrap()).unwrap();
+            if index == calls.len() {
+                calls.push(json!({"id": piece["id"], "type": "function",
+                    "function": {"name": piece["function"]["name"], "arguments": ""}}));
+            }
+            let arguments = calls[index]["function"]["arguments"].as_str().unwrap().to_owned();
+            let more = piece["function"]["arguments"].as_str().unwrap_or_default();
+            calls[index]["function"]["arguments"] = json!(arguments + more);
+        }
+        if let Some(finish) = choice["finish_reason"].as_str() {
+            seen.finish = finish.into();
+        }
+    }
+    assert!(done);
+    assert_eq!(roles, 1, "one message says its role once");
+    seen.message["content"] = if text.is_empty() { Value::Null } else { json!(text) };
+    seen.message["refusal"] = Value::Null;
+    if !calls.is_empty() {
+        seen.message["tool_calls"] = json!(calls);
+    }
+    seen
+}
+
+impl Seen {
+    /// Checks all of it, for a turn that had these rounds, whose usages add up.
+    fn is(&self, text: &str, calls: &[(&str, &str, &str)], finish: &str, rounds: u32) {
+        let mut message = json!({"role": "assistant", "content": text, "refusal": null});
+        if text.is_empty() {
+            message["content"] = Value::Null;
+        }
+        let calls: Vec<Value> = calls.iter().map(|(id, name, arguments)| {
+            json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+        }).collect();
+        if !calls.is_empty() {
+            message["tool_calls"] = json!(calls);
+        }
+        let prompt: u32 = (1..=rounds).map(|n| 100 * n).sum();
+        let usage = json!({"prompt_tokens": prompt, "completion_tokens": 10 * rounds,
+            "total_tokens": prompt + 10 * rounds, "prompt_tokens_details": {"cached_tokens": 5 * rounds}});
+        let whole = Seen { id: "chatcmpl-1".into(), message, finish: finish.into(), usage };
+        assert_eq!(*self, whole);
+    }
+}
+
+/// A conversation under test.
+struct Told {
+    talk: Talk,
+    stream: bool,
+    messages: Vec<Value>,
+}
+
+impl Told {
+    fn new(stream: bool) -> Self {
+        let messages = vec![json!({"role": "user", "content": "Find Ada."})];
+        Self { talk: talk(), stream, messages }
+    }
+
+    /// One request, with what the model says in each round.
+    fn ask(&mut self, rounds: &[Says<'_>]) -> Seen {
+        let answers: Vec<String> =
+            rounds.iter().zip(1..).map(|(says, n)| answer(n, says, self.stream)).collect();
+        let got = self.talk.ask(TARGET, &request(&json!(self.messages), self.stream), &answers);
+        assert!(!got.text.contains("tool_search"), "{}", got.text);
+        assert!(!got.text.contains("tool_call\""), "{}", got.text);
+        seen(&got, self.stream)
+    }
+
+    /// The client's next request: what it saw, and what it says to it. Checks that the upstream's
+    /// history begins with all that it knew; the rest of it comes back.
+    fn reply(&mut self, saw: &Seen, more: &[Value]) -> Vec<Value> {
+        let before = self.talk.sent.last().unwrap().clone();
+        self.messages.push(saw.message.clone());
+        self.messages.extend_from_slice(more);
+        self.ask(&[Says { text: "Very well.", calls: &[], finish: "stop" }]);
+        let (now, known) =
+            (self.talk.sent.last().unwrap(), before["messages"].as_array().unwrap().len());
+        assert!(begins_with(&now["messages"], &before["messages"]), "{now:#}");
+        assert_eq!(now["tools"], before["tools"]);
+        now["messages"].as_array().unwrap()[known..].to_vec()
+    }
+}

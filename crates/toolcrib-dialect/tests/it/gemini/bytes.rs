@@ -1,0 +1,152 @@
+//! Any bytes in any pieces.
+
+use proptest::prelude::*;
+use serde_json::json;
+use toolcrib_dialect::{Next, Request};
+
+use super::*;
+
+/// Plays rounds cut into pieces; all bytes that the client gets.
+fn play(chat: &Chat, body: &str, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
+    let mut turn = chat.talk.turn(EVENTS, body);
+    let mut out = Vec::new();
+    let mut sizes = pieces.iter().copied().cycle();
+    for round in rounds {
+        let mut rest = &round[..];
+        while !rest.is_empty() {
+            let (piece, more) = rest.split_at(sizes.next().unwrap_or(1).clamp(1, rest.len()));
+            turn.bytes(piece, &mut out);
+            rest = more;
+        }
+        if matches!(turn.end(&mut out), Next::Done(_)) {
+            break;
+        }
+    }
+    out
+}
+
+fn rounds() -> Vec<Vec<u8>> {
+    let said = [
+        json!([{"text": "Ich schaue nach: Müller & Söhne. 🎻"}, search()]),
+        json!([{"text": "Once more."}, search(), bridged(), {"text": "So.", "thoughtSignature": "eA=="}]),
+    ];
+    said.iter().zip(1..).map(|(parts, n)| answer(n, parts, "STOP", true).into_bytes()).collect()
+}
+
+/// Bytes that look like what they are not, mostly.
+fn anything() -> impl Strategy<Value = Vec<u8>> {
+    let words = prop::sample::select(vec![
+        "{",
+        "}",
+        "[",
+        "]",
+        ":",
+        ",",
+        "null",
+        "1e999",
+        "\"candidates\"",
+        "\"content\"",
+        "\"parts\"",
+        "\"text\"",
+        "\"functionCall\"",
+        "\"name\"",
+        "\"args\"",
+        "\"tool_search\"",
+        "\"tool_call\"",
+        "\"finishReason\"",
+        "\"STOP\"",
+        "\"usageMetadata\"",
+        "\"contents\"",
+        "\"tools\"",
+        "\"role\"",
+        "\"model\"",
+        "\"functionResponse\"",
+        "data: ",
+        "\n\n",
+        "\r\n",
+        "\"\\ud800\"",
+        "\u{feff}",
+    ]);
+    let worded = prop::collection::vec(words, 0..60).prop_map(|words| words.concat().into_bytes());
+    prop_oneof![worded, prop::collection::vec(any::<u8>(), 0..200)]
+}
+
+/// What the model might say, in shapes that no documentation knows.
+fn odd_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(json!(null)),
+        Just(json!("STOP")),
+        Just(json!("tool_search")),
+        Just(json!("tool_call")),
+        Just(json!("crm__find_customer")),
+        Just(json!(7)),
+        Just(json!({"query": "find"})),
+        Just(json!({"name": "crm__find_customer", "arguments": {"q": "a"}})),
+        Just(json!("model")),
+    ];
+    let keys = prop::sample::select(vec![
+        "candidates",
+        "content",
+        "parts",
+        "functionCall",
+        "functionResponse",
+        "text",
+        "name",
+        "args",
+        "id",
+        "role",
+        "finishReason",
+        "usageMetadata",
+        "promptTokenCount",
+        "responseId",
+        "thought",
+    ]);
+    leaf.prop_recursive(6, 40, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((keys.clone(), inner), 0..5).prop_map(|pairs| pairs
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect()),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn how_the_upstream_cuts_its_bytes_does_not_matter(
+        pieces in prop::collection::vec(1..90_usize, 1..20)
+    ) {
+        let chat = Chat::new(true);
+        let body = request(&json!(chat.contents)).to_string();
+        let whole = play(&chat, &body, &rounds(), &[usize::MAX]);
+        prop_assert!(whole.ends_with(b"\n\n"));
+        prop_assert_eq!(play(&chat, &body, &rounds(), &pieces), whole);
+    }
+
+    #[test]
+    fn no_bytes_are_too_strange(
+        bytes in anything(), odd in odd_json(), at in any::<prop::sample::Index>(), byte in any::<u8>()
+    ) {
+        let chat = Chat::new(true);
+        let body = request(&json!(chat.contents)).to_string();
+        let mut flipped = rounds();
+        let place = at.index(flipped[0].len());
+        flipped[0][place] = byte;
+        let event = format!("data: {}\n\n", json!({"candidates": [{"content": {"parts": [odd]}}, odd]}));
+        for round in [bytes.clone(), flipped[0].clone(), event.into_bytes(), format!("data: {odd}\n\n").into_bytes()] {
+            play(&chat, &body, &[round.clone(), bytes.clone()], &[7]);
+            let _ = chat.talk.turn(WHOLE, &body).whole(&round);
+        }
+        let _ = chat.talk.turn(WHOLE, &body).whole(odd.to_string().as_bytes());
+        let _ = Request::read(Api::Gemini, WHOLE, bytes.clone());
+        let _ = Request::read(Api::Gemini, &String::from_utf8_lossy(&bytes), body.into_bytes());
+        let mut asked = request(&json!([user("hi"), {"role": "model", "parts": [odd]}, odd, {"parts": [odd]}]));
+        let _ = Request::read(Api::Gemini, WHOLE, asked.to_string().into_bytes())
+            .map(|_| chat.talk.turn(WHOLE, &asked.to_string()).request());
+        asked["tools"] = odd;
+        let _ = Request::read(Api::Gemini, WHOLE, asked.to_string().into_bytes());
+    }
+}

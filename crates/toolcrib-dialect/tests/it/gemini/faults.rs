@@ -1,0 +1,191 @@
+//! Answers that break off, fail, or have shapes that nobody expected.
+
+use serde_json::json;
+use toolcrib_dialect::Next;
+
+use super::*;
+
+/// The events of a round that is over with them, as text.
+fn ask(rounds: &[String]) -> Got {
+    let mut chat = Chat::new(true);
+    chat.talk.ask(EVENTS, &request(&json!(chat.contents)), rounds)
+}
+
+fn searched() -> String {
+    answer(1, &json!([search()]), "STOP", true)
+}
+
+fn event(value: &Value) -> String {
+    format!("data: {value}\r\n\r\n")
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_kept_nowhere() {
+    let whole = answer(1, &json!([{"text": "Half of a sentence"}, search()]), "STOP", true);
+    for cut in [whole.len() / 3, whole.len() / 2] {
+        let got = ask(&[whole[..cut].to_owned()]);
+        assert_eq!(got.text, whole[..cut], "as it came");
+        assert!(got.done.records.is_empty());
+    }
+    // A search in it that came whole is not answered: there was no end.
+    let unended = whole.replace(r#""finishReason":"STOP","#, "");
+    let got = ask(&[unended]);
+    assert!(got.done.records.is_empty());
+    assert!(
+        !got.text.contains("tool_search") && !got.text.contains("finishReason"),
+        "{}",
+        got.text
+    );
+    // In a later round.
+    let later = answer(2, &json!([{"text": "Now then"}]), "STOP", true);
+    let first = later.split_inclusive("\r\n\r\n").next().unwrap();
+    let got = ask(&[searched(), first.to_owned()]);
+    assert!(got.done.records.is_empty());
+    assert_eq!(got.events().len(), 1);
+    assert_eq!(got.events()[0]["candidates"][0]["content"]["parts"], json!([{"text": "Now "}]));
+}
+
+#[test]
+fn an_error_in_the_stream_ends_it_as_it_came() {
+    let error =
+        event(&json!({"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}}));
+    let got = ask(&[searched() + &error]);
+    assert_eq!(got.text, error, "no second round");
+    assert!(got.done.records.is_empty());
+    let got = ask(&[searched(), error.clone()]);
+    assert_eq!(got.text, error);
+    assert!(got.done.records.is_empty());
+}
+
+#[test]
+fn a_round_that_failed_is_told_in_the_stream() {
+    let chat = Chat::new(true);
+    let body = request(&json!(chat.contents)).to_string();
+    let mut out = Vec::new();
+    for (status, told, expected) in [
+        (
+            429,
+            "{\"error\": {\"code\": 429,\n \"message\": \"slow down\"}}",
+            r#"{"error":{"code":429,"message":"slow down"}}"#,
+        ),
+        (
+            502,
+            "<html>",
+            r#"{"error":{"code":502,"message":"the upstream answered 502","status":"UNAVAILABLE"}}"#,
+        ),
+    ] {
+        let mut turn = chat.talk.turn(EVENTS, &body);
+        out.clear();
+        turn.bytes(searched().as_bytes(), &mut out);
+        assert!(matches!(turn.end(&mut out), Next::Again));
+        assert_eq!(out, b"", "nothing of it is shown");
+        assert_eq!(turn.keep_alive(), b"", "clients take every line for data");
+        turn.fail(status, told.as_bytes(), &mut out);
+        assert_eq!(String::from_utf8_lossy(&out), format!("data: {expected}\n\n"));
+    }
+}
+
+#[test]
+fn a_round_that_is_cut_short_is_the_last() {
+    for stream in BOTH {
+        for finish in ["MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", "TOO_MANY_TOOL_CALLS"] {
+            let mut chat = Chat::new(stream);
+            let upstream = answer(1, &json!([{"text": "Let me"}, search()]), finish, stream);
+            let got = chat.talk.ask(target(stream), &request(&json!(chat.contents)), &[upstream]);
+            let saw = seen(&got, stream);
+            assert_eq!(saw, expected(&json!([{"text": "Let me"}]), finish, 1));
+            // The call came whole, and a history may not have one without its answer.
+            let tail = chat.reply(&saw, &json!([{"text": "Go on."}]));
+            assert_eq!(tail[0]["parts"], json!([{"text": "Let me"}, search()]));
+            assert!(outputs(&tail[1])[0].contains("crm__find_customer"));
+            assert_eq!(tail[2..], [user("Go on.")]);
+        }
+    }
+    // Nothing but the reason.
+    let bare =
+        event(&json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0,
+        "finishMessage": "Malformed function call: print("}], "responseId": "resp-1"}));
+    assert_eq!(ask(std::slice::from_ref(&bare)).text, bare);
+    let got = ask(&[searched(), bare]);
+    assert_eq!(
+        got.events(),
+        [json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0,
+        "finishMessage": "Malformed function call: print("}], "responseId": "resp-1",
+        "usageMetadata": expected(&json!([]), "", 1).usage})]
+    );
+}
+
+#[test]
+fn a_question_that_is_not_answered_at_all() {
+    let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "resp-9",
+        "usageMetadata": {"promptTokenCount": 5, "totalTokenCount": 5}});
+    assert_eq!(ask(&[event(&blocked)]).text, event(&blocked), "byte for byte");
+    let sum = json!({"promptTokenCount": 105, "candidatesTokenCount": 10, "totalTokenCount": 115,
+        "cachedContentTokenCount": 7, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 100}]});
+    let told = json!({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "resp-1",
+        "usageMetadata": sum});
+    assert_eq!(ask(&[searched(), event(&blocked)]).events(), std::slice::from_ref(&told));
+    let mut chat = Chat::new(false);
+    let answers = [answer(1, &json!([search()]), "STOP", false), blocked.to_string()];
+    let got = chat.talk.ask(WHOLE, &request(&json!(chat.contents)), &answers);
+    assert_eq!(got.json(), told);
+}
+
+#[test]
+fn what_nobody_knows_passes_as_it_came() {
+    let strange = [
+        ": a comment\n\n",
+        "event: note\ndata: {\"note\": 1.00}\n\n",
+        "data: [1, 2]\n\n",
+        "data: half of {\n\n",
+        "data: [DONE]\n\n",
+        "data: {\"candidates\":null,\"usageMetadata\":{}}\n\n",
+        "data: {\"candidates\":[{\"content\":{\"parts\":[7,null,{\"x\":1}]}}]}\n\n",
+        "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"args\":3}}]}}]}\n\n",
+        "data: {\"candidates\":[\"x\"]}\n\n",
+    ]
+    .concat();
+    let end = answer(1, &json!([{"text": "Done."}]), "STOP", true);
+    let upstream = strange.clone() + &end;
+    assert_eq!(ask(std::slice::from_ref(&upstream)).text, upstream, "byte for byte");
+    // After a search the frames that are no responses still do.
+    let got = ask(&[searched(), upstream]).text;
+    for frame in [": a comment\n\n", "event: note\ndata: {\"note\": 1.00}\n\n", "data: [DONE]\n\n"]
+    {
+        assert!(got.contains(frame), "{got}");
+    }
+    assert!(got.contains(r#"[7,null,{"x":1}]"#), "{got}");
+}
+
+#[test]
+fn an_end_said_with_every_event_and_counts_after_it() {
+    // Older models end every event; the counts may come in one of their own.
+    let piece = |text: &str| {
+        event(&json!({"candidates": [{"content": {"parts": [{"text": text}], "role": "model"},
+            "finishReason": "STOP", "groundingMetadata": {"q": 1}}], "responseId": "resp-2"}))
+    };
+    let counts =
+        event(&json!({"usageMetadata": {"promptTokenCount": 200}, "responseId": "resp-2"}));
+    let got = ask(&[searched(), piece("One ") + &piece("two.") + &counts]);
+    let said = |text: &str| {
+        json!({"candidates": [{"content": {"parts": [{"text": text}], "role": "model"}}],
+            "responseId": "resp-1"})
+    };
+    let end = json!({"candidates": [{"content": {"parts": [{"text": ""}], "role": "model"},
+        "finishReason": "STOP", "groundingMetadata": {"q": 1}}], "responseId": "resp-1",
+        "usageMetadata": {"promptTokenCount": 300, "candidatesTokenCount": 10, "totalTokenCount": 110,
+            "cachedContentTokenCount": 7, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 100}]}});
+    assert_eq!(got.events(), [said("One "), said("two."), end]);
+    assert_eq!(got.done.summary.usage.input, 300);
+    assert_eq!(got.done.summary.last.input, 200);
+}
+
+#[test]
+fn what_is_no_response_goes_to_the_client_as_it_came() {
+    let chat = Chat::new(false);
+    let body = request(&json!(chat.contents)).to_string();
+    for other in ["", "[]", "null", "{}", r#"{"error":{"code":400}}"#, "\u{0}", "<html>"] {
+        assert!(chat.talk.turn(WHOLE, &body).whole(other.as_bytes()).is_none(), "{other}");
+    }
+    assert!(chat.talk.turn(WHOLE, &body).whole(b"\xff").is_none());
+}

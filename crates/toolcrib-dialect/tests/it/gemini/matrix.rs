@@ -1,0 +1,264 @@
+//! The nine situations, streamed and not.
+
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn no_search() {
+    for stream in BOTH {
+        let mut chat = Chat::new(stream);
+        let parts = json!([{"text": "I think.", "thought": true}, {"text": "Hello there."}]);
+        let upstream = answer(1, &parts, "STOP", stream);
+        let got = chat.talk.ask(
+            target(stream),
+            &request(&json!(chat.contents)),
+            std::slice::from_ref(&upstream),
+        );
+        assert_eq!(got.text, upstream, "byte for byte");
+        assert!(got.done.records.is_empty());
+        let sent = chat.last();
+        let groups = sent["tools"].as_array().unwrap();
+        assert_eq!(groups.len(), 1, "functions are in one group");
+        let names: Vec<&str> = groups[0]["functionDeclarations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["tool_search", "tool_describe", "tool_call"]);
+        assert_eq!(sent["systemInstruction"], json!({"parts": [{"text": "Be brief."}]}));
+        assert_eq!(sent["generationConfig"], json!({"temperature": 0.25}));
+    }
+}
+
+#[test]
+fn one_search() {
+    for stream in BOTH {
+        let mut chat = Chat::new(stream);
+        let signed = json!({"functionCall": bridged()["functionCall"], "thoughtSignature": "dHdv"});
+        let saw = chat.ask(&[json!([{"text": "Let me look."}, search()]), json!([signed])]);
+        let visible = json!({"functionCall": real()["functionCall"], "thoughtSignature": "dHdv"});
+        assert_eq!(saw, expected(&json!([{"text": "Let me look."}, visible]), "STOP", 2));
+
+        // The hidden round went up as it came, signature and all, with its answer.
+        let hidden = &chat.last()["contents"];
+        assert_eq!(hidden.as_array().unwrap().len(), 3);
+        assert_eq!(
+            hidden[1],
+            json!({"role": "model", "parts": [{"text": "Let me look."}, search()]})
+        );
+        assert_eq!(hidden[2]["role"], "user");
+        assert_eq!(hidden[2]["parts"][0]["functionResponse"]["name"], "tool_search");
+        assert!(outputs(&hidden[2])[0].contains("crm__find_customer"));
+
+        // The client answers the tool it knows; the upstream gets the answer to what it called.
+        let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+        assert_eq!(
+            tail,
+            [
+                json!({"role": "model", "parts": [signed]}),
+                json!({"role": "user", "parts": [response("tool_call", "Ada, 7")]})
+            ]
+        );
+    }
+}
+
+#[test]
+fn two_rounds() {
+    for stream in BOTH {
+        let mut chat = Chat::new(stream);
+        let other = call("tool_search", &json!({"query": "update customer"}));
+        let saw = chat.ask(&[
+            json!([{"text": "Let me look."}, search()]),
+            json!([{"text": "Once more."}, other]),
+            json!([{"text": "Nobody is called so."}]),
+        ]);
+        let said = ["Let me look.", "\n\nOnce more.", "\n\nNobody is called so."];
+        let parts = if stream {
+            json!([{"text": said.concat()}])
+        } else {
+            json!(said.iter().map(|text| json!({"text": text})).collect::<Vec<_>>())
+        };
+        assert_eq!(saw, expected(&parts, "STOP", 3));
+        let tail = chat.reply(&saw, &json!([{"text": "A pity."}]));
+        assert_eq!(
+            tail,
+            [
+                json!({"role": "model", "parts": [{"text": "Nobody is called so."}]}),
+                user("A pity.")
+            ]
+        );
+    }
+}
+
+#[test]
+fn the_cap_is_reached() {
+    for stream in BOTH {
+        let mut chat = Chat::new(stream);
+        chat.talk.rounds = 2;
+        let look = json!([{"text": "Looking."}, search()]);
+        let saw = chat.ask(&[look.clone(), look.clone(), look.clone()]);
+        let said = ["Looking.", "\n\nLooking.", "\n\nLooking."];
+        let parts = if stream {
+            json!([{"text": said.concat()}])
+        } else {
+            json!(said.iter().map(|text| json!({"text": text})).collect::<Vec<_>>())
+        };
+        assert_eq!(saw, expected(&parts, "STOP", 3));
+        // The search that nobody answered any more is answered before the client's next words.
+        let tail = chat.reply(&saw, &json!([{"text": "Go on."}]));
+        assert_eq!(tail[0], json!({"role": "model", "parts": look}));
+        let is_last = |answer: &Value| outputs(answer)[0].contains("last search of this turn");
+        // The last that was answered in this turn says so; the next turn searches as it likes.
+        assert!(is_last(&chat.talk.sent[2]["contents"][4]) && !is_last(&tail[1]));
+        assert_eq!(tail[2..], [user("Go on.")]);
+    }
+}
+
+#[test]
+fn no_match() {
+    for stream in BOTH {
+        let mut chat = Chat::new(stream);
+        let nothing = call("tool_search", &json!({"query": "zzyzx qqqq"}));
+        let saw = chat.ask(&[json!([nothing]), json!([{"text": "There is none."}])]);
+        assert_eq!(saw, expected(&json!([{"text": "There is none."}]), "STOP", 2));
+        let tail = chat.reply(&saw, &json!([{"text": "A pity."}]));
+        assert_eq!(tail.len(), 2);
+    }
+}
+
+#[test]
+fn a_search_and_a_real_call_in_one_turn() {
+    for stream in BOTH {
+        for (calls, at) in [([search(), bridged()], 0), ([bridged(), search()], 1)] {
+            let mut chat = Chat::new(stream);
+            let saw = chat.ask(&[json!(calls)]);
+            // No round is spent; the signature is the hidden call's, and the record's to restore.
+            assert_eq!(saw, expected(&json!([real()]), "STOP", 1));
+            let told = json!([response("crm__find_customer", "Ada, 7"), {"text": "And now?"}]);
+            let tail = chat.reply(&saw, &told);
+            assert_eq!(tail[0], json!({"role": "model", "parts": calls}));
+            let parts = tail[1]["parts"].as_array().unwrap();
+            assert_eq!(parts.len(), 3, "as many answers as calls, in one content");
+            assert_eq!(parts[at]["functionResponse"]["name"], "tool_search");
+            assert_eq!(parts[1 - at], response("tool_call", "Ada, 7"));
+            assert_eq!(parts[2], json!({"text": "And now?"}));
+        }
+    }
+}
+
+#[test]
+fn two_searches_in_one_turn() {
+    for stream in BOTH {
+        let mut chat = Chat::new(stream);
+        let other = call("tool_search", &json!({"query": "list invoice"}));
+        let saw = chat.ask(&[json!([search(), other]), json!([bridged()])]);
+        assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
+        let hidden = &chat.last()["contents"];
+        assert_eq!(hidden[1]["parts"], json!([search(), other]));
+        let told = outputs(&hidden[2]);
+        assert_eq!(told.len(), 2);
+        assert!(told[0].contains("crm__find_customer"));
+        assert!(told[1].contains("list_invoice"));
+        let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+        assert_eq!(tail[1]["parts"], json!([response("tool_call", "Ada, 7")]));
+    }
+}
+
+#[test]
+fn a_deferred_tool_called_blind_with_good_arguments() {
+    for stream in BOTH {
+        for blind in [real(), bridged()] {
+            let mut chat = Chat::new(stream);
+            let saw = chat.ask(&[json!([blind])]);
+            assert_eq!(saw, expected(&json!([real()]), "STOP", 1));
+            let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+            let name = blind["functionCall"]["name"].as_str().unwrap();
+            assert_eq!(tail[0]["parts"], json!([blind]));
+            assert_eq!(tail[1]["parts"], json!([response(name, "Ada, 7")]));
+        }
+    }
+}
+
+#[test]
+fn a_deferred_tool_called_blind_with_bad_arguments() {
+    for stream in BOTH {
+        let mut chat = Chat::new(stream);
+        let bad = call("crm__find_customer", &json!({"name": "ada"}));
+        let saw = chat.ask(&[json!([bad]), json!([bridged()])]);
+        assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
+        let hidden = &chat.last()["contents"];
+        assert_eq!(hidden[1]["parts"], json!([bad]));
+        let told = &hidden[2]["parts"][0]["functionResponse"];
+        assert_eq!(told["name"], "crm__find_customer");
+        assert!(told["response"]["error"].as_str().unwrap().contains("\"q\""), "{told}");
+        let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+        assert_eq!(tail[1]["parts"], json!([response("tool_call", "Ada, 7")]));
+    }
+}
+
+/// The same tool twice, one of them refused: without ids only the place tells which is whose.
+#[test]
+fn answers_find_their_calls_by_place() {
+    for stream in BOTH {
+        let bad = call("tool_call", &json!({"name": "crm__find_customer", "arguments": {}}));
+        for (calls, at) in [([bad.clone(), bridged()], 0), ([bridged(), bad], 1)] {
+            let mut chat = Chat::new(stream);
+            // The place is counted anew in each round.
+            let saw = chat.ask(&[json!([search()]), json!(calls)]);
+            assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
+            let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+            let parts = tail[1]["parts"].as_array().unwrap();
+            assert!(parts[at]["functionResponse"]["response"]["error"].is_string(), "{parts:?}");
+            assert_eq!(parts[1 - at], response("tool_call", "Ada, 7"));
+        }
+    }
+}
+
+/// A client may answer in any order; beside a hidden answer all stand in the order of the calls.
+#[test]
+fn answers_stand_in_the_order_of_their_calls() {
+    let update = json!({"name": "crm__update_customer", "arguments": {"id": 7}});
+    let update = call("tool_call", &update);
+    // By name.
+    let mut chat = Chat::new(false);
+    let saw = chat.ask(&[json!([bridged(), search(), update])]);
+    let told = [response("crm__update_customer", "new"), response("crm__find_customer", "Ada, 7")];
+    let tail = chat.reply(&saw, &json!(told));
+    assert_eq!(tail[1]["parts"][0], response("tool_call", "Ada, 7"));
+    assert_eq!(tail[1]["parts"][1]["functionResponse"]["name"], "tool_search");
+    assert_eq!(tail[1]["parts"][2], response("tool_call", "new"));
+    // By id, in contents of their own.
+    let with_id = |mut part: Value, key: &str, id: &str| {
+        part[key]["id"] = json!(id);
+        part
+    };
+    let mut chat = Chat::new(false);
+    let calls = ["a", "b"].map(|id| with_id(bridged(), "functionCall", id));
+    let saw = chat.ask(&[json!([search(), calls[0], calls[1]])]);
+    chat.contents.push(saw.content);
+    for id in ["b", "a"] {
+        let told = with_id(response("crm__find_customer", id), "functionResponse", id);
+        chat.contents.push(json!({"role": "user", "parts": [told]}));
+    }
+    chat.ask(&[json!([{"text": "Very well."}])]);
+    let sent = &chat.last()["contents"];
+    assert_eq!(sent.as_array().unwrap().len(), 3, "all answers are in one content");
+    for (at, id) in [(1, "a"), (2, "b")] {
+        let told = with_id(response("tool_call", id), "functionResponse", id);
+        assert_eq!(sent[2]["parts"][at], told);
+    }
+}
+
+/// Models have other words for the name inside; the next call of the bridge is meant then.
+#[test]
+fn an_answer_to_a_call_in_other_words() {
+    let odd = json!({"tool_name": "crm__find_customer", "args": {"q": "ada"}});
+    let odd = call("tool_call", &odd);
+    let mut chat = Chat::new(false);
+    let saw = chat.ask(&[json!([odd])]);
+    assert_eq!(saw, expected(&json!([real()]), "STOP", 1));
+    let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+    assert_eq!(tail[1]["parts"], json!([response("tool_call", "Ada, 7")]));
+}

@@ -1,0 +1,222 @@
+//! Gemini `generateContent`.
+
+mod bytes;
+mod faults;
+mod matrix;
+mod replay;
+mod requests;
+
+use serde_json::{Value, json};
+use toolcrib_dialect::{Api, Mode};
+
+use crate::support::{Got, Talk, begins_with, tools};
+
+const WHOLE: &str = "/v1beta/models/gemini-3-pro-preview:generateContent";
+const EVENTS: &str = "/v1beta/models/gemini-3-pro-preview:streamGenerateContent?alt=sse&key=k";
+const BOTH: [bool; 2] = [false, true];
+
+fn target(stream: bool) -> &'static str {
+    if stream { EVENTS } else { WHOLE }
+}
+
+/// A request with forty tools.
+fn request(contents: &Value) -> Value {
+    let tools: Vec<Value> = tools(40)
+        .into_iter()
+        .map(|(name, description, parameters)| {
+            json!({"name": name, "description": description, "parametersJsonSchema": parameters})
+        })
+        .collect();
+    json!({"contents": contents, "tools": [{"functionDeclarations": tools}],
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "generationConfig": {"temperature": 0.25}})
+}
+
+fn user(text: &str) -> Value {
+    json!({"role": "user", "parts": [{"text": text}]})
+}
+
+fn call(name: &str, args: &Value) -> Value {
+    json!({"functionCall": {"name": name, "args": args}})
+}
+
+fn response(name: &str, output: &str) -> Value {
+    json!({"functionResponse": {"name": name, "response": {"output": output}}})
+}
+
+/// The search that most tests begin with, as Gemini 3 signs it.
+fn search() -> Value {
+    json!({"functionCall": {"name": "tool_search", "args": {"query": "find customer"}},
+        "thoughtSignature": "c2ln"})
+}
+
+/// A call of a deferred tool, as the model makes it, and as the client sees it.
+fn bridged() -> Value {
+    call("tool_call", &json!({"name": "crm__find_customer", "arguments": {"q": "ada"}}))
+}
+
+fn real() -> Value {
+    call("crm__find_customer", &json!({"q": "ada"}))
+}
+
+/// The upstream's answer in round `n`, whole or as events: texts word by word, a call in one.
+fn answer(n: u32, parts: &Value, finish: &str, stream: bool) -> String {
+    let usage = |part: u32| {
+        json!({"promptTokenCount": 100 * n, "candidatesTokenCount": part, "totalTokenCount": 100 * n + part,
+            "cachedContentTokenCount": 7,
+            "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 100 * n}]})
+    };
+    let body = |parts: &[Value], finish: Option<&str>, used: u32| {
+        let mut candidate = json!({"content": {"parts": parts, "role": "model"}});
+        if let Some(finish) = finish {
+            candidate["finishReason"] = json!(finish);
+        }
+        candidate["index"] = json!(0);
+        json!({"candidates": [candidate], "usageMetadata": usage(used),
+            "modelVersion": "gemini-3-pro-preview", "responseId": format!("resp-{n}")})
+    };
+    let parts = parts.as_array().unwrap();
+    if !stream {
+        return body(parts, Some(finish), 10).to_string();
+    }
+    let mut pieces = Vec::new();
+    for part in parts {
+        match part["text"].as_str().filter(|_| part.as_object().unwrap().len() == 1) {
+            Some(text) => {
+                pieces.extend(text.split_inclusive(' ').map(|word| json!({"text": word})));
+            }
+            None => pieces.push(part.clone()),
+        }
+    }
+    let last = pieces.len().saturating_sub(1);
+    let mut out = String::new();
+    for (at, piece) in pieces.iter().enumerate() {
+        let used = if at == last { 10 } else { u32::try_from(at).unwrap().min(9) };
+        let event = body(std::slice::from_ref(piece), (at == last).then_some(finish), used);
+        out.extend(["data: ", &event.to_string(), "\r\n\r\n"]);
+    }
+    out
+}
+
+/// What a client makes of an answer.
+#[derive(Debug, Clone, PartialEq)]
+struct Seen {
+    id: String,
+    /// What it echoes in its next request.
+    content: Value,
+    finish: String,
+    usage: Value,
+}
+
+/// Reads an answer as a client's SDK does: pieces of text become one text.
+fn seen(got: &Got, stream: bool) -> Seen {
+    let events = if stream { got.events() } else { vec![got.json()] };
+    let (mut id, mut finish, mut usage) = (String::new(), String::new(), Value::Null);
+    let mut parts: Vec<Value> = Vec::new();
+    let mut total = 0;
+    for event in &events {
+        assert!(finish.is_empty(), "after the end: {event}");
+        if id.is_empty() {
+            id = event["responseId"].as_str().unwrap().into();
+        }
+        assert_eq!(event["responseId"], json!(id), "one response has one id");
+        let candidate = &event["candidates"][0];
+        let came = candidate["content"]["parts"].as_array().unwrap();
+        assert!(!came.is_empty(), "clients forget a turn with an empty content: {event}");
+        for part in came {
+            let bare =
+                |part: &Value| part["text"].is_string() && part.as_object().unwrap().len() == 1;
+            match parts.last_mut().filter(|last| bare(last) && bare(part) && stream) {
+                Some(last) => {
+                    let text = format!(
+                        "{}{}",
+                        last["text"].as_str().unwrap(),
+                        part["text"].as_str().unwrap()
+                    );
+                    last["text"] = json!(text);
+                }
+                None => parts.push(part.clone()),
+            }
+        }
+        if let Some(reason) = candidate["finishReason"].as_str() {
+            finish = reason.into();
+        }
+        if event["usageMetadata"].is_object() {
+            usage = event["usageMetadata"].clone();
+            let now = usage["promptTokenCount"].as_u64().unwrap();
+            assert!(now >= total, "counts go backwards: {event}");
+            total = now;
+        }
+    }
+    parts.retain(|part| part != &json!({"text": ""}));
+    Seen { id, content: json!({"role": "model", "parts": parts}), finish, usage }
+}
+
+/// What the client sees of a turn that had these rounds, whose usages add up.
+fn expected(parts: &Value, finish: &str, rounds: u32) -> Seen {
+    let prompt: u32 = (1..=rounds).map(|n| 100 * n).sum();
+    Seen {
+        id: "resp-1".into(),
+        content: json!({"role": "model", "parts": parts}),
+        finish: finish.into(),
+        usage: json!({"promptTokenCount": prompt, "candidatesTokenCount": 10 * rounds,
+            "totalTokenCount": prompt + 10 * rounds, "cachedContentTokenCount": 7 * rounds,
+            "promptTokensDetails": [{"modality": "TEXT", "tokenCount": prompt}]}),
+    }
+}
+
+/// A conversation under test.
+struct Chat {
+    talk: Talk,
+    stream: bool,
+    contents: Vec<Value>,
+}
+
+impl Chat {
+    fn new(stream: bool) -> Self {
+        Self {
+            talk: Talk::new(Api::Gemini, Mode::Bridge),
+            stream,
+            contents: vec![user("Find Ada.")],
+        }
+    }
+
+    /// One request, with what the model says in each round.
+    fn ask(&mut self, rounds: &[Value]) -> Seen {
+        let answers: Vec<String> = rounds
+            .iter()
+            .zip(1..)
+            .map(|(parts, n)| answer(n, parts, "STOP", self.stream))
+            .collect();
+        let got = self.talk.ask(target(self.stream), &request(&json!(self.contents)), &answers);
+        assert!(!got.text.contains("tool_search"), "{}", got.text);
+        assert!(!got.text.contains("tool_call"), "{}", got.text);
+        seen(&got, self.stream)
+    }
+
+    /// The client's next request: what it saw, and what it says to it. Checks that the upstream's
+    /// history begins with all that it knew; the rest of it comes back.
+    fn reply(&mut self, saw: &Seen, parts: &Value) -> Vec<Value> {
+        let (before, first) = (self.last()["contents"].clone(), self.last()["tools"].clone());
+        self.contents.push(saw.content.clone());
+        self.contents.push(json!({"role": "user", "parts": parts}));
+        self.ask(&[json!([{"text": "Very well."}])]);
+        let (now, known) = (&self.last()["contents"], before.as_array().unwrap().len());
+        assert!(begins_with(now, &before), "{now:#}\ndoes not begin with\n{before:#}");
+        assert_eq!(self.last()["tools"], first);
+        now.as_array().unwrap()[known..].to_vec()
+    }
+
+    fn last(&self) -> &Value {
+        self.talk.sent.last().unwrap()
+    }
+}
+
+/// The texts that our search answered with, in a body that went up.
+fn outputs(content: &Value) -> Vec<&str> {
+    let parts = content["parts"].as_array().unwrap();
+    parts
+        .iter()
+        .map(|part| part["functionResponse"]["response"]["output"].as_str().unwrap())
+        .collect()
+}

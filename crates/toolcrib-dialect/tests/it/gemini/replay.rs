@@ -1,0 +1,196 @@
+//! The client's next requests: with records, without them, and shortened.
+
+use serde_json::json;
+
+use super::*;
+
+/// One search and one call with ids; both were answered.
+fn two_turns(stream: bool) -> (Chat, Seen) {
+    let mut chat = Chat::new(stream);
+    let id = "call-0123456789ab";
+    let mut bridged = bridged();
+    bridged["functionCall"]["id"] = json!(id);
+    bridged["thoughtSignature"] = json!("dHdv");
+    let saw = chat.ask(&[json!([{"text": "Let me look."}, search()]), json!([bridged])]);
+    assert_eq!(saw.content["parts"][1]["functionCall"]["id"], id);
+    let mut told = response("crm__find_customer", "Ada, 7");
+    told["functionResponse"]["id"] = json!(id);
+    chat.contents.push(saw.content.clone());
+    chat.contents.push(json!({"role": "user", "parts": [told]}));
+    (chat, saw)
+}
+
+#[test]
+fn a_lost_record_costs_the_search_and_nothing_else() {
+    for stream in BOTH {
+        let (mut chat, _) = two_turns(stream);
+        chat.talk.kept.clear();
+        let saw = chat.ask(&[json!([{"text": "Found."}])]);
+        let sent = chat.last()["contents"].clone();
+        let mut wrapped = bridged();
+        wrapped["functionCall"]["id"] = json!("call-0123456789ab");
+        wrapped["thoughtSignature"] = json!("dHdv");
+        assert_eq!(sent[1], json!({"role": "model", "parts": [{"text": "Let me look."}, wrapped]}));
+        assert_eq!(sent[2]["parts"][0]["functionResponse"]["name"], "tool_call");
+        // From here on it stays as it is.
+        let tail = chat.reply(&saw, &json!([{"text": "Thanks."}]));
+        assert_eq!(
+            tail,
+            [json!({"role": "model", "parts": [{"text": "Found."}]}), user("Thanks.")]
+        );
+    }
+}
+
+#[test]
+fn a_lost_record_of_parallel_calls_without_ids() {
+    for stream in BOTH {
+        let mut chat = Chat::new(stream);
+        let second =
+            call("tool_call", &json!({"name": "crm__update_customer", "arguments": {"id": 7}}));
+        let saw = chat.ask(&[json!([bridged(), second])]);
+        chat.talk.kept.clear();
+        chat.contents.push(saw.content);
+        // In another order than they were called, and in contents of their own.
+        for name in ["crm__update_customer", "crm__find_customer"] {
+            chat.contents.push(json!({"role": "function", "parts": [response(name, "ok")]}));
+        }
+        chat.ask(&[json!([{"text": "Done."}])]);
+        let sent = &chat.last()["contents"];
+        // Nothing is left of a signature; the API has a word for that.
+        let mut first = bridged();
+        first["thoughtSignature"] = json!("skip_thought_signature_validator");
+        assert_eq!(sent[1]["parts"], json!([first, second]));
+        for at in [2, 3] {
+            assert_eq!(
+                sent[at],
+                json!({"role": "function", "parts": [response("tool_call", "ok")]})
+            );
+        }
+    }
+}
+
+#[test]
+fn a_shortened_history_still_has_its_records_by_their_ids() {
+    for stream in BOTH {
+        let (mut chat, _) = two_turns(stream);
+        chat.ask(&[json!([{"text": "Found."}])]);
+        let before = chat.last()["contents"].as_array().unwrap()[1..].to_vec();
+        chat.contents[0] = user("Summary: we look for Ada.");
+        chat.ask(&[json!([{"text": "Found."}])]);
+        let sent = chat.last()["contents"].as_array().unwrap();
+        assert_eq!(sent[0], user("Summary: we look for Ada."));
+        assert_eq!(sent[1..], before[..], "the search is still there");
+    }
+}
+
+/// The conversation of [`two_turns`], as clients tell it that leave ids out.
+fn without_ids(contents: &mut [Value]) {
+    for part in contents.iter_mut().flat_map(|said| said["parts"].as_array_mut().unwrap()) {
+        for key in ["functionCall", "functionResponse"] {
+            if let Some(inner) = part.get_mut(key).and_then(Value::as_object_mut) {
+                inner.remove("id");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_may_leave_out_the_ids_it_got() {
+    for stream in BOTH {
+        let (mut chat, _) = two_turns(stream);
+        let before = chat.last()["contents"].clone();
+        without_ids(&mut chat.contents);
+        let saw = chat.ask(&[json!([{"text": "Found."}])]);
+        assert!(begins_with(&chat.last()["contents"], &before), "the search is there again");
+        let mut told = response("tool_call", "Ada, 7");
+        told["functionResponse"]["id"] = json!("call-0123456789ab");
+        let known = before.as_array().unwrap().len();
+        assert_eq!(chat.last()["contents"][known + 1], json!({"role": "user", "parts": [told]}));
+        chat.reply(&saw, &json!([{"text": "Thanks."}]));
+    }
+}
+
+#[test]
+fn an_answer_told_twice_is_called_the_same_both_times() {
+    let (mut chat, _) = two_turns(true);
+    let told = chat.contents[2]["parts"][0].clone();
+    chat.contents[2]["parts"].as_array_mut().unwrap().push(told);
+    chat.ask(&[json!([{"text": "Found."}])]);
+    let sent = chat.last()["contents"].as_array().unwrap().last().unwrap();
+    assert_eq!(sent["parts"][0]["functionResponse"]["name"], "tool_call");
+    assert_eq!(sent["parts"][1], sent["parts"][0]);
+}
+
+#[test]
+fn who_calls_counts() {
+    let (mut chat, _) = two_turns(false);
+    chat.talk.caller = [8; 32];
+    chat.ask(&[json!([{"text": "Found."}])]);
+    assert!(!chat.talk.sent_text.last().unwrap().contains("find customer"), "another's search");
+}
+
+#[test]
+fn an_echo_spelled_anew_is_the_same_turn() {
+    let mut chat = Chat::new(true);
+    let args = json!({"name": "crm__update_customer", "arguments": {"id": 7, "name": "Ada"}});
+    let thought = json!({"text": "Hm.", "thought": true});
+    chat.ask(&[
+        json!([thought, search()]),
+        json!([{"text": "I  do\nit."}, call("tool_call", &args)]),
+    ]);
+    let before = chat.last()["contents"].clone();
+    // Snake case, other white space, keys in another order, no thoughts, no role for the user.
+    let echo = r#"{"role":"model","parts":[{"text":"I do it."},
+        {"function_call":{"args":{"name":"Ada", "id":7},"name":"crm__update_customer"}}]}"#;
+    chat.contents.push(serde_json::from_str(echo).unwrap());
+    chat.contents.push(json!({"parts": [{"function_response":
+        {"name": "crm__update_customer", "response": {"output": "ok"}}}]}));
+    chat.ask(&[json!([{"text": "Done."}])]);
+    assert!(begins_with(&chat.last()["contents"], &before));
+    assert_eq!(
+        chat.last()["contents"][4],
+        json!({"parts": [{"function_response": {"name": "tool_call", "response": {"output": "ok"}}}]})
+    );
+}
+
+#[test]
+fn no_arguments_and_empty_ones_are_the_same() {
+    for stream in BOTH {
+        let mut chat = Chat::new(stream);
+        let mut body = request(&json!(chat.contents));
+        let read = json!({"name": "read_file", "description": "Reads a file."});
+        body["tools"][0]["functionDeclarations"].as_array_mut().unwrap().push(read);
+        let calls = json!([search(), {"functionCall": {"name": "read_file"}}]);
+        let got = chat.talk.ask(target(stream), &body, &[answer(1, &calls, "STOP", stream)]);
+        let bare = json!([{"functionCall": {"name": "read_file"}}]);
+        assert_eq!(seen(&got, stream), expected(&bare, "STOP", 1));
+        let echo = json!({"role": "model", "parts": [call("read_file", &json!({}))]});
+        body["contents"] = json!([user("Find Ada."), echo,
+            {"role": "user", "parts": [response("read_file", "text")]}]);
+        chat.talk.ask(
+            target(stream),
+            &body,
+            &[answer(2, &json!([{"text": "So."}]), "STOP", stream)],
+        );
+        assert_eq!(chat.last()["contents"][1]["parts"], calls, "the record was found");
+    }
+}
+
+#[test]
+fn what_is_found_can_be_appended_too() {
+    for mode in [Mode::Append, Mode::Reveal] {
+        for stream in BOTH {
+            let mut chat = Chat::new(stream);
+            chat.talk.mode = mode;
+            chat.talk.settings.activation.mode = toolcrib_core::policy::Mode::On;
+            let saw = chat.ask(&[json!([search()]), json!([real()])]);
+            assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
+            let declared = chat.last()["tools"][0]["functionDeclarations"].as_array().unwrap();
+            let full = json!({"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]});
+            let found = declared.iter().find(|tool| tool["name"] == "crm__find_customer").unwrap();
+            assert_eq!(found["parametersJsonSchema"], full);
+            let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+            assert_eq!(tail[1]["parts"], json!([response("crm__find_customer", "Ada, 7")]));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What is read off a request, what is left alone, and what becomes of its tools.
+
+use serde_json::json;
+use toolcrib_dialect::request::Choice;
+use toolcrib_dialect::{Bypass, Request};
+
+use super::*;
+
+fn read(target: &str, body: &Value) -> Result<Request, Bypass> {
+    Request::read(Api::Gemini, target, body.to_string().into_bytes()).map_err(|(why, _)| why)
+}
+
+fn with(key: &str, value: Value) -> Value {
+    let mut body = request(&json!([user("hi")]));
+    body[key] = value;
+    body
+}
+
+#[test]
+fn the_path_says_the_model_and_the_stream() {
+    let body = request(&json!([user("hi")]));
+    let asked = |target| read(target, &body).map(|read| (read.model, read.stream));
+    for (target, model, stream) in [
+        (WHOLE, "gemini-3-pro-preview", false),
+        (EVENTS, "gemini-3-pro-preview", true),
+        ("/v1/models/gemini-2.5-flash:generateContent?key=k", "gemini-2.5-flash", false),
+        (
+            "/v1/projects/p/locations/global/publishers/google/models/gemini-3-pro:streamGenerateContent?alt=sse",
+            "gemini-3-pro",
+            true,
+        ),
+    ] {
+        assert_eq!(asked(target), Ok((model.to_owned(), stream)));
+    }
+    // One JSON array, piece by piece: there are no events to edit.
+    assert_eq!(asked("/v1beta/models/m:streamGenerateContent"), Err(Bypass::NoEvents));
+    assert_eq!(asked("/v1beta/models/m:streamGenerateContent?alt=json"), Err(Bypass::NoEvents));
+    for other in ["/v1beta/models/m:countTokens", "/v1beta/models/m", "/", ""] {
+        assert_eq!(asked(other), Err(Bypass::Malformed), "{other}");
+    }
+}
+
+#[test]
+fn what_is_left_alone() {
+    for (key, value, why) in [
+        ("cachedContent", json!("cachedContents/1"), Bypass::CachedContent),
+        ("cached_content", json!("cachedContents/1"), Bypass::CachedContent),
+        ("tools", json!([]), Bypass::NoTools),
+        ("tools", json!(null), Bypass::NoTools),
+        ("tools", json!("all"), Bypass::Malformed),
+        ("contents", json!("hi"), Bypass::Malformed),
+        ("contents", json!(["hi"]), Bypass::Malformed),
+        ("generationConfig", json!({"candidateCount": 2}), Bypass::SeveralAnswers),
+        (
+            "toolConfig",
+            json!({"functionCallingConfig": {"streamFunctionCallArguments": true}}),
+            Bypass::CallsInPieces,
+        ),
+    ] {
+        let body = with(key, value);
+        assert_eq!(read(WHOLE, &body).unwrap_err(), why, "{key}");
+    }
+    let mut snake = with("generation_config", json!({"candidate_count": 2}));
+    snake.as_object_mut().unwrap().remove("generationConfig");
+    assert_eq!(read(WHOLE, &snake).unwrap_err(), Bypass::SeveralAnswers);
+    let bytes = b"\xff{".to_vec();
+    assert_eq!(
+        Request::read(Api::Gemini, WHOLE, bytes.clone()).unwrap_err(),
+        (Bypass::Malformed, bytes)
+    );
+}
+
+#[test]
+fn what_may_be_called() {
+    let choice = |config: Value| read(WHOLE, &with("toolConfig", config)).unwrap().choice;
+    let calling = |config: Value| choice(json!({"functionCallingConfig": config}));
+    assert_eq!(calling(json!({"mode": "AUTO"})), Choice::Auto);
+    assert_eq!(calling(json!({"mode": "NONE"})), Choice::None);
+    assert_eq!(calling(json!({"mode": "ANY"})), Choice::Required);
+    assert_eq!(calling(json!({"mode": "VALIDATED"})), Choice::Auto);
+    let named = Choice::Named(vec!["a".into(), "b".into()]);
+    assert_eq!(calling(json!({"mode": "ANY", "allowedFunctionNames": ["a", "b"]})), named);
+    assert_eq!(calling(json!({"mode": "VALIDATED", "allowedFunctionNames": ["a", "b"]})), named);
+    let snake =
+        json!({"function_calling_config": {"mode": "ANY", "allowed_function_names": ["a", "b"]}});
+    assert_eq!(choice(snake.clone()), named);
+    assert_eq!(read(WHOLE, &with("tool_config", snake)).unwrap().choice, named);
+}
+
+#[test]
+fn a_tool_that_is_forced_is_sent_in_full_and_stays() {
+    for stream in BOTH {
+        let mut chat = Chat::new(stream);
+        let mut body = request(&json!(chat.contents));
+        body["toolConfig"] = json!({"functionCallingConfig":
+            {"mode": "ANY", "allowedFunctionNames": ["crm__find_customer"]}});
+        let upstream = answer(1, &json!([real()]), "STOP", stream);
+        let got = chat.talk.ask(target(stream), &body, std::slice::from_ref(&upstream));
+        assert_eq!(got.text, upstream, "byte for byte");
+        let sent = chat.last();
+        assert_eq!(sent["toolConfig"], body["toolConfig"]);
+        let group = &sent["tools"][0]["functionDeclarations"];
+        let whole = &body["tools"][0]["functionDeclarations"][0];
+        assert_eq!((group.as_array().unwrap().len(), &group[0]), (4, whole));
+        let tail =
+            chat.reply(&seen(&got, stream), &json!([response("crm__find_customer", "Ada, 7")]));
+        assert_eq!(tail[1]["parts"], json!([response("crm__find_customer", "Ada, 7")]));
+    }
+}
+
+#[test]
+fn none_and_any_leave_the_tools_as_they_are() {
+    for mode in ["NONE", "ANY"] {
+        let mut chat = Chat::new(false);
+        chat.ask(&[json!([{"text": "Hello."}])]);
+        let before = chat.last()["tools"].clone();
+        let mut body = request(&json!(chat.contents));
+        body["toolConfig"] = json!({"functionCallingConfig": {"mode": mode}});
+        let rounds = [json!([search()]), json!([bridged()])];
+        let answers: Vec<String> =
+            rounds.iter().zip(1..).map(|(parts, n)| answer(n, parts, "STOP", false)).collect();
+        chat.talk.ask(WHOLE, &body, &answers);
+        for sent in &chat.talk.sent[1..] {
+            assert_eq!(sent["tools"], before);
+            assert_eq!(sent["toolConfig"], body["toolConfig"]);
+        }
+    }
+}
+
+fn sent_tools(tools: &Value) -> Value {
+    let mut body = request(&json!([user("hi")]));
+    body["tools"] = tools.clone();
+    let talk = Talk::new(Api::Gemini, Mode::Bridge);
+    let sent: Value = serde_json::from_str(&talk.turn(WHOLE, &body.to_string()).request()).unwrap();
+    sent["tools"].clone()
+}
+
+fn names(group: &Value, key: &str) -> Vec<String> {
+    let list = group[key].as_array().unwrap();
+    list.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_the_provider_has_stays_and_ours_join_a_group_that_is_left() {
+    let ours = ["tool_search", "tool_describe", "tool_call"];
+    let all = request(&json!([]))["tools"][0]["functionDeclarations"].clone();
+    // Beside the declarations, and in an entry of its own.
+    let mixed = sent_tools(
+        &json!([{"functionDeclarations": all, "codeExecution": {}}, {"googleSearch": {}}]),
+    );
+    assert_eq!(mixed[0], json!({"codeExecution": {}}));
+    assert_eq!(mixed[1], json!({"googleSearch": {}}));
+    assert_eq!(names(&mixed[2], "functionDeclarations"), ours);
+    assert_eq!(mixed.as_array().unwrap().len(), 3);
+
+    // A group with a tool that is never deferred, in snake case and the older form of schemas.
+    let kept = json!({"name": "read_file", "description": "Reads a file.",
+        "parameters": {"type": "OBJECT", "properties": {"path": {"type": "STRING"}}}});
+    let groups =
+        sent_tools(&json!([{"function_declarations": [kept]}, {"functionDeclarations": all}]));
+    assert_eq!(groups.as_array().unwrap().len(), 1);
+    assert_eq!(groups[0]["function_declarations"][0], kept);
+    assert_eq!(names(&groups[0], "function_declarations")[1..], ours);
+    let own = json!({"functionDeclarations": [kept]});
+    let last = json!({"functionDeclarations": [{"name": "bash", "description": "Runs a command.",
+        "parametersJsonSchema": {"type": "object", "properties": {"command": {"type": "string"}}}}]});
+    let both = sent_tools(&json!([own, last, {"functionDeclarations": all}]));
+    assert_eq!(both[0], own, "as it came");
+    assert_eq!(names(&both[1], "functionDeclarations")[1..], ours);
+    let schema = &groups[0]["function_declarations"][1]["parametersJsonSchema"];
+    assert_eq!(schema["type"], "object");
+}
+
+#[test]
+fn a_client_that_owns_our_name_keeps_it() {
+    let mut chat = Chat::new(false);
+    let mut body = request(&json!(chat.contents));
+    let own = json!({"name": "tool_search", "description": "Searches the shed.",
+        "parametersJsonSchema": {"type": "object"}});
+    body["tools"][0]["functionDeclarations"].as_array_mut().unwrap().push(own);
+    let sent: Value =
+        serde_json::from_str(&chat.talk.turn(WHOLE, &body.to_string()).request()).unwrap();
+    let declared = names(&sent["tools"][0], "functionDeclarations");
+    let second =
+        declared.iter().find(|name| name.contains("search") && *name != "tool_search").unwrap();
+    let hidden = call(second, &json!({"query": "find customer"}));
+    let answers = [
+        answer(1, &json!([hidden]), "STOP", false),
+        answer(2, &json!([{"text": "Found."}]), "STOP", false),
+    ];
+    let got = chat.talk.ask(WHOLE, &body, &answers);
+    assert_eq!(seen(&got, false), expected(&json!([{"text": "Found."}]), "STOP", 2));
+}

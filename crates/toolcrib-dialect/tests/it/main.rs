@@ -1,0 +1,9 @@
+//! The four dialects, from the bytes a client sends to the bytes it gets back.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod chat;
+mod gemini;
+mod messages;
+mod responses;
+mod support;
+mod translate;

@@ -1,0 +1,157 @@
+//! Thinking that is bound to every byte before it.
+//!
+//! The upstream here signs each thought with a hash of the tools, the system and all blocks before it, and
+//! refuses a request in which a signature does not hold, as newer models do.
+
+use serde_json::{Value, json};
+use toolcrib_dialect::messages::unbind::strip_thinking;
+use toolcrib_dialect::mode::{Hosted, Primitive};
+use toolcrib_dialect::{Mode, Next};
+
+use super::{
+    BOTH, Says, TARGET, answer, call, request, result, search, seen, talk, text, thinking, user,
+};
+use crate::support::{Got, Talk};
+
+/// The blocks of a history with their roles, however they are spread over messages.
+fn blocks(messages: &Value) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    for message in messages.as_array().unwrap() {
+        let role = message["role"].as_str().unwrap();
+        let content = match &message["content"] {
+            Value::String(said) => vec![text(said)],
+            blocks => blocks.as_array().unwrap().clone(),
+        };
+        all.extend(content.into_iter().map(|block| (role.to_owned(), block)));
+    }
+    all
+}
+
+/// The signature of a thought after these blocks.
+fn sign(body: &Value, before: &[(String, Value)]) -> String {
+    let bound = json!([body["tools"], body["system"], before]).to_string();
+    blake3::hash(bound.as_bytes()).to_hex().to_string()
+}
+
+/// The first thought whose signature does not hold.
+fn refuse(body: &Value) -> Option<usize> {
+    let all = blocks(&body["messages"]);
+    let holds = |at: usize| all[at].1["signature"] == sign(body, &all[..at]);
+    (0..all.len()).find(|at| all[*at].1["type"] == "thinking" && !holds(*at))
+}
+
+/// Plays one request; each round begins with a thought signed by the upstream. `Err` for its 400.
+fn ask(talk: &mut Talk, body: &Value, rounds: &[Says]) -> Result<Value, usize> {
+    let stream = body["stream"] == true;
+    let mut turn = talk.turn(TARGET, &body.to_string());
+    let mut out = Vec::new();
+    for (n, (said, stop)) in (1..).zip(rounds) {
+        let sent = turn.request();
+        let sent_json: Value = serde_json::from_str(&sent).unwrap();
+        talk.sent.push(sent_json.clone());
+        talk.sent_text.push(sent);
+        if let Some(at) = refuse(&sent_json) {
+            return Err(at);
+        }
+        let signed = thinking(&sign(&sent_json, &blocks(&sent_json["messages"])));
+        let said = [vec![signed], said.clone()].concat();
+        let upstream = answer(n, &(said, stop), stream);
+        let next = if stream {
+            turn.bytes(upstream.as_bytes(), &mut out);
+            turn.end(&mut out)
+        } else {
+            turn.whole(upstream.as_bytes()).unwrap()
+        };
+        if let Next::Done(done) = next {
+            assert_eq!(n as usize, rounds.len());
+            talk.kept.extend(done.records.iter().cloned());
+            let text = done.body.clone().unwrap_or_else(|| String::from_utf8(out).unwrap());
+            return Ok(seen(&Got { text, done }, stream));
+        }
+    }
+    panic!("one more answer of the upstream");
+}
+
+fn find(mode: Mode, id: &str) -> Value {
+    match mode {
+        Mode::Bridge => {
+            call(id, "tool_call", json!({"name": "crm__find_customer", "arguments": {"q": id}}))
+        }
+        _ => call(id, "crm__find_customer", json!({"q": id})),
+    }
+}
+
+/// Four requests of one conversation: hidden rounds, parked answers, plain turns.
+fn converse(mode: Mode, stream: bool) -> (Talk, Vec<Value>) {
+    let mut talk = talk(mode);
+    let mut messages = vec![user("Find Ada.")];
+    let by_name = |id: &str, name: &str| search(id, &format!("select:{name}"));
+    let turns: Vec<Vec<Says>> = vec![
+        vec![
+            (vec![text("Hm."), by_name("toolu_search01", "crm__find_customer")], "tool_use"),
+            (vec![by_name("toolu_search02", "crm__update_customer")], "tool_use"),
+            (vec![find(mode, "toolu_find0001")], "tool_use"),
+        ],
+        vec![(
+            vec![by_name("toolu_search03", "archive ticket"), find(mode, "toolu_find0002")],
+            "tool_use",
+        )],
+        vec![(vec![text("Both found.")], "end_turn")],
+        vec![
+            (vec![by_name("toolu_search04", "export report")], "tool_use"),
+            (vec![text("That too.")], "end_turn"),
+        ],
+    ];
+    for rounds in turns {
+        let client = ask(&mut talk, &request(&json!(messages), stream), &rounds);
+        let content = client.expect("every signature holds")["content"].clone();
+        let calls = content.as_array().unwrap().iter().filter(|block| block["type"] == "tool_use");
+        let results: Vec<Value> =
+            calls.map(|call| result(call["id"].as_str().unwrap(), "Ada, 7")).collect();
+        messages.push(json!({"role": "assistant", "content": content}));
+        let answered = json!({"role": "user", "content": results});
+        messages.push(if results.is_empty() { user("And?") } else { answered });
+    }
+    (talk, messages)
+}
+
+#[test]
+fn signatures_hold_over_a_conversation_with_hidden_rounds() {
+    for mode in
+        [Mode::Bridge, Mode::Reference(Primitive::ToolReference), Mode::Hosted(Hosted::Bm25)]
+    {
+        for stream in BOTH {
+            let (mut talk, messages) = converse(mode, stream);
+            let last = vec![(vec![text("Done.")], "end_turn")];
+            ask(&mut talk, &request(&json!(messages), stream), &last).expect("it holds");
+        }
+    }
+}
+
+#[test]
+fn without_records_they_do_not_and_without_thinking_they_need_not() {
+    let (mut talk, messages) = converse(Mode::Bridge, true);
+    talk.kept.clear();
+    let body = request(&json!(messages), true);
+    let last: Vec<Says> = vec![(vec![text("Done.")], "end_turn")];
+    assert!(ask(&mut talk, &body, &last).is_err());
+    let body: Value = serde_json::from_str(&strip_thinking(&body.to_string())).unwrap();
+    ask(&mut talk, &body, &last).expect("nothing is bound any more");
+}
+
+#[test]
+fn stripping_takes_thinking_and_nothing_else() {
+    let text = r#"{"model": "m", "messages": [ {"role":"user", "content":"thinking"},
+        {"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"},
+            {"type": "text", "text": "a b", "x": 1.00}, {"type":"redacted_thinking","data":"d"}], "y": 2},
+        {"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"}]},
+        {"role":"user","content":[{"type":"thinking"}]} ], "thinking": {"type": "adaptive"} }"#;
+    assert_eq!(
+        strip_thinking(text),
+        r#"{"model": "m", "messages": [{"role":"user", "content":"thinking"},{"role":"assistant","content":[{"type": "text", "text": "a b", "x": 1.00}],"y":2},{"role":"user","content":[{"type":"thinking"}]}], "thinking": {"type": "adaptive"} }"#
+    );
+    for untouched in ["", "{", "[]", r#"{"messages": 1}"#, r#"{ "messages": [ {"role":"user"} ] }"#]
+    {
+        assert_eq!(strip_thinking(untouched), untouched);
+    }
+}

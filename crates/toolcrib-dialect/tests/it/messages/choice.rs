@@ -1,0 +1,110 @@
+//! Which tools may be called, as the client says; and requests that only count.
+
+use serde_json::{Value, json};
+use toolcrib_dialect::Mode;
+use toolcrib_dialect::mode::{Hosted, Primitive};
+
+use super::{BOTH, call, extends, forty, play, request, result, search, talk, text, user};
+
+#[test]
+fn a_deferred_tool_that_is_forced_is_loaded_and_stays_so() {
+    for (mode, stream) in [
+        (Mode::Bridge, false),
+        (Mode::Bridge, true),
+        (Mode::Reference(Primitive::ToolReference), true),
+        (Mode::Hosted(Hosted::Bm25), true),
+    ] {
+        let mut talk = talk(mode);
+        let mut body = request(&json!([user("Find Ada.")]), stream);
+        body["tool_choice"] = json!({"type": "tool", "name": "crm__find_customer"});
+        let find = call("toolu_find0001", "crm__find_customer", json!({"q": "ada"}));
+        let client = play(&mut talk, &body, &[(vec![find.clone()], "tool_use")]);
+        assert_eq!(client["content"], json!([find]));
+        assert_eq!(talk.sent[0]["tools"][0], forty()[0]);
+        assert_eq!(talk.sent[0]["tool_choice"], body["tool_choice"]);
+
+        let messages = json!([user("Find Ada."),
+            {"role": "assistant", "content": client["content"]},
+            {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
+        play(&mut talk, &request(&messages, stream), &[(vec![text("Yes.")], "end_turn")]);
+        extends(&talk, 1);
+    }
+}
+
+#[test]
+fn none_and_any_go_up_as_they_came_and_change_no_tool() {
+    for stream in BOTH {
+        let mut sent: Vec<Value> = Vec::new();
+        for kind in ["auto", "none", "any"] {
+            let mut talk = talk(Mode::Bridge);
+            let mut body = request(&json!([user("Find Ada.")]), stream);
+            body["tool_choice"] = json!({"type": kind, "disable_parallel_tool_use": true});
+            play(
+                &mut talk,
+                &body,
+                &[
+                    (vec![search("toolu_search01", "find customer")], "tool_use"),
+                    (vec![text("Yes.")], "end_turn"),
+                ],
+            );
+            assert_eq!(talk.sent[0]["tool_choice"], body["tool_choice"]);
+            assert_eq!(talk.sent[1]["tool_choice"], body["tool_choice"]);
+            sent.push(talk.sent[0]["tools"].clone());
+        }
+        assert!(sent.iter().all(|tools| *tools == sent[0]));
+    }
+}
+
+#[test]
+fn tokens_are_counted_of_what_would_go_up_less_the_providers_search() {
+    let body = request(&json!([user("hi")]), false);
+    let counted = |mode: Mode, body: &Value| -> Value {
+        let turn = talk(mode).turn("/v1/messages/count_tokens?beta=true", &body.to_string());
+        serde_json::from_str(&turn.request()).unwrap()
+    };
+    let asked = |mode: Mode, body: &Value| -> Value {
+        let turn = talk(mode).turn("/v1/messages", &body.to_string());
+        serde_json::from_str(&turn.request()).unwrap()
+    };
+    assert_eq!(counted(Mode::Bridge, &body), asked(Mode::Bridge, &body));
+    let hosted = Mode::Hosted(Hosted::Regex);
+    // Every tool is deferred, which is refused without another.
+    let tools = counted(hosted, &body)["tools"].as_array().unwrap().clone();
+    assert_eq!(tools.len(), 41);
+    assert!(tools.iter().all(|tool| tool.get("type").is_none()));
+    assert_eq!(tools[40].get("defer_loading"), None);
+    // With one that is not, nothing is added.
+    let mut body = body;
+    body["tools"].as_array_mut().unwrap().push(json!({"type": "bash_20250124", "name": "bash"}));
+    assert_eq!(counted(hosted, &body)["tools"].as_array().unwrap().len(), 41);
+    assert_eq!(
+        asked(hosted, &body)["tools"][41],
+        json!({"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"})
+    );
+    // What comes back is no message, and passes as it came.
+    let mut turn = talk(hosted).turn("/v1/messages/count_tokens", &body.to_string());
+    assert!(turn.whole(br#"{"input_tokens": 2095}"#).is_none());
+}
+
+#[test]
+fn a_client_that_has_our_names_keeps_them() {
+    for stream in BOTH {
+        let mut talk = talk(Mode::Bridge);
+        let mut body = request(&json!([user("Find Ada.")]), stream);
+        let theirs = json!({"name": "tool_search", "description": "Looks for a hammer in the shed.",
+            "input_schema": {"type": "object", "properties": {"shelf": {"type": "integer"}},
+                "required": ["shelf"]}});
+        body["tools"].as_array_mut().unwrap().push(theirs);
+        let own = call("toolu_own00001", "tool_search", json!({"shelf": 3}));
+        let client = play(&mut talk, &body, &[(vec![own.clone()], "tool_use")]);
+        assert_eq!(client["content"], json!([own]));
+        let names: Vec<&str> = talk.sent[0]["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names.len(), 3);
+        assert!(!names.contains(&"tool_search"), "{names:?}");
+    }
+}

@@ -1,0 +1,189 @@
+//! The provider's own search: hidden from the client, kept for the upstream.
+
+use serde_json::{Value, json};
+use toolcrib_dialect::Mode;
+use toolcrib_dialect::mode::Hosted;
+
+use super::{BOTH, call, extends, forty, play, request, result, talk, text, user};
+use crate::support::Talk;
+
+fn hosted() -> Talk {
+    talk(Mode::Hosted(Hosted::Bm25))
+}
+
+fn asks(id: &str) -> Value {
+    json!({"type": "server_tool_use", "id": id, "name": "tool_search_tool_bm25",
+        "input": {"query": "find customer", "limit": 5}, "caller": {"type": "direct"}})
+}
+
+fn finds(id: &str, names: &[&str]) -> Value {
+    let references: Vec<Value> =
+        names.iter().map(|name| json!({"type": "tool_reference", "tool_name": name})).collect();
+    json!({"type": "tool_search_tool_result", "tool_use_id": id,
+        "content": {"type": "tool_search_tool_search_result", "tool_references": references}})
+}
+
+fn find(id: &str) -> Value {
+    call(id, "crm__find_customer", json!({"q": "ada"}))
+}
+
+#[test]
+fn the_client_sees_none_of_it_and_the_upstream_all_of_it() {
+    for stream in BOTH {
+        let mut talk = hosted();
+        let said = vec![
+            text("Looking."),
+            asks("srvtoolu_1"),
+            finds("srvtoolu_1", &["crm__find_customer"]),
+            text("Found."),
+            find("toolu_find0001"),
+        ];
+        let body = request(&json!([user("Find Ada.")]), stream);
+        let client = play(&mut talk, &body, &[(said.clone(), "tool_use")]);
+        assert_eq!(
+            client["content"],
+            json!([text("Looking."), text("Found."), find("toolu_find0001")])
+        );
+        assert_eq!(client["stop_reason"], "tool_use");
+        let tools = talk.sent[0]["tools"].as_array().unwrap();
+        assert_eq!(tools.len(), 41);
+        let mut first = forty()[0].clone();
+        first["defer_loading"] = json!(true);
+        assert_eq!(tools[0], first);
+        assert_eq!(
+            tools[40],
+            json!({"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"})
+        );
+
+        let messages = json!([user("Find Ada."),
+            {"role": "assistant", "content": client["content"]},
+            {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
+        play(&mut talk, &request(&messages, stream), &[(vec![text("Yes.")], "end_turn")]);
+        extends(&talk, 1);
+        assert_eq!(talk.sent[1]["messages"][1]["content"], json!(said));
+        assert_eq!(talk.sent[1]["messages"][2], messages[2]);
+    }
+}
+
+#[test]
+fn a_result_that_comes_one_turn_late_stays_there() {
+    for stream in BOTH {
+        let mut talk = hosted();
+        let first = vec![
+            asks("srvtoolu_1"),
+            finds("srvtoolu_1", &["crm__find_customer"]),
+            find("toolu_find0001"),
+            asks("srvtoolu_2"),
+        ];
+        let body = request(&json!([user("Find Ada.")]), stream);
+        let client = play(&mut talk, &body, &[(first.clone(), "tool_use")]);
+        assert_eq!(client["content"], json!([find("toolu_find0001")]));
+
+        let mut messages = vec![
+            user("Find Ada."),
+            json!({"role": "assistant", "content": client["content"]}),
+            json!({"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}),
+        ];
+        let second = vec![
+            finds("srvtoolu_2", &["crm__update_customer"]),
+            text("Now."),
+            call("toolu_upd00001", "crm__update_customer", json!({"id": 7})),
+        ];
+        let client =
+            play(&mut talk, &request(&json!(messages), stream), &[(second.clone(), "tool_use")]);
+        assert_eq!(client["content"], json!(second[1..]));
+        extends(&talk, 1);
+
+        messages.push(json!({"role": "assistant", "content": client["content"]}));
+        messages.push(json!({"role": "user", "content": [result("toolu_upd00001", "done")]}));
+        play(&mut talk, &request(&json!(messages), stream), &[(vec![text("Yes.")], "end_turn")]);
+        extends(&talk, 2);
+        let sent = &talk.sent[2]["messages"];
+        assert_eq!(sent[1]["content"], json!(first));
+        assert_eq!(sent[3]["content"], json!(second));
+    }
+}
+
+#[test]
+fn a_pause_is_gone_on_from_without_the_client() {
+    for stream in BOTH {
+        let mut talk = hosted();
+        let paused = vec![text("Looking."), asks("srvtoolu_1"), finds("srvtoolu_1", &[])];
+        let body = request(&json!([user("Find Ada.")]), stream);
+        // Also where nothing had to be hidden.
+        let again = vec![text("Still looking.")];
+        let rounds = [
+            (again.clone(), "pause_turn"),
+            (paused.clone(), "pause_turn"),
+            (vec![text("Nothing.")], "end_turn"),
+        ];
+        let client = play(&mut talk, &body, &rounds);
+        let said = [text("Still looking."), text("Looking."), text("Nothing.")];
+        assert_eq!(client["content"], json!(said));
+        assert_eq!(client["stop_reason"], "end_turn");
+        assert_eq!(client["usage"]["output_tokens"], 30);
+        extends(&talk, 1);
+        extends(&talk, 2);
+        let sent = talk.sent[2]["messages"].as_array().unwrap();
+        assert_eq!(sent.len(), 3);
+        assert_eq!(sent[1]["content"], json!(again));
+        assert_eq!(sent[2]["content"], json!(paused));
+    }
+}
+
+#[test]
+fn a_pause_before_a_word_is_the_clients_to_go_on_from() {
+    for stream in BOTH {
+        let mut talk = hosted();
+        let body = request(&json!([user("Find Ada.")]), stream);
+        let client = play(&mut talk, &body, &[(vec![], "pause_turn")]);
+        assert_eq!(client["content"], json!([]));
+        assert_eq!(client["stop_reason"], "pause_turn");
+        assert_eq!(talk.sent.len(), 1, "the very same is not sent again");
+    }
+}
+
+#[test]
+fn a_search_that_is_lost_loads_its_tool() {
+    let mut talk = hosted();
+    let said = vec![
+        asks("srvtoolu_1"),
+        finds("srvtoolu_1", &["crm__find_customer"]),
+        find("toolu_find0001"),
+    ];
+    let body = request(&json!([user("Find Ada.")]), true);
+    let client = play(&mut talk, &body, &[(said, "tool_use")]);
+    talk.kept.clear();
+    let mut messages = vec![
+        user("Find Ada."),
+        json!({"role": "assistant", "content": client["content"]}),
+        json!({"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}),
+    ];
+    let client =
+        play(&mut talk, &request(&json!(messages), true), &[(vec![text("Yes.")], "end_turn")]);
+    assert_eq!(talk.sent[1]["tools"][0], forty()[0]);
+    messages.push(json!({"role": "assistant", "content": client["content"]}));
+    messages.push(user("Thanks."));
+    play(&mut talk, &request(&json!(messages), true), &[(vec![text("Yes.")], "end_turn")]);
+    extends(&talk, 2);
+}
+
+#[test]
+fn what_was_found_and_is_gone_is_no_longer_referred_to() {
+    let mut talk = hosted();
+    let said = vec![
+        asks("srvtoolu_1"),
+        finds("srvtoolu_1", &["crm__update_customer", "crm__find_customer"]),
+        find("toolu_find0001"),
+    ];
+    let body = request(&json!([user("Find Ada.")]), true);
+    let client = play(&mut talk, &body, &[(said, "tool_use")]);
+    let messages = json!([user("Find Ada."),
+        {"role": "assistant", "content": client["content"]},
+        {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
+    let mut body = request(&messages, true);
+    body["tools"].as_array_mut().unwrap().remove(1);
+    play(&mut talk, &body, &[(vec![text("Yes.")], "end_turn")]);
+    let kept = &talk.sent[1]["messages"][1]["content"];
+    assert_eq!(kept[1], finds("srvtoolu_1", &["crm__find_customer"]));
+}

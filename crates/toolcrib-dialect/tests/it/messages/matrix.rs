@@ -1,0 +1,311 @@
+//! The nine situations through the bridge, streamed and not.
+
+use serde_json::{Value, json};
+use toolcrib_dialect::Mode;
+
+use super::{
+    BOTH, TARGET, answer, call, extends, play, request, result, search, talk, text, user, valid,
+};
+
+const DONE: &str = "end_turn";
+const CALLS: &str = "tool_use";
+
+/// A call through the bridge.
+fn through(id: &str, name: &str, arguments: Value) -> Value {
+    call(id, "tool_call", json!({"name": name, "arguments": arguments}))
+}
+
+/// The sum of `rounds` answers.
+fn usage(rounds: u64) -> Value {
+    json!({"input_tokens": 50 * rounds * (rounds + 1), "cache_creation_input_tokens": 7 * rounds,
+        "cache_read_input_tokens": 20 * rounds, "output_tokens": 10 * rounds,
+        "service_tier": "standard"})
+}
+
+#[test]
+fn no_search() {
+    for stream in BOTH {
+        let mut talk = talk(Mode::Bridge);
+        let upstream = answer(1, &(vec![text("Hello there.")], DONE), stream);
+        let body = request(&json!([user("hi")]), stream);
+        let got = talk.ask(TARGET, &body, std::slice::from_ref(&upstream));
+        assert_eq!(got.text, upstream, "byte for byte");
+        assert!(got.done.records.is_empty());
+        let tools = talk.sent[0]["tools"].as_array().unwrap();
+        let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["tool_search", "tool_describe", "tool_call"]);
+        for key in ["model", "max_tokens", "system", "messages", "metadata", "stream"] {
+            assert_eq!(talk.sent[0][key], body[key]);
+        }
+    }
+}
+
+#[test]
+fn one_search() {
+    for stream in BOTH {
+        let mut talk = talk(Mode::Bridge);
+        let client = play(
+            &mut talk,
+            &request(&json!([user("Find Ada.")]), stream),
+            &[
+                (vec![text("Let me look."), search("toolu_search01", "find customer")], CALLS),
+                (vec![through("toolu_find0001", "crm__find_customer", json!({"q": "ada"}))], CALLS),
+            ],
+        );
+        assert_eq!(
+            client,
+            json!({"id": "msg_1", "content": [text("Let me look."),
+                call("toolu_find0001", "crm__find_customer", json!({"q": "ada"}))],
+                "stop_reason": "tool_use", "usage": usage(2)})
+        );
+        extends(&talk, 1);
+        let hidden = &talk.sent[1]["messages"];
+        valid(hidden);
+        assert_eq!(
+            hidden[1],
+            json!({"role": "assistant",
+                "content": [text("Let me look."), search("toolu_search01", "find customer")]})
+        );
+        assert_eq!(hidden[2]["role"], "user");
+        assert_eq!(hidden[2]["content"][0]["tool_use_id"], "toolu_search01");
+        assert!(hidden[2].to_string().contains("crm__find_customer"));
+
+        // The client answers the call; the wrapped call goes up again.
+        let messages = json!([user("Find Ada."),
+            {"role": "assistant", "content": client["content"]},
+            {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
+        let client = play(&mut talk, &request(&messages, stream), &[(vec![text("Found.")], DONE)]);
+        assert_eq!(client["content"], json!([text("Found.")]));
+        extends(&talk, 2);
+        let sent = &talk.sent[2]["messages"];
+        valid(sent);
+        assert_eq!(
+            sent[3]["content"],
+            json!([through("toolu_find0001", "crm__find_customer", json!({"q": "ada"}))])
+        );
+        assert_eq!(sent[4], messages[2]);
+    }
+}
+
+#[test]
+fn two_rounds() {
+    for stream in BOTH {
+        let mut talk = talk(Mode::Bridge);
+        let client = play(
+            &mut talk,
+            &request(&json!([user("Find Ada.")]), stream),
+            &[
+                (vec![text("Looking."), search("toolu_search01", "find customer")], CALLS),
+                (vec![text("More."), search("toolu_search02", "archive ticket")], CALLS),
+                (vec![text("I have both.")], DONE),
+            ],
+        );
+        assert_eq!(
+            client,
+            json!({"id": "msg_1",
+                "content": [text("Looking."), text("More."), text("I have both.")],
+                "stop_reason": "end_turn", "usage": usage(3)})
+        );
+        let messages = json!([user("Find Ada."),
+            {"role": "assistant", "content": client["content"]}, user("Thanks.")]);
+        play(&mut talk, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
+        (1..4).for_each(|n| extends(&talk, n));
+        valid(&talk.sent[3]["messages"]);
+        assert_eq!(talk.sent[3]["messages"].as_array().unwrap().len(), 7);
+    }
+}
+
+#[test]
+fn cap_reached() {
+    for stream in BOTH {
+        let mut talk = talk(Mode::Bridge);
+        talk.rounds = 1;
+        let client = play(
+            &mut talk,
+            &request(&json!([user("Find Ada.")]), stream),
+            &[
+                (vec![search("toolu_search01", "find customer")], CALLS),
+                (vec![text("Again."), search("toolu_search02", "archive ticket")], CALLS),
+            ],
+        );
+        assert_eq!(client["content"], json!([text("Again.")]));
+        assert_eq!(client["stop_reason"], "end_turn", "a call that nobody sees is none");
+
+        // The answer that waited stands before what the client says next.
+        let messages = json!([user("Find Ada."),
+            {"role": "assistant", "content": client["content"]}, user("Go on.")]);
+        play(&mut talk, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
+        (1..3).for_each(|n| extends(&talk, n));
+        let sent = &talk.sent[2]["messages"];
+        valid(sent);
+        assert_eq!(sent[4]["content"][0]["tool_use_id"], "toolu_search02");
+        let is_last = |answer: &Value| {
+            answer["content"][0]["content"].as_str().unwrap().contains("last search")
+        };
+        // The last that was answered in that turn says so; this turn searches as it likes.
+        assert!(is_last(&talk.sent[1]["messages"][2]) && !is_last(&sent[4]));
+        assert_eq!(sent[4]["content"][1], text("Go on."));
+    }
+}
+
+#[test]
+fn no_match() {
+    for stream in BOTH {
+        let mut talk = talk(Mode::Bridge);
+        let client = play(
+            &mut talk,
+            &request(&json!([user("Fly me to the moon.")]), stream),
+            &[
+                (vec![search("toolu_search01", "zzyzx qwrtplk")], CALLS),
+                (vec![text("I cannot.")], DONE),
+            ],
+        );
+        assert_eq!(client["content"], json!([text("I cannot.")]));
+        let told = &talk.sent[1]["messages"][2]["content"][0];
+        assert_eq!(told["type"], "tool_result");
+        assert!(!told["content"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_search_beside_a_call() {
+    for stream in BOTH {
+        let mut talk = talk(Mode::Bridge);
+        let said = vec![
+            search("toolu_search01", "archive ticket"),
+            through("toolu_find0001", "crm__find_customer", json!({"q": "ada"})),
+        ];
+        let client = play(
+            &mut talk,
+            &request(&json!([user("Find Ada.")]), stream),
+            &[(said.clone(), CALLS)],
+        );
+        let mut once = usage(1);
+        once["input_tokens"] = json!(100);
+        assert_eq!(
+            client,
+            json!({"id": "msg_1",
+                "content": [call("toolu_find0001", "crm__find_customer", json!({"q": "ada"}))],
+                "stop_reason": "tool_use", "usage": once})
+        );
+        let messages = json!([user("Find Ada."),
+            {"role": "assistant", "content": client["content"]},
+            {"role": "user", "content": [result("toolu_find0001", "Ada, 7"), text("and?")]}]);
+        play(&mut talk, &request(&messages, stream), &[(vec![text("Found.")], DONE)]);
+        extends(&talk, 1);
+        let sent = &talk.sent[1]["messages"];
+        valid(sent);
+        assert_eq!(sent[1]["content"], json!(said));
+        let blocks = sent[2]["content"].as_array().unwrap();
+        assert_eq!(blocks.len(), 3);
+        assert_eq!(blocks[0]["tool_use_id"], "toolu_search01");
+        assert_eq!(blocks[1..], [result("toolu_find0001", "Ada, 7"), text("and?")]);
+    }
+}
+
+#[test]
+fn two_searches_in_one_round() {
+    for stream in BOTH {
+        let mut talk = talk(Mode::Bridge);
+        let client = play(
+            &mut talk,
+            &request(&json!([user("Find Ada.")]), stream),
+            &[
+                (
+                    vec![
+                        search("toolu_search01", "find customer"),
+                        search("toolu_search02", "archive ticket"),
+                    ],
+                    CALLS,
+                ),
+                (vec![text("Both.")], DONE),
+            ],
+        );
+        assert_eq!(client["content"], json!([text("Both.")]));
+        let results = talk.sent[1]["messages"][2]["content"].as_array().unwrap();
+        let ids: Vec<&Value> = results.iter().map(|result| &result["tool_use_id"]).collect();
+        assert_eq!(ids, ["toolu_search01", "toolu_search02"]);
+        valid(&talk.sent[1]["messages"]);
+    }
+}
+
+#[test]
+fn a_deferred_tool_called_blind() {
+    for stream in BOTH {
+        let mut talk = talk(Mode::Bridge);
+        let good = call("toolu_find0001", "crm__find_customer", json!({"q": "ada"}));
+        let body = request(&json!([user("Find Ada.")]), stream);
+        let client = play(&mut talk, &body, &[(vec![text("So."), good.clone()], CALLS)]);
+        assert_eq!(client["content"], json!([text("So."), good]));
+        assert_eq!(client["stop_reason"], "tool_use");
+    }
+}
+
+#[test]
+fn a_deferred_tool_called_blind_and_wrongly() {
+    for stream in BOTH {
+        let mut talk = talk(Mode::Bridge);
+        let bad = call("toolu_upd00001", "crm__update_customer", json!({"id": "seven"}));
+        let good = call("toolu_upd00002", "crm__update_customer", json!({"id": 7}));
+        let body = request(&json!([user("Change Ada.")]), stream);
+        let rounds = [(vec![bad.clone()], CALLS), (vec![good.clone()], CALLS)];
+        let client = play(&mut talk, &body, &rounds);
+        assert_eq!(client["content"], json!([good]));
+        let hidden = &talk.sent[1]["messages"];
+        valid(hidden);
+        assert_eq!(hidden[1]["content"], json!([bad]));
+        assert_eq!(hidden[2]["content"][0]["is_error"], true);
+        assert!(hidden[2].to_string().contains("integer"), "it is told the schema: {hidden}");
+    }
+}
+
+#[test]
+fn a_tool_that_the_model_sees_in_full_is_called_as_it_comes() {
+    for stream in BOTH {
+        let mut talk = talk(Mode::Bridge);
+        let mut body = request(&json!([user("Search the web.")]), stream);
+        let web = json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 3});
+        body["tools"].as_array_mut().unwrap().insert(0, web.clone());
+        let said = vec![
+            json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",
+                "input": {"query": "ada"}}),
+            json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}),
+            text("Here."),
+        ];
+        let upstream = answer(1, &(said, "pause_turn"), stream);
+        let got = talk.ask(TARGET, &body, std::slice::from_ref(&upstream));
+        assert_eq!(got.text, upstream, "a pause is the client's affair");
+        assert_eq!(talk.sent[0]["tools"][0], web);
+    }
+}
+
+#[test]
+fn a_round_that_a_limit_cut_settles_nothing() {
+    for stream in BOTH {
+        let mut talk = talk(Mode::Bridge);
+        let rounds = [
+            (vec![search("toolu_search01", "find customer")], CALLS),
+            (
+                vec![
+                    text("I will"),
+                    through("toolu_find0001", "crm__find_customer", json!({"q": "ada"})),
+                ],
+                "max_tokens",
+            ),
+        ];
+        let body = request(&json!([user("Find Ada.")]), stream);
+        let client = play(&mut talk, &body, &rounds);
+        assert_eq!(client["content"], json!([text("I will")]));
+        assert_eq!(client["stop_reason"], "max_tokens");
+        let messages = json!([user("Find Ada."),
+            {"role": "assistant", "content": client["content"]}, user("Go on.")]);
+        play(&mut talk, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
+        valid(&talk.sent[2]["messages"]);
+        (1..3).for_each(|n| extends(&talk, n));
+
+        // The same with nothing hidden before it.
+        let mut talk = super::talk(Mode::Bridge);
+        let client = play(&mut talk, &body, &rounds[1..]);
+        assert_eq!(client["content"], json!([text("I will")]));
+    }
+}

@@ -1,0 +1,261 @@
+//! Our search, answered with references: what differs from the bridge.
+
+use serde_json::{Value, json};
+use toolcrib_dialect::Mode;
+use toolcrib_dialect::mode::Primitive;
+
+use super::{
+    BOTH, TARGET, answer, call, extends, forty, play, request, result, search, talk, text,
+    thinking, user, valid,
+};
+
+const MODE: Mode = Mode::Reference(Primitive::ToolReference);
+
+fn references(names: &[&str]) -> Vec<Value> {
+    names.iter().map(|name| json!({"type": "tool_reference", "tool_name": name})).collect()
+}
+
+fn find(id: &str) -> Value {
+    call(id, "crm__find_customer", json!({"q": "ada"}))
+}
+
+/// A search by name, then the call; the client's answer to it.
+fn found(stream: bool) -> (crate::support::Talk, Value) {
+    let mut talk = talk(MODE);
+    let client = play(
+        &mut talk,
+        &request(&json!([user("Find Ada.")]), stream),
+        &[
+            (vec![search("toolu_search01", "select:crm__find_customer")], "tool_use"),
+            (vec![text("Now."), find("toolu_find0001")], "tool_use"),
+        ],
+    );
+    assert_eq!(client["content"], json!([text("Now."), find("toolu_find0001")]));
+    let messages = json!([user("Find Ada."),
+        {"role": "assistant", "content": client["content"]},
+        {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
+    (talk, messages)
+}
+
+#[test]
+fn deferred_tools_keep_their_place_and_every_field() {
+    let mut talk = talk(MODE);
+    let mut body = request(&json!([user("hi")]), false);
+    body["tools"][1]["strict"] = json!(true);
+    body["tools"][1]["input_examples"] = json!([{"id": 7}]);
+    body["tools"][39]["cache_control"] = json!({"type": "ephemeral", "ttl": "1h"});
+    play(&mut talk, &body, &[(vec![text("Hello.")], "end_turn")]);
+    let sent = talk.sent[0]["tools"].as_array().unwrap();
+    assert_eq!(sent.len(), 41);
+    for (came, went) in body["tools"].as_array().unwrap().iter().zip(sent) {
+        let mut expected = came.clone();
+        expected.as_object_mut().unwrap().remove("cache_control");
+        expected["defer_loading"] = json!(true);
+        assert_eq!(*went, expected);
+    }
+    assert_eq!(sent[40]["name"], "tool_search");
+    assert_eq!(sent[40]["cache_control"], json!({"type": "ephemeral", "ttl": "1h"}));
+    assert_eq!(sent[40]["defer_loading"], Value::Null);
+}
+
+#[test]
+fn a_found_tool_is_referred_to_and_called_by_its_name() {
+    for stream in BOTH {
+        let (mut talk, messages) = found(stream);
+        let hidden = &talk.sent[1]["messages"];
+        assert_eq!(
+            hidden[2],
+            json!({"role": "user", "content": [{"type": "tool_result",
+                "tool_use_id": "toolu_search01", "content": references(&["crm__find_customer"])}]})
+        );
+        play(&mut talk, &request(&messages, stream), &[(vec![find("toolu_find0002")], "tool_use")]);
+        (1..3).for_each(|n| extends(&talk, n));
+        valid(&talk.sent[2]["messages"]);
+    }
+}
+
+#[test]
+fn a_turn_with_nothing_hidden_passes_byte_for_byte_once_its_tool_is_known() {
+    for stream in BOTH {
+        let (mut talk, messages) = found(stream);
+        let upstream = answer(3, &(vec![find("toolu_find0002")], "tool_use"), stream);
+        let body = request(&messages, stream);
+        let got = talk.ask(TARGET, &body, std::slice::from_ref(&upstream));
+        assert_eq!(got.text, upstream);
+        assert!(got.done.records.is_empty());
+    }
+}
+
+#[test]
+fn no_match_is_told_in_words() {
+    for stream in BOTH {
+        let mut talk = talk(MODE);
+        let rounds = [
+            (vec![search("toolu_search01", "zzyzx qwrtplk")], "tool_use"),
+            (vec![text("I cannot.")], "end_turn"),
+        ];
+        play(&mut talk, &request(&json!([user("Fly.")]), stream), &rounds);
+        let told = &talk.sent[1]["messages"][2]["content"][0]["content"];
+        assert!(told.as_str().is_some_and(|told| !told.is_empty()), "{told}");
+    }
+}
+
+#[test]
+fn one_answer_loads_five_tools_and_says_so() {
+    let mut talk = talk(MODE);
+    let names: Vec<String> =
+        forty().iter().take(7).map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+    let rounds = [
+        (vec![search("toolu_search01", &format!("select:{}", names.join(",")))], "tool_use"),
+        (vec![search("toolu_search02", &format!("select:{}", names[6]))], "tool_use"),
+        (vec![text("Good.")], "end_turn"),
+    ];
+    play(&mut talk, &request(&json!([user("All.")]), true), &rounds);
+    let first = talk.sent[1]["messages"][2]["content"][0]["content"].as_array().unwrap();
+    let known: Vec<&str> = names[..5].iter().map(String::as_str).collect();
+    assert_eq!(first[..5], references(&known));
+    assert_eq!(first[5]["type"], "text");
+    assert!(first[5].to_string().contains("At most 5 tools"));
+    assert_eq!(first.len(), 6);
+    let second = &talk.sent[2]["messages"][4]["content"][0]["content"];
+    assert_eq!(
+        *second,
+        json!(references(&[&names[6]])),
+        "what did not fit is not taken for loaded"
+    );
+}
+
+#[test]
+fn a_tool_called_blind_runs_or_is_explained() {
+    for stream in BOTH {
+        let mut talk = talk(MODE);
+        let bad = call("toolu_upd00001", "crm__update_customer", json!({"id": "seven"}));
+        let good = call("toolu_upd00002", "crm__update_customer", json!({"id": 7}));
+        let body = request(&json!([user("Change Ada.")]), stream);
+        let rounds = [(vec![bad], "tool_use"), (vec![good.clone()], "tool_use")];
+        let client = play(&mut talk, &body, &rounds);
+        assert_eq!(client["content"], json!([good]));
+        assert_eq!(talk.sent[1]["messages"][2]["content"][0]["is_error"], true);
+        valid(&talk.sent[1]["messages"]);
+    }
+}
+
+#[test]
+fn a_lost_reference_is_made_anew_at_the_end_and_once() {
+    for stream in BOTH {
+        let (mut talk, mut messages) = found(stream);
+        talk.kept.clear();
+        let body = request(&messages, stream);
+        let client = play(&mut talk, &body, &[(vec![text("Found.")], "end_turn")]);
+        assert_eq!(client["content"], json!([text("Found.")]));
+        let sent = talk.sent[2]["messages"].as_array().unwrap();
+        valid(&talk.sent[2]["messages"]);
+        assert_eq!(sent[..3], messages.as_array().unwrap()[..], "nothing old is touched");
+        let id = sent[3]["content"][0]["id"].as_str().unwrap().to_owned();
+        assert_eq!(
+            sent[3..],
+            [
+                json!({"role": "assistant", "content": [search(&id, "select:crm__find_customer")]}),
+                json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id,
+                    "content": references(&["crm__find_customer"])}]})
+            ]
+        );
+        assert_eq!(talk.sent[2]["tools"], talk.sent[1]["tools"]);
+
+        // From here on it stays.
+        let list = messages.as_array_mut().unwrap();
+        list.push(json!({"role": "assistant", "content": client["content"]}));
+        list.push(user("Once more."));
+        let call = find("toolu_find0002");
+        let client = play(&mut talk, &request(&messages, stream), &[(vec![call], "tool_use")]);
+        assert_eq!(client["content"], json!([find("toolu_find0002")]));
+        extends(&talk, 3);
+        assert_eq!(talk.sent[3]["messages"].as_array().unwrap().len(), 7, "not made twice");
+    }
+}
+
+#[test]
+fn with_thinking_a_lost_tool_is_loaded_instead() {
+    let (mut talk, messages) = found(false);
+    talk.kept.clear();
+    let mut body = request(&messages, false);
+    body["thinking"] = json!({"type": "enabled", "budget_tokens": 2000});
+    let client =
+        play(&mut talk, &body, &[(vec![thinking("s"), find("toolu_find0002")], "tool_use")]);
+    assert_eq!(client["content"][1], find("toolu_find0002"));
+    assert_eq!(talk.sent[2]["messages"], messages);
+    assert_eq!(talk.sent[2]["tools"][0], forty()[0]);
+    assert_eq!(talk.sent[2]["tools"][1]["defer_loading"], true);
+}
+
+#[test]
+fn after_words_put_into_the_models_mouth_a_lost_tool_is_loaded_instead() {
+    let (mut talk, messages) = found(false);
+    talk.kept.clear();
+    let mut begun = messages.clone();
+    let prefill = json!({"role": "assistant", "content": "The customer is"});
+    begun.as_array_mut().unwrap().push(prefill);
+    play(&mut talk, &request(&begun, false), &[(vec![text(" Ada.")], "end_turn")]);
+    assert_eq!(talk.sent[2]["messages"], begun);
+    assert_eq!(talk.sent[2]["tools"][0], forty()[0]);
+}
+
+#[test]
+fn references_to_tools_that_are_gone_are_dropped() {
+    let mut talk = talk(MODE);
+    let tools = forty();
+    let by_name = |id: &str, at: usize| {
+        search(id, &format!("select:{}", tools[at]["name"].as_str().unwrap()))
+    };
+    let both = search("toolu_search01", "select:crm__find_customer,crm__update_customer");
+    let client = play(
+        &mut talk,
+        &request(&json!([user("Find Ada.")]), true),
+        &[
+            (vec![both, by_name("toolu_search02", 2)], "tool_use"),
+            (vec![by_name("toolu_search03", 3), find("toolu_find0001")], "tool_use"),
+        ],
+    );
+    let messages = json!([user("Find Ada."),
+        {"role": "assistant", "content": client["content"]},
+        {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
+    let mut body = request(&messages, true);
+    body["tools"].as_array_mut().unwrap().drain(1..4);
+    play(&mut talk, &body, &[(vec![text("Found.")], "end_turn")]);
+    let sent = &talk.sent[2]["messages"];
+    valid(sent);
+    let gone = "The tools that were found are no longer available.";
+    assert_eq!(sent[2]["content"][0]["content"], json!(references(&["crm__find_customer"])));
+    assert_eq!(sent[2]["content"][1]["content"], json!([text(gone)]));
+    assert_eq!(sent[4]["content"][0], result("toolu_search03", gone));
+}
+
+#[test]
+fn a_tool_called_blind_changes_nothing_that_was_sent() {
+    let hosted = Mode::Hosted(toolcrib_dialect::mode::Hosted::Bm25);
+    for (mode, thinks, stream) in
+        [MODE, hosted].into_iter().flat_map(|mode| [(mode, false, false), (mode, true, true)])
+    {
+        let ask = |messages: &Value| {
+            let mut body = request(messages, stream);
+            if thinks {
+                body["thinking"] = json!({"type": "adaptive"});
+            }
+            body
+        };
+        let mut talk = talk(mode);
+        let first = json!([user("Find Ada.")]);
+        let blind = play(&mut talk, &ask(&first), &[(vec![find("toolu_find0001")], "tool_use")]);
+        assert_eq!(blind["content"], json!([find("toolu_find0001")]));
+        let messages = json!([user("Find Ada."),
+            {"role": "assistant", "content": blind["content"]},
+            {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
+        play(&mut talk, &ask(&messages), &[(vec![text("Found.")], "end_turn")]);
+        // It may be shown at the end of the history, where that can be done; `tools` stay as they are.
+        let sent = talk.sent[1]["messages"].as_array().unwrap();
+        assert_eq!(sent[..3], messages.as_array().unwrap()[..], "{mode:?} {thinks}");
+        let shown = mode == MODE && !thinks;
+        assert_eq!(sent.len(), if shown { 5 } else { 3 }, "{mode:?} {thinks}");
+        assert_eq!(talk.sent[1]["tools"], talk.sent[0]["tools"], "{mode:?} {thinks}");
+    }
+}

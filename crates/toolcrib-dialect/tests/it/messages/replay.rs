@@ -1,0 +1,205 @@
+//! What a client's next request becomes when the record is there, is lost, or the history was cut.
+
+use serde_json::{Value, json};
+use toolcrib_dialect::Mode;
+
+use super::{
+    BOTH, call, extends, play, request, result, search, talk, text, thinking, user, valid,
+};
+use crate::support::Talk;
+
+fn find(id: &str) -> Value {
+    call(id, "crm__find_customer", json!({"q": "ada"}))
+}
+
+fn wrapped(id: &str) -> Value {
+    call(id, "tool_call", json!({"name": "crm__find_customer", "arguments": {"q": "ada"}}))
+}
+
+/// A thought, a search, another thought, a call: what the client has afterwards.
+fn begun(stream: bool) -> (Talk, Vec<Value>) {
+    let mut talk = talk(Mode::Bridge);
+    let client = play(
+        &mut talk,
+        &request(&json!([user("Find Ada.")]), stream),
+        &[
+            (
+                vec![thinking("s1"), text("Looking."), search("toolu_search01", "find customer")],
+                "tool_use",
+            ),
+            (
+                vec![
+                    thinking("s2"),
+                    json!({"type": "redacted_thinking", "data": "xyz"}),
+                    wrapped("toolu_find0001"),
+                ],
+                "tool_use",
+            ),
+        ],
+    );
+    let messages = vec![
+        user("Find Ada."),
+        json!({"role": "assistant", "content": client["content"]}),
+        json!({"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}),
+    ];
+    (talk, messages)
+}
+
+#[test]
+fn a_merged_message_is_split_back_as_it_was() {
+    for stream in BOTH {
+        let (mut talk, messages) = begun(stream);
+        let redacted = json!({"type": "redacted_thinking", "data": "xyz"});
+        assert_eq!(
+            messages[1]["content"],
+            json!([
+                thinking("s1"),
+                text("Looking."),
+                thinking("s2"),
+                redacted,
+                find("toolu_find0001")
+            ])
+        );
+        play(&mut talk, &request(&json!(messages), stream), &[(vec![text("Yes.")], "end_turn")]);
+        (1..3).for_each(|n| extends(&talk, n));
+        let sent = &talk.sent[2]["messages"];
+        valid(sent);
+        assert_eq!(
+            sent[1]["content"],
+            json!([thinking("s1"), text("Looking."), search("toolu_search01", "find customer")])
+        );
+        assert_eq!(
+            sent[3]["content"],
+            json!([thinking("s2"), redacted, wrapped("toolu_find0001")])
+        );
+    }
+}
+
+#[test]
+fn fields_that_nobody_knows_come_back() {
+    for stream in BOTH {
+        let mut talk = talk(Mode::Bridge);
+        let mut odd = search("toolu_search01", "find customer");
+        odd["caller"] = json!({"type": "direct"});
+        let new = json!({"type": "compaction", "content": "short", "x": [1.5]});
+        let body = request(&json!([user("Find Ada.")]), stream);
+        let rounds =
+            [(vec![new.clone(), odd.clone()], "tool_use"), (vec![text("Yes.")], "end_turn")];
+        let client = play(&mut talk, &body, &rounds);
+        assert_eq!(client["content"], json!([new, text("Yes.")]));
+        assert_eq!(talk.sent[1]["messages"][1]["content"], json!([new, odd]));
+    }
+}
+
+#[test]
+fn without_its_record_a_turn_is_still_valid_and_stays_as_it_is() {
+    for stream in BOTH {
+        let (mut talk, mut messages) = begun(stream);
+        talk.kept.clear();
+        let body = request(&json!(messages), stream);
+        let client = play(&mut talk, &body, &[(vec![wrapped("toolu_find0002")], "tool_use")]);
+        assert_eq!(client["content"], json!([find("toolu_find0002")]));
+        let sent = &talk.sent[2]["messages"];
+        valid(sent);
+        assert_eq!(sent.as_array().unwrap().len(), 3);
+        assert_eq!(sent[1]["content"][4], wrapped("toolu_find0001"), "as the model would call it");
+        assert_eq!(talk.sent[2]["tools"], talk.sent[1]["tools"]);
+
+        messages.push(json!({"role": "assistant", "content": client["content"]}));
+        messages.push(json!({"role": "user", "content": [result("toolu_find0002", "Bob, 8")]}));
+        play(&mut talk, &request(&json!(messages), stream), &[(vec![text("Yes.")], "end_turn")]);
+        extends(&talk, 3);
+        valid(&talk.sent[3]["messages"]);
+    }
+}
+
+#[test]
+fn a_client_that_shortens_its_history_still_gets_turns_with_calls_back() {
+    for stream in BOTH {
+        let (mut talk, mut messages) = begun(stream);
+        messages[0] = user("Summary: the user wants Ada found.");
+        play(&mut talk, &request(&json!(messages), stream), &[(vec![text("Yes.")], "end_turn")]);
+        let (before, after) = (&talk.sent[1]["messages"], &talk.sent[2]["messages"]);
+        valid(after);
+        assert_eq!(after[0], messages[0]);
+        assert_eq!(after[1], before[1]);
+        assert_eq!(after[2], before[2]);
+        assert_eq!(after[3]["content"][2], wrapped("toolu_find0001"));
+    }
+}
+
+#[test]
+fn a_client_that_drops_thinking_gets_none_back() {
+    let (mut talk, mut messages) = begun(true);
+    let content = messages[1]["content"].as_array_mut().unwrap();
+    content.retain(|block| !block["type"].as_str().unwrap().contains("thinking"));
+    play(&mut talk, &request(&json!(messages), true), &[(vec![text("Yes.")], "end_turn")]);
+    let sent = &talk.sent[2]["messages"];
+    valid(sent);
+    assert_eq!(sent.as_array().unwrap().len(), 5, "the search is still there");
+    assert!(!talk.sent_text[2].contains("thinking"), "{sent:#}");
+}
+
+#[test]
+fn spelling_that_clients_change_does_not_hide_a_record() {
+    let (mut talk, mut messages) = begun(true);
+    // Text at the end of a line trimmed, arguments in another order, a text as one string.
+    messages[0] = json!({"role": "user", "content": [text("Find  Ada.\n")]});
+    messages[1]["content"][1]["text"] = json!(" Looking.\n");
+    play(&mut talk, &request(&json!(messages), true), &[(vec![text("Yes.")], "end_turn")]);
+    assert_eq!(talk.sent[2]["messages"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn answers_that_waited_have_a_message_of_their_own_where_the_client_has_none() {
+    let mut talk = talk(Mode::Bridge);
+    talk.rounds = 0;
+    let rounds = [(vec![text("Hm."), search("toolu_search01", "find customer")], "tool_use")];
+    let client = play(&mut talk, &request(&json!([user("Find Ada.")]), false), &rounds);
+    let said = json!({"role": "assistant", "content": client["content"]});
+    for next in [
+        vec![],
+        vec![json!({"role": "system", "content": "Now."})],
+        vec![json!({"role": "user", "content": ""})],
+    ] {
+        let mut messages = vec![user("Find Ada."), said.clone()];
+        messages.extend(next.clone());
+        play(&mut talk, &request(&json!(messages), false), &[(vec![text("Yes.")], "end_turn")]);
+        let sent = talk.sent.last().unwrap()["messages"].as_array().unwrap();
+        assert_eq!(sent[2]["role"], "user");
+        assert_eq!(sent[2]["content"].as_array().unwrap().len(), 1);
+        assert_eq!(sent[2]["content"][0]["tool_use_id"], "toolu_search01");
+        let rest = usize::from(next.first().is_some_and(|next| next["role"] == "system"));
+        assert_eq!(sent.len(), 3 + rest);
+    }
+}
+
+#[test]
+fn a_record_belongs_to_the_results_that_it_followed() {
+    let mut talk = talk(Mode::Bridge);
+    let mut body = request(&json!([]), true);
+    body["tools"].as_array_mut().unwrap().push(json!({"type": "bash_20250124", "name": "bash"}));
+    let bash = json!([call("toolu_bash0001", "bash", json!({"command": "ls"}))]);
+    let history = |answered: &str| {
+        vec![
+            user("Find Ada."),
+            json!({"role": "assistant", "content": bash}),
+            json!({"role": "user", "content": [result(answered, "ada.txt")]}),
+        ]
+    };
+    body["messages"] = json!(history("toolu_bash0001"));
+    let rounds = [
+        (vec![search("toolu_search01", "find customer")], "tool_use"),
+        (vec![text("Done.")], "end_turn"),
+    ];
+    play(&mut talk, &body, &rounds);
+    for (answered, entries) in [("toolu_bash0001", 7), ("toolu_other001", 5)] {
+        let mut messages = history(answered);
+        messages.push(json!({"role": "assistant", "content": "Done."}));
+        messages.push(user("And?"));
+        body["messages"] = json!(messages);
+        play(&mut talk, &body, &[(vec![text("Yes.")], "end_turn")]);
+        let sent = talk.sent.last().unwrap()["messages"].as_array().unwrap();
+        assert_eq!(sent.len(), entries, "{answered}");
+    }
+}

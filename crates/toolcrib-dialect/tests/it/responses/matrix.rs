@@ -1,0 +1,250 @@
+//! The nine situations, streamed and not.
+
+use serde_json::{Value, json};
+
+use super::{
+    BOTH, Seen, TARGET, answer, answers, bridge, call, client_tools, ended, input_of, list,
+    message, output, reasoning, request, search, seen, talk, then, user,
+};
+use crate::support::begins_with;
+
+fn usage(input: u32, rounds: u32) -> Value {
+    json!({"input_tokens": input, "input_tokens_details": {"cached_tokens": 5 * rounds},
+        "output_tokens": 10 * rounds, "total_tokens": input + 10 * rounds})
+}
+
+fn find(id: &str, q: &str) -> Value {
+    call(id, "crm__find_customer", &json!({"q": q}).to_string())
+}
+
+#[test]
+fn no_search() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let upstream = answer(1, &[reasoning(1), message(1, "Hello there.")], stream);
+        let got = talk.ask(
+            TARGET,
+            &request(&json!([user("hi")]), stream),
+            std::slice::from_ref(&upstream),
+        );
+        let own = upstream
+            .replace(r#"[{"type":"function","name":"what_went_up"}]"#, &client_tools().to_string());
+        assert_eq!(got.text, own, "byte for byte, but for the tools");
+        assert!(got.done.records.is_empty());
+        let names: Vec<&str> = talk.sent[0]["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["tool_search", "tool_describe", "tool_call"]);
+        assert_eq!(talk.sent[0]["tools"][2]["strict"], false);
+        assert_eq!(talk.sent[0]["include"], json!(["reasoning.encrypted_content"]));
+    }
+}
+
+#[test]
+fn one_search() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let first =
+            [reasoning(1), message(1, "Let me look."), search("call_search00001", "find customer")];
+        let second =
+            [reasoning(2), bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}))];
+        let input = json!([user("Find Ada.")]);
+        let got = talk.ask(TARGET, &request(&input, stream), &answers(&[&first, &second], stream));
+        let client = seen(&got, stream);
+        let id = if stream { "resp_1" } else { "resp_2" };
+        assert_eq!(
+            client,
+            Seen {
+                id: id.into(),
+                status: "completed".into(),
+                output: vec![
+                    reasoning(1),
+                    message(1, "Let me look."),
+                    reasoning(2),
+                    find("call_find0000001", "ada"),
+                ],
+                usage: usage(300, 2),
+            }
+        );
+
+        // The hidden round went up with the search and its answer.
+        let hidden = input_of(&talk, 1);
+        assert_eq!(hidden[..4], [&[user("Find Ada.")], &first[..]].concat());
+        assert_eq!(hidden[4]["type"], "function_call_output");
+        assert_eq!(hidden[4]["call_id"], "call_search00001");
+        assert!(hidden[4]["output"].as_str().unwrap().contains("crm__find_customer"));
+        assert_eq!(hidden.len(), 5);
+
+        // The client's next request has what it saw; what goes up begins with what went up before.
+        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        talk.ask(TARGET, &request(&input, stream), &[answer(3, &[message(3, "Found.")], stream)]);
+        assert!(begins_with(&talk.sent[2]["input"], &talk.sent[1]["input"]));
+        assert_eq!(talk.sent[2]["tools"], talk.sent[0]["tools"]);
+        let expected = [&second[..], &[output("call_find0000001", "Ada, 7")]].concat();
+        assert_eq!(input_of(&talk, 2)[5..], expected);
+    }
+}
+
+#[test]
+fn two_rounds() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let rounds: [&[Value]; 3] = [
+            &[search("call_search00001", "find customer")],
+            &[search("call_search00002", "update customer")],
+            &[message(3, "There are two.")],
+        ];
+        let input = json!([user("Which tools?")]);
+        let got = talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
+        let client = seen(&got, stream);
+        assert_eq!(client.output, [message(3, "There are two.")]);
+        assert_eq!(client.usage, usage(600, 3));
+        assert_eq!(got.done.summary.rounds, 3);
+        assert_eq!(got.done.summary.searches, 2);
+        assert_eq!(got.done.summary.last.input, 300);
+
+        let input = then(&input, &client, &[user("Thanks.")]);
+        talk.ask(TARGET, &request(&input, stream), &[answer(4, &[message(4, "Bye.")], stream)]);
+        assert!(begins_with(&talk.sent[3]["input"], &talk.sent[2]["input"]));
+        assert_eq!(input_of(&talk, 3)[5..], [message(3, "There are two."), user("Thanks.")]);
+    }
+}
+
+#[test]
+fn the_cap_is_reached() {
+    for stream in BOTH {
+        let mut talk = talk();
+        talk.rounds = 1;
+        let rounds: [&[Value]; 2] = [
+            &[search("call_search00001", "find customer")],
+            &[message(2, "Still looking."), search("call_search00002", "update customer")],
+        ];
+        let input = json!([user("Find Ada.")]);
+        let got = talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
+        let client = seen(&got, stream);
+        assert_eq!(client.output, [message(2, "Still looking.")]);
+        // The answer that nobody asked for waits for the client.
+        let input = then(&input, &client, &[user("Go on.")]);
+        talk.ask(TARGET, &request(&input, stream), &[answer(3, &[message(3, "Done.")], stream)]);
+        let up = input_of(&talk, 2);
+        assert_eq!(up[4], search("call_search00002", "update customer"));
+        assert_eq!(
+            (&up[5]["type"], &up[5]["call_id"]),
+            (&json!("function_call_output"), &json!("call_search00002"))
+        );
+        let is_last =
+            |answer: &Value| answer["output"].as_str().unwrap().contains("the last search");
+        // The last that was answered in that turn says so; this turn searches as it likes.
+        assert!(is_last(&input_of(&talk, 1)[2]) && !is_last(&up[5]));
+        assert_eq!(up[6], user("Go on."));
+    }
+}
+
+#[test]
+fn nothing_matches() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let rounds: [&[Value]; 2] =
+            [&[search("call_search00001", "zebra xylophone")], &[message(2, "There is none.")]];
+        let got =
+            talk.ask(TARGET, &request(&json!([user("Zebra?")]), stream), &answers(&rounds, stream));
+        assert_eq!(seen(&got, stream).output, [message(2, "There is none.")]);
+        assert!(!input_of(&talk, 1)[2]["output"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_search_beside_a_real_call() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let items = [
+            search("call_search00001", "update customer"),
+            bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"})),
+            message(1, "One moment."),
+        ];
+        let input = json!([user("Find Ada.")]);
+        let got = talk.ask(TARGET, &request(&input, stream), &[answer(1, &items, stream)]);
+        let client = seen(&got, stream);
+        assert_eq!(client.output, [find("call_find0000001", "ada"), message(1, "One moment.")]);
+        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Found.")], stream)]);
+        let up = input_of(&talk, 1);
+        assert_eq!(up[1..4], items);
+        assert_eq!(up[4]["call_id"], "call_search00001");
+        assert_eq!(up[5], output("call_find0000001", "Ada, 7"));
+        assert_eq!(up.len(), 6);
+    }
+}
+
+#[test]
+fn two_searches_in_one_turn() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let first = [
+            search("call_search00001", "find customer"),
+            search("call_search00002", "list invoice"),
+        ];
+        let got = talk.ask(
+            TARGET,
+            &request(&json!("Which tools?"), stream),
+            &answers(&[&first, &[message(2, "Two.")]], stream),
+        );
+        assert_eq!(seen(&got, stream).output, [message(2, "Two.")]);
+        let up = input_of(&talk, 1);
+        assert_eq!(up[0], json!({"type": "message", "role": "user", "content": "Which tools?"}));
+        assert_eq!(up[1..3], first);
+        assert_eq!(up[3]["call_id"], "call_search00001");
+        assert_eq!(up[4]["call_id"], "call_search00002");
+    }
+}
+
+#[test]
+fn a_deferred_tool_called_blind() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let good = find("call_find0000001", "ada");
+        let input = json!([user("Find Ada.")]);
+        let got = talk.ask(
+            TARGET,
+            &request(&input, stream),
+            &[answer(1, std::slice::from_ref(&good), stream)],
+        );
+        assert_eq!(seen(&got, stream).output, [good]);
+
+        let bad = call("call_find0000002", "crm__find_customer", r#"{"name":7}"#);
+        let rounds: [&[Value]; 2] =
+            [std::slice::from_ref(&bad), &[find("call_find0000003", "ada")]];
+        let got = talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
+        assert_eq!(seen(&got, stream).output, [find("call_find0000003", "ada")]);
+        let up = input_of(&talk, 2);
+        assert_eq!(up[1], bad);
+        assert!(up[2]["output"].as_str().unwrap().contains("\"q\""), "the schema: {}", up[2]);
+    }
+}
+
+#[test]
+fn a_round_that_a_limit_cut_is_not_answered() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let mut half = search("call_search00001", "find");
+        half["status"] = json!("incomplete");
+        half["arguments"] = json!(r#"{"que"#);
+        let upstream = ended(1, &[message(1, "I"), half], "incomplete", stream);
+        let input = json!([user("Find Ada.")]);
+        let got = talk.ask(TARGET, &request(&input, stream), &[upstream]);
+        let client = seen(&got, stream);
+        assert_eq!(
+            (client.status.as_str(), &client.output),
+            ("incomplete", &vec![message(1, "I")])
+        );
+        let input = then(&input, &client, &[user("Go on.")]);
+        talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Yes.")], stream)]);
+        assert_eq!(
+            talk.sent[1]["input"],
+            list(&[user("Find Ada."), message(1, "I"), user("Go on.")])
+        );
+    }
+}

@@ -1,0 +1,304 @@
+//! The API's own words for deferring: two kinds of reference, and the hosted search.
+
+use serde_json::{Value, json};
+use toolcrib_dialect::mode::{Hosted, Primitive};
+use toolcrib_dialect::{Api, Mode};
+
+use super::{
+    BOTH, TARGET, answer, answers, call, client_tools, input_of, message, output, reasoning,
+    request, search, seen, then, user,
+};
+use crate::support::{Talk, begins_with};
+
+fn talk(mode: Mode) -> Talk {
+    Talk::new(Api::Responses, mode)
+}
+
+const SEARCH_OUTPUT: Mode = Mode::Reference(Primitive::SearchOutput);
+const ADDITIONAL: Mode = Mode::Reference(Primitive::AdditionalTools);
+const HOSTED: Mode = Mode::Hosted(Hosted::Namespaces);
+
+fn native_search(id: &str, query: &str) -> Value {
+    json!({"id": "tsc_1", "type": "tool_search_call", "execution": "client", "call_id": id,
+        "status": "completed", "arguments": {"query": query}})
+}
+
+/// A call as the API makes it of a tool that an item loaded.
+fn spaced(id: &str, name: &str, namespace: &str, arguments: &str) -> Value {
+    let mut call = call(id, name, arguments);
+    call["namespace"] = json!(namespace);
+    call
+}
+
+fn definition(name: &str) -> Value {
+    let tools = client_tools();
+    tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap().clone()
+}
+
+fn names(tools: &Value) -> Vec<&str> {
+    tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_search_by_the_words_of_the_api_is_answered_with_definitions() {
+    for stream in BOTH {
+        let mut talk = talk(SEARCH_OUTPUT);
+        let found = spaced(
+            "call_find0000001",
+            "crm__find_customer",
+            "crm__find_customer",
+            r#"{"q":"ada"}"#,
+        );
+        let first = [reasoning(1), native_search("call_search00001", "select:crm__find_customer")];
+        let input = json!([user("Find Ada.")]);
+        let rounds: [&[Value]; 2] = [&first, std::slice::from_ref(&found)];
+        let got = talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
+
+        let up = talk.sent[0]["tools"].as_array().unwrap();
+        assert_eq!(up.len(), 1);
+        assert_eq!(
+            (&up[0]["type"], &up[0]["execution"]),
+            (&json!("tool_search"), &json!("client"))
+        );
+        assert!(!up[0]["description"].as_str().unwrap().is_empty());
+        assert_eq!(up[0]["parameters"]["type"], "object");
+
+        let mut loaded = definition("crm__find_customer");
+        loaded["defer_loading"] = json!(true);
+        assert_eq!(
+            input_of(&talk, 1)[1..],
+            [
+                &first[..],
+                &[json!({"type": "tool_search_output", "execution": "client",
+                "call_id": "call_search00001", "status": "completed", "tools": [loaded]})]
+            ]
+            .concat(),
+            "the id is that of what was done"
+        );
+
+        let client = seen(&got, stream);
+        let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
+        assert_eq!(client.output, [reasoning(1), plain], "no namespace");
+        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        let again =
+            spaced("call_find0000002", "crm__find_customer", "crm__find_customer", r#"{"q":"bo"}"#);
+        let got = talk.ask(
+            TARGET,
+            &request(&input, stream),
+            &[answer(3, std::slice::from_ref(&again), stream)],
+        );
+        assert!(begins_with(&talk.sent[2]["input"], &talk.sent[1]["input"]));
+        assert_eq!(talk.sent[2]["tools"], talk.sent[0]["tools"]);
+        assert_eq!(input_of(&talk, 2)[4..], [found, output("call_find0000001", "Ada, 7")]);
+
+        // A turn of one round whose only change is the namespace is put back too.
+        let input = then(&input, &seen(&got, stream), &[output("call_find0000002", "Bo, 8")]);
+        talk.ask(TARGET, &request(&input, stream), &[answer(4, &[message(4, "Both.")], stream)]);
+        assert_eq!(input_of(&talk, 3)[6..], [again, output("call_find0000002", "Bo, 8")]);
+    }
+}
+
+#[test]
+fn a_search_that_finds_nothing_is_answered_with_an_empty_list() {
+    for stream in BOTH {
+        let mut talk = talk(SEARCH_OUTPUT);
+        let rounds: [&[Value]; 2] =
+            [&[native_search("call_search00001", "zebra xylophone")], &[message(2, "None.")]];
+        talk.ask(TARGET, &request(&json!([user("Zebra?")]), stream), &answers(&rounds, stream));
+        assert_eq!(input_of(&talk, 1)[2]["tools"], json!([]));
+    }
+}
+
+#[test]
+fn a_function_is_answered_with_an_item_that_declares() {
+    for stream in BOTH {
+        let mut talk = talk(ADDITIONAL);
+        let first = [
+            search("call_search00001", "select:crm__find_customer"),
+            search("call_search00002", "select:crm__find_customer,crm__update_customer"),
+        ];
+        let found = spaced(
+            "call_find0000001",
+            "crm__find_customer",
+            "crm__find_customer",
+            r#"{"q":"ada"}"#,
+        );
+        let input = json!([user("Find Ada.")]);
+        let rounds: [&[Value]; 2] = [&first, std::slice::from_ref(&found)];
+        let got = talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
+        assert_eq!(names(&talk.sent[0]["tools"]), ["tool_search"]);
+        let up = input_of(&talk, 1);
+        assert_eq!(up[1..3], first);
+        assert_eq!(
+            (&up[3]["call_id"], &up[4]["call_id"]),
+            (&json!("call_search00001"), &json!("call_search00002"))
+        );
+        assert_eq!(
+            up[5..],
+            [json!({"type": "additional_tools", "role": "developer", "tools":
+                [definition("crm__find_customer"), definition("crm__update_customer")]})],
+            "each once"
+        );
+        let client = seen(&got, stream);
+        let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
+        assert_eq!(client.output, [plain]);
+
+        // What was declared before is not declared again.
+        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        let rounds: [&[Value]; 2] = [
+            &[search("call_search00003", "select:crm__find_customer")],
+            &[message(4, "I know it.")],
+        ];
+        talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
+        assert!(begins_with(&talk.sent[2]["input"], &talk.sent[1]["input"]));
+        let more = &input_of(&talk, 3)[6..];
+        assert_eq!(more[..2], [found, output("call_find0000001", "Ada, 7")]);
+        assert_eq!(more.len(), 4, "the search and its answer, and no declaration: {more:?}");
+        assert!(more[3]["output"].as_str().unwrap().contains("crm__find_customer"));
+    }
+}
+
+#[test]
+fn a_model_that_calls_the_search_as_a_function_is_answered_as_one() {
+    for stream in BOTH {
+        let mut talk = talk(SEARCH_OUTPUT);
+        let first = [
+            search("call_search00001", "select:crm__find_customer"),
+            search("call_search00002", "select:crm__find_customer"),
+        ];
+        let rounds: [&[Value]; 2] = [&first, &[message(2, "Loaded.")]];
+        talk.ask(TARGET, &request(&json!([user("Load it.")]), stream), &answers(&rounds, stream));
+        assert_eq!(
+            input_of(&talk, 1)[3..],
+            [
+                output("call_search00001", "The tools are loaded."),
+                output("call_search00002", "The tools are loaded."),
+                json!({"type": "additional_tools", "role": "developer", "tools": [definition("crm__find_customer")]})
+            ]
+        );
+    }
+}
+
+#[test]
+fn what_was_called_and_forgotten_is_declared_at_the_end() {
+    for mode in [SEARCH_OUTPUT, ADDITIONAL] {
+        for stream in BOTH {
+            let mut talk = talk(mode);
+            let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
+            let input = json!([user("Find Ada."), plain, output("call_find0000001", "Ada, 7")]);
+            let got = talk.ask(
+                TARGET,
+                &request(&input, stream),
+                &[answer(1, &[message(1, "Seven.")], stream)],
+            );
+            let located = spaced(
+                "call_find0000001",
+                "crm__find_customer",
+                "crm__find_customer",
+                r#"{"q":"ada"}"#,
+            );
+            assert_eq!(
+                input_of(&talk, 0)[1..],
+                [
+                    located,
+                    output("call_find0000001", "Ada, 7"),
+                    json!({"type": "additional_tools", "role": "developer", "tools": [definition("crm__find_customer")]})
+                ]
+            );
+            let input = then(&input, &seen(&got, stream), &[user("And Bo?")]);
+            talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "No.")], stream)]);
+            assert!(begins_with(&talk.sent[1]["input"], &talk.sent[0]["input"]), "it stays there");
+            assert_eq!(input_of(&talk, 1)[4..], [message(1, "Seven."), user("And Bo?")]);
+        }
+    }
+}
+
+#[test]
+fn a_blind_call_is_looked_for_where_its_tool_is_loaded_to() {
+    for stream in BOTH {
+        let mut talk = talk(ADDITIONAL);
+        let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
+        let input = json!([user("Find Ada.")]);
+        let got = talk.ask(
+            TARGET,
+            &request(&input, stream),
+            &[answer(1, std::slice::from_ref(&plain), stream)],
+        );
+        let client = seen(&got, stream);
+        assert_eq!(client.output, [plain]);
+        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Seven.")], stream)]);
+        let up = input_of(&talk, 1);
+        assert_eq!(up[1]["namespace"], "crm__find_customer");
+        assert_eq!(up[3]["tools"], json!([definition("crm__find_customer")]));
+    }
+}
+
+#[test]
+fn the_hosted_search_gets_namespaces_and_is_hidden() {
+    for stream in BOTH {
+        let mut talk = talk(HOSTED);
+        let loaded = json!({"type": "namespace", "name": "crm", "description": "d",
+            "tools": [definition("crm__find_customer")]});
+        let items = [
+            json!({"id": "tsc_1", "type": "tool_search_call", "execution": "server", "call_id": null,
+                "status": "completed", "arguments": {"paths": ["crm"]}}),
+            json!({"id": "tso_1", "type": "tool_search_output", "execution": "server", "call_id": null,
+                "status": "completed", "tools": [loaded]}),
+            spaced("call_find0000001", "crm__find_customer", "crm", r#"{"q":"ada"}"#),
+        ];
+        let input = json!([user("Find Ada.")]);
+        let got = talk.ask(TARGET, &request(&input, stream), &[answer(1, &items, stream)]);
+        let up = talk.sent[0]["tools"].as_array().unwrap();
+        assert_eq!(up.len(), 3);
+        assert_eq!(names(&json!(up[..2])), ["crm", "office0"]);
+        assert_eq!(up[2..], [json!({"type": "tool_search"})]);
+        let mut member = definition("crm__find_customer");
+        member["defer_loading"] = json!(true);
+        assert_eq!(up[0]["type"], "namespace");
+        assert_eq!(up[0]["tools"][0], member, "members keep their names");
+        assert_eq!(up[0]["description"], "Tools of crm: crm__find_customer, crm__update_customer");
+        assert!(up[0].get("defer_loading").is_none());
+
+        let client = seen(&got, stream);
+        let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
+        assert_eq!(client.output, [plain]);
+        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Seven.")], stream)]);
+        assert_eq!(
+            input_of(&talk, 1)[1..],
+            [&items[..], &[output("call_find0000001", "Ada, 7")]].concat()
+        );
+        assert!(talk.sent[1]["tools"] == talk.sent[0]["tools"]);
+
+        // With nothing kept the tool is sent in full, and stays so.
+        talk.kept.clear();
+        let got = talk.ask(
+            TARGET,
+            &request(&input, stream),
+            &[answer(2, &[message(2, "Seven.")], stream)],
+        );
+        assert_eq!(talk.sent[2]["tools"][0], definition("crm__find_customer"));
+        assert_eq!(talk.sent[2]["input"], input, "a call in the default namespace");
+        let input = then(&input, &seen(&got, stream), &[user("Thanks.")]);
+        talk.ask(TARGET, &request(&input, stream), &[answer(3, &[message(3, "Bye.")], stream)]);
+        assert!(talk.sent[3]["tools"] == talk.sent[2]["tools"]);
+        assert_eq!(talk.sent[3]["input"], input);
+    }
+}
+
+#[test]
+fn a_namespace_has_a_name_that_is_nobodys() {
+    let mut talk = talk(HOSTED);
+    let mut body = request(&json!([user("hi")]), false);
+    body["tools"].as_array_mut().unwrap().push(json!({"type": "custom", "name": "crm"}));
+    talk.ask(TARGET, &body, &[answer(1, &[message(1, "Hello.")], false)]);
+    let up = &talk.sent[0]["tools"];
+    let name = up[0]["name"].as_str().unwrap();
+    assert!(name.starts_with("namespace__crm_h"), "{name}");
+    assert_eq!(up[0]["tools"][0]["name"], "crm__find_customer");
+    assert!(
+        up.as_array().unwrap().contains(&json!({"type": "custom", "name": "crm"})),
+        "as it came"
+    );
+}

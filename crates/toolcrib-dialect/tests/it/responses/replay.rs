@@ -1,0 +1,228 @@
+//! What a client sends next: echoed, shortened, with the store lost.
+
+use serde_json::{Value, json};
+
+use super::{
+    BOTH, Seen, TARGET, answer, answers, bridge, call, input_of, list, message, output, reasoning,
+    request, search, seen, talk, then, user,
+};
+use crate::support::{Talk, begins_with};
+
+/// A turn with a hidden search and a call of what it found.
+fn searched(talk: &mut Talk, input: &Value, stream: bool) -> Seen {
+    let rounds: [&[Value]; 2] = [
+        &[reasoning(1), message(1, "Let me look."), search("call_search00001", "find customer")],
+        &[reasoning(2), bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}))],
+    ];
+    let got = talk.ask(TARGET, &request(input, stream), &answers(&rounds, stream));
+    seen(&got, stream)
+}
+
+fn plain(talk: &mut Talk, input: &Value, n: u32, stream: bool) -> Seen {
+    let got = talk.ask(
+        TARGET,
+        &request(input, stream),
+        &[answer(n, &[message(n, &format!("Answer {n}."))], stream)],
+    );
+    seen(&got, stream)
+}
+
+#[test]
+fn without_a_store_a_call_is_wrapped_again_and_stays_so() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let input = json!([user("Find Ada.")]);
+        let client = searched(&mut talk, &input, stream);
+        talk.kept.clear();
+        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        let client = plain(&mut talk, &input, 3, stream);
+        let mut wrapped = bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}));
+        wrapped["id"] = json!("fc_call_find0000001");
+        assert_eq!(
+            talk.sent[2]["input"],
+            list(&[
+                user("Find Ada."),
+                reasoning(1),
+                message(1, "Let me look."),
+                reasoning(2),
+                wrapped,
+                output("call_find0000001", "Ada, 7")
+            ])
+        );
+        let input = then(&input, &client, &[user("Thanks.")]);
+        plain(&mut talk, &input, 4, stream);
+        assert!(begins_with(&talk.sent[3]["input"], &talk.sent[2]["input"]));
+        assert_eq!(talk.sent[3]["tools"], talk.sent[0]["tools"]);
+    }
+}
+
+#[test]
+fn a_shortened_history_is_known_by_its_ids() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let input = json!([user("Hello."), message(9, "Hi."), user("Find Ada.")]);
+        let client = searched(&mut talk, &input, stream);
+        let mut short = vec![user("So far: a greeting, and a search for Ada.")];
+        short.extend(client.output);
+        short.push(output("call_find0000001", "Ada, 7"));
+        plain(&mut talk, &json!(short), 3, stream);
+        let up = input_of(&talk, 2);
+        assert_eq!(
+            up[1..4],
+            [reasoning(1), message(1, "Let me look."), search("call_search00001", "find customer")]
+        );
+        assert_eq!(up[4]["call_id"], "call_search00001");
+        assert_eq!(up[6]["name"], "tool_call");
+        assert_eq!(up.len(), 8);
+    }
+}
+
+#[test]
+fn a_client_may_spell_its_echo_as_it_likes() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let input = json!([user("Find Ada.")]);
+        searched(&mut talk, &input, stream);
+        // The short form of a message, a call without its id, arguments spelled anew.
+        let echo = json!([
+            {"role": "user", "content": "Find Ada."},
+            reasoning(1),
+            {"role": "assistant", "content": "Let me  look.\n"},
+            reasoning(2),
+            {"type": "function_call", "call_id": "call_find0000001", "name": "crm__find_customer",
+                "arguments": "{ \"q\": \"ada\" }"},
+            output("call_find0000001", "Ada, 7"),
+        ]);
+        plain(&mut talk, &echo, 3, stream);
+        assert_eq!(input_of(&talk, 2)[1..5], input_of(&talk, 1)[1..]);
+        assert_eq!(input_of(&talk, 2)[0], json!({"role": "user", "content": "Find Ada."}));
+    }
+}
+
+#[test]
+fn reasoning_that_the_client_dropped_stays_out() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let input = json!([user("Find Ada.")]);
+        let mut client = searched(&mut talk, &input, stream);
+        client.output.retain(|item| item["type"] != "reasoning");
+        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        plain(&mut talk, &input, 3, stream);
+        let up = input_of(&talk, 2);
+        let kinds: Vec<&str> = up.iter().map(|item| item["type"].as_str().unwrap()).collect();
+        assert_eq!(
+            kinds,
+            [
+                "message",
+                "message",
+                "function_call",
+                "function_call_output",
+                "function_call",
+                "function_call_output"
+            ]
+        );
+        assert!(up.iter().all(|item| item.get("id").is_none()), "ids name a reasoning: {up:?}");
+    }
+}
+
+#[test]
+fn reasoning_that_nobody_keeps_is_not_sent_back() {
+    let bare = json!({"id": "rs_1", "type": "reasoning", "summary": []});
+    for (store, back) in [(false, false), (true, true)] {
+        for stream in BOTH {
+            let mut talk = talk();
+            let mut body = request(&json!([user("Which?")]), stream);
+            body["store"] = json!(store);
+            let rounds: [&[Value]; 2] = [
+                &[bare.clone(), search("call_search00001", "find customer")],
+                &[message(2, "One.")],
+            ];
+            let got = talk.ask(TARGET, &body, &answers(&rounds, stream));
+            assert_eq!(seen(&got, stream).output, [bare.clone(), message(2, "One.")]);
+            assert_eq!(input_of(&talk, 1).contains(&bare), back);
+        }
+    }
+}
+
+#[test]
+fn what_the_provider_ran_and_what_it_refers_to_keep_their_places() {
+    let mut talk = talk();
+    let input = json!([
+        {"role": "developer", "content": "Be short."},
+        user("Look it up."),
+        {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+        {"type": "item_reference", "id": "msg_1"},
+        {"type": "custom_tool_call", "call_id": "call_custom00001", "name": "sql", "input": "select 1"},
+        {"type": "custom_tool_call_output", "call_id": "call_custom00001", "output": "1"},
+        {"id": "rs_9"},
+        {"type": "something_new", "x": 1},
+        user("And now?"),
+    ]);
+    let mut body = request(&input, false);
+    body["tools"].as_array_mut().unwrap().push(json!({"type": "custom", "name": "sql"}));
+    talk.ask(TARGET, &body, &[answer(1, &[message(1, "Yes.")], false)]);
+    assert_eq!(talk.sent[0]["input"], input);
+}
+
+#[test]
+fn a_call_that_is_no_functions_ends_the_turn() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let custom = json!({"id": "ctc_1", "type": "custom_tool_call", "status": "completed",
+            "call_id": "call_custom00001", "name": "sql", "input": "select 1"});
+        let items = [search("call_search00001", "find customer"), custom.clone()];
+        let input = json!([user("Count.")]);
+        let got = talk.ask(TARGET, &request(&input, stream), &[answer(1, &items, stream)]);
+        let client = seen(&got, stream);
+        assert_eq!(client.output, [custom]);
+        let answered = json!({"type": "custom_tool_call_output", "call_id": "call_custom00001", "output": "1"});
+        let input = then(&input, &client, std::slice::from_ref(&answered));
+        plain(&mut talk, &input, 2, stream);
+        let up = input_of(&talk, 1);
+        assert_eq!(up[1..3], items);
+        assert_eq!((&up[3]["call_id"], &up[4]), (&json!("call_search00001"), &answered));
+    }
+}
+
+#[test]
+fn a_tool_that_the_model_made_up_is_answered() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let rounds: [&[Value]; 2] =
+            [&[call("call_made0000001", "crm__find_custmer", "{}")], &[message(2, "Oh.")]];
+        let got =
+            talk.ask(TARGET, &request(&json!([user("Go.")]), stream), &answers(&rounds, stream));
+        assert_eq!(seen(&got, stream).output, [message(2, "Oh.")]);
+        assert!(input_of(&talk, 1)[2]["output"].as_str().unwrap().contains("crm__find_customer"));
+    }
+}
+
+#[test]
+fn a_search_of_the_clients_own_parts_two_turns() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let own = json!({"type": "tool_search", "execution": "client", "description": "d"});
+        let with = |input: &Value| {
+            let mut body = request(input, stream);
+            body["tools"].as_array_mut().unwrap().push(own.clone());
+            body
+        };
+        // The client's search is the client's, from the first event on.
+        let asked = json!({"id": "tsc_1", "type": "tool_search_call", "execution": "client",
+            "call_id": "call_own_00001", "status": "completed", "arguments": {"query": "x"}});
+        let upstream = answer(1, std::slice::from_ref(&asked), stream);
+        let mut input = json!([user("Find Ada.")]);
+        let got = talk.ask(TARGET, &with(&input), std::slice::from_ref(&upstream));
+        assert!(got.text.contains("call_own_00001") && got.done.records.is_empty());
+        let found = json!({"type": "tool_search_output", "execution": "client",
+            "call_id": "call_own_00001", "status": "completed", "tools": []});
+        input.as_array_mut().unwrap().extend([asked, found]);
+        let rounds: [&[Value]; 2] =
+            [&[search("call_search00001", "find customer")], &[message(3, "Nobody.")]];
+        talk.ask(TARGET, &with(&input), &answers(&rounds, stream));
+        input.as_array_mut().unwrap().extend([message(3, "Nobody."), user("Thanks.")]);
+        talk.ask(TARGET, &with(&input), &[answer(4, &[message(4, "Bye.")], stream)]);
+        assert!(begins_with(&talk.sent[3]["input"], &talk.sent[2]["input"]));
+        assert_eq!(input_of(&talk, 3).len(), 7);
+    }
+}

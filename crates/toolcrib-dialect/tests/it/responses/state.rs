@@ -1,0 +1,223 @@
+//! Responses that the API keeps, choices of tools, and what is left alone.
+
+use serde_json::{Value, json};
+use toolcrib_dialect::mode::Primitive;
+use toolcrib_dialect::request::{Choice, Defers};
+use toolcrib_dialect::{Api, Bypass, Mode, Request};
+
+use super::{
+    BOTH, TARGET, answer, answers, bridge, call, client_tools, input_of, message, output, request,
+    search, seen, talk, user,
+};
+use crate::support::Talk;
+
+fn stored(input: &Value, previous: Option<&str>, stream: bool) -> Value {
+    let mut body = request(input, stream);
+    body["store"] = json!(true);
+    if let Some(previous) = previous {
+        body["previous_response_id"] = json!(previous);
+    }
+    body
+}
+
+#[test]
+fn a_client_that_names_the_response_it_continues() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let rounds: [&[Value]; 2] = [
+            &[search("call_search00001", "find customer")],
+            &[
+                search("call_search00002", "update customer"),
+                bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"})),
+            ],
+        ];
+        let got = talk.ask(
+            TARGET,
+            &stored(&json!([user("Find Ada.")]), None, stream),
+            &answers(&rounds, stream),
+        );
+        let client = seen(&got, stream);
+        let input = json!([output("call_find0000001", "Ada, 7")]);
+        let next = talk.ask(
+            TARGET,
+            &stored(&input, Some(&client.id), stream),
+            &[answer(3, &[message(3, "Seven.")], stream)],
+        );
+        // Whichever round the client knows, the last one has all of it but the answer that waited.
+        assert_eq!(talk.sent[2]["previous_response_id"], "resp_2");
+        let up = input_of(&talk, 2);
+        assert_eq!(
+            (&up[0]["type"], &up[0]["call_id"]),
+            (&json!("function_call_output"), &json!("call_search00002"))
+        );
+        assert_eq!(up[1..], [output("call_find0000001", "Ada, 7")]);
+        assert_eq!(talk.sent[2]["tools"], talk.sent[0]["tools"]);
+
+        // What the upstream repeats is what the client said.
+        let repeated: Vec<Value> = if stream {
+            next.events().iter().filter_map(|event| event.get("response").cloned()).collect()
+        } else {
+            vec![next.json()]
+        };
+        assert!(
+            repeated.iter().all(|response| response["previous_response_id"] == json!(client.id))
+        );
+    }
+}
+
+#[test]
+fn what_is_known_goes_from_one_kept_response_to_the_next() {
+    for stream in BOTH {
+        let mode = Mode::Reference(Primitive::AdditionalTools);
+        let mut talk = Talk::new(Api::Responses, mode);
+        let rounds: [&[Value]; 2] =
+            [&[search("call_search00001", "select:crm__find_customer")], &[message(2, "Loaded.")]];
+        let got =
+            talk.ask(TARGET, &stored(&json!("Load it."), None, stream), &answers(&rounds, stream));
+        let mut id = seen(&got, stream).id;
+        for n in 3..5 {
+            let body = stored(&json!("Wait."), Some(&id), stream);
+            let got = talk.ask(TARGET, &body, &[answer(n, &[message(n, "Waiting.")], stream)]);
+            id = seen(&got, stream).id;
+        }
+        let rounds: [&[Value]; 2] = [
+            &[search("call_search00005", "select:crm__find_customer")],
+            &[message(6, "I know it.")],
+        ];
+        talk.ask(TARGET, &stored(&json!("Again."), Some(&id), stream), &answers(&rounds, stream));
+        let kinds: Vec<&Value> = input_of(&talk, 5).iter().map(|item| &item["type"]).collect();
+        assert_eq!(kinds, ["message", "function_call", "function_call_output"], "declared once");
+    }
+}
+
+#[test]
+fn a_forced_tool_is_sent_in_full_and_stays() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let input = json!([user("Find Ada.")]);
+        let mut body = request(&input, stream);
+        body["tool_choice"] = json!({"type": "function", "name": "crm__find_customer"});
+        let forced = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
+        let got = talk.ask(TARGET, &body, &[answer(1, std::slice::from_ref(&forced), stream)]);
+        assert_eq!(talk.sent[0]["tools"][0], client_tools()[0]);
+        assert_eq!(talk.sent[0]["tool_choice"], body["tool_choice"]);
+        let client = seen(&got, stream);
+        assert_eq!(client.output, [forced]);
+        let input = super::then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Seven.")], stream)]);
+        assert!(talk.sent[1]["tools"] == talk.sent[0]["tools"]);
+    }
+}
+
+#[test]
+fn other_choices_go_up_as_they_came() {
+    for choice in [json!("none"), json!("required"), json!({"type": "web_search"})] {
+        let mut talk = talk();
+        let mut body = request(&json!([user("hi")]), false);
+        body["tool_choice"] = choice.clone();
+        talk.ask(TARGET, &body, &[answer(1, &[message(1, "Hello.")], false)]);
+        assert_eq!(talk.sent[0]["tool_choice"], choice);
+        assert_eq!(talk.sent[0]["tools"].as_array().unwrap().len(), 3);
+    }
+}
+
+fn read(body: &Value) -> Result<Request, Bypass> {
+    Request::read(Api::Responses, TARGET, body.to_string().into_bytes()).map_err(|(why, _)| why)
+}
+
+#[test]
+fn choices_are_read_in_all_their_forms() {
+    let read = |choice: Value| {
+        let mut body = request(&json!("hi"), false);
+        body["tool_choice"] = choice;
+        read(&body).unwrap().choice
+    };
+    assert_eq!(read(json!("auto")), Choice::Auto);
+    assert_eq!(read(json!("none")), Choice::None);
+    assert_eq!(read(json!("required")), Choice::Required);
+    assert_eq!(read(json!({"type": "mcp", "server_label": "x", "name": "y"})), Choice::Auto);
+    let allowed = json!({"type": "allowed_tools", "mode": "auto", "tools": [
+        {"type": "function", "name": "a"}, {"type": "mcp", "server_label": "x"}, {"type": "custom", "name": "b"}]});
+    assert_eq!(read(allowed), Choice::Named(vec!["a".into(), "b".into()]));
+}
+
+#[test]
+fn what_cannot_have_hidden_rounds_is_left_alone() {
+    let with = |key: &str, value: Value| {
+        let mut body = request(&json!("hi"), false);
+        body[key] = value;
+        read(&body).map(|_| ())
+    };
+    assert_eq!(with("background", json!(true)), Err(Bypass::Background));
+    assert_eq!(with("conversation", json!("conv_1")), Err(Bypass::Conversation));
+    assert_eq!(with("conversation", json!({"id": "conv_1"})), Err(Bypass::Conversation));
+    assert_eq!(with("tools", json!([])), Err(Bypass::NoTools));
+    assert_eq!(with("tools", Value::Null), Err(Bypass::NoTools));
+    assert_eq!(with("tools", json!({})), Err(Bypass::Malformed));
+    assert_eq!(with("input", json!(7)), Err(Bypass::Malformed));
+    assert_eq!(with("model", Value::Null), Err(Bypass::Malformed));
+    assert_eq!(with("background", json!(false)), Ok(()));
+    assert_eq!(with("conversation", Value::Null), Ok(()));
+}
+
+#[test]
+fn counting_is_told_by_where_it_is_sent() {
+    let body = request(&json!("hi"), false).to_string().into_bytes();
+    for (target, counts) in
+        [("/v1/responses/input_tokens?x=1", true), ("/v1/responses?x=/input_tokens", false)]
+    {
+        assert_eq!(Request::read(Api::Responses, target, body.clone()).unwrap().counts, counts);
+    }
+}
+
+#[test]
+fn a_client_that_defers_by_itself_is_known() {
+    let with = |tool: Value, item: Value| {
+        let mut body = request(&json!([user("hi"), item]), false);
+        body["tools"].as_array_mut().unwrap().push(tool);
+        read(&body).unwrap().defers
+    };
+    let other = || json!({"type": "web_search"});
+    assert_eq!(with(json!({"type": "tool_search"}), user("x")), Some(Defers::Hosted));
+    assert_eq!(with(json!({"type": "openrouter:tool_search"}), user("x")), Some(Defers::Hosted));
+    assert_eq!(
+        with(json!({"type": "tool_search", "execution": "client"}), user("x")),
+        Some(Defers::References)
+    );
+    assert_eq!(
+        with(other(), json!({"type": "additional_tools", "role": "developer", "tools": []})),
+        Some(Defers::References)
+    );
+    assert_eq!(with(other(), user("x")), None);
+}
+
+#[test]
+fn a_clients_own_namespaces_are_given_back() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let input = json!([user("Find Ada.")]);
+        let mut body = request(&input, stream);
+        let tools = body["tools"].as_array_mut().unwrap();
+        let members: Vec<Value> = tools.drain(..2).collect();
+        let kept = json!({"type": "custom", "name": "sql"});
+        tools.push(json!({"type": "namespace", "name": "crm", "description": "d",
+            "tools": [members[0], members[1], kept]}));
+        let called = bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}));
+        let got = talk.ask(TARGET, &body, &[answer(1, &[called], stream)]);
+        let up = talk.sent[0]["tools"].as_array().unwrap();
+        assert_eq!(
+            up[0],
+            json!({"type": "namespace", "name": "crm", "description": "d", "tools": [kept]})
+        );
+        let item = if stream {
+            got.events().iter().find(|event| event["type"] == "response.output_item.done").unwrap()
+                ["item"]
+                .clone()
+        } else {
+            got.json()["output"][0].clone()
+        };
+        let mut expected = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
+        expected["namespace"] = json!("crm");
+        assert_eq!(item, expected);
+    }
+}

@@ -1,0 +1,88 @@
+//! What is right by the letter, and more than anybody would send.
+
+use serde_json::{Value, json};
+use toolcrib_dialect::Inbound;
+
+use super::{
+    Events, TARGET, answer, bridge, call, message, request, response, search, seen, talk, user,
+};
+
+#[test]
+fn items_that_end_in_reverse_need_no_more_stack_than_others() {
+    let count = 1500;
+    let items: Vec<Value> =
+        (0..count).map(|at| search(&format!("call_search_{at}"), "customer")).collect();
+    let mut events = Events::default();
+    let begun = response(1, "in_progress", &[], &Value::Null);
+    events.add("response.created", &json!({"response": begun}));
+    for (at, item) in items.iter().enumerate() {
+        events.add("response.output_item.added", &json!({"output_index": at, "item": item}));
+    }
+    for (at, item) in items.iter().enumerate().rev() {
+        events.add("response.output_item.done", &json!({"output_index": at, "item": item}));
+    }
+    let whole = response(1, "incomplete", &[], &Value::Null);
+    events.add("response.incomplete", &json!({"response": whole}));
+    let got = talk().ask(TARGET, &request(&json!([user("Hi.")]), true), &[events.text]);
+    assert_eq!(seen(&got, true).output, [] as [Value; 0]);
+    assert_eq!(got.done.summary.searches, count);
+}
+
+#[test]
+fn an_item_on_several_lines_is_still_one_in_the_end() {
+    let spread = message(1, "Let me look.").to_string().replacen(',', ",\n", 2);
+    let rounds = [
+        answer(1, &[message(1, "Let me look."), search("call_search00001", "customer")], true)
+            .replace(&message(1, "Let me look.").to_string(), &spread.replace('\n', "\ndata: ")),
+        answer(2, &[message(2, "Nobody.")], true),
+    ];
+    let got = talk().ask(TARGET, &request(&json!([user("Find Ada.")]), true), &rounds);
+    let last = got.text.rsplit("event: ").next().unwrap();
+    assert!(
+        last.lines().skip(1).all(|line| line.is_empty() || line.starts_with("data: ")),
+        "{last}"
+    );
+    let data: Vec<&str> = last.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+    let ended: Value = serde_json::from_str(&data.join("\n")).unwrap();
+    let output = [message(1, "Let me look."), message(2, "Nobody.")];
+    assert_eq!(ended["response"]["output"], json!(output));
+}
+
+#[test]
+fn a_choice_in_a_choice_is_left_alone_however_deep() {
+    let deep = 100_000;
+    let choice = r#"{"tools":["#.repeat(deep) + &"]}".repeat(deep);
+    let tools = r#"[{"type":"tool_search"}]"#;
+    let text = format!(r#"{{"model":"m","input":"hi","tools":{tools},"tool_choice":{choice}}}"#);
+    assert!(Inbound::read(&text).unwrap().request().contains(&choice));
+}
+
+#[test]
+fn items_that_all_have_one_index_are_told_apart() {
+    let found = bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}));
+    let items = [message(1, "Let me look."), found];
+    let mut events = Events::default();
+    let begun = response(1, "in_progress", &[], &Value::Null);
+    events.add("response.created", &json!({"response": begun}));
+    for item in &items {
+        events.add("response.output_item.added", &json!({"output_index": 0, "item": item}));
+        events.add("response.output_item.done", &json!({"output_index": 0, "item": item}));
+    }
+    let whole = response(1, "completed", &items, &Value::Null);
+    events.add("response.completed", &json!({"response": whole}));
+    let got = talk().ask(TARGET, &request(&json!([user("Find Ada.")]), true), &[events.text]);
+    let called = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
+    assert_eq!(seen(&got, true).output, [message(1, "Let me look."), called]);
+}
+
+#[test]
+fn a_call_of_ours_that_only_the_end_knows_of_stays_hidden() {
+    let mut events = Events::default();
+    let begun = response(1, "in_progress", &[], &Value::Null);
+    events.add("response.created", &json!({"response": begun}));
+    events.item(0, &message(1, "Nobody."));
+    let whole = response(1, "completed", &[search("call_search00001", "customer")], &Value::Null);
+    events.add("response.completed", &json!({"response": whole}));
+    let got = talk().ask(TARGET, &request(&json!([user("Find Ada.")]), true), &[events.text]);
+    assert_eq!(seen(&got, true).output, [message(1, "Nobody.")]);
+}

@@ -1,0 +1,163 @@
+//! A client and an upstream played by hand.
+//!
+//! A [`Talk`] is one conversation over several requests: it keeps the records as a store would, plays
+//! the upstream's answers one after the other, and remembers every body that went up.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcrib_core::Settings;
+use toolcrib_dialect::history;
+use toolcrib_dialect::record::{Past, Places};
+use toolcrib_dialect::turn::{Done, ROUNDS};
+use toolcrib_dialect::{Api, Key, Mode, Next, Plan, Request, Toolset, Turn};
+
+/// One conversation.
+pub(crate) struct Talk {
+    pub(crate) api: Api,
+    pub(crate) mode: Mode,
+    pub(crate) settings: Settings,
+    /// What a store keeps.
+    pub(crate) kept: HashMap<Key, Vec<u8>>,
+    /// Bodies that went up, over all requests.
+    pub(crate) sent: Vec<Value>,
+    /// The same, as bytes.
+    pub(crate) sent_text: Vec<String>,
+    pub(crate) caller: [u8; 32],
+    pub(crate) rounds: usize,
+}
+
+/// What a client got.
+#[derive(Debug)]
+pub(crate) struct Got {
+    /// The response, or all bytes of the stream.
+    pub(crate) text: String,
+    pub(crate) done: Done,
+}
+
+impl Got {
+    /// The response as JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap()
+    }
+
+    /// The data of each event of a stream, as JSON; what is none is a string.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let data = self.text.lines().filter_map(|line| line.strip_prefix("data: "));
+        data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| json!(data))).collect()
+    }
+}
+
+impl Talk {
+    pub(crate) fn new(api: Api, mode: Mode) -> Self {
+        let settings = Settings::default();
+        let (kept, sent, sent_text) = (HashMap::new(), Vec::new(), Vec::new());
+        Self { api, mode, settings, kept, sent, sent_text, caller: [7; 32], rounds: ROUNDS }
+    }
+
+    /// The turn of a request, as the proxy would make it.
+    pub(crate) fn turn(&self, target: &str, body: &str) -> Turn {
+        let request = Request::read(self.api, target, body.as_bytes().to_vec());
+        let request = Arc::new(request.map_err(|(why, _)| why).unwrap());
+        let places = Places::of(&request, self.caller);
+        let found = places.keys().iter().map(|key| self.kept.get(key).cloned()).collect();
+        let past = Past::found(&places, found);
+        let plan = |loaded: Vec<String>| Plan {
+            api: self.api,
+            mode: self.mode,
+            settings: self.settings.clone(),
+            counter: Arc::new(toolcrib_core::FourChars),
+            model: request.model.clone(),
+            context: None,
+            sticky: past.mode().is_some(),
+            second_names: past.second_names(),
+            counts: request.counts,
+            loaded,
+        };
+        let mut toolset = Toolset::new(plan(past.loaded()), request.tools());
+        let more = history::must_load(&request, &past, &toolset);
+        if !more.is_empty() {
+            toolset = Toolset::new(plan([past.loaded(), more].concat()), request.tools());
+        }
+        assert!(!toolset.passes_through(), "{}", toolset.why());
+        Turn::new(request, places, past, Arc::new(toolset), self.rounds)
+    }
+
+    /// Plays one request of the client's against these answers of the upstream. All must be used.
+    pub(crate) fn ask(&mut self, target: &str, body: &Value, answers: &[String]) -> Got {
+        let stream = Request::read(self.api, target, body.to_string().into_bytes()).unwrap().stream;
+        let mut turn = self.turn(target, &body.to_string());
+        let mut out = Vec::new();
+        let mut answers = answers.iter();
+        let done = loop {
+            let sent = turn.request();
+            self.sent.push(serde_json::from_str(&sent).unwrap());
+            self.sent_text.push(sent);
+            let answer = answers.next().expect("one more answer of the upstream");
+            let next = if stream {
+                // In pieces of an odd size, so that events are cut anywhere.
+                answer.as_bytes().chunks(7).for_each(|piece| turn.bytes(piece, &mut out));
+                turn.end(&mut out)
+            } else {
+                turn.whole(answer.as_bytes()).expect("a response")
+            };
+            match next {
+                Next::Again => {}
+                Next::Done(done) => break done,
+            }
+        };
+        assert_eq!(answers.next(), None, "an answer was not asked for");
+        self.kept.extend(done.records.iter().cloned());
+        let text = done.body.clone().unwrap_or_else(|| String::from_utf8(out).unwrap());
+        Got { text, done }
+    }
+}
+
+/// Tools of a made-up company: `count` of them, each with a few parameters. The first is
+/// `crm__find_customer {q}`, the second `crm__update_customer {id, name}`.
+pub(crate) fn tools(count: usize) -> Vec<(String, String, Value)> {
+    let mut tools = vec![
+        (
+            "crm__find_customer".to_owned(),
+            "Finds a customer of ours by name or number.".to_owned(),
+            json!({"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}),
+        ),
+        (
+            "crm__update_customer".to_owned(),
+            "Changes what we know of a customer.".to_owned(),
+            json!({"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": "string"}}, "required": ["id"]}),
+        ),
+    ];
+    let jobs = ["list", "create", "delete", "archive", "export"];
+    let things =
+        ["invoice", "order", "parcel", "meeting", "contract", "ticket", "report", "budget"];
+    for at in 0..count.saturating_sub(2) {
+        let (job, thing) = (jobs[at % 5], things[at / 5 % 8]);
+        let office = at / 40;
+        tools.push((
+            format!("office{office}__{job}_{thing}"),
+            format!(
+                "Lets you {job} one {thing} of office number {office}, with all that belongs to it."
+            ),
+            json!({"type": "object", "properties": {
+                "key": {"type": "string", "description": format!("Which {thing}, by its key.")},
+                "reason": {"type": "string", "description": "Why, for the protocol."},
+                "quiet": {"type": "boolean", "description": "Whether nobody is told."}
+            }, "required": ["key"]}),
+        ));
+    }
+    tools
+}
+
+fn text(value: &Value) -> String {
+    value.to_string()
+}
+
+/// The entries of one history that another begins with, byte for byte.
+pub(crate) fn begins_with(longer: &Value, shorter: &Value) -> bool {
+    let (Some(longer), Some(shorter)) = (longer.as_array(), shorter.as_array()) else {
+        return false;
+    };
+    longer.len() >= shorter.len() && longer.iter().zip(shorter).all(|(a, b)| text(a) == text(b))
+}

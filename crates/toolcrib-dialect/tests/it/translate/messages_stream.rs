@@ -1,0 +1,215 @@
+//! Messages over Chat Completions: streams.
+
+use serde_json::{Value, json};
+use toolcrib_dialect::Api::Messages;
+
+use super::{asked, call_chunk, chunk, counted, piece, streamed, two_calls};
+
+fn heard(chunks: &[Value]) -> Vec<Value> {
+    let (mut adapter, _) = asked(Messages, &json!({"model": "m", "messages": [], "stream": true}));
+    streamed(&mut adapter, chunks)
+}
+
+fn start() -> Value {
+    json!({"type": "message_start", "message": {"id": "msg_chatcmpl-1", "type": "message",
+        "role": "assistant", "model": "qwen3-32b", "content": [], "stop_reason": null,
+        "stop_sequence": null, "usage": {"input_tokens": 0, "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0, "output_tokens": 0}}})
+}
+
+fn block(index: usize, block: &Value) -> Value {
+    json!({"type": "content_block_start", "index": index, "content_block": block})
+}
+
+fn tool_use(index: usize, id: &str, name: &str) -> Value {
+    block(index, &json!({"type": "tool_use", "id": id, "name": name, "input": {}}))
+}
+
+fn text(index: usize, text: &str) -> Value {
+    json!({"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}})
+}
+
+fn json_of(index: usize, partial: &str) -> Value {
+    json!({"type": "content_block_delta", "index": index,
+        "delta": {"type": "input_json_delta", "partial_json": partial}})
+}
+
+fn stop(index: usize) -> Value {
+    json!({"type": "content_block_stop", "index": index})
+}
+
+fn end(reason: &str, counts: [u64; 4]) -> [Value; 2] {
+    let [input, written, cached, output] = counts;
+    [
+        json!({"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": null},
+            "usage": {"input_tokens": input, "cache_creation_input_tokens": written,
+                "cache_read_input_tokens": cached, "output_tokens": output}}),
+        json!({"type": "message_stop"}),
+    ]
+}
+
+#[test]
+fn a_text_and_two_calls_that_came_mixed() {
+    let [delta, over] = end("tool_use", [20, 10, 90, 30]);
+    assert_eq!(
+        heard(&two_calls()),
+        [
+            start(),
+            block(0, &json!({"type": "text", "text": ""})),
+            text(0, "Loo"),
+            text(0, "king."),
+            stop(0),
+            tool_use(1, "call_a", "read"),
+            json_of(1, "{\"path\":"),
+            json_of(1, " \"a\"}"),
+            stop(1),
+            tool_use(2, "call_b", "write"),
+            json_of(2, "{\"path\": \"b\"}"),
+            stop(2),
+            delta,
+            over,
+        ]
+    );
+}
+
+#[test]
+fn a_call_is_told_live_as_soon_as_the_one_before_it_is_whole() {
+    let (mut adapter, _) = asked(Messages, &json!({"model": "m", "messages": []}));
+    let mut out = Vec::new();
+    let chunks = [
+        call_chunk(&[piece(0, Some("a"), Some("x"), "{\"n\":1}")]),
+        call_chunk(&[piece(1, Some("b"), Some("y"), "{")]),
+    ];
+    adapter.bytes(super::wire(&chunks).as_bytes(), &mut out);
+    assert_eq!(
+        super::events(&out),
+        [
+            start(),
+            tool_use(0, "a", "x"),
+            json_of(0, "{\"n\":1}"),
+            stop(0),
+            tool_use(1, "b", "y"),
+            json_of(1, "{")
+        ]
+    );
+}
+
+#[test]
+fn servers_that_number_their_calls_badly_are_understood() {
+    let [delta, over] = end("tool_use", [0; 4]);
+    let whole = |id: &str, name: &str, arguments: &str| json!({"id": id, "function": {"name": name, "arguments": arguments}});
+    let mut repeated = [whole("a", "x", "{}"), whole("b", "y", "{}")];
+    let missing = call_chunk(&repeated);
+    for call in &mut repeated {
+        call["index"] = json!(0);
+    }
+    let one_by_one = repeated.map(|call| call_chunk(&[call]));
+    let finish = chunk(&json!({}), Some("stop"));
+    for chunks in [
+        vec![missing, finish.clone()],
+        one_by_one.into_iter().chain([finish]).collect(),
+        // The name again with every piece, of a call that is told and of one that waits.
+        vec![
+            call_chunk(&[piece(0, Some("a"), Some("x"), "")]),
+            call_chunk(&[piece(0, Some("a"), Some("x"), "{")]),
+            call_chunk(&[piece(1, Some("b"), Some("y"), "{")]),
+            call_chunk(&[piece(1, Some("b"), Some("y"), "}")]),
+            call_chunk(&[piece(0, Some("a"), Some("x"), "}")]),
+            json!("[DONE]"),
+        ],
+        // No index and no id after the first piece.
+        vec![
+            call_chunk(&[piece(0, Some("a"), Some("x"), "{")]),
+            call_chunk(&[json!({"function": {"arguments": "}"}})]),
+            call_chunk(&[piece(1, Some("b"), Some("y"), "{}")]),
+            json!("[DONE]"),
+        ],
+    ] {
+        let told = heard(&chunks);
+        let deltas = |index: usize| -> String {
+            let of =
+                |event: &&Value| event["index"] == index && event["type"] == "content_block_delta";
+            let pieces = told.iter().filter(of);
+            pieces.filter_map(|event| event["delta"]["partial_json"].as_str()).collect()
+        };
+        assert_eq!((deltas(0), deltas(1)), ("{}".to_owned(), "{}".to_owned()));
+        let starts: Vec<_> =
+            told.iter().filter(|event| event["type"] == "content_block_start").cloned().collect();
+        assert_eq!(starts, [tool_use(0, "a", "x"), tool_use(1, "b", "y")]);
+        assert_eq!(told[told.len() - 2..], [delta.clone(), over.clone()]);
+    }
+}
+
+#[test]
+fn text_after_a_call_is_a_block_of_its_own_and_a_call_without_arguments_is_one() {
+    let [delta, over] = end("max_tokens", [20, 10, 90, 30]);
+    assert_eq!(
+        heard(&[
+            call_chunk(&[piece(0, None, Some("x"), "")]),
+            chunk(&json!({"content": "So"}), None),
+            chunk(&json!({"content": "."}), Some("length")),
+            counted(),
+        ]),
+        [
+            start(),
+            tool_use(0, "call_chatcmpl-1_0", "x"),
+            stop(0),
+            block(1, &json!({"type": "text", "text": ""})),
+            text(1, "So."),
+            stop(1),
+            delta,
+            over,
+        ]
+    );
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_no_message() {
+    let broken = json!({"type": "error", "error":
+        {"type": "api_error", "message": "the backend's stream broke off"}});
+    let opened = vec![start(), block(0, &json!({"type": "text", "text": ""})), text(0, "Ha")];
+    let half = heard(&[chunk(&json!({"content": "Ha"}), None)]);
+    assert_eq!(half, [opened.clone(), vec![broken.clone()]].concat());
+    for chunks in [&[][..], &[json!("[DONE]")]] {
+        assert_eq!(heard(chunks), std::slice::from_ref(&broken));
+    }
+
+    // Without `[DONE]`, but with a reason, it is whole; and the other way round.
+    let [delta, over] = end("end_turn", [0; 4]);
+    let rest = vec![stop(0), delta, over];
+    let whole = [opened, rest].concat();
+    assert_eq!(heard(&[chunk(&json!({"content": "Ha"}), Some("stop"))]), whole);
+    assert_eq!(heard(&[chunk(&json!({"content": "Ha"}), None), json!("[DONE]")]), whole);
+}
+
+#[test]
+fn an_error_in_the_stream_ends_it() {
+    let told = heard(&[
+        chunk(&json!({"content": "Ha"}), None),
+        json!({"error": {"message": "overloaded", "code": 503}}),
+        chunk(&json!({"content": "more"}), Some("stop")),
+        json!("[DONE]"),
+    ]);
+    assert_eq!(
+        told.last().unwrap(),
+        &json!({"type": "error", "error": {"type": "overloaded_error", "message": "overloaded"}})
+    );
+    assert_eq!(told.len(), 4);
+}
+
+#[test]
+fn comments_pass_a_forgotten_blank_line_is_forgiven_and_a_round_forgets_the_last() {
+    let (mut adapter, _) = asked(Messages, &json!({"model": "m", "messages": []}));
+    let mut out = Vec::new();
+    adapter.bytes(b": OPENROUTER PROCESSING\n\ndata: nonsense\n\ndata: [1]\n\n", &mut out);
+    assert_eq!(out, b":\n\n");
+    let chunk = chunk(&json!({"content": "Ha"}), Some("stop"));
+    for _ in 0..2 {
+        adapter.request(r#"{"model": "m", "messages": []}"#).unwrap();
+        let mut out = Vec::new();
+        adapter.bytes(format!("data: {chunk}").as_bytes(), &mut out);
+        assert_eq!(out, b"");
+        adapter.end(&mut out);
+        assert_eq!(super::events(&out).len(), 6);
+    }
+}

@@ -1,0 +1,161 @@
+//! Headers, on the way up and on the way down.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use toolcrib_dialect::turn::Summary;
+
+use crate::route::{Credential, Vendor};
+use crate::secret::Secret;
+
+/// Headers that speak of one connection and not of the request.
+const HOP_BY_HOP: [&str; 9] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Ours begin so, and are never passed on.
+const OURS: &str = "x-toolcrib-";
+
+fn passes(name: &HeaderName, headers: &HeaderMap) -> bool {
+    let named = headers.get_all(header::CONNECTION).iter().any(|value| {
+        let text = value.to_str().unwrap_or_default();
+        text.split(',').any(|part| part.trim().eq_ignore_ascii_case(name.as_str()))
+    });
+    !HOP_BY_HOP.contains(&name.as_str()) && !name.as_str().starts_with(OURS) && !named
+}
+
+/// Whether a client wants to go on through a socket.
+pub(crate) fn wants_socket(headers: &HeaderMap) -> bool {
+    let asked = headers.get(header::UPGRADE).and_then(|value| value.to_str().ok());
+    asked.is_some_and(|protocol| protocol.eq_ignore_ascii_case("websocket"))
+}
+
+/// What goes up of a client's headers.
+pub(crate) fn up(headers: &HeaderMap, vendor: Vendor, credential: &Credential) -> HeaderMap {
+    let mut out = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        let own = matches!(*name, header::HOST | header::CONTENT_LENGTH | header::EXPECT);
+        if !own && passes(name, headers) {
+            out.append(name.clone(), value.clone());
+        }
+    }
+    if *credential != Credential::Clients {
+        for name in ["authorization", "x-api-key", "x-goog-api-key", "cookie", "api-key"] {
+            out.remove(name);
+        }
+    }
+    if let Credential::Key(key) = credential {
+        insert_key(&mut out, vendor, key);
+    }
+    out
+}
+
+/// Puts a client's own credential where an upstream of another vendor looks for it.
+pub(crate) fn move_key(headers: &mut HeaderMap, vendor: Vendor) {
+    let own = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = own("authorization").and_then(|value| value.split_once(' ')).map(|(_, key)| key);
+    let key = own("x-api-key").or(bearer).or_else(|| own("x-goog-api-key")).map(Secret::new);
+    for name in ["authorization", "x-api-key", "x-goog-api-key"] {
+        headers.remove(name);
+    }
+    if let Some(key) = key {
+        insert_key(headers, vendor, &key);
+    }
+}
+
+/// Asks for an answer that we can read.
+pub(crate) fn ask_plain(headers: &mut HeaderMap) {
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+}
+
+fn insert_key(out: &mut HeaderMap, vendor: Vendor, key: &Secret) {
+    let (name, text) = match vendor {
+        Vendor::OpenAi => ("authorization", format!("Bearer {}", key.expose())),
+        Vendor::Anthropic => ("x-api-key", key.expose().to_owned()),
+        Vendor::Google => ("x-goog-api-key", key.expose().to_owned()),
+    };
+    if let Ok(mut value) = HeaderValue::from_str(&text) {
+        value.set_sensitive(true);
+        out.insert(HeaderName::from_static(name), value);
+    }
+}
+
+/// Adds names of beta features to those a client asks for.
+pub(crate) fn add_betas(headers: &mut HeaderMap, betas: &[&str]) {
+    let name = HeaderName::from_static("anthropic-beta");
+    let mut all: Vec<String> = Vec::new();
+    for value in headers.get_all(&name) {
+        let text = value.to_str().unwrap_or_default();
+        all.extend(
+            text.split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()),
+        );
+    }
+    let new: Vec<&str> =
+        betas.iter().copied().filter(|beta| !all.iter().any(|known| known == beta)).collect();
+    if new.is_empty() {
+        return;
+    }
+    all.extend(new.into_iter().map(str::to_owned));
+    if let Ok(value) = HeaderValue::from_str(&all.join(",")) {
+        headers.insert(name, value);
+    }
+}
+
+/// What comes down of an upstream's headers. `whole` says that the body is the one that came.
+pub(crate) fn down(headers: &HeaderMap, whole: bool) -> HeaderMap {
+    let mut out = HeaderMap::with_capacity(headers.len() + 8);
+    for (name, value) in headers {
+        if passes(name, headers) && (whole || *name != header::CONTENT_LENGTH) {
+            out.append(name.clone(), value.clone());
+        }
+    }
+    out
+}
+
+/// What is said of a request in headers of ours.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Said {
+    pub(crate) mode: &'static str,
+    pub(crate) why: String,
+    pub(crate) tools: usize,
+    pub(crate) deferred: usize,
+    pub(crate) tokens: (usize, usize),
+}
+
+impl Said {
+    /// Puts it into the headers of a response.
+    pub(crate) fn write(&self, out: &mut HeaderMap) {
+        put(out, "x-toolcrib-mode", self.mode);
+        // What is not ASCII cannot be in a header; reasons are ours, and are.
+        put(out, "x-toolcrib-why", &self.why);
+        if self.tools > 0 {
+            put(out, "x-toolcrib-tools", &self.tools.to_string());
+            put(out, "x-toolcrib-deferred", &self.deferred.to_string());
+            put(out, "x-toolcrib-tokens-before", &self.tokens.0.to_string());
+            put(out, "x-toolcrib-tokens-after", &self.tokens.1.to_string());
+        }
+    }
+}
+
+/// What is known once the turn is over: headers of a whole response, trailers of a stream.
+pub(crate) fn taken(summary: &Summary, out: &mut HeaderMap) {
+    put(out, "x-toolcrib-rounds", &summary.rounds.to_string());
+    put(out, "x-toolcrib-searches", &summary.searches.to_string());
+    // Some upstreams count nothing unless they are asked to.
+    if summary.last.input > 0 {
+        put(out, "x-toolcrib-last-input-tokens", &summary.last.input.to_string());
+        put(out, "x-toolcrib-last-output-tokens", &summary.last.output.to_string());
+    }
+}
+
+fn put(out: &mut HeaderMap, name: &'static str, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        out.insert(HeaderName::from_static(name), value);
+    }
+}

@@ -1,0 +1,33 @@
+//! The LLM proxy: any agent, any model, no cooperation.
+//!
+//! A client changes its base URL and nothing else. Its request is read, its tools are deferred where that
+//! saves, our search is answered on the way, and the client gets back the calls it knows. What that takes
+//! is decided in `toolcrib-dialect`, which is pure; this crate moves the bytes: it knows the upstreams,
+//! who calls, where state is kept, and what was saved.
+//!
+//! Reading order: [`config`], [`route`] (which API, which upstream), [`caller`] (who, and what they may
+//! see), `exchange` (one request), `flow` (its stream), [`Proxy`].
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod answer;
+pub mod caller;
+pub mod config;
+mod course;
+mod exchange;
+mod flow;
+mod head;
+pub mod live;
+mod metrics;
+mod prepare;
+mod proxy;
+mod rewrite;
+pub mod route;
+mod secret;
+pub mod totals;
+mod upstream;
+mod wire;
+
+pub use config::Config;
+pub use proxy::{Proxy, Unusable};
+pub use secret::Secret;

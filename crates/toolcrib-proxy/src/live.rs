@@ -1,0 +1,64 @@
+//! Reading the running total of a proxy elsewhere.
+
+use std::time::Duration;
+
+use crate::caller::KEY;
+use crate::route::base;
+use crate::secret::Secret;
+use crate::totals::Totals;
+
+/// How long a proxy may take to say its total.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A proxy that did not say its total.
+#[derive(Debug, thiserror::Error)]
+pub enum Silent {
+    /// The URL is none.
+    #[error(transparent)]
+    Url(#[from] crate::route::NoUrl),
+    /// Nobody answers there.
+    #[error("nobody answers there: {0}")]
+    Unreachable(String),
+    /// It asks for a key.
+    #[error("it asks for a key")]
+    Key,
+    /// Somebody else answers.
+    #[error("what answers there is no proxy of ours ({0})")]
+    Stranger(u16),
+}
+
+impl Silent {
+    /// What can be done about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Url(_) => "such as `http://127.0.0.1:4180`",
+            Self::Unreachable(_) => "start it with `toolcrib serve`",
+            Self::Key => "put the key into the environment as `TOOLCRIB_KEY`",
+            Self::Stranger(_) => "name the address that `toolcrib serve` printed",
+        }
+    }
+}
+
+/// The total of the proxy at this URL.
+pub async fn totals(url: &str, key: Option<&Secret>) -> Result<Totals, Silent> {
+    let url = format!("{}/toolcrib/stats", base(url)?.as_str().trim_end_matches('/'));
+    let unreachable = |error: reqwest::Error| Silent::Unreachable(error.without_url().to_string());
+    let client = reqwest::Client::builder()
+        .timeout(PATIENCE)
+        // The key is for the proxy that was named.
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(unreachable)?;
+    let mut request = client.get(url);
+    if let Some(key) = key {
+        request = request.header(KEY, key.expose());
+    }
+    let response = request.send().await.map_err(unreachable)?;
+    let status = response.status();
+    if status == reqwest::StatusCode::UNAUTHORIZED {
+        return Err(Silent::Key);
+    }
+    let stranger = |_| Silent::Stranger(status.as_u16());
+    let text = response.text().await.map_err(stranger)?;
+    serde_json::from_str(&text).map_err(|_| Silent::Stranger(status.as_u16()))
+}

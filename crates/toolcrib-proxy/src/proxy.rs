@@ -1,0 +1,158 @@
+//! The proxy as a whole: what requests share, and its door.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use toolcrib_core::Settings;
+use toolcrib_dialect::Api;
+use toolcrib_dialect::capability::Learned;
+use toolcrib_dialect::translate::adapter;
+use toolcrib_store::{Limits, Memory, Options, Redis, Shared};
+
+use crate::answer;
+use crate::caller::Callers;
+use crate::config::{self, Config};
+use crate::exchange;
+use crate::metrics::Metrics;
+use crate::prepare::Toolsets;
+use crate::route::{NoUrl, Routes};
+use crate::secret::Secret;
+use crate::totals::Running;
+
+/// How long an upstream may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long an idle connection to an upstream is kept.
+const IDLE: Duration = Duration::from_secs(90);
+
+/// The LLM proxy.
+#[derive(Debug)]
+pub struct Proxy {
+    pub(crate) config: Config,
+    pub(crate) settings: Settings,
+    pub(crate) routes: Routes,
+    pub(crate) callers: Callers,
+    pub(crate) store: Shared,
+    pub(crate) client: reqwest::Client,
+    pub(crate) toolsets: Toolsets,
+    pub(crate) learned: Mutex<Learned>,
+    pub(crate) metrics: Metrics,
+    pub(crate) running: Running,
+    started: Instant,
+}
+
+/// A config that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// A URL of an upstream.
+    #[error(transparent)]
+    Url(#[from] NoUrl),
+    /// The URL of Redis.
+    #[error(transparent)]
+    Redis(#[from] toolcrib_store::BadUrl),
+    /// The API of a route.
+    #[error("`speaks = \"{0}\"`: no client's API can be put into that one's words")]
+    Speaks(Api),
+    /// Two callers that cannot be told apart.
+    #[error("two callers have the name or the key of `{0}`, or its key is empty")]
+    Callers(String),
+    /// The HTTP client, for want of certificates.
+    #[error("no HTTP client: {0}")]
+    Client(reqwest::Error),
+}
+
+impl Unusable {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Url(_) => "an upstream is named without the version: `https://api.openai.com`",
+            Self::Redis(_) => "`proxy.state.redis` is a URL such as `redis://localhost:6379`",
+            Self::Speaks(_) => {
+                "`chat` is the one that clients of Messages and Responses can be put into"
+            }
+            Self::Callers(_) => "each of `proxy.callers` has a name and a key of its own",
+            Self::Client(_) => "the system's certificates may be missing",
+        }
+    }
+}
+
+impl Proxy {
+    /// A proxy with this config, the engine's settings, and the key that callers without one of their own
+    /// must have; `None` where only this machine can reach it.
+    pub fn new(config: Config, settings: Settings, door: Option<Secret>) -> Result<Self, Unusable> {
+        for speaks in config.routes.iter().filter_map(|route| route.speaks) {
+            if !Api::ALL.iter().any(|from| adapter(*from, speaks).is_some()) {
+                return Err(Unusable::Speaks(speaks));
+            }
+        }
+        for (at, caller) in config.callers.iter().enumerate() {
+            let same =
+                |other: &config::Caller| other.name == caller.name || other.key == caller.key;
+            if caller.key.expose().is_empty() || config.callers[..at].iter().any(same) {
+                return Err(Unusable::Callers(caller.name.clone()));
+            }
+        }
+        let idle = Duration::from_secs(config.state.hours.saturating_mul(3600));
+        let store = if let Some(url) = &config.state.redis {
+            Shared::Redis(Redis::open(url.expose(), Options { idle, ..Options::default() })?)
+        } else {
+            let limits = Limits { total: config.state.bytes, idle, ..Limits::default() };
+            Shared::Memory(Memory::new(limits))
+        };
+        let client = reqwest::Client::builder()
+            .connect_timeout(CONNECT)
+            .pool_idle_timeout(IDLE)
+            .tcp_nodelay(true)
+            // Where a redirect leads is for the client to decide: it has the credential.
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(Unusable::Client)?;
+        Ok(Self {
+            routes: Routes::new(&config)?,
+            callers: Callers::new(&config.callers, door),
+            config,
+            settings,
+            store,
+            client,
+            toolsets: Toolsets::default(),
+            learned: Mutex::default(),
+            metrics: Metrics::default(),
+            running: Running::default(),
+            started: Instant::now(),
+        })
+    }
+
+    /// The routes: our statistics, and everything else.
+    pub fn router(self: &Arc<Self>) -> Router {
+        Router::new()
+            .route("/toolcrib/stats", get(stats))
+            .fallback(pass)
+            .with_state(Arc::clone(self))
+    }
+
+    /// What is counted, as Prometheus reads it.
+    pub fn metrics(&self) -> String {
+        self.metrics.text()
+    }
+
+    /// Seconds since it was made: the clock of what is learned.
+    pub(crate) fn now(&self) -> u64 {
+        self.started.elapsed().as_secs()
+    }
+}
+
+async fn stats(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
+    let (uri, headers) = (request.uri(), request.headers());
+    if proxy.callers.identify(uri, headers).is_err() {
+        return answer::no_key();
+    }
+    let json = serde_json::to_string(&proxy.running.totals()).unwrap_or_default();
+    ([(axum::http::header::CONTENT_TYPE, "application/json")], json).into_response()
+}
+
+async fn pass(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
+    Box::pin(exchange::exchange(&proxy, request)).await
+}

@@ -1,0 +1,158 @@
+//! What was saved so far, by model and client.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use toolcrib_dialect::turn::Summary;
+
+/// Rows that are kept apart; the rest is one row. Clients choose their names themselves.
+const ROWS: usize = 256;
+
+/// A running total.
+#[derive(Debug)]
+pub(crate) struct Running {
+    since: Instant,
+    rows: Mutex<BTreeMap<(String, String), Row>>,
+}
+
+impl Default for Running {
+    fn default() -> Self {
+        Self { since: Instant::now(), rows: Mutex::default() }
+    }
+}
+
+/// What was saved, as `stats --live` reads it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Seconds since the proxy started.
+    pub seconds: u64,
+    /// One row for each model and client.
+    pub rows: Vec<Row>,
+}
+
+/// What was saved for one model and client.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Row {
+    /// The model.
+    pub model: String,
+    /// The client: its caller's name, or what it calls itself.
+    pub client: String,
+    /// Requests with tools.
+    pub requests: u64,
+    /// Those of them whose tools were deferred.
+    pub deferred: u64,
+    /// Requests to the upstream, hidden ones included.
+    pub rounds: u64,
+    /// Searches answered.
+    pub searches: u64,
+    /// Tokens of tools as they came.
+    pub tokens_before: u64,
+    /// Tokens of tools as they went up, once for each request of a client.
+    pub tokens_after: u64,
+    /// Input tokens saved, all rounds paid for. Below zero where it lost.
+    pub saved: i64,
+}
+
+/// One request, for the total.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) client: &'a str,
+    pub(crate) deferred: bool,
+    pub(crate) tokens: (usize, usize),
+    pub(crate) summary: Summary,
+}
+
+impl Running {
+    pub(crate) fn add(&self, entry: &Entry<'_>) {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut key = (shown(entry.model), shown(entry.client));
+        if rows.len() >= ROWS && !rows.contains_key(&key) {
+            key = ("other".into(), "other".into());
+        }
+        let row = rows.entry(key).or_default();
+        row.requests += 1;
+        row.deferred += u64::from(entry.deferred);
+        row.rounds += entry.summary.rounds as u64;
+        row.searches += entry.summary.searches as u64;
+        row.tokens_before += entry.tokens.0 as u64;
+        row.tokens_after += entry.tokens.1 as u64;
+        // What was refused took nothing.
+        if entry.deferred && entry.summary.rounds > 0 {
+            row.saved += saved(entry.tokens, &entry.summary);
+        }
+    }
+
+    /// The total now.
+    pub(crate) fn totals(&self) -> Totals {
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = rows.iter().map(|((model, client), row)| Row {
+            model: model.clone(),
+            client: client.clone(),
+            ..row.clone()
+        });
+        Totals { seconds: self.since.elapsed().as_secs(), rows: rows.collect() }
+    }
+}
+
+/// Input tokens saved: what one request with all tools would have taken, less what all rounds took.
+/// Where the upstream counts nothing, only the tools are compared.
+pub(crate) fn saved((before, after): (usize, usize), summary: &Summary) -> i64 {
+    let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let (before, after) = (signed(before as u64), signed(after as u64));
+    if summary.first.input == 0 {
+        return before - after * signed(summary.rounds.max(1) as u64);
+    }
+    let direct = signed(summary.first.input) + before - after;
+    direct - signed(summary.usage.input)
+}
+
+/// A name that somebody else chose, fit to be shown.
+pub(crate) fn shown(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
+    let name: String = name.chars().filter(|c| plain(*c)).take(64).collect();
+    if name.is_empty() { "unknown".into() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolcrib_dialect::usage::Usage;
+
+    fn summary(rounds: usize, first: u64, all: u64) -> Summary {
+        let usage = |input| Usage { input, ..Usage::default() };
+        Summary { rounds, usage: usage(all), first: usage(first), ..Summary::default() }
+    }
+
+    #[test]
+    fn what_was_saved_pays_for_the_hidden_rounds() {
+        // 50,000 tokens of tools became 2,000; the prompt beside them was 1,000.
+        assert_eq!(saved((50_000, 2_000), &summary(1, 3_000, 3_000)), 48_000);
+        assert_eq!(saved((50_000, 2_000), &summary(2, 3_000, 8_000)), 43_000);
+        assert_eq!(saved((3_000, 2_000), &summary(3, 3_000, 12_000)), -8_000);
+        assert_eq!(saved((50_000, 2_000), &summary(2, 0, 0)), 46_000);
+    }
+
+    #[test]
+    fn names_of_strangers_are_bounded_in_number_and_kind() {
+        let running = Running::default();
+        for at in 0..1_000 {
+            let client = format!("c\n\"{at}");
+            let summary = summary(1, 0, 0);
+            running.add(&Entry {
+                model: "m",
+                client: &client,
+                deferred: true,
+                tokens: (2, 1),
+                summary,
+            });
+        }
+        let totals = running.totals();
+        assert_eq!(totals.rows.len(), ROWS + 1);
+        assert_eq!(totals.rows.iter().map(|row| row.requests).sum::<u64>(), 1_000);
+        assert!(totals.rows.iter().all(|row| !row.client.contains(['\n', '"'])));
+    }
+}

@@ -1,0 +1,290 @@
+//! A client's credential goes to its upstream and nowhere else.
+
+use std::cell::RefCell;
+use std::io;
+
+use axum::http::HeaderMap;
+use serde_json::json;
+use toolcrib_proxy::{Config, Secret};
+use toolcrib_testkit::provider::{Answer, Options, Part, Provider, Request};
+
+use crate::dialects::{Case, GOAL, cases, tools};
+use crate::support::{Got, Stage, config, get};
+
+/// What a client sends in each place that a credential can be in.
+const CLIENTS: [(&str, &str); 5] = [
+    ("authorization", "Bearer canary-bearer"),
+    ("x-api-key", "canary-anthropic"),
+    ("x-goog-api-key", "canary-google"),
+    ("cookie", "session=canary-cookie"),
+    ("api-key", "canary-azure"),
+];
+
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
+/// The same, as one list with the key in the query.
+const CANARIES: [&str; 6] = [
+    "canary-bearer",
+    "canary-anthropic",
+    "canary-google",
+    "canary-cookie",
+    "canary-azure",
+    "canary-query",
+];
+
+fn clients() -> HeaderMap {
+    CLIENTS.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+}
+
+/// Asks with a credential in every place, and headers of ours.
+async fn ask(stage: &Stage, case: Case, model: &str, more: &[(&str, &str)]) -> Got {
+    let mut body = case.ask(GOAL, &tools(60));
+    if body["model"].is_string() {
+        body["model"] = model.into();
+    }
+    let path = case.path_of(model);
+    let sign = if path.contains('?') { '&' } else { '?' };
+    let url = format!("{}{path}{sign}a=1&key=canary-query&b=2", stage.url);
+    let mut headers = clients();
+    for (name, value) in more {
+        let name: axum::http::HeaderName = name.parse().unwrap();
+        headers.insert(name, value.parse().unwrap());
+    }
+    let request = stage.client.post(url).headers(headers).body(body.to_string());
+    get(request.header("x-toolcrib-tools", "*")).await
+}
+
+/// What of these reached the upstream, in head or target.
+fn carried<'a>(request: &Request, words: &[&'a str]) -> Vec<&'a str> {
+    let head = format!("{} {:?}", request.path, request.headers);
+    words.iter().copied().filter(|word| head.contains(word)).collect()
+}
+
+/// A proxy with a route of each kind.
+async fn routed() -> Stage {
+    let provider = Provider::start(Options::default()).unwrap();
+    let url = &provider.url;
+    let routes = json!([
+        {"models": ["bare-*"], "url": url},
+        {"models": ["keyed-*"], "url": url, "key": "route-key"},
+        {"models": ["trusted-*"], "url": url, "client_key": true}
+    ]);
+    let callers = json!([
+        {"name": "ci", "key": "virtual-ci", "upstream_keys": {"openai": "real-key", "anthropic": "real-key", "gemini": "real-key"}},
+        {"name": "guest", "key": "virtual-guest"}
+    ]);
+    let config = Config {
+        routes: serde_json::from_value(routes).unwrap(),
+        callers: serde_json::from_value(callers).unwrap(),
+        ..config(&provider)
+    };
+    Stage::start(provider, config, None).await
+}
+
+#[tokio::test]
+async fn it_goes_to_the_upstream_that_is_the_clients_own() {
+    let stage = routed().await;
+    for case in cases() {
+        for model in [case.model(), "trusted-1"] {
+            stage.provider.clear();
+            assert_eq!(ask(&stage, case, model, &[]).await.status, 200);
+            // Every round, the hidden ones too.
+            let requests = stage.provider.requests();
+            assert_eq!(requests.len(), 2, "{case:?}");
+            for request in &requests {
+                assert_eq!(carried(request, &CANARIES), CANARIES, "{case:?} {model}");
+                assert_eq!(carried(request, &["x-toolcrib"]), [""; 0]);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn it_goes_to_no_route_that_is_not_told_to_get_it() {
+    let stage = routed().await;
+    for case in cases() {
+        for (model, key) in [("bare-1", None), ("keyed-1", Some("route-key"))] {
+            stage.provider.clear();
+            assert_eq!(ask(&stage, case, model, &[]).await.status, 200);
+            let (header, before) = case.credential();
+            for request in stage.provider.requests() {
+                assert_eq!(carried(&request, &CANARIES), [""; 0], "{case:?} {model}");
+                assert!(request.path.ends_with("a=1&b=2"), "{}", request.path);
+                let expected = key.map(|key| format!("{before}{key}"));
+                assert_eq!(request.header(header), expected.as_deref(), "{case:?} {model}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_ours_stays_here() {
+    let stage = routed().await;
+    let ours = ["virtual-ci", "virtual-guest", "x-toolcrib"];
+    for case in cases() {
+        let (name, before) = case.credential();
+        let (ci, guest) = (format!("{before}virtual-ci"), format!("{before}virtual-guest"));
+        let rows: [(Headers<'_>, Option<String>, bool); 4] = [
+            // Beside the provider's: that one goes up.
+            (&[("x-toolcrib-key", "virtual-ci")], None, true),
+            // In its place: what is configured goes up, or nothing.
+            (&[(name, &ci)], Some(format!("{before}real-key")), false),
+            (&[(name, &guest)], None, false),
+            // In both.
+            (
+                &[("x-toolcrib-key", "virtual-ci"), (name, &ci)],
+                Some(format!("{before}real-key")),
+                false,
+            ),
+        ];
+        for (headers, sent, own) in rows {
+            stage.provider.clear();
+            assert_eq!(ask(&stage, case, case.model(), headers).await.status, 200);
+            for request in stage.provider.requests() {
+                assert_eq!(carried(&request, &ours), [""; 0], "{case:?} {headers:?}");
+                let expected: &[&str] = if own { &CANARIES } else { &[] };
+                assert_eq!(carried(&request, &CANARIES), expected, "{case:?} {headers:?}");
+                if !own {
+                    assert_eq!(request.header(name), sent.as_deref(), "{case:?} {headers:?}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_ours_is_known_in_whatever_place_it_is() {
+    let stage = routed().await;
+    let case = cases().next().unwrap();
+    for (name, value) in [
+        ("authorization", "Bearer virtual-ci"),
+        ("x-api-key", "virtual-ci"),
+        ("api-key", "virtual-ci"),
+    ] {
+        stage.provider.clear();
+        assert_eq!(ask(&stage, case, case.model(), &[(name, value)]).await.status, 200);
+        let request = &stage.provider.requests()[0];
+        assert_eq!(carried(request, &["virtual-ci"]), [""; 0], "{name}");
+        assert_eq!(request.header("authorization"), Some("Bearer real-key"), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_door_with_a_key_lets_nobody_past_it() {
+    let provider = Provider::start(Options::default()).unwrap();
+    let config = config(&provider);
+    let stage = Stage::start(provider, config, Some(Secret::new("door-key"))).await;
+    let case = cases().next().unwrap();
+    for headers in
+        [&[][..], &[("x-toolcrib-key", "wrong")], &[("authorization", "Bearer door-key")]]
+    {
+        let got = ask(&stage, case, case.model(), headers).await;
+        assert_eq!((got.status, got.header("www-authenticate")), (401, "Bearer"));
+        assert!(got.text().contains("x-toolcrib-key"), "{}", got.text());
+    }
+    for path in ["/toolcrib/stats", "/v1/models", "/"] {
+        let got = get(stage.client.get(format!("{}{path}", stage.url))).await;
+        assert_eq!(got.status, 401, "{path}");
+    }
+    assert_eq!(stage.provider.requests().len(), 0);
+    let got = ask(&stage, case, case.model(), &[("x-toolcrib-key", "door-key")]).await;
+    assert_eq!(got.status, 200);
+    assert_eq!(carried(&stage.provider.requests()[0], &["door-key"]), [""; 0]);
+    let stats = stage.client.get(format!("{}/toolcrib/stats", stage.url));
+    assert_eq!(get(stats.header("x-toolcrib-key", "door-key")).await.status, 200);
+}
+
+thread_local! {
+    /// Everything that was logged on this thread, which is all that a test's proxy logs.
+    static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Writer;
+
+impl io::Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        LOG.with_borrow_mut(|log| log.extend_from_slice(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes down what is logged from here on.
+fn listen() {
+    let level = tracing::Level::TRACE;
+    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(|| Writer);
+    // Another test may have been here before.
+    let _ = tracing::subscriber::set_global_default(subscriber.finish());
+}
+
+fn logged() -> String {
+    LOG.with_borrow(|log| String::from_utf8(log.clone()).unwrap())
+}
+
+#[tokio::test]
+async fn no_secret_is_in_what_we_say() {
+    listen();
+    let provider = Provider::start(Options::default()).unwrap();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut config = config(&provider);
+    config.routes = serde_json::from_value(json!([
+        {"models": ["keyed-*"], "url": provider.url, "key": "canary-route"},
+        {"models": ["gone-*"], "url": format!("http://{nobody}"), "key": "canary-route"},
+    ]))
+    .unwrap();
+    config.callers = serde_json::from_value(json!([
+        {"name": "ci", "key": "canary-virtual", "upstream_keys": {"openai": "canary-real", "anthropic": "canary-real", "gemini": "canary-real"}}
+    ]))
+    .unwrap();
+    config.state.redis = Some(Secret::new(format!("redis://:canary-redis@{nobody}")));
+    let stage = Stage::start(provider, config, Some(Secret::new("canary-door"))).await;
+    let mut said = vec![format!("{:?}", stage.proxy)];
+    for case in cases() {
+        let cut = Answer::json(200, &json!({})).then(Part::Cut);
+        let faults = [Answer::error(case.dialect(), 401), cut, Answer::Scripted, Answer::Scripted];
+        for fault in faults {
+            stage.provider.push(fault);
+            for model in [case.model(), "keyed-1", "gone-1"] {
+                for (name, key) in
+                    [("x-toolcrib-key", "canary-door"), ("x-api-key", "canary-virtual")]
+                {
+                    let got = ask(&stage, case, model, &[(name, key)]).await;
+                    said.push(format!("{:?} {}", got.headers, got.text()));
+                }
+            }
+        }
+        said.push(ask(&stage, case, case.model(), &[("x-toolcrib-key", "canary-no")]).await.text());
+    }
+    let stats = stage.client.get(format!("{}/toolcrib/stats", stage.url));
+    said.push(get(stats.header("x-toolcrib-key", "canary-door")).await.text());
+    said.push(stage.proxy.metrics());
+    let log = logged();
+    for heard in ["answered", "cannot be reached", "broke off", "state cannot be"] {
+        assert!(log.contains(heard), "{heard}");
+    }
+    // What other crates log of a connection is none of ours, but here it is on the same wire.
+    said.push(log);
+    for text in said {
+        let at = text.find("canary");
+        assert!(
+            at.is_none(),
+            "{}",
+            &text[at.unwrap().saturating_sub(300)..][..400.min(text.len())]
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_log_line_stays_one_line() {
+    listen();
+    let stage = Stage::new(Options::default()).await;
+    for case in cases().filter(|case| !case.path().contains("/models/")) {
+        ask(&stage, case, "gpt-5\n2026-01-01 INFO forged", &[]).await;
+    }
+    let log = logged();
+    assert!(log.contains("forged"));
+    assert!(!log.lines().any(|line| line.starts_with("2026-01-01")), "{log}");
+}

@@ -1,0 +1,136 @@
+//! What a caller may not see does not exist for it, and what one caller's conversation left behind does
+//! not exist for another.
+
+use serde_json::{Value, json};
+use toolcrib_proxy::Config;
+use toolcrib_testkit::provider::{Options, Provider, Say, Step};
+
+use crate::dialects::{Case, GOAL, Tool, cases, tools};
+use crate::support::{Stage, config, get};
+
+/// Sixty tools that the caller may see, and one that it may not.
+fn with_secret(count: usize) -> Vec<Tool> {
+    let secret = (
+        "vault__open_safe".to_owned(),
+        "Zebrafish: opens the safe in the cellar.".to_owned(),
+        json!({"type": "object", "properties": {"okapi": {"type": "string"}}}),
+    );
+    let mut all = tools(count);
+    all.insert(1, secret);
+    all
+}
+
+async fn narrowed(options: Options) -> Stage {
+    let provider = Provider::start(options).unwrap();
+    let callers = json!([
+        {"name": "ci", "key": "virtual-ci", "hidden": ["vault__*"]},
+        {"name": "crm", "key": "virtual-crm", "tools": ["crm__*", "office*"]}
+    ]);
+    let config = Config { callers: serde_json::from_value(callers).unwrap(), ..config(&provider) };
+    Stage::start(provider, config, None).await
+}
+
+#[tokio::test]
+async fn what_is_out_of_scope_is_nowhere() {
+    for case in cases() {
+        for key in ["virtual-ci", "virtual-crm"] {
+            let safe = json!({"okapi": "1"});
+            let steps = [
+                Step::new([Say::search("open the safe in the cellar, zebra fish")]),
+                Step::new([Say::search("vault__open_safe")]),
+                Step::new([Say::blind("vault__open_safe", safe.clone())]),
+                Step::new([Say::blind(
+                    "tool_call",
+                    json!({"name": "vault__open_safe", "arguments": safe}),
+                )]),
+                Step::new([Say::blind("tool_describe", json!({"names": ["vault__open_safe"]}))]),
+                Step::new([Say::call("crm__find_customer", json!({"q": "Ada"}))]),
+            ];
+            let stage = narrowed(Options::steps(steps)).await;
+            let request = stage.post(case, &case.ask("Go on", &with_secret(60)));
+            let got = get(request.header("x-toolcrib-key", key)).await;
+            let seen = case.read(&got.body);
+            assert!(!seen.calls.iter().any(|call| call.name != "crm__find_customer"), "{seen:?}");
+            let texts = stage.texts();
+            assert!(texts.len() > 3, "{case:?}: {texts:?}");
+            for text in texts {
+                assert!(!text.contains("Zebrafish") && !text.contains("\"okapi\":{"), "{text}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_out_of_scope_is_not_there_where_nothing_is_deferred() {
+    for case in cases() {
+        let stage = narrowed(Options::default()).await;
+        for mode in ["off", "auto"] {
+            let request = stage.post(case, &case.ask("Hi", &with_secret(3)));
+            let request = request.header("x-toolcrib-mode", mode);
+            assert_eq!(get(request.header("x-toolcrib-key", "virtual-ci")).await.status, 200);
+        }
+        let texts = stage.texts();
+        assert_eq!(texts.len(), 2);
+        assert!(texts.iter().all(|text| text.contains("crm__find_customer")));
+        assert!(!texts.iter().any(|text| text.contains("vault__")), "{case:?}: {texts:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_what_is_out_of_scope_does_not_reach_the_client_where_nothing_is_deferred() {
+    for case in cases() {
+        let blind = Step::new([Say::blind("vault__open_safe", json!({"okapi": "1"}))]);
+        let stage = narrowed(Options::steps([blind])).await;
+        let request = stage.post(case, &case.ask("Hi", &with_secret(3)));
+        let got = get(request.header("x-toolcrib-key", "virtual-ci")).await;
+        assert_eq!(case.read(&got.body).calls, [], "{case:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_cannot_be_read_cannot_be_narrowed() {
+    let stage = narrowed(Options::default()).await;
+    for case in cases() {
+        for body in [&b"\x1f\x8b"[..], b"{\"tools\":[{\"name\":\"vault__open_safe\"}]"] {
+            let url = format!("{}{}", stage.url, case.path());
+            let request = stage.client.post(url).header("x-toolcrib-key", "virtual-ci");
+            let got = get(request.header("content-encoding", "gzip").body(body)).await;
+            assert!(got.status == 413 && case.is_error(&got.json(), 413), "{}", got.text());
+        }
+    }
+    assert_eq!(stage.provider.requests().len(), 0);
+}
+
+/// One turn with a hidden round, and the request that follows it.
+async fn turn(stage: &Stage, case: Case, credential: &str, again: Option<&[Value]>) -> Vec<Value> {
+    let (name, before) = case.credential();
+    let credential = format!("{before}{credential}");
+    let mut history = vec![case.user(GOAL)];
+    if let Some(history) = again {
+        let request = stage.post(case, &case.body(history, &tools(60)));
+        assert_eq!(get(request.header(name, &credential)).await.status, 200);
+        return Vec::new();
+    }
+    let request = stage.post(case, &case.body(&history, &tools(60)));
+    let seen = case.read(&get(request.header(name, &credential)).await.body);
+    history.extend(seen.entries.clone());
+    history.push(case.result(&seen.calls[0], "Ada Lovelace"));
+    history
+}
+
+#[tokio::test]
+async fn the_hidden_rounds_of_one_caller_are_not_anothers() {
+    for case in cases() {
+        let stage = Stage::new(Options::default()).await;
+        let history = turn(&stage, case, "key-a", None).await;
+        stage.provider.clear();
+        turn(&stage, case, "key-a", Some(&history)).await;
+        turn(&stage, case, "key-b", Some(&history)).await;
+        let bodies = stage.bodies();
+        let entries: Vec<usize> = bodies.iter().map(|body| case.history(body).len()).collect();
+        assert_eq!(entries.len(), 2, "{case:?}");
+        // The first has its search and the answer to it again; the other knows nothing of them.
+        assert!(entries[0] >= history.len() + 2, "{case:?}: {entries:?}");
+        assert_eq!(entries[1], history.len(), "{case:?}");
+    }
+}

@@ -1,0 +1,66 @@
+//! The scripted provider by itself: prints its URL and plays until it is stopped.
+//!
+//! Without a script it looks for `goal: TOOL {ARGUMENTS}` in the user's message, calls that tool and
+//! reports its result. `GET /_requests` shows what it was sent, `DELETE /_requests` forgets it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use toolcrib_testkit::provider::{Options, Pace, Provider, Script};
+
+/// A scripted LLM provider in four dialects.
+#[derive(Parser)]
+struct Arguments {
+    /// Where to listen.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// A JSON object of scripts by name; `default` plays where `script:NAME` is not said.
+    #[arg(long)]
+    script: Option<PathBuf>,
+    /// Bind Anthropic thinking to its prefix.
+    #[arg(long)]
+    binding: bool,
+    /// Stream so many deltas of text to everybody, and keep no requests.
+    #[arg(long)]
+    deltas: Option<usize>,
+    /// The pause before each delta, in microseconds.
+    #[arg(long, default_value_t = 1000)]
+    pause: u64,
+}
+
+fn main() -> ExitCode {
+    match play(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn play(arguments: Arguments) -> io::Result<()> {
+    let mut scripts: BTreeMap<String, Script> = match arguments.script {
+        Some(path) => serde_json::from_slice(&std::fs::read(path)?)?,
+        None => BTreeMap::new(),
+    };
+    let provider = Provider::start(Options {
+        listen: arguments.listen,
+        script: scripts.remove("default").unwrap_or_default(),
+        scripts,
+        binding: arguments.binding,
+        keep: arguments.deltas.is_none(),
+        pace: arguments
+            .deltas
+            .map(|deltas| Pace { deltas, pause: Duration::from_micros(arguments.pause) }),
+        ..Options::default()
+    })?;
+    writeln!(io::stdout(), "{}", provider.url)?;
+    loop {
+        std::thread::park();
+    }
+}

@@ -1,0 +1,10 @@
+//! Peers for Toolcrib's own tests: a test starts them, talks to them and ends them.
+//!
+//! The MCP servers are binaries of this package; the LLM [`provider`] is a library, so that a test
+//! can hold its requests in hand, and a binary for trials by hand; [`redis`] is a real one.
+
+// Only tests use this, and a test that cannot be set up has failed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
+
+pub mod provider;
+pub mod redis;

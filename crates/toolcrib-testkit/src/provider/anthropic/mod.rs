@@ -1,0 +1,20 @@
+//! Anthropic Messages: hosted search, references, bound thinking.
+
+mod binding;
+mod check;
+mod pairs;
+mod read;
+mod write;
+
+pub(super) use check::{check, check_count};
+pub(super) use read::read;
+pub(super) use write::write;
+
+/// The types of the hosted search; a dated suffix may follow.
+const HOSTED: [&str; 2] = ["tool_search_tool_bm25", "tool_search_tool_regex"];
+
+/// Which hosted search a tool is, if any.
+fn hosted(tool: &serde_json::Value) -> Option<&'static str> {
+    let kind = tool["type"].as_str()?;
+    HOSTED.into_iter().find(|name| kind.starts_with(name))
+}

@@ -1,0 +1,90 @@
+//! A Messages request as an [`Ask`].
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::hosted;
+use crate::provider::ask::{Ask, Declared, Load, Native, Said, plain};
+use crate::provider::dialect::list;
+
+pub(in crate::provider) fn read(request: &Value) -> Ask {
+    let mut ask = Ask::default();
+    let found = references(request);
+    for tool in list(&request["tools"]) {
+        if hosted(tool).is_some() {
+            ask.native = Some(Native::Hosted);
+            continue;
+        }
+        let name = tool["name"].as_str().unwrap_or_default();
+        let load = match (tool["defer_loading"] == true, found.contains(name)) {
+            (false, _) => Load::Loaded,
+            (true, false) => Load::Deferred,
+            (true, true) => Load::Revealed,
+        };
+        ask.tools.push(Declared::new(name, &tool["description"], &tool["input_schema"], load));
+    }
+    let answered: HashSet<&str> = blocks(request)
+        .filter(|block| block["type"] == "tool_search_tool_result")
+        .filter_map(|block| block["tool_use_id"].as_str())
+        .collect();
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    for message in list(&request["messages"]) {
+        let model = message["role"] == "assistant";
+        if let Some(text) = message["content"].as_str() {
+            if model { ask.model(Said::Text) } else { ask.user(text) }
+        }
+        for block in list(&message["content"]) {
+            match block["type"].as_str() {
+                Some("text") if model => ask.model(Said::Text),
+                Some("text") => ask.user(block["text"].as_str().unwrap_or_default()),
+                Some("tool_use") => {
+                    let name = block["name"].as_str().unwrap_or_default();
+                    names.insert(block["id"].as_str().unwrap_or_default(), name);
+                    ask.model(Said::Call(name.to_owned()));
+                }
+                Some("server_tool_use") => {
+                    let id = block["id"].as_str().unwrap_or_default();
+                    let input = &block["input"];
+                    let query =
+                        input["query"].as_str().or(input["pattern"].as_str()).unwrap_or_default();
+                    ask.model(Said::Hosted {
+                        id: id.into(),
+                        query: query.into(),
+                        open: !answered.contains(id),
+                    });
+                }
+                Some("tool_result") => {
+                    let id = block["tool_use_id"].as_str().unwrap_or_default();
+                    ask.result(
+                        names.get(id).copied().unwrap_or_default(),
+                        plain(&block["content"]),
+                    );
+                }
+                _ => {}
+            }
+        }
+    }
+    ask
+}
+
+/// Every block of every message, those inside of results included.
+pub(super) fn blocks(request: &Value) -> impl Iterator<Item = &Value> {
+    list(&request["messages"]).iter().flat_map(|message| list(&message["content"])).flat_map(
+        |block| {
+            let inner =
+                list(&block["content"]).iter().chain(list(&block["content"]["tool_references"]));
+            std::iter::once(block).chain(inner)
+        },
+    )
+}
+
+/// Tools that any result or addition in the history refers to.
+pub(super) fn references(request: &Value) -> HashSet<&str> {
+    let results = blocks(request).filter(|block| block["type"] == "tool_reference");
+    let added = blocks(request).filter(|block| block["type"] == "tool_addition");
+    results
+        .filter_map(|block| block["tool_name"].as_str())
+        .chain(added.filter_map(|block| block["tool"]["name"].as_str()))
+        .collect()
+}

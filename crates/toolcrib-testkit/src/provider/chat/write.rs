@@ -1,0 +1,190 @@
+//! A reply as a Chat completion, whole or in chunks, with the odd shapes of compatible servers.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::provider::dialect::{Sheet, Written};
+use crate::provider::mind::{Emit, Reply};
+use crate::provider::options::{Options, Quirk};
+use crate::provider::script::Stop;
+use crate::provider::sse;
+
+/// Any fixed moment; answers are the same on every run.
+const CREATED: u64 = 1_790_000_000;
+
+pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bool) -> Written {
+    let id = sheet.ids.make("chatcmpl-");
+    let calls: Vec<Call> = reply
+        .emits
+        .iter()
+        .filter_map(|emit| match emit {
+            Emit::Call { name, arguments, .. } => Some(Call {
+                id: sheet.ids.make("call_"),
+                name: name.clone(),
+                arguments: arguments.clone(),
+            }),
+            _ => None,
+        })
+        .collect();
+    let finish = match reply.stop {
+        Stop::Length => "length",
+        Stop::Natural if calls.is_empty() || sheet.options.has(Quirk::StopWithCalls) => "stop",
+        Stop::Natural => "tool_calls",
+    };
+    let usage = json!({
+        "prompt_tokens": sheet.input,
+        "completion_tokens": sheet.output,
+        "total_tokens": sheet.input + sheet.output,
+        "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
+        "completion_tokens_details": {
+            "reasoning_tokens": 0, "audio_tokens": 0, "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0,
+        },
+    });
+    let answer = Answer { id, finish, usage, calls, reply, sheet };
+    if stream { Written::Events(answer.chunks()) } else { Written::Whole(answer.whole()) }
+}
+
+struct Call {
+    id: String,
+    name: String,
+    arguments: Value,
+}
+
+struct Answer<'a> {
+    id: String,
+    finish: &'static str,
+    usage: Value,
+    calls: Vec<Call>,
+    reply: &'a Reply,
+    sheet: Sheet<'a>,
+}
+
+impl Answer<'_> {
+    fn whole(&self) -> Value {
+        let mut content = String::new();
+        let mut thoughts = String::new();
+        for emit in &self.reply.emits {
+            match emit {
+                Emit::Text(text) => content.push_str(text),
+                Emit::Thinking(text) => thoughts.push_str(text),
+                _ => {}
+            }
+        }
+        let content =
+            if content.is_empty() && !self.calls.is_empty() { Value::Null } else { content.into() };
+        let mut message =
+            json!({"role": "assistant", "content": content, "refusal": null, "annotations": []});
+        if !thoughts.is_empty() {
+            message["reasoning_content"] = thoughts.into();
+        }
+        if !self.calls.is_empty() {
+            let calls = self.calls.iter().map(|call| {
+                let arguments = if self.sheet.options.has(Quirk::ObjectArguments) {
+                    call.arguments.clone()
+                } else {
+                    call.arguments.to_string().into()
+                };
+                json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
+            });
+            message["tool_calls"] = calls.collect();
+        }
+        let count = self.sheet.request["n"].as_u64().unwrap_or(1);
+        let choices: Vec<Value> = (0..count)
+            .map(|index| json!({"index": index, "message": message, "logprobs": null, "finish_reason": self.finish}))
+            .collect();
+        json!({
+            "id": self.id,
+            "object": "chat.completion",
+            "created": CREATED,
+            "model": self.sheet.model,
+            "choices": choices,
+            "usage": self.usage,
+            "service_tier": "default",
+            "system_fingerprint": "fp_scripted",
+        })
+    }
+
+    fn chunks(&self) -> Vec<Bytes> {
+        let mut deltas = vec![json!({"role": "assistant", "content": "", "refusal": null})];
+        let mut calls = self.calls.iter().enumerate();
+        for emit in &self.reply.emits {
+            match emit {
+                Emit::Text(text) => deltas
+                    .extend(sse::pieces(text, 9).iter().map(|piece| json!({"content": piece}))),
+                Emit::Thinking(text) => {
+                    deltas.extend(
+                        sse::pieces(text, 9)
+                            .iter()
+                            .map(|piece| json!({"reasoning_content": piece})),
+                    );
+                }
+                Emit::Call { .. } => {
+                    if let Some((index, call)) = calls.next() {
+                        deltas.extend(fragments(index, call, self.sheet.options));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let asked = self.sheet.request["stream_options"]["include_usage"] == true;
+        let chunk = |choices: Value, usage: Option<&Value>| {
+            let mut chunk = json!({
+                "id": self.id,
+                "object": "chat.completion.chunk",
+                "created": CREATED,
+                "model": self.sheet.model,
+                "service_tier": "default",
+                "system_fingerprint": "fp_scripted",
+                "choices": choices,
+            });
+            if asked {
+                chunk["usage"] = usage.cloned().unwrap_or_default();
+            }
+            sse::data(&chunk)
+        };
+        let choice = |delta: &Value, finish: Option<&str>| json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]);
+        let mut events: Vec<Bytes> =
+            deltas.iter().map(|delta| chunk(choice(delta, None), None)).collect();
+        events.push(chunk(choice(&json!({}), Some(self.finish)), None));
+        if asked {
+            events.push(chunk(json!([]), Some(&self.usage)));
+        }
+        events.push(Bytes::from_static(b"data: [DONE]\n\n"));
+        events
+    }
+}
+
+/// The deltas of one call.
+fn fragments(index: usize, call: &Call, options: &Options) -> Vec<Value> {
+    let arguments = call.arguments.to_string();
+    let whole = |name: &str, arguments: &str| json!({"index": index, "id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}});
+    let mut fragments = if options.has(Quirk::WholeCall) {
+        vec![whole(&call.name, &arguments)]
+    } else if options.has(Quirk::SplitName) {
+        let half = call.name.len() / 2;
+        let half = (half..=call.name.len()).find(|at| call.name.is_char_boundary(*at)).unwrap_or(0);
+        let (first, rest) = call.name.split_at(half);
+        vec![whole(first, ""), json!({"index": index, "function": {"name": rest, "arguments": ""}})]
+    } else {
+        vec![whole(&call.name, "")]
+    };
+    if !options.has(Quirk::WholeCall) {
+        let pieces = sse::pieces(&arguments, 7);
+        fragments.extend(
+            pieces.iter().map(|piece| json!({"index": index, "function": {"arguments": piece}})),
+        );
+    }
+    for fragment in &mut fragments {
+        if options.has(Quirk::NoIndex) {
+            if let Some(fragment) = fragment.as_object_mut() {
+                fragment.shift_remove("index");
+            }
+        } else if options.has(Quirk::SameIndex) {
+            fragment["index"] = 0.into();
+        }
+        if options.has(Quirk::NoIndex) || options.has(Quirk::SameIndex) {
+            fragment["id"] = call.id.clone().into();
+        }
+    }
+    fragments.into_iter().map(|fragment| json!({"tool_calls": [fragment]})).collect()
+}

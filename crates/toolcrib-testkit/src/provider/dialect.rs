@@ -1,0 +1,95 @@
+//! The four dialects, and what each of them can do with a request.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::provider::ask::Ask;
+use crate::provider::ids::Ids;
+use crate::provider::mind::Reply;
+use crate::provider::options::Options;
+use crate::provider::responses::History;
+use crate::provider::{answer, anthropic, chat, gemini, responses};
+
+/// An LLM API.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Dialect {
+    /// `OpenAI` Chat Completions.
+    Chat,
+    /// `OpenAI` Responses.
+    Responses,
+    /// Anthropic Messages.
+    Anthropic,
+    /// Gemini `generateContent`.
+    Gemini,
+}
+
+/// A request that the API would refuse.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) status: u16,
+    pub(crate) message: String,
+}
+
+/// The 400 with this text.
+pub(crate) fn bad(message: impl Into<String>) -> Fault {
+    Fault { status: 400, message: message.into() }
+}
+
+/// What an answer is written from, beside the reply itself.
+pub(crate) struct Sheet<'a> {
+    pub(crate) request: &'a Value,
+    pub(crate) options: &'a Options,
+    pub(crate) model: String,
+    pub(crate) ids: Ids,
+    /// A quarter of the request's bytes, rounded up.
+    pub(crate) input: u64,
+    /// A quarter of the bytes written, rounded up.
+    pub(crate) output: u64,
+    pub(crate) history: &'a History,
+}
+
+/// An answer in its dialect.
+pub(crate) enum Written {
+    Whole(Value),
+    /// Server-sent events.
+    Events(Vec<Bytes>),
+}
+
+impl Dialect {
+    /// The body of this API's errors.
+    pub fn error(self, status: u16, message: &str) -> Value {
+        answer::error_body(self, status, message)
+    }
+
+    pub(crate) fn check(self, request: &Value, options: &Options) -> Result<(), Fault> {
+        match self {
+            Self::Chat => chat::check(request),
+            Self::Responses => responses::check(request, options),
+            Self::Anthropic => anthropic::check(request, options),
+            Self::Gemini => gemini::check(request),
+        }
+    }
+
+    pub(crate) fn read(self, request: &Value) -> Ask {
+        match self {
+            Self::Chat => chat::read(request),
+            Self::Responses => responses::read(request),
+            Self::Anthropic => anthropic::read(request),
+            Self::Gemini => gemini::read(request),
+        }
+    }
+
+    pub(crate) fn write(self, reply: &Reply, sheet: Sheet<'_>, stream: bool) -> Written {
+        match self {
+            Self::Chat => chat::write(reply, sheet, stream),
+            Self::Responses => responses::write(reply, sheet, stream),
+            Self::Anthropic => anthropic::write(reply, sheet, stream),
+            Self::Gemini => gemini::write(reply, sheet, stream),
+        }
+    }
+}
+
+/// The items of an array, or none.
+pub(crate) fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}

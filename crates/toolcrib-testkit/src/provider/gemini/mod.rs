@@ -1,0 +1,20 @@
+//! Gemini `generateContent`: whole objects per event, signatures on calls, no search of its own.
+
+mod check;
+mod read;
+mod write;
+
+pub(super) use check::check;
+pub(super) use read::read;
+pub(super) use write::write;
+
+/// How our thought signatures begin; hexadecimal digits follow, so that all of it is base64.
+const SIGNATURE: &str = "CiQB";
+
+/// What a client may send for calls the model did not make.
+const FILLERS: [&str; 4] = [
+    "skip_thought_signature_validator",
+    "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",
+    "context_engineering_is_the_way_to_go",
+    "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv",
+];

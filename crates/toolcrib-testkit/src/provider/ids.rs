@@ -1,0 +1,31 @@
+//! Ids that look like the real ones, differ within a conversation and are the same on every run.
+//!
+//! They hang on the request and on how many ids came before it in this process. A counter alone
+//! would repeat itself after a restart, in the middle of a conversation; the request alone would
+//! give two equal conversations the same ids, which no real provider does.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Ids for the answer to one request.
+pub(crate) struct Ids {
+    seed: blake3::Hash,
+    next: u32,
+}
+
+impl Ids {
+    pub(crate) fn new(body: &[u8], counter: &AtomicU64) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&counter.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        hasher.update(body);
+        Self { seed: hasher.finalize(), next: 0 }
+    }
+
+    /// A new id with this prefix.
+    pub(crate) fn make(&mut self, prefix: &str) -> String {
+        self.next += 1;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.seed.as_bytes());
+        hasher.update(&self.next.to_le_bytes());
+        format!("{prefix}{}", &hasher.finalize().to_hex()[..24])
+    }
+}

@@ -1,0 +1,49 @@
+//! Answers that `previous_response_id` may name: the one thing the provider remembers.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::provider::dialect::{Fault, list};
+
+/// Input and output items of stored answers, by id.
+#[derive(Default)]
+pub(crate) struct History {
+    items: Mutex<HashMap<String, Vec<Value>>>,
+}
+
+impl History {
+    /// The request with its whole history in `input`, as a list of items.
+    pub(crate) fn expand(&self, mut request: Value) -> Result<Value, Fault> {
+        let own = match &request["input"] {
+            Value::String(text) => vec![json!({"role": "user", "content": text})],
+            other => list(other).to_vec(),
+        };
+        let mut input = match request["previous_response_id"].as_str() {
+            Some(id) => {
+                let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+                items.get(id).cloned().ok_or_else(|| Fault {
+                    status: 400,
+                    message: format!("Previous response with id '{id}' not found."),
+                })?
+            }
+            None => Vec::new(),
+        };
+        input.extend(own);
+        if request.is_object() {
+            request["input"] = input.into();
+        }
+        Ok(request)
+    }
+
+    /// Keeps what a later request may build on.
+    pub(crate) fn keep(&self, request: &Value, id: &str, output: &[Value]) {
+        if request["store"] == false {
+            return;
+        }
+        let mut items = list(&request["input"]).to_vec();
+        items.extend(output.iter().cloned());
+        self.items.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), items);
+    }
+}

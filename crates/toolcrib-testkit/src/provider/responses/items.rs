@@ -1,0 +1,90 @@
+//! The output items of a reply.
+
+use serde_json::{Value, json};
+
+use crate::provider::dialect::{Sheet, list};
+use crate::provider::mind::{Emit, Reply};
+
+pub(super) fn items(reply: &Reply, sheet: &mut Sheet<'_>) -> Vec<Value> {
+    let sealed =
+        list(&sheet.request["include"]).iter().any(|what| what == "reasoning.encrypted_content");
+    let mut items: Vec<Value> = Vec::new();
+    for emit in &reply.emits {
+        let ids = &mut sheet.ids;
+        match emit {
+            Emit::Thinking(text) => {
+                let mut item = json!({
+                    "id": ids.make("rs_"), "type": "reasoning", "summary": [{"type": "summary_text", "text": text}],
+                });
+                if sealed {
+                    item["encrypted_content"] = ids.make("gAAAA").into();
+                }
+                items.push(item);
+            }
+            Emit::Text(text) => items.push(json!({
+                "id": ids.make("msg_"),
+                "type": "message",
+                "status": "completed",
+                "role": "assistant",
+                "content": [{"type": "output_text", "annotations": [], "logprobs": [], "text": text}],
+            })),
+            Emit::Call { name, namespace, arguments } => {
+                let mut item = json!({
+                    "id": ids.make("fc_"),
+                    "type": "function_call",
+                    "status": "completed",
+                    "arguments": arguments.to_string(),
+                    "call_id": ids.make("call_"),
+                    "name": name,
+                });
+                if let Some(namespace) = namespace {
+                    item["namespace"] = namespace.clone().into();
+                }
+                items.push(item);
+            }
+            Emit::Hosted { found, .. } => {
+                let tools = loaded(sheet.request, found);
+                let paths: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
+                items.push(json!({
+                    "id": ids.make("tsc_"),
+                    "type": "tool_search_call",
+                    "execution": "server",
+                    "call_id": null,
+                    "status": "completed",
+                    "arguments": {"paths": paths},
+                }));
+                items.push(json!({
+                    "id": ids.make("tso_"),
+                    "type": "tool_search_output",
+                    "execution": "server",
+                    "call_id": null,
+                    "status": "completed",
+                    "tools": tools,
+                }));
+            }
+            Emit::Client { query } => items.push(json!({
+                "id": ids.make("tsc_"),
+                "type": "tool_search_call",
+                "execution": "client",
+                "call_id": ids.make("call_"),
+                "status": "completed",
+                "arguments": {"query": query},
+            })),
+            Emit::Late { .. } => {}
+        }
+    }
+    items
+}
+
+/// What a hosted search loads: functions, and whole namespaces for their members.
+fn loaded(request: &Value, found: &[String]) -> Vec<Value> {
+    let is_found = |tool: &Value| found.iter().any(|name| tool["name"] == name.as_str());
+    list(&request["tools"])
+        .iter()
+        .filter(|tool| match tool["type"].as_str() {
+            Some("namespace") => list(&tool["tools"]).iter().any(is_found),
+            _ => tool["defer_loading"] == true && is_found(tool),
+        })
+        .cloned()
+        .collect()
+}

@@ -1,0 +1,95 @@
+//! Calls and outputs among items: exactly one output each, and calls in the namespace they were made in.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use crate::provider::dialect::{Fault, bad, list};
+
+pub(super) fn check(request: &Value) -> Result<(), Fault> {
+    let input = list(&request["input"]);
+    let mut outputs: HashMap<&str, usize> = HashMap::new();
+    for item in input.iter().filter(|item| answers(item).is_some()) {
+        *outputs.entry(item["call_id"].as_str().unwrap_or_default()).or_default() += 1;
+    }
+    let spaces = Spaces::of(request);
+    let mut calls: HashSet<&str> = HashSet::new();
+    for item in input {
+        let id = item["call_id"].as_str().unwrap_or_default();
+        if let Some(what) = asks(item) {
+            match outputs.get(id) {
+                None => return Err(bad(format!("No tool output found for {what} {id}."))),
+                Some(1) => {}
+                Some(_) => {
+                    return Err(bad(format!("Multiple tool outputs found for {what} {id}.")));
+                }
+            }
+            calls.insert(id);
+            spaces.check(item)?;
+        } else if let Some(what) = answers(item)
+            && !calls.contains(id)
+        {
+            return Err(bad(format!("No tool call found for {what} with call_id {id}.")));
+        }
+    }
+    Ok(())
+}
+
+/// What an item is called if it waits for an output.
+fn asks(item: &Value) -> Option<&'static str> {
+    match item["type"].as_str()? {
+        "function_call" => Some("function call"),
+        "custom_tool_call" => Some("custom tool call"),
+        "tool_search_call" if item["execution"] == "client" => Some("tool search call"),
+        _ => None,
+    }
+}
+
+/// What an item is called if it is an output.
+fn answers(item: &Value) -> Option<&'static str> {
+    match item["type"].as_str()? {
+        "function_call_output" => Some("function call output"),
+        "custom_tool_call_output" => Some("custom tool call output"),
+        "tool_search_output" if item["execution"] == "client" => Some("tool search output"),
+        _ => None,
+    }
+}
+
+/// Which functions are in the default namespace, and which are somewhere else.
+struct Spaces<'a> {
+    default: HashSet<&'a str>,
+    elsewhere: HashSet<&'a str>,
+}
+
+impl<'a> Spaces<'a> {
+    fn of(request: &'a Value) -> Self {
+        let mut spaces = Self { default: HashSet::new(), elsewhere: HashSet::new() };
+        for tool in list(&request["tools"]) {
+            let loaded = tool["type"] != "namespace" && tool["defer_loading"] != true;
+            let place = if loaded { &mut spaces.default } else { &mut spaces.elsewhere };
+            place.extend(names(tool));
+        }
+        for item in list(&request["input"]) {
+            spaces.elsewhere.extend(list(&item["tools"]).iter().flat_map(names));
+        }
+        spaces
+    }
+
+    /// A call without a namespace is of the default one. Tools that are nowhere any more are let be.
+    fn check(&self, item: &Value) -> Result<(), Fault> {
+        let name = item["name"].as_str().unwrap_or_default();
+        let bare = item["namespace"].as_str().is_none();
+        if bare && self.elsewhere.contains(name) && !self.default.contains(name) {
+            return Err(bad(format!(
+                "Missing namespace for function_call '{name}'. It does not exist in the default namespace."
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn names(tool: &Value) -> Vec<&str> {
+    let members = list(&tool["tools"]).iter().filter_map(|member| member["name"].as_str());
+    let own = tool["name"].as_str().filter(|_| tool["type"] != "namespace");
+    members.chain(own).collect()
+}

@@ -1,0 +1,171 @@
+//! A reply as a response object, whole or as numbered events.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::items::items;
+use crate::provider::dialect::{Sheet, Written};
+use crate::provider::mind::Reply;
+use crate::provider::script::Stop;
+use crate::provider::sse;
+
+/// Any fixed moment; answers are the same on every run.
+const CREATED: u64 = 1_790_000_000;
+
+pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bool) -> Written {
+    let id = sheet.ids.make("resp_");
+    let output = items(reply, &mut sheet);
+    if sheet.options.keep {
+        sheet.history.keep(sheet.request, &id, &output);
+    }
+    let (status, details) = match reply.stop {
+        Stop::Natural => ("completed", Value::Null),
+        Stop::Length => ("incomplete", json!({"reason": "max_output_tokens"})),
+    };
+    let usage = json!({
+        "input_tokens": sheet.input,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": sheet.output,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": sheet.input + sheet.output,
+    });
+    let opening = response(&sheet, &id, "in_progress");
+    let mut closing = response(&sheet, &id, status);
+    closing["incomplete_details"] = details;
+    closing["output"] = output.clone().into();
+    closing["usage"] = usage;
+    if !stream {
+        return Written::Whole(closing);
+    }
+    let mut events = Events::default();
+    events.push("response.created", json!({"response": opening}));
+    events.push("response.in_progress", json!({"response": opening}));
+    for (index, item) in output.iter().enumerate() {
+        stream_item(index, item, &mut events, &mut sheet);
+    }
+    events.push(&format!("response.{status}"), json!({"response": closing}));
+    Written::Events(events.written)
+}
+
+/// The object around the items: much of it is the request, given back.
+fn response(sheet: &Sheet<'_>, id: &str, status: &str) -> Value {
+    let asked = |key: &str, otherwise: Value| sheet.request.get(key).cloned().unwrap_or(otherwise);
+    json!({
+        "id": id,
+        "object": "response",
+        "created_at": CREATED,
+        "status": status,
+        "background": false,
+        "error": null,
+        "incomplete_details": null,
+        "instructions": asked("instructions", Value::Null),
+        "max_output_tokens": asked("max_output_tokens", Value::Null),
+        "max_tool_calls": null,
+        "model": sheet.model,
+        "output": [],
+        "parallel_tool_calls": asked("parallel_tool_calls", true.into()),
+        "previous_response_id": asked("previous_response_id", Value::Null),
+        "reasoning": asked("reasoning", json!({"effort": null, "summary": null})),
+        "service_tier": "default",
+        "store": asked("store", true.into()),
+        "temperature": 1.0,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": asked("tool_choice", "auto".into()),
+        "tools": asked("tools", json!([])),
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "usage": null,
+        "metadata": asked("metadata", json!({})),
+    })
+}
+
+/// Events in order; each knows its number.
+#[derive(Default)]
+struct Events {
+    written: Vec<Bytes>,
+}
+
+impl Events {
+    fn push(&mut self, kind: &str, mut fields: Value) {
+        let mut event = json!({"type": kind, "sequence_number": self.written.len()});
+        if let (Some(event), Some(fields)) = (event.as_object_mut(), fields.as_object_mut()) {
+            event.append(fields);
+        }
+        self.written.push(sse::named(&event));
+    }
+}
+
+/// The events of one item.
+fn stream_item(index: usize, item: &Value, events: &mut Events, sheet: &mut Sheet<'_>) {
+    let id = &item["id"];
+    let mut added = item.clone();
+    if item.get("status").is_some() {
+        added["status"] = "in_progress".into();
+    }
+    match item["type"].as_str() {
+        Some("message") => added["content"] = json!([]),
+        Some("reasoning") => added["summary"] = json!([]),
+        Some("function_call") => added["arguments"] = "".into(),
+        Some("tool_search_call") => {
+            added["arguments"] = json!({});
+            // Seen from the real API: the id that counts is the one of `done`.
+            if item["execution"] == "client" {
+                added["call_id"] = sheet.ids.make("call_").into();
+            }
+        }
+        _ => {}
+    }
+    events.push("response.output_item.added", json!({"output_index": index, "item": added}));
+    match item["type"].as_str() {
+        Some("message") => {
+            let at = json!({"item_id": id, "output_index": index, "content_index": 0});
+            let part = &item["content"][0];
+            let text = part["text"].as_str().unwrap_or_default();
+            let mut empty = part.clone();
+            empty["text"] = "".into();
+            events.push("response.content_part.added", with(&at, "part", &empty));
+            for piece in sse::pieces(text, 9) {
+                let delta = with(&with(&at, "delta", &piece.into()), "logprobs", &json!([]));
+                events.push("response.output_text.delta", delta);
+            }
+            let done = with(&with(&at, "text", &text.into()), "logprobs", &json!([]));
+            events.push("response.output_text.done", done);
+            events.push("response.content_part.done", with(&at, "part", part));
+        }
+        Some("reasoning") => {
+            let at = json!({"item_id": id, "output_index": index, "summary_index": 0});
+            let part = &item["summary"][0];
+            let text = part["text"].as_str().unwrap_or_default();
+            let empty = json!({"type": "summary_text", "text": ""});
+            events.push("response.reasoning_summary_part.added", with(&at, "part", &empty));
+            for piece in sse::pieces(text, 9) {
+                events.push(
+                    "response.reasoning_summary_text.delta",
+                    with(&at, "delta", &piece.into()),
+                );
+            }
+            events.push("response.reasoning_summary_text.done", with(&at, "text", &text.into()));
+            events.push("response.reasoning_summary_part.done", with(&at, "part", part));
+        }
+        Some("function_call") => {
+            let at = json!({"item_id": id, "output_index": index});
+            for piece in sse::pieces(item["arguments"].as_str().unwrap_or_default(), 7) {
+                events.push(
+                    "response.function_call_arguments.delta",
+                    with(&at, "delta", &piece.into()),
+                );
+            }
+            let done = with(&with(&at, "arguments", &item["arguments"]), "name", &item["name"]);
+            events.push("response.function_call_arguments.done", done);
+        }
+        _ => {}
+    }
+    events.push("response.output_item.done", json!({"output_index": index, "item": item}));
+}
+
+/// The same object with one more field.
+fn with(object: &Value, key: &str, value: &Value) -> Value {
+    let mut object = object.clone();
+    object[key] = value.clone();
+    object
+}

@@ -1,0 +1,71 @@
+//! Which API a path belongs to.
+
+use serde_json::Value;
+
+use crate::provider::dialect::Dialect;
+use crate::provider::record::Request;
+
+/// What a path and body ask for.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) dialect: Dialect,
+    pub(crate) shape: Shape,
+    /// The model, where it stands in the path.
+    pub(crate) model: Option<String>,
+}
+
+/// The shape of the answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Shape {
+    /// The body says whether it streams.
+    Body,
+    /// One object.
+    Whole,
+    /// Server-sent events.
+    Events,
+    /// A JSON array of what would be events.
+    Array,
+    /// A count of tokens.
+    Count,
+}
+
+impl Route {
+    /// None for every path that is no generation.
+    pub(crate) fn of(request: &Request) -> Option<Self> {
+        if request.method != "POST" {
+            return None;
+        }
+        let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
+        // OpenAI's SDKs are given a base with `/v1`, Anthropic's without; a proxy may use either.
+        let route = |dialect, shape| Some(Self { dialect, shape, model: None });
+        if path.ends_with("/chat/completions") {
+            return route(Dialect::Chat, Shape::Body);
+        }
+        if path.ends_with("/responses") {
+            return route(Dialect::Responses, Shape::Body);
+        }
+        if path.ends_with("/messages") {
+            return route(Dialect::Anthropic, Shape::Body);
+        }
+        if path.ends_with("/messages/count_tokens") {
+            return route(Dialect::Anthropic, Shape::Count);
+        }
+        let (model, method) = path.rsplit_once("/models/")?.1.split_once(':')?;
+        let shape = match method {
+            "generateContent" => Shape::Whole,
+            "streamGenerateContent" if query.split('&').any(|pair| pair == "alt=sse") => {
+                Shape::Events
+            }
+            "streamGenerateContent" => Shape::Array,
+            "countTokens" => Shape::Count,
+            _ => return None,
+        };
+        Some(Self { dialect: Dialect::Gemini, shape, model: Some(model.to_owned()) })
+    }
+
+    pub(crate) fn model(&self, request: &Value) -> String {
+        self.model
+            .clone()
+            .unwrap_or_else(|| request["model"].as_str().unwrap_or("scripted").to_owned())
+    }
+}

@@ -1,0 +1,220 @@
+//! The provider as a process: a port, a queue of answers, and the requests it has seen.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request as Incoming, State};
+use axum::response::Response;
+use axum::serve::ListenerExt;
+use bytes::Bytes;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Semaphore, watch};
+
+use crate::provider::answer::{Answer, Bend, Exact, Part};
+use crate::provider::options::Options;
+use crate::provider::record::Request;
+use crate::provider::responses::History;
+use crate::provider::route::{Route, Shape};
+use crate::provider::stream::{self, Gate, Underway};
+use crate::provider::turn::{Turn, take};
+
+/// A running provider. It ends, with every connection it has, when this is dropped.
+///
+/// It has threads of its own, so that it serves tests with a runtime and tests without one alike.
+pub struct Provider {
+    /// `http://127.0.0.1:PORT`, without a path.
+    pub url: String,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    runtime: Option<Runtime>,
+}
+
+/// What the connections share.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) history: History,
+    pub(crate) counter: AtomicU64,
+    requests: Mutex<Vec<Request>>,
+    answers: Mutex<VecDeque<Answer>>,
+    gate: Gate,
+}
+
+impl Provider {
+    /// Starts listening.
+    pub fn start(options: Options) -> io::Result<Self> {
+        let listener = TcpListener::bind(options.listen)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let gate = Gate { releases: Arc::new(Semaphore::new(0)), open: watch::Sender::new(0) };
+        let shared = Arc::new(Shared {
+            answers: Mutex::new(options.answers.iter().cloned().collect()),
+            options,
+            history: History::default(),
+            counter: AtomicU64::new(0),
+            requests: Mutex::default(),
+            gate,
+        });
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let app = Router::new().fallback(serve).with_state(Arc::clone(&shared));
+        runtime.spawn(async move {
+            // An event must not wait for the one after it: benchmarks measure when the first arrives.
+            let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|connection| {
+                let _ = connection.set_nodelay(true);
+            });
+            axum::serve(listener, app).await
+        });
+        Ok(Self { url: format!("http://{address}"), address, shared, runtime: Some(runtime) })
+    }
+
+    /// Where it listens; starting another one there after this one is gone is a restart.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Every request so far.
+    pub fn requests(&self) -> Vec<Request> {
+        lock(&self.shared.requests).clone()
+    }
+
+    /// Forgets the requests so far.
+    pub fn clear(&self) {
+        lock(&self.shared.requests).clear();
+    }
+
+    /// Adds an answer to the queue.
+    pub fn push(&self, answer: Answer) {
+        lock(&self.shared.answers).push_back(answer);
+    }
+
+    /// Lets one stall go on, now or when it comes.
+    pub fn release(&self) {
+        self.shared.gate.releases.add_permits(1);
+    }
+
+    /// How many answers are under way.
+    pub fn open(&self) -> usize {
+        *self.shared.gate.open.borrow()
+    }
+
+    /// Waits until at least so many answers are under way.
+    pub async fn busy(&self, count: usize) {
+        let mut open = self.shared.gate.open.subscribe();
+        // The sender lives as long as `self`, so waiting cannot fail.
+        let _ = open.wait_for(|open| *open >= count).await;
+    }
+
+    /// Waits until no answer is under way: all are finished, or their clients gone.
+    pub async fn settled(&self) {
+        let mut open = self.shared.gate.open.subscribe();
+        let _ = open.wait_for(|open| *open == 0).await;
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn serve(State(shared): State<Arc<Shared>>, incoming: Incoming) -> Response {
+    let (head, body) = incoming.into_parts();
+    let Ok(body) = axum::body::to_bytes(body, usize::MAX).await else {
+        return plain(400, "text/plain", Bytes::from_static(b"the body broke off"));
+    };
+    let path =
+        head.uri.path_and_query().map_or("/", axum::http::uri::PathAndQuery::as_str).to_owned();
+    if path == "/_requests" {
+        if head.method == "DELETE" {
+            lock(&shared.requests).clear();
+            return plain(204, "text/plain", Bytes::new());
+        }
+        let lines: Vec<String> =
+            lock(&shared.requests).iter().map(|request| request.line() + "\n").collect();
+        return plain(200, "application/x-ndjson", lines.concat().into());
+    }
+    let request = Request {
+        method: head.method.to_string(),
+        path,
+        headers: head
+            .headers
+            .iter()
+            .map(|(name, value)| {
+                (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+            })
+            .collect(),
+        body,
+    };
+    let underway = shared.gate.enter();
+    if shared.options.keep {
+        lock(&shared.requests).push(request.clone());
+    }
+    let Some(route) = Route::of(&request) else {
+        // Paths of no interest come back as they went, so that a test can see what reached them.
+        let kind = request.header("content-type").unwrap_or("application/octet-stream").to_owned();
+        return plain(200, &kind, request.body);
+    };
+    let answer = if route.shape == Shape::Count { None } else { lock(&shared.answers).pop_front() };
+    match answer.unwrap_or(Answer::Scripted) {
+        Answer::Exact(exact) => give(exact, &shared, underway).await,
+        Answer::Scripted => say(take(&route, &request, &shared), None, &shared, underway),
+        Answer::Bent(bend) => {
+            if matches!(bend, Bend::StallFirst) {
+                shared.gate.wait().await;
+            }
+            say(take(&route, &request, &shared), Some(bend), &shared, underway)
+        }
+    }
+}
+
+fn say(turn: Turn, bend: Option<Bend>, shared: &Shared, underway: Underway) -> Response {
+    let (status, kind, events) = match turn {
+        Turn::Whole { status, body } => {
+            (status, "application/json", vec![Bytes::from(body.to_string())])
+        }
+        Turn::Events(events) => (200, "text/event-stream; charset=utf-8", events),
+    };
+    let parts = match (bend, shared.options.pace) {
+        (Some(bend), _) => stream::bend(&events, bend),
+        (None, Some(pace)) if events.len() > 1 => stream::pace(events, pace.pause),
+        (None, _) => events.into_iter().map(Part::Bytes).collect(),
+    };
+    respond(
+        status,
+        &[("content-type".to_owned(), kind.to_owned())],
+        stream::body(parts, shared.gate.clone(), underway),
+    )
+}
+
+async fn give(exact: Exact, shared: &Shared, underway: Underway) -> Response {
+    let mut parts = exact.parts;
+    // A body that opens with a stall has no headers yet either.
+    if matches!(parts.first(), Some(Part::Stall)) {
+        parts.remove(0);
+        shared.gate.wait().await;
+    }
+    respond(exact.status, &exact.headers, stream::body(parts, shared.gate.clone(), underway))
+}
+
+fn plain(status: u16, kind: &str, body: Bytes) -> Response {
+    respond(status, &[("content-type".to_owned(), kind.to_owned())], Body::from(body))
+}
+
+fn respond(status: u16, headers: &[(String, String)], body: Body) -> Response {
+    let mut response = axum::http::Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(name, value);
+    }
+    // Only a test's own headers or status can be malformed.
+    response.body(body).unwrap_or_else(|error| Response::new(Body::from(error.to_string())))
+}

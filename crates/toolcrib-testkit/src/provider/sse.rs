@@ -1,0 +1,24 @@
+//! Server-sent events, and text cut into the pieces a stream would bring.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+/// An event with data only.
+pub(crate) fn data(value: &Value) -> Bytes {
+    Bytes::from(format!("data: {value}\n\n"))
+}
+
+/// An event whose name is the `type` of its data.
+pub(crate) fn named(value: &Value) -> Bytes {
+    let name = value["type"].as_str().unwrap_or("message");
+    Bytes::from(format!("event: {name}\ndata: {value}\n\n"))
+}
+
+/// Text in pieces of so many characters; never none.
+pub(crate) fn pieces(text: &str, size: usize) -> Vec<String> {
+    let characters: Vec<char> = text.chars().collect();
+    if characters.is_empty() {
+        return vec![String::new()];
+    }
+    characters.chunks(size).map(|piece| piece.iter().collect()).collect()
+}

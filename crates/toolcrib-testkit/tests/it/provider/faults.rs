@@ -1,0 +1,198 @@
+//! The queue of answers: statuses, stalls, cuts; and what was received.
+
+use bytes::Bytes;
+use serde_json::json;
+use toolcrib_testkit::provider::{Answer, Bend, Dialect, Options, Pace, Part, Provider, Say, Step};
+
+use super::agent::{ALL, Agent, post};
+
+fn agent(provider: &Provider) -> Agent {
+    Agent::new(Dialect::Anthropic, &provider.url, &["a"], "Go.")
+}
+
+async fn stream(provider: &Provider) -> reqwest::Response {
+    let mut body = agent(provider).body();
+    body["stream"] = true.into();
+    reqwest::Client::new().post(agent(provider).endpoint()).json(&body).send().await.unwrap()
+}
+
+#[tokio::test]
+async fn errors_come_in_the_dialects_own_shape_and_then_the_script_goes_on() {
+    for dialect in ALL {
+        let provider = Provider::start(Options::answers([Answer::error(dialect, 429)])).unwrap();
+        let agent = Agent::new(dialect, &provider.url, &["a"], "Go.");
+        let answer =
+            reqwest::Client::new().post(agent.endpoint()).json(&agent.body()).send().await.unwrap();
+        assert_eq!(answer.status(), 429);
+        assert_eq!(answer.headers()["retry-after"], "7");
+        assert_eq!(
+            answer.text().await.unwrap(),
+            dialect.error(429, "Rate limit reached for requests.").to_string()
+        );
+        assert_eq!(post(&agent.endpoint(), &agent.body()).await.0, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_cut_breaks_the_body_and_an_end_does_not() {
+    let bends = [
+        Bend::CutAfter(3),
+        Bend::HalfEvent(3),
+        Bend::EndInside(3),
+        Bend::EndAfter(3),
+        Bend::ByteByByte,
+    ];
+    let provider = Provider::start(Options::answers(bends.map(Answer::Bent))).unwrap();
+    let mut seen = Vec::new();
+    for _ in bends {
+        let mut answer = stream(&provider).await;
+        let mut text = Vec::new();
+        let whole = loop {
+            match answer.chunk().await {
+                Ok(Some(chunk)) => text.extend(chunk),
+                Ok(None) => break true,
+                Err(_) => break false,
+            }
+        };
+        let text = String::from_utf8(text).unwrap();
+        seen.push((whole, text.matches("\n\n").count(), text.ends_with("\n\n")));
+    }
+    let last = stream(&provider).await.text().await.unwrap();
+    let all = last.matches("\n\n").count();
+    let expected =
+        [(false, 3, true), (false, 3, false), (true, 3, false), (true, 3, true), (true, all, true)];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_stall_lasts_until_it_is_released() {
+    let stalls = [Answer::Bent(Bend::StallAfter(2)), Answer::Bent(Bend::StallFirst)];
+    let provider = Provider::start(Options::answers(stalls)).unwrap();
+    let mut answer = stream(&provider).await;
+    let mut text = Vec::new();
+    while text.windows(2).filter(|pair| pair == b"\n\n").count() < 2 {
+        text.extend(answer.chunk().await.unwrap().unwrap());
+    }
+    assert_eq!(provider.open(), 1);
+    provider.release();
+    while let Some(chunk) = answer.chunk().await.unwrap() {
+        text.extend(chunk);
+    }
+    assert!(String::from_utf8(text).unwrap().contains("message_stop"));
+    // Released before it comes: it does not stall at all.
+    provider.release();
+    assert!(stream(&provider).await.text().await.unwrap().contains("message_stop"));
+    provider.settled().await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_is_noticed() {
+    let stall = Answer::sse([Bytes::from_static(b": hello\n\n")]).then(Part::Stall);
+    let provider =
+        Provider::start(Options::answers([stall, Answer::Bent(Bend::StallFirst)])).unwrap();
+    let answer = stream(&provider).await;
+    provider.busy(1).await;
+    drop(answer);
+    provider.settled().await;
+    let waiting = tokio::spawn({
+        let (url, body) = (agent(&provider).endpoint(), agent(&provider).body());
+        async move { post(&url, &body).await }
+    });
+    provider.busy(1).await;
+    waiting.abort();
+    provider.settled().await;
+}
+
+#[tokio::test]
+async fn requests_are_kept_as_they_came() {
+    let provider = Provider::start(Options::default()).unwrap();
+    let client = reqwest::Client::new();
+    let url = format!("{}/v1/messages?beta=true", provider.url);
+    let body = "{\"messages\" : [ {\"role\":\"user\",\"content\":\"hi\"} ] }";
+    client.post(url).header("X-Api-Key", "secret").body(body).send().await.unwrap();
+    let other =
+        client.put(format!("{}/v1/files/7", provider.url)).body("any").send().await.unwrap();
+    assert_eq!(other.text().await.unwrap(), "any");
+    let requests = provider.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(
+        (requests[0].path.as_str(), &requests[0].body[..]),
+        ("/v1/messages?beta=true", body.as_bytes())
+    );
+    assert_eq!(requests[0].header("x-api-key"), Some("secret"));
+    let lines = client
+        .get(format!("{}/_requests", provider.url))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
+    assert_eq!(lines.lines().count(), 2);
+    client.delete(format!("{}/_requests", provider.url)).send().await.unwrap();
+    assert_eq!(provider.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn tokens_are_a_quarter_of_the_bytes() {
+    let provider =
+        Provider::start(Options::steps([Step::new([Say::text("four and nine")])])).unwrap();
+    for dialect in ALL {
+        let agent = Agent::new(dialect, &provider.url, &["a"], "Go.");
+        let (_, answer) = post(&agent.endpoint(), &agent.body()).await;
+        let input = agent.body().to_string().len().div_ceil(4) as u64;
+        let usage = match dialect {
+            Dialect::Chat => {
+                json!([answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"]])
+            }
+            Dialect::Gemini => {
+                let usage = &answer["usageMetadata"];
+                json!([usage["promptTokenCount"], usage["candidatesTokenCount"]])
+            }
+            _ => json!([answer["usage"]["input_tokens"], answer["usage"]["output_tokens"]]),
+        };
+        assert_eq!(usage, json!([input, 4]), "{dialect:?}");
+    }
+    let agent = agent(&provider);
+    let (_, counted) = post(&format!("{}/count_tokens", agent.endpoint()), &agent.body()).await;
+    assert_eq!(counted, json!({"input_tokens": agent.body().to_string().len().div_ceil(4)}));
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on_after_a_restart_and_ids_do_not_repeat() {
+    let steps: Vec<Step> =
+        (0..4).map(|n| Step::new([Say::call("a", json!({"q": n.to_string()}))])).collect();
+    let mut provider = Provider::start(Options::steps(steps.clone())).unwrap();
+    let mut agent = agent(&provider);
+    let mut calls = Vec::new();
+    for _ in 0..4 {
+        let seen = agent.turn().await;
+        agent.results(&[(&seen.calls[0], "ok".into())]);
+        calls.extend(seen.calls);
+        let listen = provider.address();
+        drop(provider);
+        provider = loop {
+            // The port is free once the old one's threads are gone.
+            if let Ok(next) = Provider::start(Options { listen, ..Options::steps(steps.clone()) }) {
+                break next;
+            }
+        };
+    }
+    let numbers: Vec<&str> =
+        calls.iter().map(|call| call.arguments["q"].as_str().unwrap()).collect();
+    assert_eq!(numbers, ["0", "1", "2", "3"]);
+    let mut ids: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 4);
+}
+
+#[tokio::test]
+async fn a_pace_streams_so_many_deltas() {
+    let pace = Pace { deltas: 20, pause: std::time::Duration::from_micros(100) };
+    let provider =
+        Provider::start(Options { pace: Some(pace), keep: false, ..Options::default() }).unwrap();
+    let text = stream(&provider).await.text().await.unwrap();
+    assert_eq!(text.matches("text_delta").count(), 20);
+    assert_eq!(provider.requests().len(), 0);
+}

@@ -1,0 +1,75 @@
+//! An ordinary agent: asks, runs the calls it gets, puts everything into its history and asks again.
+
+use std::io;
+
+use serde_json::Value;
+
+use crate::http::{Response, post};
+use crate::tools::{Tool, run};
+use crate::voice::{Api, Ask, Heard, Turn};
+
+/// One conversation of an agent.
+pub(crate) struct Agent {
+    pub(crate) api: Api,
+    tools: Value,
+    history: Vec<Value>,
+    /// Whether the model is asked to think.
+    pub(crate) thinks: bool,
+    /// What it saw so far.
+    pub(crate) turns: Vec<Turn>,
+}
+
+impl Agent {
+    /// A conversation with these tools. `name` goes into what the user says first.
+    pub(crate) fn new(api: Api, tools: &[Tool], name: &str) -> Self {
+        let voice = api.voice();
+        let mut history = voice.opening();
+        history.push(voice.user(&format!("script:{name} please")));
+        Self { api, tools: voice.tools(tools), history, thinks: true, turns: Vec::new() }
+    }
+
+    /// One turn of the model, and what the agent does about it: runs its calls, or asks something else.
+    pub(crate) fn turn(&mut self, url: &str, stream: bool) -> &Turn {
+        let response = self.ask(url, stream).unwrap();
+        self.take(&response, stream)
+    }
+
+    /// Sends the history as it is.
+    pub(crate) fn ask(&self, url: &str, stream: bool) -> io::Result<Response> {
+        let (path, body) = self.request(stream);
+        post(url, path, &body)
+    }
+
+    fn request(&self, stream: bool) -> (&'static str, String) {
+        let ask = Ask { tools: &self.tools, history: &self.history, stream, thinks: self.thinks };
+        let (path, body) = self.api.voice().request(&ask);
+        (path, body.to_string())
+    }
+
+    /// `tools` as the agent sends them.
+    pub(crate) fn tools(&self) -> &Value {
+        &self.tools
+    }
+
+    /// Takes an answer.
+    pub(crate) fn take(&mut self, response: &Response, stream: bool) -> &Turn {
+        let voice = self.api.voice();
+        assert_eq!(response.status, 200, "turn {}: {}", self.turns.len(), response.body);
+        let (turn, echo): Heard = if stream {
+            voice.events(&response.events())
+        } else {
+            voice.whole(&serde_json::from_str(&response.body).unwrap())
+        };
+        self.history.extend(echo);
+        if turn.calls.is_empty() {
+            let next = voice.user(&format!("And then? ({})", self.turns.len()));
+            self.history.push(next);
+        } else {
+            let results: Vec<_> =
+                turn.calls.iter().map(|call| (call, run(&call.name, &call.arguments))).collect();
+            self.history.extend(voice.results(&results));
+        }
+        self.turns.push(turn);
+        &self.turns[self.turns.len() - 1]
+    }
+}

@@ -1,0 +1,95 @@
+//! HTTP by hand: one connection for each request, and the whole answer at its end.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Longer than anything here takes: a proxy that hangs is a failure, not a hanging test.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Response {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The data of each event of a stream; `[DONE]` is none.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+        data.filter(|data| *data != "[DONE]")
+            .map(|data| serde_json::from_str(data).unwrap())
+            .collect()
+    }
+}
+
+/// Posts a body with the headers that all four providers' SDKs send between them.
+pub(crate) fn post(url: &str, path: &str, body: &str) -> io::Result<Response> {
+    let host = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Authorization: Bearer sk-client\r\nanthropic-version: 2023-06-01\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())?;
+    read(BufReader::new(stream))
+}
+
+/// Asks for a socket, as Codex does before it posts.
+pub(crate) fn upgrade(url: &str, path: &str) -> io::Result<Response> {
+    let host = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Authorization: Bearer sk-client\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())?;
+    read(BufReader::new(stream))
+}
+
+fn read(mut stream: BufReader<TcpStream>) -> io::Result<Response> {
+    let status = line(&mut stream)?;
+    let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());
+    let status = status.ok_or(ErrorKind::UnexpectedEof)?;
+    let mut headers = Vec::new();
+    while let Some((name, value)) = line(&mut stream)?.split_once(':') {
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let has = |name: &str| headers.iter().find(|(known, _)| known == name);
+    let mut body = Vec::new();
+    if has("transfer-encoding").is_some() {
+        loop {
+            let size = usize::from_str_radix(&line(&mut stream)?, 16);
+            let size = size.map_err(|_| ErrorKind::UnexpectedEof)?;
+            let start = body.len();
+            body.resize(start + size, 0);
+            stream.read_exact(&mut body[start..])?;
+            line(&mut stream)?;
+            if size == 0 {
+                break;
+            }
+        }
+    } else {
+        stream.read_to_end(&mut body)?;
+    }
+    Ok(Response { status, headers, body: String::from_utf8(body).unwrap() })
+}
+
+fn line(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
+    let mut line = String::new();
+    stream.read_line(&mut line)?;
+    Ok(line.trim_end().to_owned())
+}

@@ -1,0 +1,26 @@
+//! The proxy as its clients meet it: the real binary between an agent of ours and the scripted provider.
+//!
+//! `differential` holds a conversation twice, with Toolcrib and without, and wants the agent to see the
+//! same; `prefix` reads what the provider got over two hundred turns, and wants each request to begin
+//! with the one before it; `lost` takes the state away in the middle; `savings` counts tokens;
+//! `socket` asks for another protocol.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod agent;
+mod dice;
+mod differential;
+mod http;
+mod lost;
+mod prefix;
+mod replica;
+mod savings;
+mod sdk;
+mod sent;
+mod socket;
+mod stage;
+mod talk;
+mod tools;
+mod voice;
+mod way;

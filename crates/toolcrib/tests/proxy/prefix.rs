@@ -1,0 +1,103 @@
+//! Two hundred turns, each request of which begins with the one before it: the provider's cache never
+//! misses.
+
+use std::thread;
+
+use toolcrib_testkit::provider::{Answer, Bend};
+use toolcrib_testkit::redis::Server;
+
+use crate::replica::Replica;
+use crate::stage::Stage;
+use crate::talk::Talk;
+use crate::tools::{Size, tools};
+use crate::voice::Api;
+use crate::way::{Way, ways};
+
+const TURNS: usize = 200;
+const TOOLS: usize = 100;
+
+fn stage(way: Way) -> Stage {
+    let tools = tools(TOOLS, Size::Usual);
+    let steps = Talk::new(&tools, 7, way.calls_blind()).steps(TURNS);
+    Stage::new(way, &tools, steps)
+}
+
+fn one_replica(way: Way) {
+    let mut stage = stage(way);
+    let replica = Replica::start(&way.config(&stage.provider.url, None));
+    for _ in 0..TURNS {
+        stage.turn(&replica.url);
+    }
+    stage.unbroken();
+    stage.searched();
+    assert_eq!(replica.modes(), [way.mode], "{way:?}");
+}
+
+/// By turns with two replicas. Half-way one is killed in the middle of a request, and the agent asks the
+/// other one again, and from then on.
+fn two_replicas(way: Way) {
+    let redis = Server::start();
+    let mut stage = stage(way);
+    let config = way.config(&stage.provider.url, Some(&redis.url()));
+    let (mut one, other) = (Replica::start(&config), Replica::start(&config));
+    for at in 0..TURNS / 2 {
+        stage.turn(if at % 2 == 0 { &one.url } else { &other.url });
+    }
+    stage.provider.push(Answer::Bent(Bend::StallFirst));
+    thread::scope(|scope| {
+        let url = one.url.clone();
+        let asked = scope.spawn({
+            let agent = &stage.agent;
+            move || agent.ask(&url, true)
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(stage.provider.busy(1));
+        one.kill();
+        assert!(asked.join().unwrap().is_err());
+    });
+    for _ in TURNS / 2..TURNS {
+        stage.turn(&other.url);
+    }
+    stage.unbroken();
+    stage.searched();
+}
+
+#[test]
+fn chat_with_one_replica() {
+    ways(Api::Chat).for_each(one_replica);
+}
+
+#[test]
+fn responses_with_one_replica() {
+    ways(Api::Responses).for_each(one_replica);
+}
+
+#[test]
+fn messages_with_one_replica() {
+    ways(Api::Messages).for_each(one_replica);
+}
+
+#[test]
+fn gemini_with_one_replica() {
+    ways(Api::Gemini).for_each(one_replica);
+}
+
+#[test]
+fn chat_with_two_replicas() {
+    ways(Api::Chat).for_each(two_replicas);
+}
+
+#[test]
+fn responses_with_two_replicas() {
+    ways(Api::Responses).for_each(two_replicas);
+}
+
+#[test]
+fn messages_with_two_replicas() {
+    ways(Api::Messages).for_each(two_replicas);
+}
+
+#[test]
+fn gemini_with_two_replicas() {
+    ways(Api::Gemini).for_each(two_replicas);
+}

@@ -1,0 +1,86 @@
+//! `toolcrib serve`, as a process of its own that can be killed.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// How long it may take to listen: far longer than it needs.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A running proxy; killed when dropped.
+pub(crate) struct Replica {
+    process: Child,
+    pub(crate) url: String,
+    folder: TempDir,
+}
+
+impl Replica {
+    /// Starts one with this config, on a port of its own.
+    pub(crate) fn start(config: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("toolcrib.toml");
+        fs::write(&file, config).unwrap();
+        let log = File::create(folder.path().join("log")).unwrap();
+        let process = Command::new(env!("CARGO_BIN_EXE_toolcrib"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--config"])
+            .arg(&file)
+            .current_dir(folder.path())
+            .env("HOME", folder.path())
+            .env("XDG_STATE_HOME", folder.path().join("state"))
+            .env("TOOLCRIB_LOG", "info")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut replica = Self { process, url: String::new(), folder };
+        replica.url = replica.listening();
+        replica
+    }
+
+    /// The address that it says it listens on.
+    fn listening(&mut self) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let said = self.log();
+            let url =
+                said.split_once("the LLM proxy is at ").and_then(|(_, rest)| rest.split_once('\n'));
+            if let Some((url, _)) = url {
+                return url.to_owned();
+            }
+            assert!(self.process.try_wait().unwrap().is_none(), "it ended: {said}");
+            assert!(Instant::now() < end, "it does not listen: {said}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Everything it said so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    /// The ways it deferred, each once, as its log has them.
+    pub(crate) fn modes(&self) -> Vec<String> {
+        let log = self.log();
+        let modes = log.split(" mode=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        modes.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Ends it the hard way, with nothing put in order.
+    pub(crate) fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        // It may have been killed already, which is what is wanted.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,142 @@
+//! The agents in Python, and what they print.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// An agent written with one of the official SDKs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Client {
+    /// `openai`, Chat Completions.
+    Chat,
+    /// `openai`, Responses, with the whole history in every request.
+    Responses,
+    /// `openai`, Responses, each request naming the answer before it.
+    Chained,
+    /// `anthropic`.
+    Anthropic,
+    /// `google-genai`.
+    Gemini,
+}
+
+impl Client {
+    /// All of them.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Chat, Self::Responses, Self::Chained, Self::Anthropic, Self::Gemini];
+
+    fn script(self) -> &'static str {
+        match self {
+            Self::Chat => "openai_chat.py",
+            Self::Responses | Self::Chained => "openai_responses.py",
+            Self::Anthropic => "anthropic_messages.py",
+            Self::Gemini => "google_genai.py",
+        }
+    }
+
+    /// What the SDK calls the end of a turn that calls, and of one that does not.
+    fn stops(self) -> [&'static str; 2] {
+        match self {
+            Self::Chat => ["tool_calls", "stop"],
+            Self::Responses | Self::Chained => ["completed", "completed"],
+            Self::Anthropic => ["tool_use", "end_turn"],
+            Self::Gemini => ["STOP", "STOP"],
+        }
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Runs an agent against an API at `url` (without a path) and returns everything it saw.
+pub(crate) fn run(client: Client, url: &str, stream: bool) -> Value {
+    let python = root().join(".tools/peers/python/bin/python");
+    assert!(
+        python.exists(),
+        "`{}` is missing; hint: run `scripts/install-peers`",
+        python.display()
+    );
+    let script =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/proxy/sdk").join(client.script());
+    // `-B`: nothing is compiled into the sources. A client that hangs is a failure, not a hanging test.
+    let mut command = Command::new("timeout");
+    command.arg("120").arg(python).arg("-B").arg(script).arg(url);
+    if stream {
+        command.arg("--stream");
+    }
+    if matches!(client, Client::Chained) {
+        command.arg("--previous");
+    }
+    let ran = command.stdin(Stdio::null()).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let words = || format!("out: {}\nerr: {}", text(&ran.stdout), text(&ran.stderr));
+    assert!(ran.status.success(), "{client:?} stream={stream}: {}\n{}", ran.status, words());
+    serde_json::from_slice(&ran.stdout).unwrap()
+}
+
+/// What must not differ between a direct connection and one through Toolcrib: everything but ids and
+/// counts of tokens.
+pub(crate) fn visible(seen: &Value) -> Value {
+    let mut seen = seen.clone();
+    for turn in seen["turns"].as_array_mut().unwrap() {
+        for call in turn["calls"].as_array_mut().unwrap() {
+            call.as_object_mut().unwrap().shift_remove("id");
+        }
+        for key in ["id", "usage"] {
+            turn.as_object_mut().unwrap().shift_remove(key);
+        }
+    }
+    seen
+}
+
+/// Every id an agent saw: of answers, then of calls.
+pub(crate) fn ids(seen: &Value) -> Vec<String> {
+    let turns = || seen["turns"].as_array().unwrap().iter();
+    let calls = turns().flat_map(|turn| turn["calls"].as_array().unwrap());
+    turns().chain(calls).map(|place| place["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The conversation of `office.py` as each SDK must see it.
+pub(crate) fn expected(client: Client) -> Value {
+    let model = match client {
+        Client::Chat | Client::Responses | Client::Chained => "gpt-5.2",
+        Client::Anthropic => "claude-opus-5",
+        Client::Gemini => "gemini-3-pro-preview",
+    };
+    let [calling, ending] = client.stops();
+    let turn = |text: &str, calls: &[(&str, Value)], stop: &str| {
+        let calls: Vec<Value> = calls
+            .iter()
+            .map(|(name, arguments)| json!({"name": name, "arguments": arguments}))
+            .collect();
+        let mut turn =
+            json!({"model": model, "text": text, "streamed": text, "stop": stop, "calls": calls});
+        let kind = |call, message| if calls.is_empty() { json!([message]) } else { json!([call]) };
+        match client {
+            Client::Chat => {}
+            Client::Responses | Client::Chained => {
+                turn["items"] = kind("function_call", "message");
+                turn["tools"] = true.into();
+                turn["numbered"] = true.into();
+            }
+            Client::Anthropic => turn["items"] = kind("tool_use", "text"),
+            // The first call of a turn is signed.
+            Client::Gemini => turn["signed"] = calls.iter().map(|_| Value::from(true)).collect(),
+        }
+        turn
+    };
+    let forecast = json!({"city": "Oslo", "days": 2});
+    let event = json!({"title": "Umbrella", "starts_at": "tomorrow"});
+    let mut turns = vec![
+        turn("", &[("weather__forecast", forecast)], calling),
+        turn("Done: Rain in Oslo, 4 degrees.", &[], ending),
+        turn("", &[("calendar__create_event", event)], calling),
+        turn("", &[("rooms__list_reservation", json!({"limit": 3}))], calling),
+        turn("Done: rooms__list_reservation: {\"limit\": 3}", &[], ending),
+    ];
+    if matches!(client, Client::Anthropic) {
+        turns[0]["counted"] = true.into();
+    }
+    json!({"turns": turns})
+}

@@ -1,0 +1,83 @@
+//! Real SDKs as clients: `openai` (Chat Completions and Responses), `anthropic` and `google-genai`, each in
+//! an ordinary agent loop with 200 tools, against the scripted provider of `toolcrib-testkit`.
+//!
+//! The agents talk to `toolcrib serve`, which stands before it. Two of the tools are needed, one is found in the middle. An SDK must see the calls of those tools
+//! and nothing else, streaming or not.
+
+mod client;
+
+use std::collections::HashSet;
+
+use client::{Client, expected, ids, run, visible};
+use toolcrib_testkit::provider::{Options, Provider};
+
+use crate::replica::Replica;
+
+/// A proxy before the provider.
+fn proxy(provider: &Provider, more: &str) -> Replica {
+    let url = &provider.url;
+    let upstreams = format!("openai = \"{url}\"\nanthropic = \"{url}\"\ngemini = \"{url}\"");
+    Replica::start(&format!("[proxy]\n{upstreams}\n{more}"))
+}
+
+fn converse(client: Client) {
+    for stream in [false, true] {
+        let provider = Provider::start(Options { binding: true, ..Options::default() }).unwrap();
+        let proxy = proxy(&provider, "");
+        let seen = run(client, &proxy.url, stream);
+        assert_eq!(visible(&seen), expected(client), "stream={stream}");
+        let ids = ids(&seen);
+        let distinct: HashSet<&String> = ids.iter().collect();
+        assert_eq!(distinct.len(), ids.len(), "{ids:?}");
+        // The provider counts four bytes as a token, and the SDK must see what all rounds took.
+        let counted: u64 = provider
+            .requests()
+            .iter()
+            .filter(|request| !request.path.contains("count_tokens"))
+            .map(|request| request.body.len().div_ceil(4) as u64)
+            .sum();
+        let turns = seen["turns"].as_array().unwrap();
+        let usage: u64 = turns.iter().filter_map(|turn| turn["usage"]["input"].as_u64()).sum();
+        assert_eq!(usage, counted);
+        // Something was hidden, or this would prove nothing.
+        assert!(provider.requests().len() > turns.len());
+        assert!(proxy.modes().contains(&"bridge".to_owned()), "{:?}", proxy.modes());
+    }
+}
+
+/// The same agents without a proxy: what they see is what is expected above.
+#[test]
+fn direct() {
+    for client in Client::ALL {
+        for stream in [false, true] {
+            let provider = Provider::start(Options::default()).unwrap();
+            let seen = run(client, &provider.url, stream);
+            assert_eq!(visible(&seen), expected(client), "{client:?} stream={stream}");
+        }
+    }
+}
+
+#[test]
+fn openai_chat() {
+    converse(Client::Chat);
+}
+
+#[test]
+fn openai_responses() {
+    converse(Client::Responses);
+}
+
+#[test]
+fn openai_responses_by_previous_id() {
+    converse(Client::Chained);
+}
+
+#[test]
+fn anthropic() {
+    converse(Client::Anthropic);
+}
+
+#[test]
+fn google_genai() {
+    converse(Client::Gemini);
+}

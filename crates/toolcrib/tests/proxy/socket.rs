@@ -1,0 +1,21 @@
+//! A client that would rather speak through a socket.
+
+use serde_json::Value;
+use toolcrib_testkit::provider::{Options, Provider};
+
+use crate::http;
+use crate::replica::Replica;
+use crate::voice::Api;
+use crate::way::WAYS;
+
+#[test]
+fn who_wants_a_socket_is_sent_to_http() {
+    let provider = Provider::start(Options::default()).unwrap();
+    let way = WAYS.iter().find(|way| way.api == Api::Responses).unwrap();
+    let replica = Replica::start(&way.config(&provider.url, None));
+    let answer = http::upgrade(&replica.url, "/v1/responses").unwrap();
+    assert_eq!((answer.status, answer.header("upgrade")), (426, Some("HTTP/1.1")));
+    let said: Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!(said["error"]["message"], "toolcrib: there are no sockets here: POST the request");
+    assert!(provider.requests().is_empty(), "the upstream never hears of it");
+}

@@ -1,0 +1,53 @@
+//! A long conversation with a provider that keeps every request.
+
+use toolcrib_testkit::provider::{Options, Provider, Step};
+
+use crate::agent::Agent;
+use crate::sent::breaks;
+use crate::talk::calls;
+use crate::tools::Tool;
+use crate::way::Way;
+
+/// A conversation under way.
+pub(crate) struct Stage {
+    way: Way,
+    steps: Vec<Step>,
+    pub(crate) provider: Provider,
+    pub(crate) agent: Agent,
+}
+
+impl Stage {
+    /// A conversation in which the model takes these steps.
+    pub(crate) fn new(way: Way, tools: &[Tool], steps: Vec<Step>) -> Self {
+        let provider = Provider::start(Options::steps(steps.clone())).unwrap();
+        Self { way, steps, provider, agent: Agent::new(way.api, tools, "any") }
+    }
+
+    /// The turn that comes next, whole or in events by turns; the agent must see the calls of its step.
+    pub(crate) fn turn(&mut self, url: &str) {
+        let at = self.agent.turns.len();
+        let turn = self.agent.turn(url, at.is_multiple_of(2));
+        let seen: Vec<_> =
+            turn.calls.iter().map(|call| (call.name.as_str(), &call.arguments)).collect();
+        assert_eq!(seen, calls(&self.steps[at]), "{:?} turn {at}: {turn:?}", self.way);
+    }
+
+    /// Every request that does not begin with the one before it, and why not.
+    pub(crate) fn breaks(&self) -> Vec<(usize, String)> {
+        breaks(self.way.api, &self.provider.requests())
+    }
+
+    /// Asserts that there is none.
+    pub(crate) fn unbroken(&self) {
+        let breaks = self.breaks();
+        let first = breaks.first().map(|(at, why)| format!("first request {at}: {why}"));
+        assert!(first.is_none(), "{:?}: {} breaks, {}", self.way, breaks.len(), first.unwrap());
+    }
+
+    /// Asserts that rounds of searching were among the requests, where it is we who answer searches.
+    pub(crate) fn searched(&self) {
+        let (requests, turns) = (self.provider.requests().len(), self.agent.turns.len());
+        let hidden = requests - turns;
+        assert!(self.way.mode == "hosted" || hidden > turns / 20, "{hidden} hidden of {requests}");
+    }
+}

@@ -1,0 +1,105 @@
+//! How an agent speaks to each of the four APIs: its requests, what it reads in the answers, and what it
+//! puts into its history afterwards, just as the users of the official SDKs do.
+
+mod chat;
+mod gemini;
+mod messages;
+mod responses;
+
+use serde_json::Value;
+
+use crate::tools::Tool;
+
+/// One of the APIs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Api {
+    Chat,
+    Responses,
+    Messages,
+    Gemini,
+}
+
+/// What every agent is told first.
+const SYSTEM: &str = "You are the company's assistant.";
+
+/// What an agent asks.
+pub(crate) struct Ask<'a> {
+    pub(crate) tools: &'a Value,
+    pub(crate) history: &'a [Value],
+    pub(crate) stream: bool,
+    /// Whether the model is asked to think, where that is asked for.
+    pub(crate) thinks: bool,
+}
+
+/// One turn of the model, as an agent sees it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Turn {
+    pub(crate) thoughts: String,
+    pub(crate) text: String,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) stop: String,
+}
+
+/// A call that the agent is to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) arguments: Value,
+}
+
+/// Ids are made anew for each conversation.
+impl PartialEq for Call {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.arguments) == (&other.name, &other.arguments)
+    }
+}
+
+/// A turn, and what of it goes into the history.
+pub(crate) type Heard = (Turn, Vec<Value>);
+
+/// An API from the agent's side.
+pub(crate) trait Voice {
+    /// The name of the history in a request.
+    fn history(&self) -> &'static str;
+    /// `tools`, as this API has them.
+    fn tools(&self, tools: &[Tool]) -> Value;
+    /// What a history begins with.
+    fn opening(&self) -> Vec<Value> {
+        Vec::new()
+    }
+    /// What the user says.
+    fn user(&self, text: &str) -> Value;
+    /// What tools answered.
+    fn results(&self, results: &[(&Call, String)]) -> Vec<Value>;
+    /// Where a request goes, and its body.
+    fn request(&self, ask: &Ask<'_>) -> (&'static str, Value);
+    /// An answer that came as a whole.
+    fn whole(&self, body: &Value) -> Heard;
+    /// An answer that came in events.
+    fn events(&self, events: &[Value]) -> Heard;
+}
+
+impl Api {
+    pub(crate) fn voice(self) -> &'static dyn Voice {
+        match self {
+            Self::Chat => &chat::Chat,
+            Self::Responses => &responses::Responses,
+            Self::Messages => &messages::Messages,
+            Self::Gemini => &gemini::Gemini,
+        }
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Adds a piece to a field that is a string.
+fn add(object: &mut Value, key: &str, piece: &Value) {
+    object[key] = format!("{}{}", text(&object[key]), text(piece)).into();
+}

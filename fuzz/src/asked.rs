@@ -1,0 +1,152 @@
+//! Whatever a client may ask, made ready for the upstream.
+//!
+//! The first line of an input says how; see [`Head`](crate::client::Head). The rest is a body (`r`), in
+//! which `"@tools"` stands for forty tools, or choices from which one is made up (`g`). With a capital
+//! letter every turn of the model's is on record.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use toolcrib_core::json::{self, Fields};
+use toolcrib_dialect::messages::{inbound, unbind};
+use toolcrib_dialect::{Api, Inbound, Mode, Next, Request, narrowed, request};
+
+use crate::client::{self, begin, head, history_key, target};
+use crate::{downstream, heard, upstream};
+
+/// Reads an input as a request of this API, and checks what goes up in its place.
+pub fn check(api: Api, data: &[u8]) {
+    let (head, rest) = head(api, data);
+    let body = match head.kind {
+        b'r' | b'R' => match std::str::from_utf8(rest) {
+            Ok(text) => text.replacen(r#""@tools""#, client::tools(api), 1).into_bytes(),
+            Err(_) => rest.to_vec(),
+        },
+        _ => downstream::request(api, rest).unwrap_or_default().into_bytes(),
+    };
+    for target in [target(api, false), target(api, true), "/v1/messages/count_tokens", ""] {
+        match Request::read(api, target, body.clone()) {
+            Ok(request) => {
+                assert_eq!(request.text.as_bytes(), body);
+                check_request(request, head.mode, head.kind.is_ascii_uppercase());
+            }
+            Err((_, back)) => assert_eq!(back, body, "what is not read goes up as it came"),
+        }
+    }
+    if let Ok(text) = std::str::from_utf8(&body) {
+        check_rewritten(text);
+    }
+}
+
+fn check_request(request: Request, mode: Mode, recorded: bool) {
+    let api = request.api;
+    let kept = |_: usize| recorded.then(|| RECORDS[api as usize].clone());
+    let turn = begin(request.clone(), mode, &kept);
+    let up = turn.request();
+    assert_eq!(up, begin(request.clone(), mode, &kept).request(), "asked again");
+    assert_eq!(up, turn.request());
+    let (old, new) = (read(&request.text), read(&up));
+    assert_eq!(old.len(), new.len());
+    for ((key, old), (same, new)) in old.iter().zip(&new) {
+        assert_eq!(key, same);
+        let last = |key: &str| Fields::read(&request.text).and_then(|all| all.get(key));
+        // Of a key that stands there twice the last counts.
+        let counts = last(key).is_some_and(|raw| raw.as_ptr() == old.as_ptr());
+        match key.as_str() {
+            "tools" if counts => assert!(json::items(new).is_some(), "{new}"),
+            "previous_response_id" if counts && recorded => assert!(heard::is_json(new), "{new}"),
+            key if counts && key == history_key(api) => {
+                let new = json::items(new).expect("a history is a list");
+                if let (Some(old), false) = (json::items(old), recorded) {
+                    let old: Vec<&str> = old.iter().map(|entry| entry.get()).collect();
+                    let new: Vec<&str> = new.iter().map(|entry| entry.get()).collect();
+                    check_history(api, &names(request.tools()), &old, &new);
+                }
+            }
+            _ => assert_eq!(old, new, "{key} is cargo"),
+        }
+    }
+}
+
+fn read(text: &str) -> Vec<(String, &str)> {
+    let fields = Fields::read(text).expect("what goes up is JSON");
+    fields.iter().map(|(key, raw)| (key.to_owned(), raw)).collect()
+}
+
+/// Every name in the tools of a request. What cannot be told of them may be anything.
+fn names(tools: &str) -> Vec<String> {
+    fn note(value: &Value, names: &mut Vec<String>) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| note(item, names)),
+            Value::Object(fields) => {
+                names.extend(fields.get("name").and_then(Value::as_str).map(str::to_owned));
+                fields.values().for_each(|value| note(value, names));
+            }
+            _ => {}
+        }
+    }
+    let mut names = Vec::new();
+    match serde_json::from_str(tools) {
+        Ok(value) => note(&value, &mut names),
+        Err(_) => names.push(String::new()),
+    }
+    names
+}
+
+/// Every entry stays as it came, unless a call of a deferred tool must go another way; what reminds
+/// the model of tools comes last.
+fn check_history(api: Api, names: &[String], old: &[&str], new: &[&str]) {
+    assert!(new.len() >= old.len() && new.len() <= old.len() + 2, "{old:?}\n{new:?}");
+    let mut called = false;
+    for (old, new) in old.iter().zip(new) {
+        // A name may be written with escapes.
+        let calls = old.contains('\\') || names.iter().any(|name| old.contains(name));
+        called |= calls;
+        let answers = api == Api::Gemini && called && old.contains("esponse");
+        assert!(old == new || calls || answers, "{old}\n{new}");
+    }
+}
+
+/// What else a proxy may do to a body before it goes up.
+fn check_rewritten(text: &str) {
+    let odd = |name: &str| name.len() % 2 == 1;
+    let fewer = narrowed(text, &odd);
+    if let Some(fewer) = &fewer {
+        assert!(heard::is_json(fewer), "{fewer}");
+        assert_eq!(narrowed(fewer, &odd), None, "{fewer}");
+    }
+    if let Some(other) = request::with_model(text, "n\"n") {
+        assert_eq!(request::model(Api::Chat, "", &other).as_deref(), Some("n\"n"));
+    }
+    let bare = unbind::strip_thinking(text);
+    assert_eq!(unbind::strip_thinking(&bare), bare);
+    assert_eq!(heard::is_json(&bare), heard::is_json(text));
+    if let Some(plain) = inbound::translate(text) {
+        assert!(heard::is_json(&plain), "{plain}");
+        assert_eq!(inbound::translate(&plain), None, "{plain}");
+    }
+    if let Some(mut folded) = Inbound::read(text) {
+        assert!(heard::is_json(folded.request()), "{}", folded.request());
+        // Its own request is no response; it is JSON all the same.
+        assert_eq!(heard::is_json(&folded.whole(text)), heard::is_json(text));
+        let mut out = Vec::new();
+        let event = format!("data: {}\n\n", json::compact(text));
+        for event in heard::events(event.as_bytes()) {
+            folded.event(&event, &mut out);
+        }
+        assert!(heard::is_clean(&heard::events(&out)), "{}", String::from_utf8_lossy(&out));
+    }
+}
+
+/// What a store keeps of a turn with a search in it and a call beside another, by API.
+static RECORDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| Api::ALL.map(record).to_vec());
+
+fn record(api: Api) -> Vec<u8> {
+    let mut turn = client::turn(api, Mode::Bridge, false);
+    for answer in upstream::searched(api) {
+        if let Some(Next::Done(done)) = turn.whole(answer.as_bytes()) {
+            return done.records.into_iter().next().expect("something to keep").1;
+        }
+    }
+    unreachable!("a turn without an end")
+}

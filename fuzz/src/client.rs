@@ -1,0 +1,194 @@
+//! A client of each API with forty tools, and the ways they can be deferred.
+//!
+//! One of the forty is never deferred, so that calls which pass and calls which are held stand side by
+//! side. An input begins with a line of its own that says how it is to be played; see [`Head`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use serde_json::{Value, json};
+use toolcrib_core::{FourChars, Settings};
+use toolcrib_dialect::mode::{Hosted, Primitive};
+use toolcrib_dialect::record::{Past, Places};
+use toolcrib_dialect::history;
+use toolcrib_dialect::turn::ROUNDS;
+use toolcrib_dialect::{Api, Mode, Plan, Request, Toolset, Turn};
+
+/// How an input is played: `2s7`, for the third mode, a stream, and pieces of seven bytes.
+pub struct Head {
+    pub mode: Mode,
+    /// What the rest of the input is; each target says which letters it knows.
+    pub kind: u8,
+    /// Bytes of a piece.
+    pub cut: usize,
+}
+
+/// The first line, and what follows it.
+pub fn head(api: Api, data: &[u8]) -> (Head, &[u8]) {
+    let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
+    let (line, rest) = data.split_at(end);
+    let at = |at: usize| line.get(at).copied().unwrap_or(b'0');
+    let modes = modes(api);
+    let mode = modes[usize::from(at(0).wrapping_sub(b'0')) % modes.len()];
+    let cut = usize::from(at(2).wrapping_sub(b'0')).max(1);
+    (Head { mode, kind: at(1), cut }, rest.get(1..).unwrap_or_default())
+}
+
+/// The ways in which an API defers.
+pub fn modes(api: Api) -> &'static [Mode] {
+    match api {
+        Api::Chat | Api::Gemini => &[Mode::Bridge, Mode::Append, Mode::Reveal, Mode::Terse],
+        Api::Responses => &[
+            Mode::Bridge,
+            Mode::Append,
+            Mode::Reveal,
+            Mode::Terse,
+            Mode::Reference(Primitive::SearchOutput),
+            Mode::Reference(Primitive::AdditionalTools),
+            Mode::Hosted(Hosted::Namespaces),
+        ],
+        Api::Messages => &[
+            Mode::Bridge,
+            Mode::Append,
+            Mode::Reveal,
+            Mode::Terse,
+            Mode::Reference(Primitive::ToolReference),
+            Mode::Hosted(Hosted::Regex),
+            Mode::Hosted(Hosted::Bm25),
+        ],
+    }
+}
+
+/// Where a request goes.
+pub fn target(api: Api, stream: bool) -> &'static str {
+    match api {
+        Api::Chat => "/v1/chat/completions",
+        Api::Responses => "/v1/responses",
+        Api::Messages => "/v1/messages",
+        Api::Gemini if stream => "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
+        Api::Gemini => "/v1beta/models/gemini-2.5-flash:generateContent",
+    }
+}
+
+/// The key under which an API has its history.
+pub fn history_key(api: Api) -> &'static str {
+    match api {
+        Api::Chat | Api::Messages => "messages",
+        Api::Responses => "input",
+        Api::Gemini => "contents",
+    }
+}
+
+/// The value of `tools`: forty of a made-up company, in the shape of an API.
+pub fn tools(api: Api) -> &'static str {
+    static TOOLS: LazyLock<HashMap<Api, String>> =
+        LazyLock::new(|| Api::ALL.into_iter().map(|api| (api, forty(api).to_string())).collect());
+    &TOOLS[&api]
+}
+
+fn forty(api: Api) -> Value {
+    let jobs = ["list", "create", "delete", "archive", "export"];
+    let things =
+        ["invoice", "order", "parcel", "meeting", "contract", "ticket", "report", "budget"];
+    let mut all = vec![
+        ("crm__find_customer".to_owned(), "Finds a customer of ours by name.".to_owned(), "q"),
+        ("crm__update_customer".to_owned(), "Changes what we know of one.".to_owned(), "id"),
+    ];
+    let pairs = things.iter().flat_map(|thing| jobs.iter().map(move |job| (*job, *thing)));
+    all.extend(pairs.take(38).map(|(job, thing)| {
+        let about =
+            format!("Lets you {job} one {thing} of the office, with all that belongs to it.");
+        (format!("office__{job}_{thing}"), about, "key")
+    }));
+    let written = all.into_iter().map(|(name, about, key)| {
+        let schema = json!({"type": "object", "properties": {
+            key: {"type": "string", "description": format!("Which one, by its {key}.")},
+            "reason": {"type": "string", "description": "Why, for the protocol of the office."},
+            "quiet": {"type": "boolean", "description": "Whether nobody is to be told of it."}
+        }, "required": [key]});
+        match api {
+            Api::Chat => json!({"type": "function",
+                "function": {"name": name, "description": about, "parameters": schema}}),
+            Api::Responses => json!({"type": "function", "name": name, "description": about,
+                "parameters": schema}),
+            Api::Messages => json!({"name": name, "description": about, "input_schema": schema}),
+            Api::Gemini => json!({"name": name, "description": about,
+                "parametersJsonSchema": schema}),
+        }
+    });
+    match api {
+        Api::Gemini => json!([{"functionDeclarations": written.collect::<Value>()}]),
+        _ => written.collect(),
+    }
+}
+
+/// A request with a question and the forty tools.
+pub fn body(api: Api, stream: bool) -> String {
+    let (key, tools) = (history_key(api), tools(api));
+    let history = match api {
+        Api::Gemini => r#"[{"role":"user","parts":[{"text":"Who is Ada?"}]}]"#,
+        _ => r#"[{"role":"user","content":"Who is Ada?"}]"#,
+    };
+    format!(r#"{{"model":"m","{key}":{history},"tools":{tools},"stream":{stream}}}"#)
+}
+
+/// The turn of the request with the forty tools.
+pub fn turn(api: Api, mode: Mode, stream: bool) -> Turn {
+    static READ: LazyLock<HashMap<(Api, bool), Request>> = LazyLock::new(|| {
+        let pairs = Api::ALL.into_iter().flat_map(|api| [(api, false), (api, true)]);
+        let read = |(api, stream): (Api, bool)| {
+            let body = body(api, stream).into_bytes();
+            let request = Request::read(api, target(api, stream), body);
+            ((api, stream), request.unwrap_or_else(|(why, _)| panic!("{why}")))
+        };
+        pairs.map(read).collect()
+    });
+    begin(READ[&(api, stream)].clone(), mode, &|_| None)
+}
+
+/// The turn of a request, as a proxy would make it. `kept` is what a store has under the key of that place.
+pub fn begin(request: Request, mode: Mode, kept: &dyn Fn(usize) -> Option<Vec<u8>>) -> Turn {
+    let request = Arc::new(request);
+    let places = Places::of(&request, [7; 32]);
+    let found = (0..places.keys().len()).map(kept).collect();
+    let past = Past::found(&places, found);
+    let toolset = toolset(&request, mode, past.loaded());
+    let more = history::must_load(&request, &past, &toolset);
+    let toolset = match more.is_empty() {
+        true => toolset,
+        false => self::toolset(&request, mode, [past.loaded(), more].concat()),
+    };
+    Turn::new(request, places, past, toolset, ROUNDS)
+}
+
+fn toolset(request: &Request, mode: Mode, loaded: Vec<String>) -> Arc<Toolset> {
+    /// To index forty tools takes longer than all the rest.
+    static KNOWN: LazyLock<Mutex<HashMap<(Api, Mode), Arc<Toolset>>>> =
+        LazyLock::new(Mutex::default);
+    let usual = request.tools() == tools(request.api) && loaded.is_empty() && !request.counts;
+    let mut known = KNOWN.lock().expect("one thread");
+    if let Some(toolset) = known.get(&(request.api, mode)).filter(|_| usual) {
+        return Arc::clone(toolset);
+    }
+    let mut settings = Settings::default();
+    settings.rules = settings.rules.never_defer(["crm__update_customer"]);
+    let plan = Plan {
+        api: request.api,
+        mode,
+        settings,
+        counter: Arc::new(FourChars),
+        model: request.model.clone(),
+        context: None,
+        // Few tools are deferred too.
+        sticky: true,
+        second_names: false,
+        counts: request.counts,
+        loaded,
+    };
+    let toolset = Arc::new(Toolset::new(plan, request.tools()));
+    if usual {
+        assert!(!toolset.passes_through(), "{}", toolset.why());
+        known.insert((request.api, mode), Arc::clone(&toolset));
+    }
+    toolset
+}

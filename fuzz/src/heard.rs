@@ -1,0 +1,133 @@
+//! What a client makes of a response: the calls it would run, and whether it can read it at all.
+
+use std::collections::BTreeMap;
+
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+use toolcrib_dialect::Api;
+use toolcrib_dialect::sse::{Decoder, Event};
+
+/// Whether a name is one that only we give to tools.
+pub fn is_own(name: &str) -> bool {
+    [SEARCH, SEARCH_REGEX, DESCRIBE, CALL].contains(&name) || name.starts_with("crib_")
+}
+
+/// Whether a text is JSON; numbers out of range and half surrogates are, to who only carries them.
+pub fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+/// The events in some bytes; what comes after the last blank line is one too.
+pub fn events(bytes: &[u8]) -> Vec<Event> {
+    let mut decoder = Decoder::default();
+    decoder.push(bytes);
+    let mut all = Vec::new();
+    while let Some(event) = decoder.next_event().expect("no event is that large") {
+        all.push(event);
+    }
+    let mut rest = decoder.rest().to_vec();
+    if !rest.is_empty() {
+        rest.extend_from_slice(b"\n\n");
+        all.extend(events(&rest));
+    }
+    all
+}
+
+/// Whether every event carries JSON, a comment, or the word that ends a stream.
+pub fn is_clean(events: &[Event]) -> bool {
+    events.iter().all(|event| match event.data() {
+        Some(data) => data.trim() == "[DONE]" || is_json(&data),
+        None => std::str::from_utf8(event.raw()).is_ok(),
+    })
+}
+
+/// Fails when a client would see a call of one of our tools, or one of them among its own.
+pub fn check_stream(api: Api, events: &[Event]) {
+    // A name in pieces is put together by index.
+    let mut pieces: BTreeMap<u64, String> = BTreeMap::new();
+    for event in events {
+        let Some(data) = event.data() else { continue };
+        let Ok(value) = serde_json::from_str::<Value>(&data) else { continue };
+        match api {
+            Api::Chat => {
+                for call in list(&value["choices"][0]["delta"]["tool_calls"]) {
+                    let name = call["function"]["name"].as_str().unwrap_or_default();
+                    let index = call["index"].as_u64().unwrap_or_default();
+                    pieces.entry(index).or_default().push_str(name);
+                }
+            }
+            Api::Messages if value["type"] == "content_block_start" => {
+                check_block(&value["content_block"]);
+            }
+            Api::Messages => {}
+            Api::Responses => {
+                let item = matches!(
+                    value["type"].as_str(),
+                    Some("response.output_item.added" | "response.output_item.done")
+                );
+                if item && value["output_index"].is_u64() {
+                    check_item(&value["item"]);
+                }
+                let end = ["completed", "incomplete", "failed", "cancelled"];
+                let kind = value["type"].as_str().and_then(|kind| kind.strip_prefix("response."));
+                if kind.is_some_and(|kind| end.contains(&kind)) {
+                    // What comes after the end nobody reads.
+                    return check_response(&value["response"]);
+                }
+            }
+            Api::Gemini => check_candidate(&value),
+        }
+    }
+    pieces.values().for_each(|name| check_name(name));
+}
+
+/// The same for a whole response.
+pub fn check_whole(api: Api, body: &str) {
+    let Ok(value) = serde_json::from_str::<Value>(body) else { return };
+    match api {
+        Api::Chat => {
+            for call in list(&value["choices"][0]["message"]["tool_calls"]) {
+                check_name(call["function"]["name"].as_str().unwrap_or_default());
+            }
+        }
+        Api::Messages => list(&value["content"]).iter().for_each(check_block),
+        Api::Responses => check_response(&value),
+        Api::Gemini => check_candidate(&value),
+    }
+}
+
+fn check_block(block: &Value) {
+    if block["type"] == "tool_use" {
+        check_name(block["name"].as_str().unwrap_or_default());
+    }
+}
+
+fn check_item(item: &Value) {
+    if item["type"] == "function_call" {
+        check_name(item["name"].as_str().unwrap_or_default());
+    }
+    let search = ["tool_search_call", "tool_search_output"].map(Value::from);
+    assert!(!search.contains(&item["type"]), "a search that the client never asked for: {item}");
+}
+
+fn check_response(response: &Value) {
+    list(&response["output"]).iter().for_each(check_item);
+    for tool in list(&response["tools"]) {
+        check_name(tool["name"].as_str().unwrap_or_default());
+    }
+}
+
+fn check_candidate(value: &Value) {
+    for part in list(&value["candidates"][0]["content"]["parts"]) {
+        check_name(part["functionCall"]["name"].as_str().unwrap_or_default());
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn check_name(name: &str) {
+    assert!(!is_own(name), "the client sees {name:?}");
+}

@@ -1,0 +1,117 @@
+//! Whatever an upstream may answer, played to a turn.
+//!
+//! The first line of an input says how; see [`Head`](crate::client::Head). The rest are bytes of a
+//! stream (`s`) or bodies (`w`), with a line of equal signs between the rounds, or choices from which
+//! both are made up (`g` and `h`). The last round is told again for as long as one is asked for.
+
+use toolcrib_core::json::{self, Fields};
+use toolcrib_dialect::turn::ROUNDS;
+use toolcrib_dialect::{Api, Mode, Next, Turn};
+
+use crate::client::{self, head, history_key};
+use crate::{heard, upstream};
+
+/// Between two rounds.
+const GAP: &str = "=====\n";
+
+/// Plays an input to a client of this API, and checks what the client and the upstream get.
+pub fn check(api: Api, data: &[u8]) {
+    let (head, rest) = head(api, data);
+    let rounds = match head.kind {
+        b's' | b'w' => parted(rest),
+        kind => upstream::rounds(api, rest, kind == b'h'),
+    };
+    if matches!(head.kind, b'w' | b'h') {
+        return check_whole(api, head.mode, &rounds);
+    }
+    let (whole, told) = stream(api, head.mode, &rounds, usize::MAX);
+    let (cut, _) = stream(api, head.mode, &rounds, head.cut);
+    assert_eq!(text(&whole), text(&cut), "in pieces of {}", head.cut);
+    let upstream: Vec<_> = told.iter().flat_map(|round| heard::events(round)).collect();
+    let events = heard::events(&whole);
+    heard::check_stream(api, &events);
+    if heard::is_clean(&upstream) {
+        assert!(heard::is_clean(&events), "{}", text(&whole));
+    }
+    check_size(api, &told, whole.len());
+}
+
+/// Rounds in one text.
+pub fn parted(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut rounds = vec![Vec::new()];
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        match rounds.last_mut() {
+            Some(round) if line != GAP.as_bytes() => round.extend_from_slice(line),
+            _ => rounds.push(Vec::new()),
+        }
+    }
+    rounds
+}
+
+/// All that the client gets, and the rounds that were told.
+fn stream(api: Api, mode: Mode, rounds: &[Vec<u8>], cut: usize) -> (Vec<u8>, Vec<&Vec<u8>>) {
+    let mut turn = client::turn(api, mode, true);
+    let mut out = Vec::new();
+    let mut told = Vec::new();
+    let mut sent = turn.request();
+    loop {
+        assert!(told.len() <= ROUNDS, "a turn without an end");
+        let round = &rounds[told.len().min(rounds.len() - 1)];
+        told.push(round);
+        round.chunks(cut).for_each(|piece| turn.bytes(piece, &mut out));
+        match turn.end(&mut out) {
+            Next::Again => sent = again(api, mode, &turn, &sent),
+            Next::Done(_) => return (out, told),
+        }
+    }
+}
+
+fn check_whole(api: Api, mode: Mode, rounds: &[Vec<u8>]) {
+    let mut turn = client::turn(api, mode, false);
+    let mut told = Vec::new();
+    let mut sent = turn.request();
+    let body = loop {
+        assert!(told.len() <= ROUNDS, "a turn without an end");
+        let round = &rounds[told.len().min(rounds.len() - 1)];
+        told.push(round);
+        match turn.whole(round) {
+            // It goes to the client as it came.
+            None => return,
+            Some(Next::Again) => sent = again(api, mode, &turn, &sent),
+            Some(Next::Done(done)) => break done.body.expect("a body"),
+        }
+    };
+    assert!(heard::is_json(&body), "{body}");
+    heard::check_whole(api, &body);
+    check_size(api, &told, body.len());
+}
+
+/// The request of the next round. It begins with that of the round before, byte for byte.
+fn again(api: Api, mode: Mode, turn: &Turn, before: &str) -> String {
+    let after = turn.request();
+    let [old, new] = [before, &after].map(|body| Fields::read(body).expect("a request is JSON"));
+    for ((key, old), (same, new)) in old.iter().zip(new.iter()) {
+        assert_eq!(key, same);
+        if key == history_key(api) {
+            let begun = old.strip_suffix(']').expect("a history is a list");
+            assert!(new.starts_with(begun) && new.len() > old.len(), "{old}\n{new}");
+            assert!(json::items(new).is_some(), "{new}");
+        } else if key != "tools" || !matches!(mode, Mode::Append | Mode::Reveal) {
+            assert_eq!(old, new, "{key}");
+        }
+    }
+    after
+}
+
+/// A client gets no more than its own tools and all that came, for each event and each call in it.
+fn check_size(api: Api, told: &[&Vec<u8>], got: usize) {
+    let bytes: usize = told.iter().map(|round| round.len()).sum();
+    let lines = told.iter().flat_map(|round| round.iter()).filter(|byte| **byte == b'\n').count();
+    let names = told.iter().map(|round| text(round).matches("name").count()).sum::<usize>();
+    let most = (bytes + client::tools(api).len()) * (lines + names + 2);
+    assert!(got <= most, "{got} bytes for {bytes}");
+}
+
+fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}

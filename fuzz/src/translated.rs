@@ -1,0 +1,142 @@
+//! Clients of two APIs before a backend of a third, with anything coming from either side.
+//!
+//! The first line of an input says how; see [`Head`](crate::client::Head), where the mode counts the
+//! clients instead: `0` is Messages, `1` is Responses. The rest is a request (`r`), bytes of a backend's
+//! stream (`s`) or its whole answer (`w`), or choices from which such are made up (`a`, `g` and `h`).
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use toolcrib_dialect::translate::{Adapter, adapter};
+use toolcrib_dialect::{Api, Mode};
+
+use crate::client::{self, head};
+use crate::{downstream, heard, told, upstream};
+
+/// Plays an input through the adapter of one of the clients.
+pub fn check(data: &[u8]) {
+    let (head, rest) = head(Api::Chat, data);
+    let api =
+        if data.first().is_some_and(|byte| byte % 2 == 1) { Api::Responses } else { Api::Messages };
+    match head.kind {
+        b'r' => check_request(api, &String::from_utf8_lossy(rest)),
+        b'a' => check_request(api, &downstream::request(api, rest).unwrap_or_default()),
+        b's' => check_stream(api, &told::parted(rest), head.cut),
+        b'w' => check_whole(api, rest),
+        b'h' => {
+            upstream::rounds(Api::Chat, rest, true).iter().for_each(|body| check_whole(api, body))
+        }
+        _ => check_stream(api, &upstream::rounds(Api::Chat, rest, false), head.cut),
+    }
+}
+
+fn begun(api: Api, stream: bool) -> Adapter {
+    let mut adapter = adapter(api, Api::Chat).expect("there is one");
+    adapter.request(&client::body(api, stream)).expect("a request of the client's API");
+    adapter
+}
+
+fn check_request(api: Api, body: &str) {
+    let mut adapter = adapter(api, Api::Chat).expect("there is one");
+    let Ok(adapted) = adapter.request(body) else { return };
+    assert!(heard::is_json(&adapted.body), "{}", adapted.body);
+    assert_eq!(adapter.request(body), Ok(adapted), "asked again");
+}
+
+fn check_whole(api: Api, body: &[u8]) {
+    for status in [200, 429] {
+        let mut adapter = begun(api, false);
+        let answer = adapter.whole(status, body);
+        assert!(serde_json::from_slice::<Value>(&answer.body).is_ok(), "{}", text(&answer.body));
+        // What is an answer to the client is one to the turn between them.
+        let mut turn = client::turn(api, Mode::Bridge, false);
+        let next = turn.whole(&answer.body);
+        assert_eq!(next.is_some(), answer.status < 400, "{}", text(&answer.body));
+    }
+}
+
+fn check_stream(api: Api, rounds: &[Vec<u8>], cut: usize) {
+    for round in rounds {
+        let whole = stream(api, round, usize::MAX);
+        assert_eq!(text(&whole), text(&stream(api, round, cut)), "in pieces of {cut}");
+        let events = heard::events(&whole);
+        assert!(heard::is_clean(&events), "{}", text(&whole));
+        let values: Vec<Value> = events
+            .iter()
+            .filter_map(|event| event.data())
+            .map(|data| serde_json::from_str(&data).expect("what we write is JSON"))
+            .collect();
+        match api {
+            Api::Messages => check_messages(&values),
+            _ => check_responses(&values),
+        }
+        let mut turn = client::turn(api, Mode::Bridge, true);
+        let mut out = Vec::new();
+        turn.bytes(&whole, &mut out);
+        turn.end(&mut out);
+        heard::check_stream(api, &heard::events(&out));
+    }
+}
+
+fn stream(api: Api, bytes: &[u8], cut: usize) -> Vec<u8> {
+    let mut adapter = begun(api, true);
+    let mut out = Vec::new();
+    bytes.chunks(cut).for_each(|piece| adapter.bytes(piece, &mut out));
+    adapter.end(&mut out);
+    out
+}
+
+/// One message, or an error: blocks one after the other, each with a beginning and an end.
+fn check_messages(events: &[Value]) {
+    let (mut blocks, mut open) = (0_u64, false);
+    for (at, event) in events.iter().enumerate() {
+        let last = at + 1 == events.len();
+        match event["type"].as_str() {
+            Some("message_start") => assert_eq!(at, 0, "{event}"),
+            Some("content_block_start") => {
+                assert!(!open && event["index"] == blocks, "{event}");
+                open = true;
+            }
+            Some("content_block_delta") => assert!(open && event["index"] == blocks, "{event}"),
+            Some("content_block_stop") => {
+                assert!(open && event["index"] == blocks, "{event}");
+                (open, blocks) = (false, blocks + 1);
+            }
+            Some("message_delta") => assert!(!open, "{event}"),
+            Some("message_stop" | "error") => assert!(last, "{event}"),
+            _ => panic!("{event}"),
+        }
+        assert!(
+            !last || matches!(event["type"].as_str(), Some("message_stop" | "error")),
+            "{event}"
+        );
+    }
+}
+
+/// One response: events that are numbered, items that begin and end, and the same items at the end.
+fn check_responses(events: &[Value]) {
+    let mut done: HashMap<u64, &Value> = HashMap::new();
+    for (at, event) in events.iter().enumerate() {
+        assert_eq!(event["sequence_number"], at, "{event}");
+        let (kind, index) = (event["type"].as_str().unwrap_or_default(), &event["output_index"]);
+        match kind {
+            "response.output_item.added" => assert_eq!(*index, done.len(), "{event}"),
+            "response.output_item.done" => {
+                assert_eq!(*index, done.len(), "{event}");
+                done.insert(done.len() as u64, &event["item"]);
+            }
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                assert_eq!(at + 1, events.len(), "{event}");
+                let output = event["response"]["output"].as_array().expect("items");
+                for (at, item) in (0..).zip(output) {
+                    assert_eq!(done.get(&at).copied(), Some(item), "{event}");
+                }
+            }
+            _ => assert!(at + 1 < events.len() || kind == "error", "{event}"),
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
