@@ -134,3 +134,27 @@ async fn the_hidden_rounds_of_one_caller_are_not_anothers() {
         assert_eq!(entries[1], history.len(), "{case:?}");
     }
 }
+
+#[tokio::test]
+async fn a_narrowed_caller_finds_no_way_around() {
+    let narrowed = |request: reqwest::RequestBuilder| request.header("x-toolcrib-tools", "crm__*");
+    let stage = Stage::new(Options::default()).await;
+    let post = |path: &str, body: &'static str| {
+        let url = format!("{}{path}", stage.url);
+        narrowed(stage.client.post(url).header("content-type", "application/json").body(body))
+    };
+    for (path, body, status) in [
+        ("/v1/messages/batches", "{}", 403),
+        ("/v1beta/openai/chat/completions", "{}", 403),
+        ("/v1beta/cachedContents", "{}", 403),
+        ("/v1/chat/completions", "\u{feff}{\"tools\":[{\"name\":\"secret\"}]}", 400),
+        ("/v1/chat/completions", "[NaN]", 400),
+    ] {
+        assert_eq!(get(post(path, body)).await.status, status, "{path} {body}");
+    }
+    // What cannot have tools passes, for it too.
+    assert_eq!(get(post("/v1/embeddings", "{}")).await.status, 200);
+    let sent: Vec<String> =
+        stage.provider.requests().iter().map(|sent| sent.path.clone()).collect();
+    assert_eq!(sent, ["/v1/embeddings"]);
+}

@@ -4,6 +4,7 @@ mod custom;
 mod cut;
 mod faults;
 mod matrix;
+mod odd;
 
 use serde_json::{Value, json};
 use toolcrib_dialect::{Api, Mode};

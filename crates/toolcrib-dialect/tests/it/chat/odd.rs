@@ -1,0 +1,138 @@
+//! Servers that say it their own way.
+
+use serde_json::{Value, json};
+use toolcrib_dialect::Mode;
+
+use super::{TARGET, request, seen, talk};
+use crate::support::{Got, Talk};
+
+/// A client with a shell, which is always in full.
+fn asked() -> Value {
+    let mut body = request(&json!([{"role": "user", "content": "Find Ada."}]), true);
+    let shell = json!({"type": "function", "function": {"name": "bash", "description": "Runs a command.",
+        "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}}});
+    body["tools"].as_array_mut().unwrap().push(shell);
+    body
+}
+
+fn chunk(delta: &Value, finish: &Value, usage: &Value) -> String {
+    let chunk = json!({"id": "chatcmpl-1", "created": 1001, "usage": usage,
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
+    format!("data: {chunk}\n\n")
+}
+
+fn piece(delta: &Value) -> String {
+    chunk(delta, &Value::Null, &Value::Null)
+}
+
+fn end() -> String {
+    chunk(&json!({}), &json!("tool_calls"), &Value::Null) + "data: [DONE]\n\n"
+}
+
+fn call(index: usize, id: &str, name: &str, arguments: &str) -> Value {
+    json!({"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+const WRAPPED: &str = r#"{"name":"crm__find_customer","arguments":{"q":"ada"}}"#;
+const SEARCH: &str = r#"{"query":"find customer"}"#;
+
+/// Plays these answers; a message begins with its role.
+fn ask(talk: &mut Talk, answers: &[String]) -> Got {
+    let mut answers = answers.to_vec();
+    answers[0].insert_str(0, &role());
+    talk.ask(TARGET, &asked(), &answers)
+}
+
+fn role() -> String {
+    piece(&json!({"role": "assistant", "content": ""}))
+}
+
+fn names(got: &Got) -> Vec<String> {
+    let calls = seen(got, true).message["tool_calls"].as_array().cloned().unwrap_or_default();
+    calls.iter().map(|call| call["function"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn all_calls_and_the_end_in_one_chunk_keep_their_order() {
+    let calls = json!([
+        call(0, "call_bash00000001", "bash", r#"{"command":"ls"}"#),
+        call(1, "call_find00000001", "tool_call", WRAPPED)
+    ]);
+    let delta = json!({"role": "assistant", "content": null, "tool_calls": calls});
+    let upstream = chunk(&delta, &json!("tool_calls"), &Value::Null) + "data: [DONE]\n\n";
+    let got = talk().ask(TARGET, &asked(), &[upstream]);
+    assert_eq!(names(&got), ["bash", "crm__find_customer"]);
+}
+
+#[test]
+fn a_name_said_with_every_piece_is_said_once() {
+    let search =
+        |arguments| json!({"tool_calls": [call(0, "call_search000001", "tool_search", arguments)]});
+    let first = piece(&search(&SEARCH[..9])) + &piece(&search(&SEARCH[9..])) + &end();
+    let second =
+        piece(&json!({"tool_calls": [call(0, "call_find00000001", "tool_call", WRAPPED)]}))
+            + &end();
+    let got = ask(&mut talk(), &[first, second]);
+    assert_eq!(
+        (names(&got), got.done.summary.searches),
+        (vec!["crm__find_customer".to_owned()], 1)
+    );
+}
+
+#[test]
+fn an_id_that_changes_on_the_way_is_the_same_call() {
+    let more = json!({"tool_calls": [{"index": 0, "id": "call_another00001", "function": {"arguments": r#""ls"}"#}}]});
+    let upstream =
+        piece(&json!({"tool_calls": [call(0, "call_bash00000001", "bash", r#"{"command":"#)]}))
+            + &piece(&more)
+            + &end();
+    let got = ask(&mut talk(), std::slice::from_ref(&upstream));
+    assert_eq!(got.text, role() + &upstream);
+    assert!(got.done.records.is_empty());
+}
+
+#[test]
+fn an_error_beside_a_choice_ends_the_turn() {
+    let error = json!({"id": "chatcmpl-1", "error": {"message": "overloaded", "code": 502},
+        "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}]});
+    let half = piece(
+        &json!({"tool_calls": [call(0, "call_search000001", "tool_search", r#"{"query":"#)]}),
+    );
+    let got = ask(&mut talk(), &[format!("{half}data: {error}\n\n")]);
+    assert!(got.text.ends_with(&format!("data: {error}\n\n")), "{}", got.text);
+    assert_eq!((got.done.records.len(), got.done.summary.searches), (0, 0));
+}
+
+#[test]
+fn counts_said_with_every_chunk_are_counted_once() {
+    let usage = |output| json!({"prompt_tokens": 100, "completion_tokens": output, "total_tokens": 100 + output});
+    let round = |delta: &Value| {
+        chunk(delta, &Value::Null, &usage(1))
+            + &chunk(&json!({}), &json!("tool_calls"), &usage(5))
+            + "data: [DONE]\n\n"
+    };
+    let first =
+        round(&json!({"tool_calls": [call(0, "call_search000001", "tool_search", SEARCH)]}));
+    let second =
+        round(&json!({"tool_calls": [call(0, "call_find00000001", "tool_call", WRAPPED)]}));
+    let got = ask(&mut talk(), &[first, second]);
+    assert_eq!(
+        seen(&got, true).usage,
+        json!({"prompt_tokens": 200, "completion_tokens": 10, "total_tokens": 210})
+    );
+}
+
+#[test]
+fn what_is_found_twice_is_appended_once() {
+    let mut talk = Talk::new(toolcrib_dialect::Api::Chat, Mode::Append);
+    let search =
+        |id: &str| piece(&json!({"tool_calls": [call(0, id, "tool_search", SEARCH)]})) + &end();
+    let calls = piece(
+        &json!({"tool_calls": [call(0, "call_find00000001", "crm__find_customer", r#"{"q":"ada"}"#)]}),
+    );
+    let answers = [search("call_search000001"), search("call_search000002"), calls + &end()];
+    ask(&mut talk, &answers);
+    let tools = talk.sent[2]["tools"].as_array().unwrap();
+    let found = tools.iter().filter(|tool| tool["function"]["name"] == "crm__find_customer");
+    assert_eq!(found.count(), 1);
+}
