@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use toolcrib_bench::{Connection, Failed, at, cpu_seconds, peak_mb, resident_mb};
-use toolcrib_testkit::provider::{Pace, Part};
+use toolcrib_testkit::provider::{Exact, Pace, Part};
 
 use crate::client::{APIS, name, tools};
 use crate::overhead::TOOLS;
@@ -18,6 +18,9 @@ const DELTAS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Times that all streams run, on the same connections.
 const PASSES: usize = 3;
+/// How the streams of a pass begin: in the same instant, or one after the other while all before go on.
+const SPREADS: [(&str, Duration); 2] =
+    [("at once", Duration::ZERO), ("within a second", Duration::from_millis(2))];
 /// What a stream says again and again.
 const WORD: &str = "token by ";
 /// A reader needs little; 500 of the usual stacks would be a gigabyte of addresses.
@@ -35,34 +38,40 @@ pub(crate) fn measure() -> Result<(), Failed> {
     let record = Pair::record(Some(Pace { deltas: DELTAS, pause: Duration::ZERO }))?;
     let tools = tools(0, TOOLS)?;
     println!(
-        "{STREAMS} streams at once, {PASSES} times, each with {DELTAS} words, {PAUSE:?} apart.\n"
+        "{STREAMS} streams together, {PASSES} times, each with {DELTAS} words, {PAUSE:?} apart.\n"
     );
     println!(
         "| streams | errors | s direct | s through | first word p50 ms direct | through | proxy's µs a word | peak MB | MB after |"
     );
     println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
-    for api in APIS {
-        let scene = Scene::record(&record, api, &tools, "Hi.", true)?.with_parts(paced);
-        // A proxy of its own each time: a peak never goes down again.
-        let play = Pair::play()?;
-        let direct = run(&play, &play.direct, &scene, std::slice::from_ref(&scene.direct))?;
-        let before = cpu_seconds(&play.proxy.id());
-        let through = run(&play, &play.through, &scene, &scene.through)?;
-        let words = (STREAMS * DELTAS * PASSES) as f64;
-        let id = play.proxy.id();
-        println!(
-            "| {} | {} | {:.2} | {:.2} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
-            name(api),
-            through.errors + direct.errors,
-            direct.seconds,
-            through.seconds,
-            at(&direct.first, 0.5),
-            at(&through.first, 0.5),
-            (cpu_seconds(&id) - before) / words * 1e6,
-            peak_mb(&id),
-            resident_mb(&id),
-        );
+    for (begun, gap) in SPREADS {
+        for api in APIS {
+            let scene = Scene::record(&record, api, &tools, "Hi.", true)?.with_parts(paced);
+            row(&format!("{}, begun {begun}", name(api)), &scene, gap)?;
+        }
     }
+    Ok(())
+}
+
+fn row(name: &str, scene: &Scene, gap: Duration) -> Result<(), Failed> {
+    // A proxy of its own each time: a peak never goes down again.
+    let play = Pair::play()?;
+    let id = play.proxy.id();
+    let direct = run(&play, &play.direct, scene, std::slice::from_ref(&scene.direct), gap)?;
+    let before = cpu_seconds(&id);
+    let through = run(&play, &play.through, scene, &scene.through, gap)?;
+    let words = (STREAMS * DELTAS * PASSES) as f64;
+    println!(
+        "| {name} | {} | {:.2} | {:.2} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
+        through.errors + direct.errors,
+        direct.seconds,
+        through.seconds,
+        at(&direct.first, 0.5),
+        at(&through.first, 0.5),
+        (cpu_seconds(&id) - before) / words * 1e6,
+        peak_mb(&id),
+        resident_mb(&id),
+    );
     Ok(())
 }
 
@@ -74,16 +83,18 @@ fn run(
     pair: &Pair,
     address: &str,
     scene: &Scene,
-    answers: &[toolcrib_testkit::provider::Exact],
+    answers: &[Exact],
+    gap: Duration,
 ) -> Result<Run, Failed> {
     for _ in 0..STREAMS * PASSES {
         pair.will(answers);
     }
     let (errors, start) = (AtomicUsize::new(0), Barrier::new(STREAMS + 1));
     let (errors, start) = (&errors, &start);
-    let reader = || -> Vec<f64> {
+    let reader = |late: Duration| -> Vec<f64> {
         let mut connection = Connection::open(address);
         start.wait();
+        std::thread::sleep(late);
         let mut firsts = Vec::new();
         for _ in 0..PASSES {
             let said = connection
@@ -100,9 +111,11 @@ fn run(
     };
     std::thread::scope(|threads| {
         let reader = &reader;
-        let readers: Result<Vec<_>, _> = (0..STREAMS)
-            .map(|_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(threads, reader))
-            .collect();
+        let begin = |at| {
+            let thread = std::thread::Builder::new().stack_size(STACK);
+            thread.spawn_scoped(threads, move || reader(gap * at))
+        };
+        let readers: Result<Vec<_>, _> = (0..STREAMS as u32).map(begin).collect();
         let readers = readers?;
         start.wait();
         let begin = Instant::now();

@@ -14,7 +14,6 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get};
-use axum::serve::ListenerExt as _;
 use futures::StreamExt as _;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -24,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Closed;
+use super::listener::Pieces;
 use crate::gateway::{Front, Gateway, Left};
 use crate::http::guard::Guard;
 use crate::http::token::Access;
@@ -110,15 +110,10 @@ impl Opened {
     /// Serves until it is stopped; requests under way may end.
     pub async fn serve(self) -> Result<(), Closed> {
         let stop = self.stop.clone();
-        // An answer is several small writes, and each is to go out at once: held back until the one before
-        // is acknowledged, which a client may put off, it would be 40 ms late.
-        let listener = self.listener.tap_io(|stream| {
-            let _ = stream.set_nodelay(true);
-        });
-        let router = self.router;
-        let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
-            stop.cancelled().await;
-        });
+        let serving =
+            axum::serve(Pieces(self.listener), self.router).with_graceful_shutdown(async move {
+                stop.cancelled().await;
+            });
         let drained = async {
             self.stop.cancelled().await;
             self.doors.answered.close();

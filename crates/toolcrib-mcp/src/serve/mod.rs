@@ -2,6 +2,7 @@
 
 mod heard;
 mod http;
+mod listener;
 mod stdio;
 
 pub use http::{Beside, Door, Opened};
