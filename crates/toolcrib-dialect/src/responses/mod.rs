@@ -14,6 +14,7 @@ mod response;
 mod stream;
 mod taken;
 mod tools;
+mod whole;
 
 use std::borrow::Cow;
 

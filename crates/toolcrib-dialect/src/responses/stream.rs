@@ -13,7 +13,6 @@ use toolcrib_core::json::{self, Fields};
 use super::frame::Frame;
 use super::item::Item;
 use super::pen::{Heard, Pen};
-use super::response::{count, end};
 use super::taken::{self, Shown, Taken, sort, take};
 use crate::desk::{Desk, Sort};
 use crate::dialect::{End, Round, Stream};
@@ -24,43 +23,43 @@ use crate::usage::Usage;
 /// The events of a turn.
 #[derive(Debug)]
 pub(super) struct Events {
-    frame: Frame,
-    pen: Pen,
+    pub(super) frame: Frame,
+    pub(super) pen: Pen,
     /// Rounds that are over.
-    rounds: usize,
+    pub(super) rounds: usize,
     /// `id` and `created_at` of the first response, and the response as it began.
-    first: Option<(String, String)>,
-    begun: String,
+    pub(super) first: Option<(String, String)>,
+    pub(super) begun: String,
     /// The items that the client got, by the index it knows them under.
-    output: Vec<(u64, String)>,
-    round: Said,
+    pub(super) output: Vec<(u64, String)>,
+    pub(super) round: Said,
     /// What ends the response, and what came after it.
-    last: Vec<Event>,
-    usage: Option<Value>,
+    pub(super) last: Vec<Event>,
+    pub(super) usage: Option<Value>,
 }
 
 /// What was said in a round.
 #[derive(Debug, Default)]
-struct Said {
-    slots: Vec<Slot>,
+pub(super) struct Said {
+    pub(super) slots: Vec<Slot>,
     /// Items as they go back up, by the upstream's index.
     entries: Vec<(u64, String)>,
     /// The item that is held and not yet decided about. There is one at most, since all others wait.
-    held: Option<u64>,
+    pub(super) held: Option<u64>,
     /// Events of items that wait for it, with the upstream's index.
-    waiting: Vec<(u64, Event)>,
-    end: Option<End>,
-    usage: Usage,
-    response: Option<String>,
+    pub(super) waiting: Vec<(u64, Event)>,
+    pub(super) end: Option<End>,
+    pub(super) usage: Usage,
+    pub(super) response: Option<String>,
 }
 
 /// An item under way.
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+pub(super) struct Slot {
     /// The upstream's index, and the client's if it is forwarded as it comes.
     index: u64,
     shown: Option<u64>,
-    done: bool,
+    pub(super) done: bool,
 }
 
 impl Stream for Events {
@@ -186,7 +185,7 @@ impl Events {
 
     /// Hears what waits, in order, as far as nothing holds it. A loop, and not something that an item
     /// calls when it is whole: a server may end a thousand items in reverse.
-    fn hear_waiting(&mut self, desk: &mut Desk, out: &mut Vec<u8>) {
+    pub(super) fn hear_waiting(&mut self, desk: &mut Desk, out: &mut Vec<u8>) {
         let mut at = 0;
         while let Some((index, _)) = self.round.waiting.get(at) {
             if self.holds(*index) {
@@ -205,30 +204,6 @@ impl Events {
     /// Whether an item other than this one is held and not yet decided about.
     fn holds(&self, index: u64) -> bool {
         self.round.held.is_some_and(|held| held != index)
-    }
-
-    /// The first events of a response. There is one response, and it has begun.
-    fn opening(&mut self, heard: Heard<'_>, desk: &Desk, out: &mut Vec<u8>) {
-        self.last.clear();
-        if self.rounds > 0 {
-            return;
-        }
-        let changes = self.mend(heard, desk);
-        if let Some(raw) = heard.fields.get("response")
-            && let Some(response) = Fields::read(raw)
-            && self.first.is_none()
-        {
-            let own = |key| response.get(key).unwrap_or("null").to_owned();
-            self.first = Some((own("id"), own("created_at")));
-            raw.clone_into(&mut self.begun);
-        }
-        self.pen.over(heard, None, changes, out);
-    }
-
-    fn mend(&self, heard: Heard<'_>, desk: &Desk) -> Vec<(Range<usize>, String)> {
-        let response = heard.response().filter(|_| !desk.toolset().passes_through());
-        let mend = |response| self.frame.mend(heard.data, &response, desk.toolset());
-        response.map(mend).unwrap_or_default()
     }
 
     fn item(
@@ -285,7 +260,7 @@ impl Events {
     }
 
     /// An item is whole.
-    fn done(
+    pub(super) fn done(
         &mut self,
         index: u64,
         raw: &str,
@@ -331,75 +306,5 @@ impl Events {
             slot.done = true;
         }
         self.round.held = self.round.held.filter(|held| *held != index);
-    }
-
-    /// The end of a round. It is held back, unless it is a failure: then there is nothing to come.
-    fn ending(&mut self, kind: &str, heard: Heard<'_>, desk: &mut Desk, out: &mut Vec<u8>) {
-        let response = heard.response();
-        let output = response.as_ref().and_then(|response| response.get("output"));
-        let output = output.and_then(json::items).unwrap_or_default();
-        if output.iter().any(|item| sort(item.get(), &self.frame, desk) == Sort::Held) {
-            // Then it is put together from what the client was told, whatever that was.
-            self.pen.own();
-        }
-        // Nothing is missing where as many were told, whatever indices they had.
-        let told = self.round.slots.iter().filter(|slot| slot.done).count();
-        let output = if told < output.len() { output } else { Vec::new() };
-        for (index, item) in (0..).zip(output) {
-            self.done(index, item.get(), None, desk, out);
-            if self.round.held.is_none() {
-                self.hear_waiting(desk, out);
-            }
-        }
-        // What is held without an end is lost, and nothing waits for it any longer.
-        self.round.held = None;
-        while !self.round.waiting.is_empty() {
-            self.hear_waiting(desk, out);
-            self.round.held = None;
-        }
-        if let Some(response) = &response {
-            self.round.usage = count(response, &mut self.usage);
-            self.round.response = response.string("id").filter(|_| self.frame.keeps);
-        }
-        let end = end(kind.strip_prefix("response.").unwrap_or_default());
-        self.round.end = Some(end);
-        self.last.clear();
-        if end == End::Broken {
-            self.terminal(heard, desk, out);
-        } else {
-            self.last.push(heard.event.clone());
-        }
-    }
-
-    /// The event that ends the response, with all that the client got.
-    fn terminal(&mut self, heard: Heard<'_>, desk: &Desk, out: &mut Vec<u8>) {
-        let mut changes = self.mend(heard, desk);
-        if self.pen.is_own()
-            && let Some(response) = heard.response()
-        {
-            let (id, created) = self.first.clone().unzip();
-            let usage = self.usage.as_ref().map(Value::to_string);
-            let own = [
-                ("id", id),
-                ("created_at", created),
-                ("output", Some(self.shown())),
-                ("usage", usage),
-            ];
-            for (key, new) in own {
-                if let (Some(raw), Some(new)) = (response.get(key), new)
-                    && raw != new
-                {
-                    changes.push((place(heard.data, raw), new));
-                }
-            }
-        }
-        self.pen.over(heard, None, changes, out);
-    }
-
-    /// The items that the client got, as one list.
-    fn shown(&mut self) -> String {
-        self.output.sort_by_key(|(index, _)| *index);
-        let items: Vec<&str> = self.output.iter().map(|(_, item)| item.as_str()).collect();
-        format!("[{}]", items.join(","))
     }
 }
