@@ -16,6 +16,7 @@ use toolcrib_store::{Key, Store as _};
 
 use crate::exchange::Exchange;
 use crate::head;
+use crate::prepare;
 use crate::upstream::Line;
 
 /// Times one request is sent again because an upstream refused what is native.
@@ -169,7 +170,7 @@ impl Course {
             api: exchange.api,
             mode,
             settings: exchange.proxy.settings.clone(),
-            counter: Arc::new(toolcrib_core::FourChars),
+            counter: prepare::counter(&request.model),
             model: request.model.clone(),
             context,
             sticky: past.mode().is_some(),

@@ -49,10 +49,7 @@ impl Toolsets {
         }
         let (cache, tools) = (self.made.clone(), tools.to_owned());
         // Counting tokens of thousands of tools would hold up everybody else on this thread.
-        let make = move || {
-            let plan = || Plan { counter: counter(&plan.model), ..plan.clone() };
-            cache.get_with(key, || Arc::new(Toolset::new(plan(), &tools)))
-        };
+        let make = move || cache.get_with(key, || Arc::new(Toolset::new(plan, &tools)));
         match tokio::task::spawn_blocking(make).await {
             Ok(made) => made,
             Err(failed) => std::panic::resume_unwind(failed.into_panic()),
@@ -60,7 +57,7 @@ impl Toolsets {
     }
 }
 
-/// The counter for a model.
+/// The counter for a model. Its vocabulary is loaded when it first counts.
 pub(crate) fn counter(model: &str) -> Arc<dyn TokenCounter> {
     Counter::for_model(model).shared()
 }
