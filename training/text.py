@@ -1,0 +1,114 @@
+"""Text into pieces of a vocabulary, to the letter as `toolcrib-embed` does it.
+
+The rules are written down in `crates/toolcrib-embed/src/words.rs` and `wordpiece.rs`. A table is worth what the two agree on, so a
+test there reads what `golden.py` beside this file wrote with this module.
+"""
+
+import unicodedata
+
+LONGEST_RUN = 256
+LONGEST = 64
+MOST_PIECES = 512
+
+# Stands where a hump begins. No text has it: it is a control character, and those part words.
+HUMP = "\x1f"
+# BERT's ideographs: Han, but neither kana nor hangul.
+IDEOGRAPHS = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2CEAF), (0x2F800, 0x2FA1F))
+# Letters in circles and squares are symbols by category and letters by property; Rust asks for the property.
+FRAMED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
+
+
+def within(ranges, c):
+    return any(first <= ord(c) <= last for first, last in ranges)
+
+
+def begins_hump(before, here, following):
+    if not here.isupper():
+        return False
+    return before.islower() or unicodedata.category(before)[0] == "N" or (before.isupper() and following.islower())
+
+
+def folded(text):
+    """The characters of a text with a mark before each hump, in lower case and without accents."""
+    parted = []
+    before = " "
+    for here, following in zip(text, text[1:] + " "):
+        if begins_hump(before, here, following):
+            parted.append(HUMP)
+        parted.append(" " if here == HUMP else here)
+        before = here
+    # By the character, so that a sigma is the same sigma at the end of a word.
+    lower = "".join(c.lower() for c in parted)
+    return [c for c in unicodedata.normalize("NFD", lower) if unicodedata.category(c) != "Mn"]
+
+
+def runs(text):
+    """What blanks and the like part, each a list of its humps: `getHTTPServer now` is `[get, http, server]` and `[now]`."""
+    found, run, length = [], [""], 0
+
+    def end():
+        nonlocal run, length
+        if parts := [part[:LONGEST] for part in run if part]:
+            found.append(parts)
+        run, length = [""], 0
+
+    for c in folded(text):
+        if c == HUMP:
+            run.append("")
+        elif within(IDEOGRAPHS, c):
+            end()
+            found.append([c])
+        elif c.isascii() and c.isalnum() or not c.isascii() and (unicodedata.category(c)[0] in "LNM" or within(FRAMED, c)):
+            if length < LONGEST_RUN:
+                run[-1] += c
+                length += 1
+        else:
+            end()
+    end()
+    return found
+
+
+def words(text):
+    return [word for run in runs(text) for word in run]
+
+
+class Wordpiece:
+    def __init__(self, entries):
+        self.rows = {entry: row for row, entry in enumerate(entries)}
+        self.known = {}
+
+    def pieces_of(self, word):
+        """The rows of one word. Words come back, so they are remembered."""
+        if word not in self.known:
+            self.known[word] = self.read(word)
+        return self.known[word]
+
+    def read(self, word):
+        found = []
+        start = 0
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                row = self.rows.get(("##" if start else "") + word[start:end])
+                if row is not None:
+                    found.append(row)
+                    start = end
+                    break
+            else:
+                start += 1
+        return found
+
+    def pieces(self, text, most=MOST_PIECES):
+        """The rows of a text, a phrase after its second word. `GitHub` is one word where the vocabulary has it."""
+        found = []
+        before = ""
+        for run in runs(text):
+            whole = "".join(run)
+            for word in [whole] if len(run) > 1 and whole in self.rows else run:
+                found += self.pieces_of(word)
+                phrase = self.rows.get(f"{before} {word}")
+                if phrase is not None:
+                    found.append(phrase)
+                before = word
+            if len(found) >= most:
+                break
+        return found[:most]

@@ -1,0 +1,227 @@
+"""Trains teacher and table from the bundle that `prepare.py` wrote, measures both, and writes the table.
+
+On a GPU when there is one. Seeds are fixed; sums on a GPU are not taken in a fixed order, so two runs differ in the third place.
+"""
+
+import argparse
+import json
+import math
+import multiprocessing
+import random
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy
+import torch
+
+from table import FIELDS, Ragged, Table, train
+from teacher import QUERY_TOKENS, TOOL_TOKENS, Teacher
+
+DIMS = 256
+# How the batches are mixed, by the beginning of a kind.
+MIX = {"written": 0.45, "set": 0.17, "itself": 0.25, "wordnet": 0.13}
+# A set of ten thousand queries counts as if it had a thousand.
+MOST_OF_A_SET = 1200
+
+
+@dataclass
+class Batch:
+    queries: torch.Tensor
+    tools: torch.Tensor
+    labels: torch.Tensor
+    """Where a tool is another right answer for a query, or stands in the batch twice."""
+    also: torch.Tensor
+    hidden: torch.Tensor
+
+
+class Corpus:
+    def __init__(self, folder, device):
+        self.text = json.loads((folder / "text.json").read_text(encoding="utf-8"))
+        arrays = numpy.load(folder / "tokens.npz")
+        self.fields = [Ragged(arrays[f"field{at}"], arrays[f"field{at}_starts"], device) for at in range(FIELDS)]
+        self.queries = Ragged(arrays["queries"], arrays["queries_starts"], device)
+        self.hides, self.gold, self.gold_starts = arrays["hides"], arrays["gold"], arrays["gold_starts"]
+        self.counts = numpy.bincount(arrays["queries"], minlength=len(self.text["entries"])) * 2.0
+        for at in range(FIELDS):
+            self.counts += numpy.bincount(arrays[f"field{at}"], minlength=len(self.text["entries"]))
+        self.siblings = {}
+        for at, server in enumerate(self.text["servers"]):
+            self.siblings.setdefault(server, []).append(at)
+        self.device = device
+
+    def batches(self, size, seed, mix, siblings=True):
+        rng = numpy.random.default_rng(seed)
+        by_kind = {}
+        for at, kind in enumerate(self.text["kinds"]):
+            by_kind.setdefault(kind, []).append(at)
+        pools = {}
+        for begin in mix:
+            kinds = [kind for kind in by_kind if kind.startswith(begin)]
+            if kinds:
+                sizes = numpy.array([min(len(by_kind[kind]), MOST_OF_A_SET if begin == "set" else 10**9) for kind in kinds], dtype=float)
+                pools[begin] = ([numpy.array(by_kind[kind]) for kind in kinds], sizes / sizes.sum())
+        shares = numpy.array([mix[begin] for begin in pools])
+        while True:
+            counts = rng.multinomial(size, shares / shares.sum())
+            picked = []
+            for (kinds, sizes), count in zip(pools.values(), counts):
+                for kind, each in zip(kinds, rng.multinomial(count, sizes)):
+                    picked.append(kind[rng.integers(0, len(kind), each)])
+            queries = numpy.concatenate(picked)
+            first, last = self.gold_starts[queries], self.gold_starts[queries + 1]
+            tools = self.gold[first + (rng.random(len(queries)) * (last - first)).astype(int)]
+            hidden = self.hides[queries]
+            if siblings:
+                beside = []
+                for at in tools:
+                    near = self.siblings[self.text["servers"][at]]
+                    beside.append(near[rng.integers(len(near))] if len(near) > 1 and not self.text["servers"][at].startswith("wordnet") else rng.integers(len(self.text["servers"])))
+                tools = numpy.concatenate([tools, numpy.array(beside)])
+                hidden = numpy.concatenate([hidden, numpy.zeros(len(beside), dtype=hidden.dtype)])
+            places = {}
+            for at, tool in enumerate(tools.tolist()):
+                places.setdefault(tool, []).append(at)
+            rows, columns = [], []
+            for row in numpy.nonzero(last - first > 1)[0].tolist():
+                for gold in self.gold[first[row] : last[row]].tolist():
+                    columns.extend(places.get(gold, []))
+                    rows.extend([row] * len(places.get(gold, [])))
+            to = lambda array: torch.from_numpy(numpy.asarray(array).astype("int64")).to(self.device, non_blocking=True)
+            tools, labels = to(tools), torch.arange(len(queries), device=self.device)
+            also = tools.unsqueeze(0) == tools[: len(queries)].unsqueeze(1)
+            also[to(rows), to(columns)] = True
+            also[labels, labels] = False
+            yield Batch(to(queries), tools, labels, also, to(hidden))
+
+
+def ndcg(ranked, gold, single):
+    gain = sum(gold[at] / math.log2(2 + rank) for rank, at in enumerate(ranked[:10]) if at in gold)
+    ideal = sorted(gold.values(), reverse=True)[: 1 if single else 10]
+    return min(1.0, gain / sum(value / math.log2(2 + rank) for rank, value in enumerate(ideal)))
+
+
+def measure(label, corpus, query_vectors, tool_vectors):
+    """nDCG@10 of vectors alone over the sets; mean over the public ones, and over those left out."""
+    found = {}
+    for one in corpus.text["sets"]:
+        if not one["queries"]:
+            continue
+        tools = torch.tensor(one["tools"], device=corpus.device)
+        scores = query_vectors(one) @ tool_vectors(tools).T
+        best = tools[scores.topk(min(10, len(tools)), dim=1).indices].tolist()
+        found[one["name"]] = sum(ndcg(row, dict(q["gold"]), q["any"]) for row, q in zip(best, one["queries"])) / len(best)
+    public = [value for name, value in found.items() if not name.startswith("left:")]
+    left = [value for name, value in found.items() if name.startswith("left:")]
+    mean = lambda values: sum(values) / max(1, len(values))
+    print(f"{label}: public {mean(public):.4f} left {mean(left):.4f} " + " ".join(f"{name[:12]} {value:.3f}" for name, value in found.items()), flush=True)
+
+
+def measure_table(label, corpus, table):
+    def queries(one):
+        flat = [token for q in one["queries"] for token in q["tokens"]]
+        starts = numpy.cumsum([0] + [len(q["tokens"]) for q in one["queries"]])
+        ragged = Ragged(numpy.array(flat, dtype="int32"), starts, corpus.device)
+        return table.query(ragged, torch.arange(len(one["queries"]), device=corpus.device))
+
+    with torch.no_grad():
+        measure(label, corpus, queries, lambda at: table.tool(corpus.fields, at))
+
+
+def measure_teacher(label, corpus, teacher):
+    embedded = lambda at: teacher.embed([corpus.text["prose"][i] for i in at.tolist()], TOOL_TOKENS).float()
+    measure(label, corpus, lambda one: teacher.embed([q["text"] for q in one["queries"]], 128).float(), embedded)
+
+
+def begin(corpus, teacher):
+    """Each entry through the teacher, turned to its 256 strongest directions, weighted by how rare it is."""
+    entries = [entry.removeprefix("##") for entry in corpus.text["entries"]]
+    vectors = teacher.embed(entries, 16).float()
+    vectors = vectors - vectors.mean(0)
+    _, _, directions = torch.linalg.svd(vectors, full_matrices=False)
+    vectors = vectors @ directions[:DIMS].T
+    vectors = vectors / vectors.norm(dim=1, keepdim=True).clamp(min=1e-6)
+    share = torch.from_numpy(corpus.counts / corpus.counts.sum()).float().to(corpus.device)
+    return vectors * (1e-3 / (1e-3 + share)).unsqueeze(1)
+
+
+def quantised(table):
+    """Rows as signed bytes with a scale each, for queries and for tools."""
+    rows = table.rows.detach()
+    most = rows.abs().amax(1).clamp(min=1e-12)
+    state = {
+        "rows": (rows / most.unsqueeze(1) * 127).round().to(torch.int8),
+        "asked": table.asked.detach().exp() * most / 127,
+        "told": table.told.detach().exp() * most / 127,
+        "fields": table.fields.detach(),
+    }
+    state |= {f"deep{key}": value for key, value in table.deep.state_dict().items()} if table.deep else {}
+    return {key: value.cpu().numpy() for key, value in state.items()}
+
+
+def one_table(arguments, made, taught):
+    clock = time.time()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    corpus = Corpus(arguments.bundle, device)
+    loaded = torch.load(taught, map_location=device)
+    corpus.taught_tools, corpus.taught_queries = loaded["tools"], loaded["queries"]
+    torch.manual_seed(6)
+    table = Table(loaded["start"], made["deep"]).to(device)
+    train(table, corpus, corpus.batches(made["batch"], 7, made["mix"], made["siblings"]), made)
+    measure_table(made["label"], corpus, table)
+    print(f"{made} fields {[round(x, 2) for x in table.fields.tolist()]} {time.time() - clock:.0f} s", flush=True)
+    numpy.savez(arguments.out / f"{made['label']}.npz", entries=numpy.array("\n".join(corpus.text["entries"])), **quantised(table))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bundle", type=Path, required=True)
+    parser.add_argument("--teacher", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--label", default="table")
+    parser.add_argument("--teacher-steps", type=int, default=1000)
+    parser.add_argument("--teacher-batch", type=int, default=512)
+    parser.add_argument("--average", type=float, default=0.6)
+    parser.add_argument("--keep-teacher", type=Path, help="a folder to write the tuned teacher to")
+    parser.add_argument("--steps", type=int, default=4500)
+    parser.add_argument("--batch", type=int, default=2048)
+    parser.add_argument("--rate", type=float, default=4e-4)
+    parser.add_argument("--share", type=float, default=0.6)
+    parser.add_argument("--variants", default="", help="JSON: a list of {label, ...} that overrides the above, one table each")
+    arguments = parser.parse_args()
+    torch.manual_seed(6)
+    random.seed(6)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    clock = time.time()
+    corpus = Corpus(arguments.bundle, device)
+    teacher = Teacher(arguments.teacher, device)
+    mix = {kind: share for kind, share in MIX.items() if kind != "wordnet"}
+    before = teacher.tune(corpus.text, corpus.batches(arguments.teacher_batch, 6, mix), arguments.teacher_steps)
+    print(f"teacher tuned, {time.time() - clock:.0f} s", flush=True)
+    measure_teacher("teacher tuned", corpus, teacher)
+    teacher.average(before, arguments.average)
+    measure_teacher(f"teacher averaged {arguments.average}", corpus, teacher)
+    if arguments.keep_teacher:
+        teacher.model.half().save_pretrained(arguments.keep_teacher)
+        teacher.model.float()
+    corpus.taught_tools = teacher.embed(corpus.text["prose"], TOOL_TOKENS)
+    corpus.taught_queries = teacher.embed(corpus.text["queries"], QUERY_TOKENS)
+    start = begin(corpus, teacher)
+    print(f"embedded, {time.time() - clock:.0f} s", flush=True)
+    torch.save({"tools": corpus.taught_tools, "queries": corpus.taught_queries, "start": start}, taught := arguments.out / "taught.pt")
+    variants = json.loads(arguments.variants) if arguments.variants else [{"label": arguments.label}]
+    defaults = {"steps": arguments.steps, "batch": arguments.batch, "rate": arguments.rate, "share": arguments.share, "deep": False, "temperature": 0.05, "dropout": 0.1, "mix": MIX, "siblings": True, "pull": 0.0}
+    del corpus, teacher
+    # Side by side: making the batches keeps one core busy and the GPU waiting.
+    running = [multiprocessing.get_context("spawn").Process(target=one_table, args=(arguments, defaults | variant, taught)) for variant in variants]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join()
+    taught.unlink()
+
+
+if __name__ == "__main__":
+    main()

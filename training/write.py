@@ -1,0 +1,30 @@
+"""Writes a trained table as `toolcrib-embed` reads it: `crates/toolcrib-embed/src/table.rs` has the layout."""
+
+import argparse
+import struct
+from pathlib import Path
+
+import numpy
+
+# Training data has no titles; one is prose about the tool like its name, and says a little less.
+TITLE = 0.6
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", type=Path, help="the .npz that train.py wrote")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent.parent / "crates/toolcrib-embed/weights/table.bin")
+    arguments = parser.parse_args()
+    table = numpy.load(arguments.table)
+    entries = str(table["entries"]).encode()
+    name, description, parameters, parameter_text, server = table["fields"].astype("<f4")
+    fields = numpy.array([name, TITLE * name, description, parameters, parameter_text, server], dtype="<f4")
+    rows = table["rows"].astype("i1")
+    parts = [b"TCRIBEM2", struct.pack("<4I", rows.shape[1], rows.shape[0], len(entries), len(fields))]
+    parts += [fields.tobytes(), entries, table["asked"].astype("<f4").tobytes(), table["told"].astype("<f4").tobytes(), rows.tobytes()]
+    arguments.out.write_bytes(b"".join(parts))
+    print(f"{rows.shape[0]} entries of {rows.shape[1]}, {arguments.out.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()
