@@ -12,7 +12,9 @@
 use std::time::Instant;
 
 use toolcrib_bench::{at, lines, median, repeated, resident_mb, sentence};
-use toolcrib_core::{Catalog, Conversation, Crib, Limits, Scope, Settings, Turn, Words, ingest};
+use toolcrib_core::{
+    Catalog, Conversation, Crib, Limits, Preset, Scope, Settings, Turn, Words, ingest,
+};
 
 /// Queries per size.
 const QUERIES: usize = 2_000;
@@ -29,9 +31,9 @@ fn main() {
     };
     println!("{} distinct tools of real text", lines.len());
     println!(
-        "| tools | ingest ms | build ms | index MB | process MB | p50 µs | p99 µs | same disclosure µs |"
+        "| tools | ingest ms | build ms | index MB | process MB | words p50 µs | p99 µs | embed ms | vectors MB | hybrid p50 µs | p99 µs | same disclosure µs |"
     );
-    println!("|---:|---:|---:|---:|---:|---:|---:|---:|");
+    println!("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
     for size in sizes {
         measure(&lines, size);
     }
@@ -49,28 +51,36 @@ fn measure(lines: &[String], size: usize) {
         }
         builder.build()
     });
-    let (crib, build_ms) = timed(|| Crib::new(catalog, Settings::default()));
+    let (words, build_ms) = timed(|| Crib::new(catalog, Preset::Words.settings()));
     let held = resident_mb("self") - before;
-    let scope = Scope::all(crib.catalog());
-    let queries = queries(&crib);
-    let mut times: Vec<f64> = Vec::with_capacity(queries.len());
-    // Once to warm up, once to measure.
+    let index = words.index_bytes();
+    let hybrid = words.with_settings(Settings::default());
+    let (_, embed_ms) = timed(|| hybrid.prepare());
+    let scope = Scope::all(words.catalog());
+    let queries = queries(&words);
+    let [mut by_words, mut by_both] = [Vec::new(), Vec::new()];
+    // Once to warm up, once to measure; in turns, so that both see the same machine.
     for _ in 0..2 {
-        times.clear();
-        for words in &queries {
-            let (hits, ms) = timed(|| crib.rank(words, &scope, 10));
-            assert!(hits.len() <= 10);
-            times.push(ms * 1e3);
+        for (crib, times) in [(&words, &mut by_words), (&hybrid, &mut by_both)] {
+            times.clear();
+            for words in &queries {
+                let (hits, ms) = timed(|| crib.rank(words, &scope, 10));
+                assert!(hits.len() <= 10);
+                times.push(ms * 1e3);
+            }
+            times.sort_by(f64::total_cmp);
         }
     }
-    times.sort_by(f64::total_cmp);
     println!(
-        "| {} | {ingest_ms:.0} | {build_ms:.0} | {:.1} | {held:.0} | {:.0} | {:.0} | {:.1} |",
-        crib.catalog().len(),
-        crib.index_bytes() as f64 / 1e6,
-        at(&times, 0.5),
-        at(&times, 0.99),
-        same_disclosure(&crib, &scope),
+        "| {} | {ingest_ms:.0} | {build_ms:.0} | {:.1} | {held:.0} | {:.0} | {:.0} | {embed_ms:.0} | {:.1} | {:.0} | {:.0} | {:.1} |",
+        words.catalog().len(),
+        index as f64 / 1e6,
+        at(&by_words, 0.5),
+        at(&by_words, 0.99),
+        (hybrid.index_bytes() - index) as f64 / 1e6,
+        at(&by_both, 0.5),
+        at(&by_both, 0.99),
+        same_disclosure(&words, &scope),
     );
 }
 

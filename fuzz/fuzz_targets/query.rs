@@ -10,7 +10,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use toolcrib_core::rank::Explanation;
+use toolcrib_core::rank::{Explanation, Fit};
 use toolcrib_core::reply::Form;
 use toolcrib_core::{Ask, Catalog, Conversation, Crib, Preset, Query, Reply, Scope, Turn, Words};
 use toolcrib_fuzz::{PRESETS, check_reply, every_second, without_the_hidden};
@@ -58,6 +58,14 @@ fn check(pair: &Pair, query: &str) {
     let bare_text = ask(bare, &bare_scope, query).text(Form::Json);
     assert_eq!(text, bare_text, "with the hidden tools, and without them in another order");
     check_score(whole, scope, query, &reply);
+    check_fit(&reply);
+}
+
+/// What does not fit is not given, and how sure a hit is lies between 0 and 1.
+fn check_fit(reply: &Reply) {
+    assert!(reply.fit != Some(Fit::None) || reply.hits.is_empty(), "none fits, and some are given");
+    let sure = reply.hits.iter().filter_map(|hit| hit.confidence);
+    sure.for_each(|sure| assert!((0.0..=1.0).contains(&sure), "{sure}"));
 }
 
 fn ask(crib: &Crib, scope: &Scope, query: &str) -> Reply {
@@ -94,8 +102,14 @@ fn sum(explanation: &Explanation) -> f32 {
         exact_bonus,
         filter_bonus,
         substring_bonus,
+        nearness,
+        confidence: _,
+        coverage: _,
         unknown: _,
     } = explanation;
+    if let Some(both) = nearness {
+        return both.words + both.vectors + exact_bonus;
+    }
     let words: f32 = words.iter().map(|word| word.points).sum();
     let bonuses = pair_bonus + phrase_bonus + name_bonus + server_bonus + exact_bonus;
     words + bonuses + filter_bonus + substring_bonus

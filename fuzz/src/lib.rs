@@ -14,7 +14,6 @@ pub mod upstream;
 
 use serde_json::Value;
 use toolcrib_core::conversation::{Past, REVEALS};
-use toolcrib_core::rank::By;
 use toolcrib_core::reply::{Available, Form};
 use toolcrib_core::{Catalog, Crib, Ingest, Ledger, Preset, Reply, Scope, Settings};
 
@@ -51,7 +50,7 @@ pub fn without_the_hidden(crib: &Crib, scope: &Scope) -> Crib {
     let catalog = crib.catalog();
     let mut tools: Vec<_> = scope.ids().map(|id| catalog.tool(id).clone()).collect();
     // Other systems' rankers part ties by the order of the catalog, as those systems do.
-    if crib.settings().rank.by == By::Words {
+    if crib.settings().rank.by.knows_operators() {
         tools.reverse();
     }
     let about = |server: &str| Some((server.to_owned(), catalog.instructions(server)?.to_owned()));

@@ -15,7 +15,7 @@ use crate::disclose::Turn;
 use crate::json::compact;
 use crate::query::Query;
 use crate::query::Words;
-use crate::rank::{self, Explanation, Hit, Ranker, Ranking};
+use crate::rank::{self, By, Embedded, Explanation, Hit, Judgement, Ranker, Ranking, Vectors};
 use crate::scope::Scope;
 use crate::settings::{Among, Settings};
 use crate::spelling::Spellings;
@@ -29,6 +29,7 @@ pub struct Crib {
     settings: Settings,
     counter: Arc<dyn TokenCounter>,
     ranker: Arc<dyn Ranker>,
+    vectors: Arc<Vectors>,
     pub(crate) spellings: Arc<Spellings>,
     /// What a caller with another catalog's scope may know of.
     nothing: Scope,
@@ -40,16 +41,48 @@ pub struct Crib {
     fingerprint: u64,
 }
 
+/// What of a crib depends on the catalog alone, and is shared between settings.
+struct Ready {
+    ranker: Arc<dyn Ranker>,
+    vectors: Arc<Vectors>,
+    spellings: Arc<Spellings>,
+}
+
 impl Crib {
     /// Indexes a catalog. Tokens are estimated until [`with_counter`](Self::with_counter) says how.
     pub fn new(catalog: Catalog, settings: Settings) -> Self {
-        let ranker = rank::build(&catalog, &settings);
-        let spellings = Arc::new(Spellings::of(&catalog));
-        Self::assemble(Arc::new(catalog), ranker, spellings, settings, Arc::new(FourChars))
+        let vectors = Vectors::of(&settings.table);
+        Self::over(catalog, vectors, settings, Arc::new(FourChars))
     }
 
-    /// The same catalog under other settings. It is indexed anew, under the new limits, only where
-    /// they rank another way.
+    /// The crib of the catalog that takes this one's place, with the same counter. Of the tools that
+    /// stayed as they were, the vectors are kept.
+    #[must_use]
+    pub fn next(&self, catalog: Catalog, settings: Settings) -> Self {
+        let vectors = if self.vectors.are_of(&settings.table) {
+            self.vectors.next(&self.catalog, &catalog, &settings.limits)
+        } else {
+            Vectors::of(&settings.table)
+        };
+        Self::over(catalog, vectors, settings, Arc::clone(&self.counter))
+    }
+
+    fn over(
+        catalog: Catalog,
+        vectors: Vectors,
+        settings: Settings,
+        counter: Arc<dyn TokenCounter>,
+    ) -> Self {
+        let ready = Ready {
+            ranker: rank::build(&catalog, &settings),
+            vectors: Arc::new(vectors),
+            spellings: Arc::new(Spellings::of(&catalog)),
+        };
+        Self::assemble(Arc::new(catalog), ready, settings, counter)
+    }
+
+    /// The same catalog under other settings. It is indexed and embedded anew, under the new limits, only
+    /// where they rank another way.
     #[must_use]
     pub fn with_settings(&self, settings: Settings) -> Self {
         let ranker = if settings.rank.same_index(&self.settings.rank) {
@@ -58,15 +91,20 @@ impl Crib {
             rank::build(&self.catalog, &settings)
         };
         let (catalog, counter) = (Arc::clone(&self.catalog), Arc::clone(&self.counter));
-        let crib = Self::assemble(catalog, ranker, Arc::clone(&self.spellings), settings, counter);
+        let vectors = if self.vectors.are_of(&settings.table) {
+            Arc::clone(&self.vectors)
+        } else {
+            Arc::new(Vectors::of(&settings.table))
+        };
+        let ready = Ready { ranker, vectors, spellings: Arc::clone(&self.spellings) };
+        let crib = Self::assemble(catalog, ready, settings, counter);
         // Settings do not change what a definition weighs, and counting is slow.
         Self { sizes: self.sizes.clone(), ..crib }
     }
 
     fn assemble(
         catalog: Arc<Catalog>,
-        ranker: Arc<dyn Ranker>,
-        spellings: Arc<Spellings>,
+        ready: Ready,
         settings: Settings,
         counter: Arc<dyn TokenCounter>,
     ) -> Self {
@@ -86,8 +124,9 @@ impl Crib {
             catalog,
             settings,
             counter,
-            ranker,
-            spellings,
+            ranker: ready.ranker,
+            vectors: ready.vectors,
+            spellings: ready.spellings,
         }
     }
 
@@ -97,6 +136,19 @@ impl Crib {
         self.counter = counter;
         self.sizes = OnceLock::new();
         self
+    }
+
+    /// Makes the vectors that the first search would make, unless they are made, and says what work that
+    /// was; none where the ranker asks for none.
+    pub fn prepare(&self) -> Embedded {
+        match self.settings.rank.by {
+            By::Hybrid => self.vectors.prepare(&self.catalog, &self.settings.limits),
+            By::Words | By::Bm25 | By::Overlap => Embedded::default(),
+        }
+    }
+
+    pub(crate) fn vectors(&self) -> &Vectors {
+        &self.vectors
     }
 
     /// The tools.
@@ -149,6 +201,13 @@ impl Crib {
         self.ranker.search(self, words, &self.searched(self.own(scope)), limit)
     }
 
+    /// Whether these hits, best first as [`rank`](Self::rank) gives them, are an answer, and why. `None`
+    /// where another system's ranker ranks: what its scores mean has not been measured.
+    pub fn judge(&self, ranked: &[Hit]) -> Option<Judgement> {
+        let rates = self.settings.rank.by.has_confidence();
+        rates.then(|| rank::judge(ranked, self.settings.search.refuse))
+    }
+
     /// Every number behind a tool's rank; `None` for a tool that is not searched.
     pub fn explain(&self, words: &Words, scope: &Scope, id: ToolId) -> Option<Explanation> {
         let scope = self.searched(self.own(scope));
@@ -168,7 +227,7 @@ impl Crib {
 
     /// Bytes the index takes, beside the catalog itself.
     pub fn index_bytes(&self) -> usize {
-        self.ranker.bytes()
+        self.ranker.bytes() + self.vectors.bytes()
     }
 
     /// The scope, if it is one of this catalog: ids of another mean other tools, or none.

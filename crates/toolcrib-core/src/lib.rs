@@ -61,6 +61,7 @@ pub use settings::{Among, Input, SearchSettings, Settings};
 pub use signature::signature;
 pub use tokens::{FourChars, TokenCounter};
 pub use tool::{Defer, EMPTY_SCHEMA, Fingerprint, Hints, Shape, Tool};
+pub use toolcrib_embed::Model;
 pub use weak::Weakness;
 
 /// The page for harness authors, compiled and run with the tests.

@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::listing::ListingSettings;
 use crate::policy::{Activation, Glob, Rules};
 use crate::preset::Preset;
-use crate::rank::RankSettings;
+use crate::rank::{By, RankSettings, Table};
 use crate::reply::Form;
 use crate::tool::Defer;
 
@@ -40,6 +40,8 @@ pub struct Settings {
     pub listing: ListingSettings,
     /// How tools are ranked.
     pub rank: RankSettings,
+    /// Where vectors come from. No file says it: a table is loaded, and a file can only name it.
+    pub table: Table,
     /// Searches and their replies.
     pub search: SearchSettings,
     /// Bounds on what comes in.
@@ -60,6 +62,7 @@ impl Default for Settings {
             guidance: Guidance::default(),
             listing: ListingSettings::default(),
             rank: RankSettings::default(),
+            table: Table::default(),
             search: SearchSettings::default(),
             limits: Limits::default(),
             names: OwnNames::default(),
@@ -78,6 +81,8 @@ pub struct SearchSettings {
     pub max_limit: usize,
     /// Results scoring below this share of the best are dropped.
     pub cutoff: f32,
+    /// Whether a query that no tool fits is told so and given none. Off, it gets what is nearest.
+    pub refuse: bool,
     /// Tokens of one reply. Schemas beyond it become signatures, tools beyond those become names.
     pub reply_tokens: usize,
     /// Names that a browse or a miss may list; beyond it servers and their sizes.
@@ -130,6 +135,7 @@ impl Default for SearchSettings {
             limit: 5,
             max_limit: 20,
             cutoff: 0.4,
+            refuse: true,
             reply_tokens: 6_000,
             names: 500,
             form: Form::Json,
@@ -242,6 +248,7 @@ impl Written {
             guidance: self.guidance,
             listing: self.listing,
             rank: self.rank,
+            table: Table::default(),
             search: self.search,
             limits: self.limits,
             names: OwnNames::default(),
@@ -308,6 +315,11 @@ impl Settings {
                 "rank.cap",
                 self.rank.cap == 0 || self.rank.cap >= search.max_limit,
                 "0, or no less than `search.max_limit`",
+            ),
+            (
+                "rank.embedding_model",
+                self.rank.embedding_model.is_none() || self.rank.by == By::Hybrid,
+                "set where `rank.by` is \"hybrid\"; no other ranker asks for vectors",
             ),
             ("search.cutoff", (0.0..=1.0).contains(&search.cutoff), "0 to 1"),
             ("search.max_limit", (1..=50).contains(&search.max_limit), "1 to 50"),

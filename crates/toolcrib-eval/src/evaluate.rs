@@ -64,6 +64,7 @@ pub fn evaluate(
     // What a set holds is to be found, whatever a rule would keep out of the search.
     let settings = Settings { rules: Rules::default(), ..settings.clone() };
     let crib = Crib::new(dataset.catalog, settings);
+    crib.prepare();
     let build_ms = begin.elapsed().as_secs_f64() * 1e3;
     let scope = Scope::all(crib.catalog());
     let limits = Limits::default();

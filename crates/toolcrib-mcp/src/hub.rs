@@ -81,6 +81,8 @@ impl Hub {
         let counter = Arc::clone(&hub.counter);
         tokio::task::spawn_blocking(move || counter.count("a"));
         hub.restock();
+        let shelf = hub.shelf();
+        tokio::task::spawn_blocking(move || shelf.crib.prepare());
         hub.tasks.spawn(Arc::clone(&hub).keep_stocked());
         (hub, updates)
     }
@@ -195,7 +197,12 @@ impl Hub {
             tokio::time::sleep(GATHER).await;
             let hub = Arc::clone(&self);
             // Indexing thousands of tools is work, and no business of the threads that answer.
-            let _ = tokio::task::spawn_blocking(move || hub.restock()).await;
+            let restock = move || {
+                hub.restock();
+                // The list is out already; only the first search would wait for the vectors.
+                hub.shelf().crib.prepare()
+            };
+            let _ = tokio::task::spawn_blocking(restock).await;
         }
     }
 

@@ -76,6 +76,15 @@ pub(crate) struct Source {
     pub(crate) config: Option<PathBuf>,
 }
 
+/// Whose vectors to rank with.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Vectors {
+    /// A folder with another table of vectors, as Model2Vec saves it; otherwise `rank.embedding_model`,
+    /// else the table inside
+    #[arg(long, value_name = "DIR")]
+    pub(crate) embedding_model: Option<PathBuf>,
+}
+
 /// The presets, by name; clap then lists them in its help and its errors.
 fn preset() -> impl TypedValueParser<Value = Preset> {
     let names = Preset::ALL.map(Preset::name);
@@ -97,6 +106,8 @@ pub(crate) struct DemoArgs {
 pub(crate) struct SearchArgs {
     #[command(flatten)]
     pub(crate) source: Source,
+    #[command(flatten)]
+    pub(crate) vectors: Vectors,
     /// Results at most; clamped to what the settings allow
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) limit: Option<usize>,
@@ -112,6 +123,8 @@ pub(crate) struct SearchArgs {
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) source: Source,
+    #[command(flatten)]
+    pub(crate) vectors: Vectors,
     /// One JSON document on standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -180,6 +193,8 @@ pub(crate) struct EvalArgs {
     /// Whose ranking to measure
     #[arg(long, value_name = "P", default_value = "default", value_parser = preset())]
     pub(crate) preset: Preset,
+    #[command(flatten)]
+    pub(crate) vectors: Vectors,
     /// Queries of each set at most
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<usize>,
@@ -200,6 +215,8 @@ pub(crate) struct McpArgs {
     /// Show only what this profile of the config has
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
+    #[command(flatten)]
+    pub(crate) vectors: Vectors,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -220,6 +237,8 @@ pub(crate) struct ServeArgs {
     /// Where Gemini's requests go; otherwise `proxy.gemini`, `https://generativelanguage.googleapis.com`
     #[arg(long, value_name = "URL")]
     pub(crate) gemini: Option<String>,
+    #[command(flatten)]
+    pub(crate) vectors: Vectors,
 }
 
 #[derive(Debug, ClapArgs)]

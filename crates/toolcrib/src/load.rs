@@ -5,9 +5,9 @@ use std::io::IsTerminal as _;
 use toolcrib_core::{Catalog, Crib, Settings, Shape, ingest};
 use toolcrib_eval::files;
 
-use crate::args::Source;
-use crate::config;
+use crate::args::{Source, Vectors};
 use crate::output::{Failure, remark};
+use crate::{config, vectors};
 
 /// The catalog that is there when nobody names one, written by us.
 const SAMPLE: &str = include_str!("../sample/catalog.jsonl");
@@ -15,9 +15,18 @@ const SAMPLE: &str = include_str!("../sample/catalog.jsonl");
 /// Findings that are printed one by one.
 const SHOWN_FINDINGS: usize = 8;
 
-/// The engine for a command.
+/// The engine for a command that ranks nothing.
 pub(crate) fn crib(source: &Source) -> Result<Crib, Failure> {
+    made(source, config::settings(source)?)
+}
+
+/// The engine for a command that ranks.
+pub(crate) fn ranker(source: &Source, vectors: &Vectors) -> Result<Crib, Failure> {
     let settings = config::settings(source)?;
+    made(source, vectors::loaded(settings, vectors.embedding_model.as_deref(), None)?)
+}
+
+fn made(source: &Source, settings: Settings) -> Result<Crib, Failure> {
     let catalog = catalog(source, &settings)?;
     for finding in catalog.findings().iter().take(SHOWN_FINDINGS) {
         remark(&format!("note: {finding}"));

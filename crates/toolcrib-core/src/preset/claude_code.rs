@@ -6,6 +6,7 @@ use super::config::{Config, brief};
 use crate::disclose::{Guidance, Kind};
 use crate::listing::{Form as ListingForm, ListingSettings, Place};
 use crate::policy::{Activation, Glob, Mode};
+use crate::rank::{By, RankSettings};
 use crate::reply::Form;
 use crate::settings::{Input, SearchSettings, Settings};
 use crate::tool::Defer;
@@ -29,11 +30,13 @@ pub(super) fn settings() -> Settings {
             place: Place::Message,
             ..ListingSettings::default()
         },
+        rank: RankSettings { by: By::Words, ..RankSettings::default() },
         search: SearchSettings {
             limit: 5,
             form: Form::Functions,
             input: Input::MaxResults,
             must_in_name: true,
+            refuse: false,
             ..SearchSettings::default()
         },
         ..Settings::default()

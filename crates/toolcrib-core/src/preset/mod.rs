@@ -10,6 +10,7 @@ mod config;
 mod everruns;
 mod hermes;
 mod opencode;
+mod words;
 
 pub use config::{Configured, Warning};
 
@@ -72,8 +73,8 @@ impl Preset {
     /// Its settings.
     pub fn settings(self) -> Settings {
         match self {
-            // Until there are vectors, ours ranks by words alone.
-            Self::Default | Self::Words => Settings::default(),
+            Self::Default => Settings::default(),
+            Self::Words => words::settings(),
             Self::Everruns => everruns::settings(),
             Self::Hermes => hermes::settings(),
             Self::Opencode => opencode::settings(),

@@ -41,7 +41,12 @@ pub(super) struct Bonus {
 impl Bonus {
     /// The sum, in one fixed order, so that every reader gets the same float.
     pub(super) fn total(&self, base: f32) -> f32 {
-        base + self.pairs + self.phrases + self.name + self.server + self.exact
+        self.words(base) + self.exact
+    }
+
+    /// The same without what a name brings that is spelled out.
+    pub(super) fn words(&self, base: f32) -> f32 {
+        base + self.pairs + self.phrases + self.name + self.server
     }
 }
 

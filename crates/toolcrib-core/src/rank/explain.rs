@@ -2,22 +2,24 @@
 
 use serde::Serialize;
 
+use super::bonus::Candidate;
+use super::confidence::{Signals, confidence};
 use super::fields::{self, FIELDS, Field};
 use super::index::{Index, total_weight};
 use super::plan::{Plan, Via};
 use crate::catalog::ToolId;
 use crate::crib::Crib;
 use crate::query::Words;
-use crate::scope::Scope;
 use crate::text::{is_filler, is_stop, stem, words};
 use crate::tool::Tool;
 
-/// Why a tool has the score it has. The points of the words and the bonuses add up to it.
+/// Why a tool has the score it has. The points of the words and the bonuses add up to it; where vectors
+/// count too, they add up to the word score, and [`Nearness`] says what became of that.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
     /// The tool.
     pub name: String,
-    /// The sum of everything below.
+    /// How well it fits.
     pub score: f32,
     /// What each word of the query gave.
     pub words: Vec<Points>,
@@ -35,8 +37,38 @@ pub struct Explanation {
     pub filter_bonus: f32,
     /// For a name with the whole query in it, where no word of it was found.
     pub substring_bonus: f32,
+    /// What the vectors said, where they are asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearness: Option<Nearness>,
+    /// How likely the tool is to serve, from 0 to 1. None from the rankers of other systems.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f32>,
+    /// How much of what the query's words weigh the tool has: 1 for about all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<f32>,
     /// Words of the query that no tool in scope has, nor anything like them.
     pub unknown: Vec<String>,
+}
+
+/// Words and vectors, and what each gave: `words`, `vectors` and the bonus for being named outright add
+/// up to the score.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Nearness {
+    /// The points of the words and their bonuses, but for being named outright.
+    pub word_score: f32,
+    /// What the query's words weigh, those that no tool has included: the most a word score could be,
+    /// roughly.
+    pub asked: f32,
+    /// The best that any tool has.
+    pub best_word_score: f32,
+    /// What the words gave.
+    pub words: f32,
+    /// How near the tool is to the whole query: 1 for the same direction, about 0 for nothing in common.
+    pub cosine: f32,
+    /// Needs that the query was parted into: then the nearest of them counts for half.
+    pub needs: usize,
+    /// What the vectors gave.
+    pub vectors: f32,
 }
 
 /// What one word of the query gave one tool.
@@ -76,8 +108,27 @@ impl Explanation {
             exact_bonus: 0.0,
             filter_bonus: 0.0,
             substring_bonus: 0.0,
+            nearness: None,
+            confidence: None,
+            coverage: None,
             unknown: Vec::new(),
         }
+    }
+
+    /// What the words gave, but for being named outright: beside that, all of it would be lost in the
+    /// last digits.
+    pub(super) fn word_score(&self) -> f32 {
+        let words: f32 = self.words.iter().map(|word| word.points).sum();
+        let bonuses = [self.pair_bonus, self.phrase_bonus, self.name_bonus, self.server_bonus];
+        bonuses.iter().fold(words + self.filter_bonus, |sum, bonus| sum + bonus)
+    }
+
+    /// The same with its confidence: before vectors are put to it, so that its score is the words'.
+    pub(super) fn rated(self, plan: &Plan, cosine: Option<f32>) -> Self {
+        let (words, exact) = (self.word_score(), self.exact_bonus > 0.0);
+        let signals = Signals { cosine, words, asked: plan.asked, exact };
+        let (confidence, coverage) = (confidence(&signals), signals.coverage());
+        Self { confidence: Some(confidence), coverage: Some(coverage), ..self }
     }
 
     /// Whether the tool has every word of the query that means anything, or is named by it. Less than
@@ -96,14 +147,16 @@ fn idle(word: &str) -> bool {
 }
 
 impl Index {
+    /// What the words of a plan gave a tool. One that is no candidate has no rank, but its words have
+    /// their numbers all the same.
     pub(super) fn explained(
         &self,
         crib: &Crib,
         query: &Words,
-        scope: &Scope,
+        plan: &Plan,
         id: ToolId,
+        found: Option<Candidate>,
     ) -> Explanation {
-        let plan = Plan::new(self, crib.catalog(), query, scope);
         let (occurrences, lengths) = self.occurrences(crib.catalog(), id);
         let mut points = Vec::new();
         for slot in &plan.slots {
@@ -132,9 +185,6 @@ impl Index {
                 fields: in_fields.collect(),
             });
         }
-        let mut candidates = self.candidates(crib, query, scope, &plan).into_iter();
-        // A tool that is no candidate has no rank, but its words have their numbers all the same.
-        let found = candidates.find(|found| found.id == id);
         let words_alone: f32 = points.iter().map(|word: &Points| word.points).sum();
         let bonus = found.map(|found| found.bonus).unwrap_or_default();
         // A query of filters alone gives each tool that passes one point.

@@ -1,30 +1,47 @@
 //! Ranking: which tools fit the words.
 //!
-//! Ours is BM25F over the fields of a tool, in memory, term at a time: a query becomes a plan of
-//! slots, the slots are run over the postings of the index, and the best candidates are looked at
-//! once more for how much of their *name* was asked for. The same catalog in another order gives
-//! the same ranking, ties go to the earlier name. Beside it stand two small rankers that other
-//! systems have: their presets use them.
+//! Ours has two signals. The words: BM25F over the fields of a tool, in memory, term at a time: a query
+//! becomes a plan of slots, the slots are run over the postings of the index, and the best candidates
+//! are looked at once more for how much of their *name* was asked for. The vectors: the cosine of the
+//! query and every tool, from a table inside the program. One function makes a score of the two. The
+//! same catalog in another order gives the same ranking, ties go to the earlier name. Beside it stand
+//! two small rankers that other systems have: their presets use them.
+//!
+//! A score orders; whether the first is good enough to be an answer is another question, and `confidence`
+//! answers it.
 //!
 //! What a hidden tool says never counts, in any of them: frequencies are taken within the caller's
 //! scope.
 
 mod bm25;
 mod bonus;
+mod confidence;
 mod explain;
 mod fields;
 mod filter;
+mod fuse;
+mod hybrid;
 mod index;
+mod needs;
 mod overlap;
 mod plan;
 mod relation;
 mod score;
+mod table;
+mod vectors;
 
-pub use explain::{Explanation, Points};
+pub use confidence::{Fit, Judgement, Reason};
+pub use explain::{Explanation, Nearness, Points};
 pub use fields::Field;
 pub use plan::Via;
+pub use table::Table;
+pub use vectors::Embedded;
+
+pub(crate) use confidence::{is_worth_showing, judge};
+pub(crate) use vectors::Vectors;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -36,6 +53,7 @@ use crate::reply::Correction;
 use crate::scope::Scope;
 use crate::settings::Settings;
 use bm25::Bm25;
+use hybrid::Hybrid;
 use index::Index;
 use overlap::Overlap;
 
@@ -47,6 +65,10 @@ pub struct RankSettings {
     pub by: By,
     /// Results at most, however many were asked for; 0 for as many as fit.
     pub cap: usize,
+    /// A folder with another table of vectors than the one inside the program. This crate does no I/O:
+    /// whoever reads the file reads the folder too, and says so in [`Settings::table`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedding_model: Option<PathBuf>,
     /// What plain BM25 is told.
     pub bm25: Bm25Settings,
 }
@@ -82,8 +104,10 @@ impl Default for Bm25Settings {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// Ours.
+    /// Ours: words and vectors.
     #[default]
+    Hybrid,
+    /// Ours, words alone.
     Words,
     /// Plain BM25.
     Bm25,
@@ -95,7 +119,13 @@ impl By {
     /// Whether `+must`, `-not`, `server:` and quoted phrases mean something. To the other rankers
     /// all of a query is words, as in the systems they come from.
     pub fn knows_operators(self) -> bool {
-        self == Self::Words
+        matches!(self, Self::Hybrid | Self::Words)
+    }
+
+    /// Whether hits have a confidence and replies a fit. What the scores of the other rankers mean has not
+    /// been measured.
+    pub fn has_confidence(self) -> bool {
+        matches!(self, Self::Hybrid | Self::Words)
     }
 }
 
@@ -114,6 +144,7 @@ pub(crate) trait Ranker: fmt::Debug + Send + Sync {
 /// Makes a catalog ready for the way of ranking that is set.
 pub(crate) fn build(catalog: &Catalog, settings: &Settings) -> Arc<dyn Ranker> {
     match settings.rank.by {
+        By::Hybrid => Arc::new(Hybrid::build(catalog, &settings.limits)),
         By::Words => Arc::new(Index::build(catalog, &settings.limits)),
         By::Bm25 => Arc::new(Bm25::build(catalog, settings.rank.bm25.parameters)),
         By::Overlap => Arc::new(Overlap::build(catalog)),
@@ -129,6 +160,9 @@ pub struct Hit {
     pub score: f32,
     /// Whether the query names it.
     pub exact: bool,
+    /// How likely it is to serve, from 0 to 1: of all hits with 0.8, about eight in ten do. `None` from
+    /// the rankers of other systems.
+    pub confidence: Option<f32>,
 }
 
 /// A ranking and what was done to the query for it.
@@ -144,5 +178,6 @@ pub(crate) struct Ranking {
 fn best_first(mut scored: Vec<(ToolId, f32)>, limit: usize) -> Vec<Hit> {
     scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     scored.truncate(limit);
-    scored.into_iter().map(|(id, score)| Hit { id, score, exact: false }).collect()
+    let hit = |(id, score)| Hit { id, score, exact: false, confidence: None };
+    scored.into_iter().map(hit).collect()
 }

@@ -76,6 +76,9 @@ pub(super) struct Plan {
     /// Neighbouring words of the query that the catalog knows, with what finding them side by side
     /// is worth.
     pub(super) pairs: Vec<(Term, Term, f32)>,
+    /// What the query weighs: the weight of each of its words times its rarity, also of those that
+    /// nothing in scope has.
+    pub(super) asked: f32,
     pub(super) corrections: Vec<Correction>,
     /// Whether words were left out for their number.
     pub(super) cut: bool,
@@ -128,12 +131,16 @@ impl Plan {
                 self.corrections.push(Correction { word: word.clone(), read_as });
             }
         }
-        if members.is_empty() {
-            return None;
-        }
         let mut weight = (*count as f32).sqrt();
         if is_common(word) || word.bytes().all(|b| b.is_ascii_digit()) {
             weight *= HALF;
+        }
+        // The word's own rarity comes first, and caps that of its stand-ins. A word that nobody has is
+        // as telling as one that a single tool has.
+        let rarity = members.iter().map(|member| member.idf).reduce(f32::max);
+        self.asked += weight * rarity.unwrap_or_else(|| idf(1, slots.scope.len().max(1)));
+        if members.is_empty() {
+            return None;
         }
         self.slots.push(Slot { word: word.clone(), weight, members });
         own
@@ -335,6 +342,36 @@ fn is_one_edit(a: &[u8], b: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Limits;
+
+    #[test]
+    fn a_query_weighs_what_its_words_do_known_or_not() {
+        let tools = r#"{"name":"send_mail","description":"x"}
+{"name":"read_mail","description":"x"}
+{"name":"ping","description":"x"}"#;
+        let catalog = Catalog::from_json(tools.as_bytes()).unwrap();
+        let index = Index::build(&catalog, &Limits::default());
+        let asked = |text: &str| {
+            let words = Words::plain(text, &Limits::default());
+            Plan::new(&index, &catalog, &words, &Scope::all(&catalog)).asked
+        };
+        let (once, twice) = (idf(1, 3), idf(2, 3));
+        for (text, weight) in [
+            ("ping", once),
+            ("mail", twice),
+            ("please ping", once),
+            ("ping mail", once + twice),
+            ("ping ping", once * 2.0_f32.sqrt()),
+            // Nobody has it, and it weighs as if one tool had.
+            ("ping xylophone", 2.0 * once),
+            ("", 0.0),
+        ] {
+            assert!((asked(text) - weight).abs() < 1e-5, "{text}: {} is not {weight}", asked(text));
+        }
+        let nobody = Scope::none(&catalog);
+        let words = Words::plain("ping", &Limits::default());
+        assert!(Plan::new(&index, &catalog, &words, &nobody).asked >= 0.0);
+    }
 
     #[test]
     fn one_edit_and_no_more() {

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use super::bonus::{Candidate, SecondLook};
+use super::confidence::{Signals, confidence};
 use super::explain::Explanation;
 use super::filter::{Filter, Named};
 use super::index::Index;
@@ -63,26 +64,22 @@ thread_local! {
 impl Ranker for Index {
     fn search(&self, crib: &Crib, words: &Words, scope: &Scope, limit: usize) -> Ranking {
         let plan = Plan::new(self, crib.catalog(), words, scope);
-        let candidates = self.candidates(crib, words, scope, &plan);
-        let mut hits: Vec<Hit> = candidates
-            .iter()
-            .map(|found| Hit {
-                id: found.id,
-                score: found.bonus.total(found.base),
-                exact: found.bonus.exact > 0.0,
-            })
-            .collect();
-        let order = |a: &Hit, b: &Hit| self.order((a.id, a.score), (b.id, b.score));
-        if limit < hits.len() {
-            hits.select_nth_unstable_by(limit, order);
-            hits.truncate(limit);
-        }
-        hits.sort_unstable_by(order);
+        let candidates = self.candidates(crib, words, scope, &plan, |_| Vec::new());
+        let hits = candidates.iter().map(|found| Hit {
+            id: found.id,
+            score: found.bonus.total(found.base),
+            exact: found.bonus.exact > 0.0,
+            confidence: Some(confidence(&Signals::of(found, &plan, None))),
+        });
+        let hits = self.first(hits.collect(), limit);
         Ranking { hits, corrections: plan.corrections, cut: plan.cut }
     }
 
     fn explain(&self, crib: &Crib, words: &Words, scope: &Scope, id: ToolId) -> Explanation {
-        self.explained(crib, words, scope, id)
+        let plan = Plan::new(self, crib.catalog(), words, scope);
+        let candidates = self.candidates(crib, words, scope, &plan, |_| Vec::new());
+        let found = candidates.into_iter().find(|found| found.id == id);
+        self.explained(crib, words, &plan, id, found).rated(&plan, None)
     }
 
     fn bytes(&self) -> usize {
@@ -91,37 +88,55 @@ impl Ranker for Index {
 }
 
 impl Index {
-    /// Everything that may be an answer, scored, in no order.
+    /// Everything that may be an answer, scored by its words, in the order of names. `near` has
+    /// candidates of its own to add, of those that pass.
     pub(super) fn candidates(
         &self,
         crib: &Crib,
         query: &Words,
         scope: &Scope,
         plan: &Plan,
+        near: impl FnOnce(&Filter<'_>) -> Vec<ToolId>,
     ) -> Vec<Candidate> {
         let filter = Filter::new(self, crib, query, scope);
         let named = Named::in_query(self, crib, query, scope);
-        let mut bases = SCRATCH.with_borrow_mut(|scratch| self.run(plan, &filter, &named, scratch));
+        // Whoever is named is a candidate, whatever its words came to.
+        let mut also: Vec<ToolId> = named.ids().filter(|id| filter.passes(*id)).collect();
+        also.extend(near(&filter));
+        let mut bases = SCRATCH.with_borrow_mut(|scratch| self.run(plan, &filter, &also, scratch));
         if filter.is_narrow() && words::all(&query.text).is_empty() {
             // `server:x` alone: everything of that server.
             bases = scope.ids().filter(|id| filter.passes(*id)).map(|id| (id, 1.0)).collect();
         }
         // Sums over candidates must not depend on the order the catalog is in.
         bases.sort_unstable_by_key(|(id, _)| self.name_rank(*id));
+        bases.dedup_by_key(|(id, _)| *id);
         SecondLook::new(self, crib, scope, (plan, query), &named).at(&bases)
     }
 
+    /// The best `limit` of these, in order.
+    pub(super) fn first(&self, mut hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
+        let order = |a: &Hit, b: &Hit| self.order((a.id, a.score), (b.id, b.score));
+        if limit < hits.len() {
+            hits.select_nth_unstable_by(limit, order);
+            hits.truncate(limit);
+        }
+        hits.sort_unstable_by(order);
+        hits
+    }
+
     /// Best score first, then the earlier name.
-    fn order(&self, a: (ToolId, f32), b: (ToolId, f32)) -> std::cmp::Ordering {
+    pub(super) fn order(&self, a: (ToolId, f32), b: (ToolId, f32)) -> std::cmp::Ordering {
         b.1.total_cmp(&a.1).then_with(|| self.name_rank(a.0).cmp(&self.name_rank(b.0)))
     }
 
-    /// The best tools of a plan by their words alone.
+    /// The best tools of a plan by their words alone, and what the words of `also` came to. Who is in
+    /// both comes twice, with the same sum.
     fn run(
         &self,
         plan: &Plan,
         filter: &Filter<'_>,
-        named: &Named,
+        also: &[ToolId],
         scratch: &mut Scratch,
     ) -> Vec<(ToolId, f32)> {
         scratch.prepare(filter.scope.size_of_catalog(), plan.slots.len());
@@ -149,13 +164,10 @@ impl Index {
             }
         }
         let mut best = self.best(filter, scratch, count);
-        // Whoever is named is a candidate, whatever its words came to.
-        for id in named.ids().filter(|id| filter.passes(*id)) {
-            if !best.iter().any(|(known, _)| *known == id) {
-                let Cell { done, best: last, stamp } = scratch.cells[id.index()];
-                best.push((id, if stamp > before { done + last } else { 0.0 }));
-            }
-        }
+        best.extend(also.iter().map(|id| {
+            let Cell { done, best: last, stamp } = scratch.cells[id.index()];
+            (*id, if stamp > before { done + last } else { 0.0 })
+        }));
         best
     }
 

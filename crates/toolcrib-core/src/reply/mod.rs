@@ -13,6 +13,7 @@ pub(crate) use read::names_in;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::rank::Fit;
 use crate::tool::Hints;
 
 /// How replies are written.
@@ -37,6 +38,10 @@ pub enum Form {
 pub struct Reply {
     /// What was asked.
     pub query: String,
+    /// Whether the tools serve; `None` where nothing was ranked or asked for by name, or another system's
+    /// ranker ranks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fit: Option<Fit>,
     /// The tools, best first.
     pub hits: Vec<Found>,
     /// Those of them that this reply loads: their schemas are here, or in the tools from the next
@@ -84,6 +89,10 @@ pub struct Found {
     pub description: String,
     /// Its score; higher is better, comparable within one reply only.
     pub score: f32,
+    /// How likely it is to serve, from 0 to 1 in hundredths: of all tools with 0.8, about eight in ten do.
+    /// `None` where a pattern or another system's ranker found it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f32>,
     /// Its whole input schema, as its owner wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Box<RawValue>>,

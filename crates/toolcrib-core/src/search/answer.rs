@@ -11,6 +11,7 @@ use crate::crib::Crib;
 use crate::disclose::{Kind, Turn};
 use crate::json::compact;
 use crate::listing::data;
+use crate::rank::{Fit, Hit};
 use crate::reply::{Available, Found, Reply, ServerSize};
 use crate::settings::Settings;
 use crate::signature;
@@ -38,7 +39,8 @@ impl Crib {
         conversation.ledger.reveal(tool);
         Reply {
             query: format!("select:{}", tool.name()),
-            hits: vec![self.found(id, 0.0, Detail::Schema)],
+            fit: self.rates().then_some(Fit::Strong),
+            hits: vec![self.found(&self.named(id), Detail::Schema)],
             loaded: vec![tool.name().to_owned()],
             described: true,
             form: self.settings().search.form,
@@ -57,6 +59,7 @@ impl Crib {
     ) -> Reply {
         let mut reply = Reply {
             query,
+            fit: finds.fit,
             missing: finds.missing,
             omitted: finds.omitted,
             did_you_mean: finds.corrections,
@@ -66,26 +69,26 @@ impl Crib {
             ..Reply::default()
         };
         let described = matches!(circling, Circling::Describe(_));
-        let wanted: Vec<(ToolId, f32, Detail)> = finds
+        let wanted: Vec<(Hit, Detail)> = finds
             .picked
             .iter()
             .enumerate()
-            .map(|(at, (id, score))| {
-                let asked = finds.by_name.contains(id) || (at == 0 && described);
-                (*id, *score, self.detail(conversation, *id, asked))
+            .map(|(at, hit)| {
+                let asked = finds.by_name.contains(&hit.id) || (at == 0 && described);
+                (*hit, self.detail(conversation, hit.id, asked))
             })
             .collect();
-        let fitted = self.fit(&wanted);
+        let fitted = self.with_room(&wanted);
         let schemas = fitted.iter().filter(|found| found.input_schema.is_some()).count();
         let signatures = fitted.iter().filter(|found| found.signature.is_some()).count();
-        for (id, _, _) in &wanted[fitted.len()..] {
-            reply.omitted.push(self.catalog().tool(*id).name().to_owned());
+        for (hit, _) in &wanted[fitted.len()..] {
+            reply.omitted.push(self.catalog().tool(hit.id).name().to_owned());
         }
-        for (found, (id, _, _)) in fitted.into_iter().zip(&wanted) {
+        for (found, (hit, _)) in fitted.into_iter().zip(&wanted) {
             // A signature is no schema, unless the disclosure shows that one next. What the ledger
             // gets, the reply says: a transcript must tell the same.
             if found.input_schema.is_some() || self.settings().shows_revealed() {
-                conversation.ledger.reveal(self.catalog().tool(*id));
+                conversation.ledger.reveal(self.catalog().tool(hit.id));
                 reply.loaded.push(found.name.clone());
             }
             reply.hits.push(found);
@@ -127,17 +130,17 @@ impl Crib {
 
     /// The first tool in full, as many others as the budget has room for as signatures, and then, in
     /// order, as many of those in full as it still has room for.
-    fn fit(&self, wanted: &[(ToolId, f32, Detail)]) -> Vec<Found> {
+    fn with_room(&self, wanted: &[(Hit, Detail)]) -> Vec<Found> {
         let mut room = self.settings().search.reply_tokens;
         let mut fitted: Vec<(Found, usize)> = Vec::new();
-        for (id, score, detail) in wanted {
+        for (hit, detail) in wanted {
             let (best, least) = match detail {
                 Detail::Brief => (Detail::Brief, Detail::Brief),
                 detail if fitted.is_empty() => (*detail, Detail::Signature),
                 _ => (Detail::Signature, Detail::Signature),
             };
             let fits = [best, least].into_iter().find_map(|detail| {
-                let found = self.found(*id, *score, detail);
+                let found = self.found(hit, detail);
                 let size = self.size(&found);
                 (size <= room).then_some((found, size))
             });
@@ -145,9 +148,9 @@ impl Crib {
             room -= size;
             fitted.push((found, size));
         }
-        for ((found, size), (id, score, detail)) in fitted.iter_mut().zip(wanted) {
+        for ((found, size), (hit, detail)) in fitted.iter_mut().zip(wanted) {
             if *detail == Detail::Schema && found.input_schema.is_none() {
-                let full = self.found(*id, *score, Detail::Schema);
+                let full = self.found(hit, Detail::Schema);
                 if let Some(left) = (room + *size).checked_sub(self.size(&full)) {
                     room = left;
                     *found = full;
@@ -164,8 +167,8 @@ impl Crib {
         texts.iter().map(|text| self.counter().count(text)).sum()
     }
 
-    fn found(&self, id: ToolId, score: f32, detail: Detail) -> Found {
-        let tool = self.catalog().tool(id);
+    fn found(&self, hit: &Hit, detail: Detail) -> Found {
+        let tool = self.catalog().tool(hit.id);
         let schema = match detail {
             Detail::Schema => RawValue::from_string(compact(tool.schema()).into_owned()).ok(),
             Detail::Signature | Detail::Brief => None,
@@ -180,7 +183,8 @@ impl Crib {
             name: tool.name().to_owned(),
             server: tool.server().map(str::to_owned),
             description,
-            score,
+            score: hit.score,
+            confidence: hit.confidence.map(|confidence| (confidence * 100.0).round() / 100.0),
             input_schema: schema,
             signature,
             annotations: tool.hints(),

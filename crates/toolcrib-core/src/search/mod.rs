@@ -4,15 +4,15 @@
 //! what the words may have been meant to be, and which servers have yet to connect.
 
 mod answer;
+mod words;
 
 use crate::catalog::{Catalog, ToolId};
 use crate::conversation::{Circling, Conversation};
 use crate::crib::Crib;
 use crate::disclose::Turn;
-use crate::listing::data;
 use crate::pattern;
-use crate::query::{Query, Words};
-use crate::rank::Hit;
+use crate::query::Query;
+use crate::rank::{Fit, Hit};
 use crate::reply::{Correction, Missing, Reply};
 use crate::spelling::{self, ALIKE, Meaning};
 use crate::text::shorten;
@@ -47,7 +47,9 @@ const GUESSES: usize = 8;
 struct Finds {
     /// Tools that one call may load, however it asks for them.
     most: usize,
-    picked: Vec<(ToolId, f32)>,
+    picked: Vec<Hit>,
+    /// The best fit of what was asked, where that can be said.
+    fit: Option<Fit>,
     /// Whether these were asked for by name: then already-loaded ones are shown in full again.
     by_name: Vec<ToolId>,
     /// How many names were asked for.
@@ -62,15 +64,15 @@ struct Finds {
 
 impl Finds {
     /// Takes a tool, or names it among those left out once this call has as many as one may load.
-    fn pick(&mut self, catalog: &Catalog, id: ToolId, score: f32) {
-        if self.picked.iter().any(|(known, _)| *known == id) {
+    fn pick(&mut self, catalog: &Catalog, hit: Hit) {
+        if self.picked.iter().any(|known| known.id == hit.id) {
             return;
         }
         if self.picked.len() < self.most {
-            self.picked.push((id, score));
+            self.picked.push(hit);
             return;
         }
-        let name = catalog.tool(id).name();
+        let name = catalog.tool(hit.id).name();
         if !self.omitted.iter().any(|known| known == name) {
             self.omitted.push(name.to_owned());
         }
@@ -111,12 +113,16 @@ impl Crib {
             let (all, kept) = (ask.queries.len(), most);
             finds.notes.push(format!("{all} queries were asked, the first {kept} are answered."));
         }
-        interleave(self.catalog(), &per_query, &mut finds);
+        words::interleave(self.catalog(), &per_query, &mut finds);
         if !finds.omitted.is_empty() {
             let most = finds.most;
             finds
                 .notes
                 .push(format!("At most {most} tools are loaded at once; ask again for the rest."));
+        }
+        if finds.fit == Some(Fit::None) && !finds.picked.is_empty() {
+            // No words fit, and a pattern found something: that is no judgement on either.
+            finds.fit = None;
         }
         finds.lost |= finds.picked.is_empty() && finds.missing.is_empty();
         let query = shown_query(ask);
@@ -131,11 +137,13 @@ impl Crib {
             let (all, kept) = (names.len(), room);
             finds.notes.push(format!("{all} names were asked for, the first {kept} are answered."));
         }
+        let mut fit = Fit::None;
         for name in names.iter().take(room) {
             match self.spellings.resolve(self.catalog(), turn.scope, name) {
                 Meaning::One(id, _) => {
+                    fit = Fit::Strong;
                     finds.by_name.push(id);
-                    finds.pick(self.catalog(), id, 0.0);
+                    finds.pick(self.catalog(), self.named(id));
                 }
                 Meaning::Several(ids) => finds.missing.push(self.ambiguous(name, &ids)),
                 Meaning::Nothing if finds.missing.len() < GUESSES => {
@@ -151,6 +159,19 @@ impl Crib {
                 }
             }
         }
+        if self.rates() && !names.is_empty() {
+            finds.fit = finds.fit.max(Some(fit));
+        }
+    }
+
+    /// A tool that is asked for by its name, as a hit.
+    fn named(&self, id: ToolId) -> Hit {
+        Hit { id, score: 0.0, exact: true, confidence: self.rates().then_some(1.0) }
+    }
+
+    /// Whether hits have a confidence and replies a fit.
+    fn rates(&self) -> bool {
+        self.settings().rank.by.has_confidence()
     }
 
     fn ambiguous(&self, name: &str, ids: &[ToolId]) -> Missing {
@@ -164,44 +185,6 @@ impl Crib {
     pub(crate) fn missing(&self, turn: &Turn<'_>, name: &str, alike: u32) -> Missing {
         let nearest = spelling::nearest(self.catalog(), turn.scope, name, alike);
         Missing { name: shown(name), nearest: nearest.into_iter().map(str::to_owned).collect() }
-    }
-
-    fn find(
-        &self,
-        turn: &Turn<'_>,
-        conversation: &Conversation,
-        query: &str,
-        words: &Words,
-        limit: Option<usize>,
-        finds: &mut Finds,
-    ) -> Vec<Hit> {
-        let limit = self.clamp(limit);
-        let search = &self.settings().search;
-        // More than asked for, so that what is cut off or moved back leaves no gap.
-        let ranked = self.ranking(words, turn.scope, limit * 4);
-        finds.corrections.extend(ranked.corrections);
-        if words.cut || ranked.cut {
-            finds.notes.push("The query is too long: only its beginning was read.".into());
-        }
-        // A name pasted alone asks for that tool alone. Words that happen to spell a name put it
-        // first, and say nothing against the others.
-        let pasted = !words.text.trim().contains(char::is_whitespace);
-        let named = ranked.hits.iter().any(|hit| hit.exact);
-        let best = ranked.hits.iter().filter(|hit| !hit.exact).map(|hit| hit.score);
-        let cutoff = best.fold(0.0, f32::max) * search.cutoff;
-        let keeps = |hit: &Hit| hit.exact || (hit.score >= cutoff && !(pasted && named));
-        let mut hits: Vec<Hit> = ranked.hits.into_iter().filter(keeps).collect();
-        // What the model has already is the last it needs.
-        hits.sort_by_key(|hit| search.known_last && self.is_visible(conversation, hit.id));
-        hits.truncate(limit);
-        if hits.is_empty() {
-            finds.lost = true;
-            finds.notes.push(format!(
-                "Nothing matches {}. Try another word for it, or fewer words.",
-                data(&shorten(query, 80))
-            ));
-        }
-        hits
     }
 
     fn match_pattern(&self, turn: &Turn<'_>, text: &str, limit: Option<usize>, finds: &mut Finds) {
@@ -232,25 +215,14 @@ impl Crib {
                 pattern::Place::Description => 2.0,
                 pattern::Place::Parameters => 1.0,
             };
-            finds.pick(self.catalog(), *id, score);
+            let hit = Hit { id: *id, score, exact: false, confidence: None };
+            finds.pick(self.catalog(), hit);
         }
     }
 
     fn clamp(&self, limit: Option<usize>) -> usize {
         let search = &self.settings().search;
         limit.unwrap_or(search.limit).clamp(1, search.max_limit.max(1))
-    }
-}
-
-/// The best of every query first, then the second best: no need is served last.
-fn interleave(catalog: &Catalog, per_query: &[Vec<Hit>], finds: &mut Finds) {
-    let longest = per_query.iter().map(Vec::len).max().unwrap_or(0);
-    for rank in 0..longest {
-        for hits in per_query {
-            if let Some(hit) = hits.get(rank) {
-                finds.pick(catalog, hit.id, hit.score);
-            }
-        }
     }
 }
 

@@ -114,6 +114,11 @@ fn everything(crib: &Crib, scope: &Scope, question: &str) -> Vec<String> {
     for form in [Form::Json, Form::Functions, Form::Markdown, Form::Tools, Form::Matches] {
         out.push(crib.search(&turn, &mut Conversation::new(), &Ask::query(question)).text(form));
     }
+    // A refusal gives no hits; who refuses nothing gives them.
+    let (mut lenient, ask) = (crib.settings().clone(), Ask::query(question));
+    lenient.search.refuse = false;
+    let lenient = crib.with_settings(lenient).search(&turn, &mut Conversation::new(), &ask);
+    out.push(lenient.text(Form::Json));
     let pattern = Ask { pattern: Some(question.replace(' ', "|")), ..Ask::default() };
     out.push(crib.search(&turn, &mut Conversation::new(), &pattern).text(Form::Json));
     let shown = crib.disclose(&turn, &mut Conversation::new());

@@ -133,7 +133,10 @@ fn names_in_one_call() {
 fn words_of_a_tool_that_reach_the_index() {
     let tools = [tool("srv__thing", "one two three four", &json!({}))];
     let found = |limit: usize, word: &str| {
-        let crib = crib_with(&tools, &format!("[limits]\nindexed_words = {limit}\n"));
+        let crib = crib_with(
+            &tools,
+            &format!("[rank]\nby = 'words'\n[limits]\nindexed_words = {limit}\n"),
+        );
         !crib
             .rank(
                 &Words::plain(word, &Limits::default()),

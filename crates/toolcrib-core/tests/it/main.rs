@@ -7,10 +7,13 @@
 
 mod activation;
 mod call;
+mod confidence;
 mod disclose;
 mod docs;
+mod hybrid;
 mod ingest;
 mod invariants;
+mod languages;
 mod ledger;
 mod limits;
 mod listing;

@@ -25,6 +25,7 @@ fn the_core_depends_on_nothing_that_does_io() {
         "serde_json",
         "thiserror",
         "toml",
+        "toolcrib-embed",
         "unicode-normalization",
     ];
     assert_eq!(names, pure, "a new dependency of the core must be pure, and be listed here");

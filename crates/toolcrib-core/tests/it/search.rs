@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolcrib_core::reply::{Available, Form, Missing};
-use toolcrib_core::{Ask, Conversation, Limits, Scope, Turn, Words};
+use toolcrib_core::{Ask, Conversation, Limits, Query, Scope, Turn, Words};
 
 use crate::support::{Chat, crib, crib_with, names, office, strings, tool};
 
@@ -91,10 +91,13 @@ fn other_words_find_the_tool() {
         ("remove a mail", "mail__delete_message"),
         ("write to a chat channel", "slack__post_message"),
         ("merging PRs pull requests", "github__merge_pull_request"),
-        ("find emials by sendr", "mail__search_messages"),
+        ("find emials by sender", "mail__search_messages"),
     ] {
         assert_eq!(names(&Chat::new(&crib).search(query))[0], first, "{query}");
     }
+    // `sendr` is as near to `send` as to `sender`: both are shown.
+    let reply = Chat::new(&crib).search("find emials by sendr");
+    assert_eq!(names(&reply)[..2], ["mail__send", "mail__search_messages"]);
 }
 
 #[test]
@@ -114,7 +117,7 @@ fn operators_filter_before_the_limit() {
         names(&reply).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(found("messages -slack +search"), ["mail__search_messages"]);
-    assert_eq!(found("slack: messages search"), ["slack__search_messages", "slack__post_message"]);
+    assert_eq!(found("slack: messages"), ["slack__search_messages", "slack__post_message"]);
     assert_eq!(found("server:github"), ["github__create_issue", "github__list_issues"]);
     assert_eq!(found("+nosuchword message"), [""; 0]);
 }
@@ -135,12 +138,13 @@ fn a_quoted_phrase_raises_and_never_filters() {
         ..Words::plain("pull request lever", &Limits::default())
     };
     let scope = Scope::all(crib.catalog());
-    let points = |words: &Words, id: usize| {
-        let id = crib.catalog().ids().nth(id).unwrap();
-        crib.explain(words, &scope, id).unwrap().score
+    let lead = |words: &Words| {
+        let score = |id| crib.explain(words, &scope, id).unwrap().score;
+        let [one, two] = crib.catalog().ids().map(score).collect::<Vec<_>>()[..] else { panic!() };
+        two - one
     };
     let (plain, quoted) = (words(vec![]), words(vec!["pull request".into()]));
-    assert!(points(&quoted, 1) > points(&plain, 1));
+    assert!(lead(&quoted) > lead(&plain));
     assert_eq!(crib.rank(&quoted, &scope, 5).len(), 2);
 }
 
@@ -174,7 +178,7 @@ fn what_is_loaded_already_comes_last_and_brief() {
 
 #[test]
 fn a_miss_says_what_there_is_and_who_is_still_connecting() {
-    let crib = crib(&office());
+    let crib = crib_with(&office(), "[rank]\nby = 'words'\n");
     let scope = Scope::all(crib.catalog());
     let connecting = ["jira".to_owned()];
     let turn = Turn { connecting: &connecting, ..Turn::new(&scope) };
@@ -268,35 +272,40 @@ fn text_that_wants_out_of_its_wrapper_stays_in() {
 
 #[test]
 fn every_explanation_adds_up_to_the_score_that_ranked() {
-    let crib = crib(&office());
-    let scope = Scope::all(crib.catalog());
-    for query in [
+    let queries = [
         "create a new issue",
         "search emails by sendr",
         "github__list_issues",
         "pull request merge",
-    ] {
-        let words = Words::plain(query, &Limits::default());
-        let hits = crib.rank(&words, &scope, 10);
-        assert!(!hits.is_empty());
-        for hit in hits {
-            let why = crib.explain(&words, &scope, hit.id).unwrap();
-            let words: f32 = why.words.iter().map(|word| word.points).sum();
-            let sum = words
-                + why.pair_bonus
-                + why.phrase_bonus
-                + why.name_bonus
-                + why.server_bonus
-                + why.exact_bonus;
-            assert!(
-                (sum - hit.score).abs() < 1e-4 && (why.score - hit.score).abs() < 1e-4,
-                "{query}: {why:?}"
-            );
-            for word in &why.words {
-                let product = word.weight * word.share * word.idf * word.impact;
-                assert!((product - word.points).abs() < 1e-4);
+        "server:mail",
+        "tell the others",
+    ];
+    let near = |a: f32, b: f32| (a - b).abs() < 1e-4;
+    for by in ["hybrid", "words"] {
+        let crib = crib_with(&office(), &format!("[rank]\nby = '{by}'\n"));
+        let scope = Scope::all(crib.catalog());
+        let mut explained = 0;
+        for query in queries {
+            let Query::Words(words) = crib.parse(query, &scope) else { panic!("{query}") };
+            for hit in crib.rank(&words, &scope, 10) {
+                explained += 1;
+                let why = crib.explain(&words, &scope, hit.id).unwrap();
+                let words: f32 = why.words.iter().map(|word| word.points).sum();
+                let bonuses = why.pair_bonus + why.phrase_bonus + why.name_bonus + why.server_bonus;
+                let mut sum = words + bonuses + why.filter_bonus;
+                assert_eq!(why.nearness.is_some(), by == "hybrid");
+                if let Some(both) = &why.nearness {
+                    assert!(near(sum, both.word_score), "{query}: {why:?}");
+                    sum = both.words + both.vectors;
+                }
+                sum += why.exact_bonus;
+                assert!(near(sum, hit.score) && near(why.score, hit.score), "{query}: {why:?}");
+                for word in &why.words {
+                    assert!(near(word.weight * word.share * word.idf * word.impact, word.points));
+                }
             }
         }
+        assert!(explained > 12, "{by}: {explained}");
     }
 }
 

@@ -91,6 +91,11 @@ impl Gateway {
         gateway
     }
 
+    /// The config that holds now.
+    pub fn config(&self) -> Arc<Config> {
+        self.hub.config()
+    }
+
     /// Another config takes the place of this one. Servers that it does not change go on.
     pub fn reload(&self, config: Config) {
         self.hub.reload(config);

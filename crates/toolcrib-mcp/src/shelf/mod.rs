@@ -86,7 +86,10 @@ impl Shelf {
             prompts: offers(|known| &known.prompts, offers::Kind::Prompts),
             resources: offers(|known| &known.resources, offers::Kind::Resources),
             templates: offers(|known| &known.templates, offers::Kind::Templates),
-            crib: Crib::new(catalog.build(), settings).with_counter(Arc::clone(counter)),
+            crib: match before {
+                Some(before) => before.crib.next(catalog.build(), settings),
+                None => Crib::new(catalog.build(), settings).with_counter(Arc::clone(counter)),
+            },
             notes,
             suppliers,
             config: Arc::clone(config),

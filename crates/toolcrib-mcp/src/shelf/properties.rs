@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+use toolcrib_core::rank::Embedded;
 use toolcrib_core::{Conversation, FourChars, Outcome, TokenCounter, Turn};
 
 use super::{Shelf, Supplier, View};
@@ -92,6 +93,28 @@ fn shelf(profiles: BTreeMap<String, Profile>, suppliers: Vec<Supplier>) -> Shelf
     let config = Arc::new(Config { profiles, ..Config::default() });
     let counter: Arc<dyn TokenCounter> = Arc::new(FourChars);
     Shelf::build(None, &config, suppliers, &counter)
+}
+
+/// One tool that changed is one tool to embed, whatever else is on the shelf.
+#[test]
+fn the_next_shelf_keeps_the_vectors_of_the_tools_that_stayed() {
+    let facts = |tools: &[&'static str]| Facts {
+        tools: tools.to_vec(),
+        prompts: Vec::new(),
+        resources: Vec::new(),
+        bare: false,
+        connecting: false,
+    };
+    let of = |beta: &[&'static str]| {
+        let all = |_: &str| true;
+        vec![supplier("alpha", &facts(&OWN), all), supplier("beta", &facts(beta), all)]
+    };
+    let first = shelf(BTreeMap::new(), of(&["read", "send"]));
+    assert_eq!(first.crib.prepare(), Embedded { fresh: 8, kept: 0 });
+    let counter: Arc<dyn TokenCounter> = Arc::new(FourChars);
+    let next = Shelf::build(Some(&first), &first.config, of(&["ping", "send"]), &counter);
+    assert_eq!(next.crib.prepare(), Embedded { fresh: 1, kept: 7 });
+    assert_eq!(next.crib.counter().label(), counter.label());
 }
 
 /// Everything a client of a view can be told.

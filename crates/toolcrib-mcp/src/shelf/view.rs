@@ -172,6 +172,7 @@ fn answer_schema() -> Value {
         "type": "object",
         "properties": {
             "query": {"type": "string"},
+            "fit": {"enum": ["strong", "weak", "none"]},
             "hits": {"type": "array", "items": {
                 "type": "object",
                 "properties": {
@@ -179,6 +180,7 @@ fn answer_schema() -> Value {
                     "server": {"type": ["string", "null"]},
                     "description": {"type": "string"},
                     "score": {"type": "number"},
+                    "confidence": {"type": "number"},
                     "input_schema": {"type": "object"},
                     "signature": {"type": "string"},
                     "annotations": {"type": "object"},

@@ -214,7 +214,7 @@ const WRONG: &[(&str, &str)] = &[
     ("[http]\ntoken = ''", "`http.token` is empty at line 2, column 1"),
     (
         "[search]\nlimt = 1",
-        "unknown field `limt`, expected one of `limit`, `max_limit`, `cutoff`, `reply_tokens`, `names`, `form`, `input`, `regex`, `among`, `schemas`, `known_last`, `must_in_name` at line 2, column 1",
+        "unknown field `limt`, expected one of `limit`, `max_limit`, `cutoff`, `refuse`, `reply_tokens`, `names`, `form`, `input`, `regex`, `among`, `schemas`, `known_last`, `must_in_name` at line 2, column 1",
     ),
     ("[search]\nlimit = 0", "`search.limit` is out of range"),
 ];

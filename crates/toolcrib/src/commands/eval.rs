@@ -12,6 +12,7 @@ use toolcrib_eval::{Dataset, Ranked, Score, SetReport, evaluate, mean};
 
 use crate::args::EvalArgs;
 use crate::output::{Failure, Output, remark};
+use crate::vectors;
 
 #[derive(Serialize)]
 struct Answer {
@@ -21,7 +22,8 @@ struct Answer {
 }
 
 pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure> {
-    let settings = args.preset.settings();
+    let named = args.vectors.embedding_model.as_deref();
+    let settings = vectors::loaded(args.preset.settings(), named, None)?;
     let limit = args.limit.unwrap_or(usize::MAX);
     let mut datasets = Vec::new();
     let mut runs = Vec::new();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use toolcrib_core::policy::{Because, Verdict};
-use toolcrib_core::rank::{Explanation, Points};
+use toolcrib_core::rank::{Explanation, Fit, Nearness, Points};
 use toolcrib_core::{Conversation, Crib, Outcome, Query, Scope, Turn, Words};
 
 use crate::args::ExplainArgs;
@@ -15,7 +15,16 @@ const FIRST: usize = 3;
 #[derive(Serialize)]
 struct Answer {
     query: String,
+    /// Whether a search would answer it, where the ranker can tell.
+    #[serde(flatten)]
+    judged: Option<Judged>,
     tools: Vec<Explained>,
+}
+
+#[derive(Serialize)]
+struct Judged {
+    fit: Fit,
+    because: String,
 }
 
 #[derive(Serialize)]
@@ -29,7 +38,7 @@ struct Explained {
 }
 
 pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<bool, Failure> {
-    let crib = load::crib(&args.source)?;
+    let crib = load::ranker(&args.source, &args.vectors)?;
     let scope = Scope::all(crib.catalog());
     let words = match crib.parse(&args.query, &scope) {
         Query::Words(words) => words,
@@ -50,10 +59,13 @@ pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<bool, Failu
         tools.push(Explained { rank, shown: shown(&crib, &scope, &explanation.name), explanation });
     }
     let said = tools.iter().any(|tool| tool.rank.is_some());
+    let judged = crib.judge(&ranked);
+    let judged = judged.map(|by| Judged { fit: by.fit, because: by.reason.to_string() });
+    let answer = Answer { query: args.query.clone(), judged, tools };
     if output.is_json() {
-        output.document(&Answer { query: args.query.clone(), tools })?;
+        output.document(&answer)?;
     } else {
-        print(&words, args.tool.as_deref(), &tools, output)?;
+        print(&words, args.tool.as_deref(), &answer, output)?;
     }
     Ok(said)
 }
@@ -102,9 +114,10 @@ fn shown(crib: &Crib, scope: &Scope, name: &str) -> String {
 fn print(
     words: &Words,
     named: Option<&str>,
-    tools: &[Explained],
+    answer: &Answer,
     output: &mut Output,
 ) -> Result<(), Failure> {
+    let tools = &answer.tools;
     if let Some(named) = named.filter(|_| tools.is_empty()) {
         return output.line(&format!("`{named}` is not searched: the model always has it in full"));
     }
@@ -118,28 +131,68 @@ fn print(
         let explanation = &tool.explanation;
         let rank = tool.rank.map_or("not ranked".to_owned(), |rank| format!("rank {rank}"));
         output.line(&format!("{}  {rank}", explanation.name))?;
-        for points in &explanation.words {
-            output.line(&word_line(points))?;
-        }
+        let mut parts: Vec<String> = explanation.words.iter().map(word_line).collect();
         let bonuses = [
             (explanation.pair_bonus, "words side by side, as asked"),
             (explanation.phrase_bonus, "quoted phrase"),
             (explanation.name_bonus, "share of the name that was asked for"),
             (explanation.server_bonus, "neighbours on its server fit too"),
-            (explanation.exact_bonus, "named outright"),
             (explanation.filter_bonus, "passes the filter"),
             (explanation.substring_bonus, "the whole query stands in its name"),
         ];
-        for (points, reason) in bonuses.into_iter().filter(|(points, _)| *points > 0.0) {
-            output.line(&format!("{points:>10.4}  {reason}"))?;
+        let bonuses = bonuses.into_iter().filter(|(points, _)| *points > 0.0);
+        parts.extend(bonuses.map(|(points, reason)| format!("{points:>10.4}  {reason}")));
+        if let Some(both) = &explanation.nearness {
+            parts = of_both(both, &parts);
+        }
+        parts.iter().try_for_each(|line| output.line(line))?;
+        if explanation.exact_bonus > 0.0 {
+            output.line(&format!("{:>10.4}  named outright", explanation.exact_bonus))?;
         }
         output.line(&format!("{:>10.4}  score", explanation.score))?;
+        if let Some(line) = confidence_line(explanation) {
+            output.line(&line)?;
+        }
         if !explanation.unknown.is_empty() {
             output.line(&format!("{:>10}  in no tool: {}", "", explanation.unknown.join(", ")))?;
         }
         output.line(&format!("{:>10}  shown {}", "", tool.shown))?;
     }
-    Ok(())
+    match &answer.judged {
+        Some(Judged { fit, because }) => {
+            let fit = serde_json::to_value(fit).unwrap_or_default();
+            output.line(&format!("\nfit {}: {because}", fit.as_str().unwrap_or_default()))
+        }
+        None => Ok(()),
+    }
+}
+
+/// How sure the tool is, and what that is made from.
+fn confidence_line(explanation: &Explanation) -> Option<String> {
+    let (confidence, coverage) = (explanation.confidence?, explanation.coverage?);
+    let nearness = explanation.nearness.as_ref();
+    let from = match nearness.map(|both| both.cosine) {
+        _ if explanation.exact_bonus > 0.0 => "named outright".to_owned(),
+        Some(cosine) => format!("cosine {cosine:.3}, {coverage:.2} of what the query weighs"),
+        None => format!("{coverage:.2} of what the query weighs"),
+    };
+    Some(format!("{confidence:>10.4}  confidence, from {from}"))
+}
+
+/// What each signal gave. What the words' part is made of stands below it, set in: measured otherwise, it
+/// adds up to the word score.
+fn of_both(both: &Nearness, words: &[String]) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{:>10.4}  words, {:.4} where the best has {:.4} and all that was asked weighs {:.4}",
+        both.words, both.word_score, both.best_word_score, both.asked
+    )];
+    lines.extend(words.iter().map(|line| format!("{:>12}{line}", "")));
+    let needs = match both.needs {
+        0 => String::new(),
+        needs => format!(", with the nearest of {needs} needs for half"),
+    };
+    lines.push(format!("{:>10.4}  meaning, cosine {:.3}{needs}", both.vectors, both.cosine));
+    lines
 }
 
 fn word_line(points: &Points) -> String {

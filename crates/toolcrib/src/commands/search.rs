@@ -1,5 +1,6 @@
 //! `toolcrib search`: what a model gets from `tool_search`.
 
+use toolcrib_core::rank::Fit;
 use toolcrib_core::reply::{Available, Reply};
 use toolcrib_core::text::first_sentence;
 use toolcrib_core::{Ask, Conversation, Scope, Turn};
@@ -10,7 +11,7 @@ use crate::load;
 use crate::output::{Failure, Output};
 
 pub(crate) fn run(args: &SearchArgs, output: &mut Output) -> Result<bool, Failure> {
-    let crib = load::crib(&args.source)?;
+    let crib = load::ranker(&args.source, &args.vectors)?;
     let crib = crib.with_counter(Counter::exact(Vocabulary::O200k).shared());
     let scope = Scope::all(crib.catalog());
     let ask = Ask { limit: args.limit, ..Ask::query(&args.query) };
@@ -27,7 +28,8 @@ pub(crate) fn run(args: &SearchArgs, output: &mut Output) -> Result<bool, Failur
 fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
     for hit in &reply.hits {
         let score = if hit.score > 0.0 { format!("  {:.2}", hit.score) } else { String::new() };
-        output.line(&format!("{}{score}", hit.name))?;
+        let sure = hit.confidence.map(|sure| format!("  confidence {sure:.2}"));
+        output.line(&format!("{}{score}{}", hit.name, sure.unwrap_or_default()))?;
         let sentence = first_sentence(&hit.description, 100);
         if !sentence.is_empty() {
             output.line(&format!("  {sentence}"))?;
@@ -39,6 +41,9 @@ fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
             (None, None) => continue,
         };
         output.line(&format!("  {signature}"))?;
+    }
+    if reply.fit == Some(Fit::Weak) {
+        output.line("the fit is weak")?;
     }
     for missing in &reply.missing {
         let nearest = match &missing.nearest[..] {

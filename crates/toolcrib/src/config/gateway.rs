@@ -11,6 +11,7 @@ use toolcrib_mcp::config::foreign::{self, Place};
 use toolcrib_mcp::config::{ConfigError, MAX_BYTES};
 
 use crate::output::Failure;
+use crate::vectors;
 
 /// A config for the gateway, and what to say about it.
 #[derive(Debug, PartialEq)]
@@ -20,6 +21,18 @@ pub(crate) struct Loaded {
     pub(crate) path: Option<PathBuf>,
     /// What was not taken as it stands.
     pub(crate) warnings: Vec<String>,
+}
+
+impl Loaded {
+    /// The same with the table of vectors that it names, or `named` instead, for a command that ranks.
+    pub(crate) fn with_vectors(
+        mut self,
+        named: Option<&Path>,
+        before: Option<&Settings>,
+    ) -> Result<Self, Failure> {
+        self.config.settings = vectors::loaded(self.config.settings, named, before)?;
+        Ok(self)
+    }
 }
 
 /// The whole config: the file that is named, else `./toolcrib.toml`, else the one in the user's

@@ -4,8 +4,10 @@ use crate::{file, toolcrib};
 
 #[test]
 fn the_numbers_add_up_to_the_score() {
-    for query in ["create an issue", "who is free for a meeting tomorrow", "isue serch"] {
-        let run = toolcrib(&["explain", "--json", query]);
+    let queries = ["create an issue", "who is free for a meeting tomorrow", "isue serch"];
+    let both = ["default", "words"];
+    for (query, preset) in queries.iter().flat_map(|query| both.map(|preset| (query, preset))) {
+        let run = toolcrib(&["explain", "--json", "--preset", preset, query]);
         assert_eq!(run.code, 0);
         let answer = run.json();
         let tools = answer["tools"].as_array().unwrap();
@@ -16,7 +18,6 @@ fn the_numbers_add_up_to_the_score() {
                 "phrase_bonus",
                 "name_bonus",
                 "server_bonus",
-                "exact_bonus",
                 "filter_bonus",
                 "substring_bonus",
             ];
@@ -26,22 +27,39 @@ fn the_numbers_add_up_to_the_score() {
                 .iter()
                 .map(|w| w["points"].as_f64().unwrap())
                 .sum();
-            let sum = words + bonuses.iter().map(|key| tool[key].as_f64().unwrap()).sum::<f64>();
-            assert!((sum - tool["score"].as_f64().unwrap()).abs() < 1e-4, "{tool}");
+            let number = |value: &serde_json::Value| value.as_f64().unwrap();
+            let mut sum = words + bonuses.iter().map(|key| number(&tool[key])).sum::<f64>();
+            if preset == "default" {
+                let both = &tool["nearness"];
+                assert!((sum - number(&both["word_score"])).abs() < 1e-4, "{tool}");
+                sum = number(&both["words"]) + number(&both["vectors"]);
+            }
+            sum += number(&tool["exact_bonus"]);
+            assert!((sum - number(&tool["score"])).abs() < 1e-4, "{tool}");
         }
     }
 }
 
 #[test]
 fn the_printed_points_add_up_too() {
-    let run = toolcrib(&["explain", "create a github issue", "github/create_issue"]);
-    let number =
-        |line: &str| line.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
-    let is_score = |line: &&str| line.ends_with("  score");
-    let score = run.out.lines().find(is_score).and_then(number).unwrap();
-    let parts: f64 = run.out.lines().take_while(|line| !is_score(line)).filter_map(number).sum();
-    assert!((parts - score).abs() < 1e-3, "{}", run.out);
-    assert!(run.out.starts_with("github__create_issue  rank 1\n"), "{}", run.out);
+    for preset in ["default", "words"] {
+        let query = "create a github issue";
+        let run = toolcrib(&["explain", "--preset", preset, query, "github/create_issue"]);
+        // In the first column what adds up to the score; set in, what adds up to the word score.
+        let number = |line: &str| line.split_whitespace().next()?.parse::<f64>().ok();
+        let inner = |line: &&str| line.starts_with("            ");
+        let is_score = |line: &&str| line.ends_with("  score");
+        let score = run.out.lines().find(is_score).and_then(number).unwrap();
+        let (below, parts): (Vec<&str>, Vec<&str>) =
+            run.out.lines().take_while(|line| !is_score(line)).partition(inner);
+        let sum = |lines: &[&str]| lines.iter().filter_map(|line| number(line)).sum::<f64>();
+        assert!((sum(&parts) - score).abs() < 1e-3, "{}", run.out);
+        if preset == "default" {
+            let told = parts[1].split(" words, ").nth(1).and_then(number).unwrap();
+            assert!((sum(&below) - told).abs() < 1e-3, "{}", run.out);
+        }
+        assert!(run.out.starts_with("github__create_issue  rank 1\n"), "{}", run.out);
+    }
 }
 
 #[test]
@@ -72,4 +90,22 @@ fn a_tool_that_is_not_searched_is_a_no() {
     let run = toolcrib(&args);
     let said = "`terminal` is not searched: the model always has it in full\n";
     assert_eq!((run.code, run.out.as_str()), (1, said));
+}
+
+#[test]
+fn how_sure_a_tool_is_and_whether_anything_fits_is_told_with_the_reason() {
+    let run = toolcrib(&["explain", "--json", "create a github issue"]);
+    let answer = run.json();
+    let first = &answer["tools"][0];
+    let sure = first["confidence"].as_f64().unwrap();
+    assert!(sure > 0.5 && sure <= 1.0 && first["coverage"].as_f64().unwrap() > 1.0, "{first}");
+    let because = format!("the first hit has confidence {sure:.2}, and ");
+    assert_eq!(answer["fit"], "strong");
+    assert!(answer["because"].as_str().unwrap().starts_with(&because), "{answer}");
+    let run = toolcrib(&["explain", "create a github issue"]);
+    assert!(run.out.contains(&format!("\n{sure:>10.4}  confidence, from cosine ")), "{}", run.out);
+    let told = format!("\nfit strong: {}\n", answer["because"].as_str().unwrap());
+    assert!(run.out.ends_with(&told), "{}", run.out);
+    let run = toolcrib(&["explain", "github__create_issue"]);
+    assert!(run.out.ends_with("\nfit strong: the first hit is named outright\n"), "{}", run.out);
 }

@@ -13,6 +13,7 @@ mod search;
 mod sizes;
 mod stats;
 mod unread;
+mod vectors;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use toolcrib_core::{Catalog, Crib, Scope, Settings, Words};
+use toolcrib_core::rank::Fit;
+use toolcrib_core::{Ask, Catalog, Conversation, Crib, Preset, Scope, Settings, Turn, Words};
 
 const CATALOG: &str = include_str!("../../sample/catalog.jsonl");
 const QUERIES: &str = include_str!("../../sample/queries.jsonl");
@@ -63,4 +64,44 @@ fn an_exact_name_is_always_first() {
         let first = crib.rank(&words, &scope, 1)[0].id;
         assert_eq!(crib.catalog().tool(first).name(), query["gold"][0], "{query}");
     }
+}
+
+/// The judged queries on which a ranker is wrong about whether anything fits: those it answers though no
+/// tool serves, and those it refuses though one does.
+fn misjudged(preset: Preset) -> (String, String) {
+    let crib = Crib::new(Catalog::from_json(CATALOG.as_bytes()).unwrap(), preset.settings());
+    let scope = Scope::all(crib.catalog());
+    let (mut answered, mut refused) = (Vec::new(), Vec::new());
+    for query in lines(QUERIES) {
+        let ask = Ask::query(query["query"].as_str().unwrap());
+        let reply = crib.search(&Turn::new(&scope), &mut Conversation::new(), &ask);
+        let none = reply.fit == Some(Fit::None);
+        assert_eq!(none, reply.hits.is_empty() && reply.loaded.is_empty(), "{query}");
+        let id = query["id"].as_str().unwrap().to_owned();
+        match (none, query["kind"] == "none") {
+            (false, true) => answered.push(id),
+            (true, false) => refused.push(id),
+            _ => {}
+        }
+    }
+    (answered.join(" "), refused.join(" "))
+}
+
+fn told(answered: &str, refused: &str) -> (String, String) {
+    (answered.to_owned(), refused.to_owned())
+}
+
+/// The unservable ones were written to be near misses: a tool that sends mail, and a request to send a
+/// text message. So this is harder than a catalog of another trade.
+#[test]
+fn where_words_and_vectors_are_wrong_about_a_fit() {
+    assert_eq!(misjudged(Preset::Default), told("q55 q56 q57 q58 q60 q61 q63", "q30 q36 q39"));
+}
+
+#[test]
+fn where_words_alone_are_wrong_about_a_fit() {
+    assert_eq!(
+        misjudged(Preset::Words),
+        told("q55 q56 q57 q58 q59 q60 q61 q62 q63 q64", "q26 q36 q39 q40 q41")
+    );
 }

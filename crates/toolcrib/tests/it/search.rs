@@ -19,6 +19,7 @@ fn select_loads_one_and_names_what_is_near_the_other() {
     assert_eq!(reply["missing"][0]["nearest"][0], "github__create_issue");
     assert!(!reply["missing"][1]["nearest"].as_array().unwrap().is_empty());
     assert!(reply["hits"][0]["input_schema"]["properties"]["title"].is_object());
+    assert_eq!((&reply["fit"], &reply["hits"][0]["confidence"]), (&json!("strong"), &json!(1.0)));
 }
 
 #[test]
@@ -28,13 +29,39 @@ fn an_empty_query_lists_names_and_loads_nothing() {
     assert_eq!((run.code, &reply["hits"], &reply["loaded"]), (0, &json!([]), &json!([])));
     let listed = reply["available"]["names"].as_array().unwrap();
     assert!(listed.contains(&json!("github__create_issue")) && listed.len() > 50);
+    assert_eq!(reply.get("fit"), None, "nothing was asked for");
 }
 
 #[test]
 fn a_miss_is_a_document_and_exit_code_1() {
-    let run = toolcrib(&["search", "--json", "xylophone zzz"]);
+    let run = toolcrib(&["search", "--preset", "words", "--json", "xylophone zzz"]);
     assert_eq!((run.code, run.json()["hits"].as_array().unwrap().len()), (1, 0));
     assert_eq!(toolcrib(&["search", "select:nope"]).code, 1);
+}
+
+#[test]
+fn a_query_that_no_tool_fits_is_a_no_with_what_is_nearest() {
+    let query = "knit socks from goat wool while humming sea shanties";
+    let run = toolcrib(&["search", "--json", query]);
+    let reply = run.json();
+    assert_eq!((run.code, &reply["fit"], &reply["hits"]), (1, &json!("none"), &json!([])));
+    let note = reply["notes"][0].as_str().unwrap();
+    assert!(note.starts_with(&format!("No tool here fits \"{query}\". Nearest: \"")), "{note}");
+    assert_eq!(note.matches('"').count(), 2 + 3 * 2, "the query and three names: {note}");
+    assert!(reply["available"]["names"].as_array().unwrap().len() > 50);
+    let run = toolcrib(&["search", query]);
+    assert_eq!((run.code, run.out.lines().any(|line| line == note)), (1, true), "{run:?}");
+}
+
+#[test]
+fn presets_with_another_ranker_say_nothing_about_fit() {
+    for preset in ["everruns", "hermes", "opencode"] {
+        let args = ["search", "--preset", preset, "--json", "create a github issue"];
+        let run = toolcrib(&args);
+        assert!(!run.out.contains("\"fit\"") && !run.out.contains("\"confidence\""), "{preset}");
+        assert!(!toolcrib(&["search", "--preset", preset, "github"]).out.contains("confidence"));
+        assert!(!toolcrib(&["explain", "--preset", preset, "github"]).out.contains("confidence"));
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Our search, answered with references: what differs from the bridge.
 
 use serde_json::{Value, json};
+use toolcrib_core::Preset;
 use toolcrib_dialect::Mode;
 use toolcrib_dialect::mode::Primitive;
 
@@ -90,6 +91,7 @@ fn a_turn_with_nothing_hidden_passes_byte_for_byte_once_its_tool_is_known() {
 fn no_match_is_told_in_words() {
     for stream in BOTH {
         let mut talk = talk(MODE);
+        talk.settings = Preset::Words.settings();
         let rounds = [
             (vec![search("toolu_search01", "zzyzx qwrtplk")], "tool_use"),
             (vec![text("I cannot.")], "end_turn"),

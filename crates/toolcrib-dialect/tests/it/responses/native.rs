@@ -1,6 +1,7 @@
 //! The API's own words for deferring: two kinds of reference, and the hosted search.
 
 use serde_json::{Value, json};
+use toolcrib_core::Preset;
 use toolcrib_dialect::mode::{Hosted, Primitive};
 use toolcrib_dialect::{Api, Mode};
 
@@ -102,6 +103,7 @@ fn a_search_by_the_words_of_the_api_is_answered_with_definitions() {
 fn a_search_that_finds_nothing_is_answered_with_an_empty_list() {
     for stream in BOTH {
         let mut talk = talk(SEARCH_OUTPUT);
+        talk.settings = Preset::Words.settings();
         let rounds: [&[Value]; 2] =
             [&[native_search("call_search00001", "zebra xylophone")], &[message(2, "None.")]];
         talk.ask(TARGET, &request(&json!([user("Zebra?")]), stream), &answers(&rounds, stream));

@@ -147,7 +147,12 @@ fn print_reply(
     output: &mut Output,
 ) -> Result<(), Failure> {
     for hit in reply.hits.iter().take(HITS) {
-        let score = if hit.score > 0.0 { format!(" {:.2}", hit.score) } else { String::new() };
+        let sure = hit.confidence.filter(|_| hit.score > 0.0);
+        let score = match sure {
+            Some(sure) => format!(" {:.2}, confidence {sure:.2}", hit.score),
+            None if hit.score > 0.0 => format!(" {:.2}", hit.score),
+            None => String::new(),
+        };
         let what = if hit.input_schema.is_some() { "with its schema" } else { "described" };
         let sentence = first_sentence(&hit.description, WIDTH);
         output.line(&format!(
@@ -172,7 +177,7 @@ fn print_reply(
             Available::Names(names) => format!("{} names are listed", names.len()),
             Available::Servers(servers) => format!("{} servers are listed", servers.len()),
         };
-        output.line(&format!("    nothing matches; {what}"))?;
+        output.line(&format!("    nothing fits; {what}"))?;
     }
     Ok(())
 }
@@ -189,7 +194,7 @@ fn reasons(why: &Explanation) -> String {
         (points.points, format!("`{}`{via}", points.word))
     });
     let bonuses = [
-        (why.exact_bonus, "named outright"),
+        (if why.nearness.is_none() { why.exact_bonus } else { 0.0 }, "named outright"),
         (why.name_bonus, "name asked for"),
         (why.pair_bonus, "side by side"),
         (why.phrase_bonus, "phrase"),
@@ -200,6 +205,13 @@ fn reasons(why: &Explanation) -> String {
     let mut all: Vec<(f32, String)> =
         words.chain(bonuses.map(|(points, reason)| (points, reason.to_owned()))).collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    if let Some(both) = &why.nearness {
+        let words: Vec<String> = all.into_iter().map(|(_, reason)| reason).collect();
+        let (words, exact) = (words.join(", "), why.exact_bonus);
+        let named =
+            if exact > 0.0 { format!("{exact:.0} named outright + ") } else { String::new() };
+        return format!("{named}{:.2} meaning + {:.2} words: {words}", both.vectors, both.words);
+    }
     let all: Vec<String> =
         all.into_iter().map(|(points, reason)| format!("{points:.2} {reason}")).collect();
     all.join(" + ")

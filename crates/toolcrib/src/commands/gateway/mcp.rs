@@ -10,7 +10,8 @@ use crate::output::{Failure, Output, remark};
 
 pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure> {
     log();
-    let found = loaded(args.config.as_deref())?;
+    let named = args.vectors.embedding_model.as_deref();
+    let found = loaded(args.config.as_deref())?.with_vectors(named, None)?;
     block_on(async {
         let stop = stop_on_signals()?;
         if std::io::stdin().is_terminal() {
@@ -20,7 +21,7 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
         }
         let gateway = start(found.config);
         if let Some(path) = found.path {
-            tokio::spawn(watch::watch(gateway.clone(), path));
+            tokio::spawn(watch::watch(gateway.clone(), path, args.vectors.embedding_model.clone()));
         }
         let served = serve::stdio(&gateway, args.profile.clone(), stop).await;
         gateway.stop(END).await;

@@ -14,7 +14,8 @@ use crate::output::{Failure, Output, remark};
 
 pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failure> {
     log();
-    let found = load_quietly(args.config.as_deref())?;
+    let named = args.vectors.embedding_model.as_deref();
+    let found = load_quietly(args.config.as_deref())?.with_vectors(named, None)?;
     block_on(async {
         let stop = stop_on_signals()?;
         let http = &found.config.http;
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
             ));
         }
         if let Some(path) = found.path {
-            tokio::spawn(watch::watch(gateway.clone(), path));
+            tokio::spawn(watch::watch(gateway.clone(), path, args.vectors.embedding_model.clone()));
         }
         let served = door.serve().await;
         gateway.stop(END).await;

@@ -15,8 +15,9 @@ use crate::config::gateway::load;
 /// How often the file is looked at.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Reloads the gateway whenever the file changes.
-pub(super) async fn watch(gateway: Arc<Gateway>, path: PathBuf) {
+/// Reloads the gateway whenever the file changes. A folder of vectors that was named when it started
+/// stays.
+pub(super) async fn watch(gateway: Arc<Gateway>, path: PathBuf, vectors: Option<PathBuf>) {
     let mut before = tokio::fs::read(&path).await.ok();
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -28,7 +29,9 @@ pub(super) async fn watch(gateway: Arc<Gateway>, path: PathBuf) {
             continue;
         }
         before = now;
-        match load(Some(&path), None) {
+        let before = gateway.config();
+        let loaded = load(Some(&path), None);
+        match loaded.and_then(|new| new.with_vectors(vectors.as_deref(), Some(&before.settings))) {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
                     tracing::warn!("{warning}");

@@ -1,0 +1,267 @@
+//! Words and vectors together.
+//!
+//! The words find what says what was asked; the vectors find what means it. Whoever is among the best
+//! by either is a candidate and gets both numbers, the second look at its words included, and `fuse`
+//! makes one score of them. What a hidden tool says counts in neither, and a name that is spelled out
+//! goes before everything, as it does with words alone.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+use toolcrib_embed::{Row, Rows};
+
+use super::bonus::Candidate;
+use super::confidence::{Signals, confidence};
+use super::explain::{Explanation, Nearness};
+use super::filter::Filter;
+use super::fuse::{Fused, Yardstick, fuse};
+use super::index::Index;
+use super::needs;
+use super::plan::Plan;
+use super::{Hit, Ranker, Ranking};
+use crate::catalog::{Catalog, ToolId};
+use crate::crib::Crib;
+use crate::limits::Limits;
+use crate::query::Words;
+use crate::reply::Correction;
+use crate::scope::Scope;
+use crate::text::words;
+
+/// Candidates that the vectors bring in; twice as many where a request has several needs.
+const NEAREST: usize = 64;
+/// The first so many hits say how well the query is served: the nearest of them need not be the first.
+const FOREMOST: usize = 5;
+/// How much less sure a hit is for each point of score that it is behind the first, in cosines.
+const BEHIND: f32 = 1.3;
+/// How much of a tool's nearness is that to the need it serves best, and not to the whole request.
+const NEED: f32 = 0.5;
+
+thread_local! {
+    /// Kept between queries, so that a query allocates nothing of a catalog's size.
+    static COSINES: RefCell<Vec<f32>> = RefCell::default();
+}
+
+/// Our ranker: the index of the words. The vectors are the crib's.
+#[derive(Debug)]
+pub(crate) struct Hybrid(Index);
+
+/// A query's vectors.
+struct Asked {
+    whole: Row,
+    needs: Vec<Row>,
+}
+
+/// Everything that may be an answer to a query, with both of its numbers.
+struct Look {
+    asked: Asked,
+    candidates: Vec<(Candidate, f32)>,
+    yardstick: Yardstick,
+    /// The best score but for being named, and how near the nearest of the foremost is.
+    best: (f32, f32),
+}
+
+impl Look {
+    /// How near a hit with this score counts as being when it is asked how sure it is: as near as the
+    /// nearest of the foremost, less what it is behind. None where the table has no piece of the query:
+    /// then nothing is near, and that says nothing.
+    fn surely(&self, score: f32) -> Option<f32> {
+        let (best, nearest) = self.best;
+        (nearest != 0.0).then_some(nearest - BEHIND * (best - score))
+    }
+}
+
+impl Asked {
+    fn new(crib: &Crib, text: &str) -> Self {
+        let vector = |text: &str| crib.vectors().query(text);
+        Self {
+            whole: vector(text),
+            needs: needs::of(text).iter().map(|need| vector(need)).collect(),
+        }
+    }
+
+    /// How near a tool is, given its cosine with the whole.
+    fn nearness(&self, rows: &Rows, id: ToolId, whole: f32) -> f32 {
+        let needs = self.needs.iter().map(|need| rows.dot(id.index(), need));
+        needs.reduce(f32::max).map_or(whole, |need| (1.0 - NEED) * whole + NEED * need)
+    }
+}
+
+impl Hybrid {
+    pub(super) fn build(catalog: &Catalog, limits: &Limits) -> Self {
+        Self(Index::build(catalog, limits))
+    }
+
+    fn look(&self, crib: &Crib, query: &Words, scope: &Scope, plan: &Plan) -> Look {
+        COSINES.with_borrow_mut(|cosines| {
+            let asked = Asked::new(crib, &corrected(crib, &query.text, &plan.corrections));
+            let rows = crib.vectors().rows(crib.catalog(), &self.0.limits);
+            rows.scan(&asked.whole, cosines);
+            let most = if asked.needs.is_empty() { NEAREST } else { 2 * NEAREST };
+            let near = |filter: &Filter<'_>| self.nearest(cosines, most, filter);
+            let candidates = self.0.candidates(crib, query, scope, plan, near);
+            let scores = candidates.iter().map(|found| found.bonus.words(found.base));
+            let best_words = scores.fold(0.0, f32::max);
+            let near = |id: ToolId| asked.nearness(rows, id, cosines[id.index()]);
+            let candidates: Vec<(Candidate, f32)> =
+                candidates.into_iter().map(|found| (found, near(found.id))).collect();
+            let length = words::all(&query.text).len();
+            let yardstick = Yardstick { asked: plan.asked, best_words, length };
+            let best = foremost(&candidates, &yardstick);
+            Look { asked, candidates, yardstick, best }
+        })
+    }
+
+    /// The tools nearest to the query that pass, at most `most` of them. A right angle is not near.
+    fn nearest(&self, cosines: &[f32], most: usize, filter: &Filter<'_>) -> Vec<ToolId> {
+        let order = |a: &(ToolId, f32), b: &(ToolId, f32)| self.0.order(*a, *b);
+        // When there are this many, the farther ones go.
+        let full = 8 * most;
+        let mut kept: Vec<(ToolId, f32)> = Vec::with_capacity(full);
+        let mut least = f32::MIN_POSITIVE;
+        for (at, cosine) in cosines.iter().enumerate() {
+            let id = ToolId::at(at);
+            if *cosine < least || !filter.passes(id) {
+                continue;
+            }
+            kept.push((id, *cosine));
+            if kept.len() == full {
+                kept.select_nth_unstable_by(most - 1, order);
+                kept.truncate(most);
+                least = kept[most - 1].1;
+            }
+        }
+        if kept.len() > most {
+            kept.select_nth_unstable_by(most - 1, order);
+            kept.truncate(most);
+        }
+        kept.into_iter().map(|(id, _)| id).collect()
+    }
+}
+
+/// The query as it was read: what was misspelled has no vector worth asking. A word that the table has
+/// is no misspelling, though the catalog does not know it.
+fn corrected<'a>(crib: &Crib, text: &'a str, corrections: &[Correction]) -> Cow<'a, str> {
+    if corrections.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let read = |word: &'a str| {
+        let bare = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+        let known = corrections.iter().find(|correction| correction.word == bare);
+        let known = known.filter(|_| !crib.vectors().knows(&bare));
+        known.map_or(Cow::Borrowed(word), |known| Cow::Owned(known.read_as.clone()))
+    };
+    let words: Vec<Cow<'_, str>> = text.split_whitespace().map(read).collect();
+    Cow::Owned(words.join(" "))
+}
+
+/// The best score but for being named, and how near the nearest of the foremost is.
+fn foremost(candidates: &[(Candidate, f32)], yardstick: &Yardstick) -> (f32, f32) {
+    let score = |candidate| (fused(candidate, yardstick).total(0.0), candidate.1);
+    let mut scores: Vec<(f32, f32)> = candidates.iter().map(score).collect();
+    // Ties go to the nearer, so that it does not matter which of them is among the foremost.
+    let order = |a: &(f32, f32), b: &(f32, f32)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
+    if scores.len() > FOREMOST {
+        scores.select_nth_unstable_by(FOREMOST - 1, order);
+        scores.truncate(FOREMOST);
+    }
+    let most = |a: (f32, f32), b: (f32, f32)| (a.0.max(b.0), a.1.max(b.1));
+    scores.into_iter().reduce(most).unwrap_or_default()
+}
+
+fn fused((found, cosine): &(Candidate, f32), yardstick: &Yardstick) -> Fused {
+    fuse(found.bonus.words(found.base), *cosine, yardstick)
+}
+
+impl Ranker for Hybrid {
+    fn search(&self, crib: &Crib, words: &Words, scope: &Scope, limit: usize) -> Ranking {
+        let plan = Plan::new(&self.0, crib.catalog(), words, scope);
+        let look = self.look(crib, words, scope, &plan);
+        let hits = look.candidates.iter().map(|candidate| {
+            let exact = candidate.0.bonus.exact;
+            let fused = fused(candidate, &look.yardstick);
+            let signals = Signals::of(&candidate.0, &plan, look.surely(fused.total(0.0)));
+            let confidence = Some(confidence(&signals));
+            Hit { id: candidate.0.id, score: fused.total(exact), exact: exact > 0.0, confidence }
+        });
+        let hits = self.0.first(hits.collect(), limit);
+        Ranking { hits, corrections: plan.corrections, cut: plan.cut }
+    }
+
+    fn explain(&self, crib: &Crib, words: &Words, scope: &Scope, id: ToolId) -> Explanation {
+        let plan = Plan::new(&self.0, crib.catalog(), words, scope);
+        let look = self.look(crib, words, scope, &plan);
+        let found = look.candidates.iter().find(|(found, _)| found.id == id);
+        let by_words = self.0.explained(crib, words, &plan, id, found.map(|(found, _)| *found));
+        let exact = by_words.exact_bonus;
+        let rows = crib.vectors().rows(crib.catalog(), &self.0.limits);
+        let cosine = rows.dot(id.index(), &look.asked.whole);
+        let nearness = look.asked.nearness(rows, id, cosine);
+        let word_score = by_words.word_score();
+        let fused = fuse(word_score, nearness, &look.yardstick);
+        Explanation {
+            score: fused.total(exact),
+            nearness: Some(Nearness {
+                word_score,
+                asked: look.yardstick.asked,
+                best_word_score: look.yardstick.best_words,
+                words: fused.words,
+                cosine,
+                needs: look.asked.needs.len(),
+                vectors: fused.vectors,
+            }),
+            ..by_words.rated(&plan, look.surely(fused.total(0.0)))
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    /// Far more tools than are kept; in the catalog the later names come first.
+    const TOOLS: usize = 2_000;
+
+    fn crib() -> Crib {
+        let names = (0..TOOLS).rev().map(|n| format!(r#"{{"name":"t{n:04}","description":"x"}}"#));
+        let text = names.collect::<Vec<_>>().join("\n");
+        Crib::new(Catalog::from_json(text.as_bytes()).unwrap(), Settings::default())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+        /// Many ties: what parts them is the name, whichever way the candidates were thinned out.
+        #[test]
+        fn the_nearest_are_those_that_sorting_everything_gives(
+            steps in proptest::collection::vec(any::<u8>(), TOOLS),
+            values in 2..48_u8,
+            every in 1..6_usize,
+        ) {
+            let crib = crib();
+            let hybrid = Hybrid::build(crib.catalog(), &Limits::default());
+            let scope = Scope::of(crib.catalog(), crib.catalog().ids().step_by(every));
+            let words = Words::default();
+            let filter = Filter::new(&hybrid.0, &crib, &words, &scope);
+            let cosines: Vec<f32> = steps.iter().map(|step| f32::from(step % values) / 64.0).collect();
+            let above = |id: &ToolId| cosines[id.index()] > 0.0;
+            let mut all: Vec<ToolId> = scope.ids().filter(above).collect();
+            all.sort_by(|a, b| {
+                let by_cosine = cosines[b.index()].total_cmp(&cosines[a.index()]);
+                let name = |id: &ToolId| crib.catalog().tool(*id).name();
+                by_cosine.then_with(|| name(a).cmp(name(b)))
+            });
+            all.truncate(NEAREST);
+            all.sort();
+            let mut near = hybrid.nearest(&cosines, NEAREST, &filter);
+            near.sort();
+            prop_assert_eq!(near, all);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Which table of token vectors a catalog is read with.
+
+use std::sync::Arc;
+
+use toolcrib_embed::Model;
+
+/// The table inside the program, or another that the caller has loaded.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (entry, codes) = ("issue", [1_u8, 2, 3]);
+/// # let mut file = b"TCRIBEM2".to_vec();
+/// # for number in [codes.len(), 1, entry.len(), 6] {
+/// #     file.extend((number as u32).to_le_bytes());
+/// # }
+/// # file.extend([1.0_f32; 6].iter().flat_map(|weight| weight.to_le_bytes()));
+/// # file.extend(entry.as_bytes());
+/// # file.extend([1.0_f32; 2].iter().flat_map(|scale| scale.to_le_bytes()));
+/// # file.extend(codes);
+/// use toolcrib_core::rank::Table;
+/// use toolcrib_core::{Model, Settings};
+/// let model = Model::parse(file.into())?;
+/// let settings = Settings { table: Table::from(model), ..Settings::default() };
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Table(Option<Arc<Model>>);
+
+impl Table {
+    /// The one inside the program is read when it is first asked for.
+    pub(super) fn model(&self) -> &Model {
+        self.0.as_deref().unwrap_or_else(|| Model::builtin())
+    }
+}
+
+impl From<Model> for Table {
+    fn from(model: Model) -> Self {
+        Self(Some(Arc::new(model)))
+    }
+}
+
+/// The same table, and not one with the same numbers: there are ten megabytes of them.
+impl PartialEq for Table {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! How sure a hit is, and what becomes of a query that no tool fits.
+
+use serde_json::{Value, json};
+use toolcrib_core::rank::{Fit, Judgement, Reason};
+use toolcrib_core::reply::{Available, Form};
+use toolcrib_core::{
+    Ask, Conversation, Crib, Outcome, Preset, Query, Reply, Scope, Settings, Turn,
+};
+
+use crate::hybrid;
+use crate::support::{Chat, catalog, crib_with, names, office, tool};
+
+/// Of the words of this one, the office has `state`, a parameter, and that is little.
+const LOST: &str = "hire jugglers, acrobats, magicians, trombones, a brass band; state of the art";
+
+/// The office, ranked by words alone: what they weigh can be worked out by hand.
+fn by_words() -> Crib {
+    crib_with(&office(), "[rank]\nby = 'words'\n")
+}
+
+fn json_of(reply: &Reply) -> Value {
+    serde_json::from_str(&reply.text(Form::Json)).unwrap()
+}
+
+fn ask(queries: &[&str]) -> Ask {
+    Ask { queries: queries.iter().map(ToString::to_string).collect(), ..Ask::default() }
+}
+
+#[test]
+fn a_query_that_no_tool_fits_loads_nothing_and_says_what_is_nearest() {
+    let crib = by_words();
+    let mut chat = Chat::new(&crib);
+    let reply = chat.search(LOST);
+    let mut all: Vec<String> = office().iter().map(|tool| tool["name"].to_string()).collect();
+    all.sort();
+    let all: Vec<Value> = all.iter().map(|name| serde_json::from_str(name).unwrap()).collect();
+    assert_eq!(
+        json_of(&reply),
+        json!({
+            "query": LOST,
+            "fit": "none",
+            "hits": [],
+            "loaded": [],
+            "missing": [],
+            "available": {"names": all},
+            "notes": [format!(
+                "No tool here fits \"{LOST}\". Nearest: \"github__list_issues\"; \
+                 load one with select:NAME if it serves, or answer without a tool."
+            )],
+        })
+    );
+    assert!(chat.conversation.ledger().is_empty());
+    assert_eq!(chat.search("select:github__list_issues").loaded, ["github__list_issues"]);
+}
+
+#[test]
+fn a_tool_with_all_the_words_fits_strongly_and_one_with_some_weakly() {
+    let crib = by_words();
+    let fit = |query: &str| Chat::new(&crib).search(query).fit;
+    assert_eq!(fit("merge a pull request"), Some(Fit::Strong));
+    assert_eq!(fit("post holiday photos from yesterday's beach party"), Some(Fit::Weak));
+    assert_eq!(fit(LOST), Some(Fit::None));
+    let sure = Chat::new(&crib).search("post holiday photos").hits[0].confidence.unwrap();
+    assert_eq!(format!("{sure}").len(), "0.75".len(), "hundredths are told, and no more: {sure}");
+    assert_eq!(fit("xylophone"), Some(Fit::None), "of which no tool has a letter");
+}
+
+#[test]
+fn what_means_the_same_fits_without_a_word_in_common() {
+    let crib = Crib::new(catalog(&hybrid::post()), hybrid::settings());
+    let near = Chat::new(&crib).search("drizzle");
+    assert_eq!((near.fit, names(&near)), (Some(Fit::Strong), vec!["sky__cyclone"]));
+    let words = Crib::new(
+        catalog(&hybrid::post()),
+        Settings { rank: Preset::Words.settings().rank, ..hybrid::settings() },
+    );
+    assert_eq!(Chat::new(&words).search("drizzle").fit, Some(Fit::None));
+}
+
+#[test]
+fn a_named_tool_is_certain() {
+    let crib = by_words();
+    for query in
+        ["mail__send", "mail.send", "use github__list_issues on the trombone", "server:mail"]
+    {
+        let reply = Chat::new(&crib).search(query);
+        assert_eq!(
+            (reply.fit, reply.hits[0].confidence),
+            (Some(Fit::Strong), Some(1.0)),
+            "{query}"
+        );
+    }
+    let Outcome::Answer(reply) = Chat::new(&crib).call("tool_describe", r#"{"name":"mail__send"}"#)
+    else {
+        panic!()
+    };
+    assert_eq!((reply.fit, reply.hits[0].confidence), (Some(Fit::Strong), Some(1.0)));
+}
+
+#[test]
+fn names_that_are_there_fit_and_names_that_are_not_do_not() {
+    let crib = by_words();
+    let fit = |query: &str| Chat::new(&crib).search(query).fit;
+    assert_eq!(fit("select:mail__send"), Some(Fit::Strong));
+    assert_eq!(fit("select:mail__send,nope"), Some(Fit::Strong));
+    assert_eq!(fit("select:nope"), Some(Fit::None));
+    assert_eq!(fit("select:search_messages"), Some(Fit::None), "two are called so");
+}
+
+#[test]
+fn of_several_queries_the_best_fit_counts_and_those_without_one_are_named() {
+    let crib = by_words();
+    let reply = Chat::new(&crib).ask(&ask(&[LOST, "merge a pull request"]));
+    assert_eq!((reply.fit, names(&reply)[0]), (Some(Fit::Strong), "github__merge_pull_request"));
+    assert!(!names(&reply).iter().any(|name| name.contains("issue")), "{:?}", names(&reply));
+    assert!(reply.notes[0].starts_with(&format!("No tool here fits \"{LOST}\". Nearest: ")));
+    assert_eq!(reply.available, None, "there is something to call");
+    let reply = Chat::new(&crib)
+        .ask(&ask(&[LOST, "mow lawns by moonlight, candles, lanterns and torches, number seven"]));
+    assert_eq!((reply.fit, reply.hits.len(), reply.notes.len()), (Some(Fit::None), 0, 2));
+    let turned = Chat::new(&crib).ask(&ask(&["merge a pull request", LOST]));
+    assert_eq!(turned.fit, Some(Fit::Strong));
+    let reply = Chat::new(&crib).ask(&ask(&[LOST, "select:mail__send"]));
+    assert_eq!((reply.fit, names(&reply)), (Some(Fit::Strong), vec!["mail__send"]));
+}
+
+#[test]
+fn a_pattern_and_a_look_around_are_not_judged() {
+    let crib = by_words();
+    let pattern = Ask { pattern: Some("issue".into()), ..Ask::default() };
+    let mixed = Ask { pattern: Some("issue".into()), ..ask(&[LOST]) };
+    for ask in [pattern, mixed] {
+        let reply = Chat::new(&crib).ask(&ask);
+        assert_eq!((reply.fit, reply.hits.len()), (None, 2));
+        assert!(reply.hits.iter().all(|hit| hit.confidence.is_none()));
+    }
+    assert_eq!(Chat::new(&crib).search("").fit, None);
+}
+
+#[test]
+fn who_will_not_have_it_refused_gets_what_is_nearest() {
+    let crib = crib_with(&office(), "[rank]\nby = 'words'\n[search]\nrefuse = false\n");
+    let reply = Chat::new(&crib).search(LOST);
+    assert_eq!(names(&reply), ["github__list_issues"]);
+    assert_eq!((reply.fit, reply.notes.len()), (Some(Fit::Weak), 0));
+}
+
+/// Claude Code gives what it has. How it writes that has no place for a fit.
+#[test]
+fn claude_code_refuses_nothing() {
+    let settings = Preset::ClaudeCode.settings();
+    let crib = Crib::new(catalog(&office()), settings);
+    let reply = Chat::new(&crib).search(LOST);
+    assert_eq!(names(&reply), ["github__list_issues"]);
+    let text = reply.for_model();
+    assert!(!text.contains("fit") && !text.contains("confidence"), "{text}");
+}
+
+#[test]
+fn rankers_of_other_systems_say_nothing_about_it() {
+    for preset in [Preset::Everruns, Preset::Hermes, Preset::Opencode] {
+        let crib = Crib::new(catalog(&office()), preset.settings());
+        let scope = Scope::all(crib.catalog());
+        for query in ["issue", "select:mail__send", "issue a warrant for jugglers and acrobats"] {
+            let reply = Chat::new(&crib).search(query);
+            assert_eq!(reply.fit, None, "{preset} {query}");
+            assert!(!reply.hits.is_empty(), "{preset} {query}");
+            let text = reply.text(Form::Json);
+            assert!(!text.contains("\"fit\"") && !text.contains("\"confidence\""), "{text}");
+        }
+        let Query::Words(words) = crib.parse("issue", &scope) else { panic!() };
+        let ranked = crib.rank(&words, &scope, 5);
+        assert_eq!(crib.judge(&ranked), None, "{preset}");
+        let why = crib.explain(&words, &scope, ranked[0].id).unwrap();
+        assert_eq!((why.confidence, why.coverage), (None, None), "{preset}");
+    }
+}
+
+#[test]
+fn every_form_says_that_nothing_fits() {
+    let crib = by_words();
+    let reply = Chat::new(&crib).search(LOST);
+    for form in [Form::Json, Form::Functions, Form::Markdown, Form::Tools, Form::Matches] {
+        let text = reply.text(form);
+        let said = text.contains("No tool here fits") && text.contains("select:NAME");
+        assert!(said && text.contains("mail__send"), "{form:?}: {text}");
+    }
+}
+
+#[test]
+fn a_fit_does_not_hang_on_how_many_are_asked_for() {
+    let crib = by_words();
+    let of = |limit| {
+        let ask = Ask { limit: Some(limit), ..Ask::query("post the minutes to a channel") };
+        let reply = Chat::new(&crib).ask(&ask);
+        (reply.fit, reply.hits[0].confidence)
+    };
+    assert_eq!(of(1), of(8));
+}
+
+/// The nearest are those that the caller may know of.
+#[test]
+fn what_is_hidden_is_not_nearest() {
+    let crib = by_words();
+    let reply = Chat::within(&crib, &["github__create_issue", "mail__send"]).search(LOST);
+    let told = format!("Nothing matches \"{LOST}\". Try another word for it, or fewer words.");
+    assert_eq!((reply.fit, reply.notes), (Some(Fit::None), vec![told]));
+    let seen = vec!["github__create_issue".to_owned(), "mail__send".to_owned()];
+    assert_eq!(reply.available, Some(Available::Names(seen)));
+}
+
+#[test]
+fn a_server_that_is_still_connecting_may_have_it() {
+    let crib = by_words();
+    let scope = Scope::all(crib.catalog());
+    let connecting = ["jira".to_owned()];
+    let turn = Turn { connecting: &connecting, ..Turn::new(&scope) };
+    let reply = crib.search(&turn, &mut Conversation::new(), &Ask::query(LOST));
+    assert_eq!((reply.fit, &reply.connecting[..]), (Some(Fit::None), &connecting[..]));
+    assert_eq!(reply.notes[1], "Some servers are still connecting: search again in a moment.");
+}
+
+#[test]
+fn an_explanation_has_the_confidence_that_the_hit_has() {
+    let cribs = [by_words(), Crib::new(catalog(&hybrid::post()), hybrid::settings())];
+    for (crib, query) in cribs.iter().zip(["create an issue now", "cyclone parcel tomorrow"]) {
+        let scope = Scope::all(crib.catalog());
+        let Query::Words(words) = crib.parse(query, &scope) else { panic!() };
+        let ranked = crib.rank(&words, &scope, 10);
+        assert!(ranked.len() > 1, "{query}");
+        for hit in &ranked {
+            let why = crib.explain(&words, &scope, hit.id).unwrap();
+            let (told, had) = (why.confidence.unwrap(), hit.confidence.unwrap());
+            assert!((told - had).abs() < 1e-4, "{query}: {told} {had}");
+        }
+    }
+}
+
+#[test]
+fn a_judgement_comes_with_its_reason_in_words() {
+    let crib = by_words();
+    let scope = Scope::all(crib.catalog());
+    let judged = |query: &str| {
+        let Query::Words(words) = crib.parse(query, &scope) else { panic!("{query}") };
+        crib.judge(&crib.rank(&words, &scope, 1)).unwrap()
+    };
+    assert_eq!(judged("mail__send"), Judgement { fit: Fit::Strong, reason: Reason::Named });
+    assert_eq!(judged("xylophone"), Judgement { fit: Fit::None, reason: Reason::Nothing });
+    let told = |query: &str| judged(query).reason.to_string();
+    assert_eq!(told("mail__send"), "the first hit is named outright");
+    assert!(told(LOST).starts_with("the first hit has confidence 0.0"), "{}", told(LOST));
+    assert!(told(LOST).contains(", below 0."), "{}", told(LOST));
+}
+
+/// A word in common is no answer beside a good one, and neither is some cosine: every tool has that.
+#[test]
+fn what_is_unlikely_does_not_follow_a_good_hit() {
+    let found = |refuse| {
+        let mut settings = hybrid::settings();
+        (settings.search.cutoff, settings.search.refuse) = (0.0, refuse);
+        let mut tools = hybrid::post();
+        tools.push(tool(
+            "sky__lamp",
+            "Light for the dark, from a lantern or a candle.",
+            &json!({}),
+        ));
+        let crib = Crib::new(catalog(&tools), settings);
+        names(&Chat::new(&crib).search("drizzle cyclone mercury lantern")).join(" ")
+    };
+    assert_eq!(found(false), "sky__cyclone sky__lamp");
+    assert_eq!(found(true), "sky__cyclone");
+}

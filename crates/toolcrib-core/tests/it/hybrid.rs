@@ -1,0 +1,190 @@
+//! Words and vectors together, with a table small enough to see through.
+
+use serde_json::{Value, json};
+use toolcrib_core::rank::{Embedded, Table};
+use toolcrib_core::{Catalog, Crib, Limits, Model, Query, Scope, Settings, ToolId, Words, ingest};
+
+use crate::support::{catalog, lines, names, tool};
+
+/// Two directions: mail and weather. Three words for each, no two of which are relatives or synonyms.
+fn table() -> Table {
+    table_where("drizzle", [0, 100])
+}
+
+/// The same, where one word points that way.
+fn table_where(word: &'static str, way: [i8; 2]) -> Table {
+    let (mail, weather) = ([100, 0], [0, 100]);
+    let entries: [(&str, [i8; 2]); 6] = [
+        ("courier", mail),
+        ("parcel", mail),
+        ("stamp", mail),
+        ("drizzle", weather),
+        ("cyclone", weather),
+        ("mercury", weather),
+    ];
+    let entries = entries.map(|(entry, row)| (entry, if entry == word { way } else { row }));
+    let vocabulary = entries.map(|(entry, _)| entry).join("\n");
+    let mut file = b"TCRIBEM2".to_vec();
+    for number in [2, entries.len(), vocabulary.len(), 6] {
+        file.extend(u32::try_from(number).unwrap().to_le_bytes());
+    }
+    file.extend([1.0_f32; 6].iter().flat_map(|weight| weight.to_le_bytes()));
+    file.extend(vocabulary.as_bytes());
+    file.extend([0.01_f32; 12].iter().flat_map(|scale| scale.to_le_bytes()));
+    file.extend(entries.iter().flat_map(|(_, row)| row.map(i8::cast_unsigned)));
+    Table::from(Model::parse(file.into()).unwrap())
+}
+
+pub(crate) fn settings() -> Settings {
+    Settings { table: table(), ..Settings::default() }
+}
+
+fn described(name: &str, description: &str) -> Value {
+    tool(name, description, &json!({}))
+}
+
+pub(crate) fn post() -> Vec<Value> {
+    vec![
+        described("post__courier", "Courier and parcel."),
+        described("post__stamp", "Stamp."),
+        described("sky__cyclone", "Cyclone and mercury."),
+        described("sky__other", "Something else."),
+    ]
+}
+
+fn ranked(crib: &Crib, query: &str) -> Vec<String> {
+    let scope = Scope::all(crib.catalog());
+    let Query::Words(words) = crib.parse(query, &scope) else { panic!("{query}") };
+    let name = |id: ToolId| crib.catalog().tool(id).name().to_owned();
+    crib.rank(&words, &scope, 10).iter().map(|hit| name(hit.id)).collect()
+}
+
+#[test]
+fn what_means_the_same_is_found_without_a_word_in_common() {
+    let crib = Crib::new(catalog(&post()), settings());
+    assert_eq!(ranked(&crib, "drizzle"), ["sky__cyclone"]);
+    let words = crib.with_settings(Settings {
+        rank: toolcrib_core::Preset::Words.settings().rank,
+        ..settings()
+    });
+    assert_eq!(ranked(&words, "drizzle"), [""; 0]);
+}
+
+#[test]
+fn one_changed_tool_embeds_one() {
+    let first = Crib::new(catalog(&post()), settings());
+    assert_eq!(first.prepare(), Embedded { fresh: 4, kept: 0 });
+    let mut tools = post();
+    tools[3] = described("sky__other", "Drizzle.");
+    let second = first.next(catalog(&tools), first.settings().clone());
+    assert_eq!(second.prepare(), Embedded { fresh: 1, kept: 3 });
+    assert_eq!(ranked(&second, "mercury"), ["sky__cyclone", "sky__other"]);
+    // In another order, less one, with one that is new.
+    tools.reverse();
+    tools[1] = described("sky__new", "Mercury.");
+    let third = second.next(catalog(&tools), second.settings().clone());
+    assert_eq!(third.prepare(), Embedded { fresh: 1, kept: 3 });
+    let anew = Crib::new(catalog(&tools), settings());
+    for query in ["mercury", "parcel", "drizzle stamp"] {
+        assert_eq!(ranked(&third, query), ranked(&anew, query), "{query}");
+    }
+}
+
+#[test]
+fn a_server_under_another_name_is_embedded_again() {
+    let of = |server: &str| {
+        let mut builder = Catalog::builder();
+        let tool =
+            json!({"name": "stamp", "description": "Stamp.", "server": server, "input_schema": {}});
+        builder.add(ingest(lines(&[tool]).as_bytes(), None, &Limits::default()).unwrap());
+        builder.build()
+    };
+    let crib = Crib::new(of("courier"), settings());
+    crib.prepare();
+    let settings = crib.settings().clone();
+    assert_eq!(
+        crib.next(of("courier"), settings.clone()).prepare(),
+        Embedded { fresh: 0, kept: 1 }
+    );
+    assert_eq!(crib.next(of("cyclone"), settings).prepare(), Embedded { fresh: 1, kept: 0 });
+}
+
+#[test]
+fn another_table_or_another_bound_embeds_all_again() {
+    let crib = Crib::new(catalog(&post()), settings());
+    crib.prepare();
+    let all = Embedded { fresh: 4, kept: 0 };
+    // The same numbers, and still another table.
+    assert_eq!(crib.next(catalog(&post()), settings()).prepare(), all);
+    let otherwise = Settings { table: table_where("cyclone", [100, 0]), ..settings() };
+    assert_eq!(ranked(&crib, "courier")[..2], ["post__courier", "post__stamp"]);
+    let other = crib.with_settings(otherwise);
+    assert_eq!(ranked(&other, "courier"), ["post__courier", "post__stamp", "sky__cyclone"]);
+    let limits = Limits { indexed_description_bytes: 3, ..Limits::default() };
+    let shorter = Settings { limits, ..crib.settings().clone() };
+    assert_eq!(crib.next(catalog(&post()), shorter).prepare(), all);
+}
+
+#[test]
+fn nothing_is_embedded_until_somebody_searches() {
+    let crib = Crib::new(catalog(&post()), settings());
+    let index = crib.index_bytes();
+    let next = crib.next(catalog(&post()), crib.settings().clone());
+    assert_eq!(
+        next.index_bytes(),
+        index,
+        "nothing was made, so nothing is kept and nothing is made"
+    );
+    ranked(&crib, "parcel");
+    // A row of two dimensions is padded to 64, and has a scale.
+    assert_eq!(crib.index_bytes(), index + 4 * (64 + 4));
+    let words = Crib::new(catalog(&post()), toolcrib_core::Preset::Words.settings());
+    assert_eq!(words.prepare(), Embedded::default());
+}
+
+#[test]
+fn a_name_that_is_spelled_out_goes_before_what_is_nearer() {
+    let crib = Crib::new(catalog(&post()), settings());
+    for name in ["post__stamp", "post.stamp", "POST__STAMP"] {
+        let found = ranked(&crib, &format!("cyclone drizzle mercury {name}"));
+        assert_eq!(found[..2], ["post__stamp", "sky__cyclone"], "{name}");
+    }
+    let reply = crate::support::Chat::new(&crib).search("post__stamp");
+    assert_eq!(names(&reply), ["post__stamp"], "pasted alone it is alone");
+}
+
+#[test]
+fn operators_hold_for_what_the_vectors_bring() {
+    let crib = Crib::new(catalog(&post()), settings());
+    assert_eq!(ranked(&crib, "stamp"), ["post__stamp", "post__courier"]);
+    assert_eq!(ranked(&crib, "stamp -parcel"), ["post__stamp"]);
+    assert_eq!(ranked(&crib, "+courier stamp"), ["post__courier"]);
+    assert_eq!(ranked(&crib, "sky: stamp"), [""; 0]);
+    assert_eq!(ranked(&crib, "server:post"), ["post__courier", "post__stamp"]);
+}
+
+#[test]
+fn what_is_hidden_is_not_near_either() {
+    let crib = Crib::new(catalog(&post()), settings());
+    let scope = Scope::named(crib.catalog(), ["post__stamp", "sky__other"]);
+    let words = Words::plain("courier", &Limits::default());
+    let found = crib.rank(&words, &scope, 10);
+    let found: Vec<&str> = found.iter().map(|hit| crib.catalog().tool(hit.id).name()).collect();
+    assert_eq!(found, ["post__stamp"]);
+}
+
+#[test]
+fn both_signals_are_explained_and_add_up() {
+    let crib = Crib::new(catalog(&post()), settings());
+    let scope = Scope::all(crib.catalog());
+    let words = Words::plain("cyclone", &Limits::default());
+    let why = crib.explain(&words, &scope, crib.catalog().find("sky__cyclone").unwrap()).unwrap();
+    let both = why.nearness.unwrap();
+    assert_eq!((both.cosine, both.needs, both.vectors), (1.0, 0, 1.0));
+    assert!((both.word_score - both.best_word_score).abs() < 1e-5);
+    // The query is also the tool's own name.
+    assert!((both.words + both.vectors + why.exact_bonus - why.score).abs() < 1e-4);
+    let best = crib.rank(&words, &scope, 1)[0];
+    assert_eq!((best.id, best.exact), (crib.catalog().find("sky__cyclone").unwrap(), true));
+    assert!((best.score - why.score).abs() < 1e-4);
+}

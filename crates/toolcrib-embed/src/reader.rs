@@ -1,0 +1,57 @@
+//! How a model reads text: with our own tokenizer, or with the one that a published table came with.
+
+use std::ops::ControlFlow;
+
+#[cfg(feature = "folder")]
+use crate::folder;
+use crate::vocabulary::Vocabulary;
+use crate::wordpiece;
+
+/// Text into pieces, pieces into rows of the table.
+#[derive(Clone)]
+pub(crate) enum Reader {
+    /// Ours; a piece is its row.
+    Wordpiece(Vocabulary),
+    /// A published table's own.
+    #[cfg(feature = "folder")]
+    Folder(Box<folder::Reader>),
+}
+
+impl Reader {
+    /// Calls `visit` with the first `most` pieces of `text`, in order.
+    pub(crate) fn each(&self, text: &str, most: usize, mut visit: impl FnMut(u32)) {
+        match self {
+            Self::Wordpiece(vocabulary) => {
+                let mut left = most;
+                wordpiece::each(vocabulary, text, &mut |piece| {
+                    if left == 0 {
+                        return ControlFlow::Break(());
+                    }
+                    left -= 1;
+                    visit(piece);
+                    ControlFlow::Continue(())
+                });
+            }
+            #[cfg(feature = "folder")]
+            Self::Folder(reader) => reader.each(text, most, visit),
+        }
+    }
+
+    /// The row of a piece.
+    pub(crate) fn row(&self, piece: u32) -> usize {
+        match self {
+            Self::Wordpiece(_) => piece as usize,
+            #[cfg(feature = "folder")]
+            Self::Folder(reader) => reader.row(piece),
+        }
+    }
+
+    /// How the vocabulary writes a piece.
+    pub(crate) fn written(&self, piece: u32) -> String {
+        match self {
+            Self::Wordpiece(vocabulary) => vocabulary.entry(piece).to_owned(),
+            #[cfg(feature = "folder")]
+            Self::Folder(reader) => reader.written(piece),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Another table of vectors than the one inside the program: a folder, read for whoever ranks.
+//!
+//! Such folders are what Model2Vec saves. Commands that rank nothing do not read them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toolcrib_core::Settings;
+use toolcrib_core::rank::{By, Table};
+use toolcrib_embed::Model;
+use toolcrib_eval::files::FileError;
+
+use crate::output::Failure;
+
+/// Settings with the table that the command line names, else the one that the file names, else the one
+/// inside the program. What `before` has of the same folder is not read again.
+pub(crate) fn loaded(
+    mut settings: Settings,
+    named: Option<&Path>,
+    before: Option<&Settings>,
+) -> Result<Settings, Failure> {
+    if let Some(named) = named {
+        settings.rank.embedding_model = Some(named.to_owned());
+    }
+    let Some(folder) = settings.rank.embedding_model.clone() else { return Ok(settings) };
+    if settings.rank.by != By::Hybrid {
+        return Err(Failure::input(
+            format!("`{}`", folder.display()),
+            &"this ranker asks for no vectors",
+            "leave out `--embedding-model`, or the preset that ranks without vectors",
+        ));
+    }
+    settings.table = match before {
+        Some(before) if before.rank.embedding_model == settings.rank.embedding_model => {
+            before.table.clone()
+        }
+        _ => table(&folder)?,
+    };
+    Ok(settings)
+}
+
+fn table(folder: &Path) -> Result<Table, Failure> {
+    let folder = at_home(folder);
+    let (tokenizer, tensors) =
+        (read(&folder.join("tokenizer.json"))?, read(&folder.join("model.safetensors"))?);
+    let model = Model::from_model2vec(&tokenizer, &tensors)
+        .map_err(|error| Failure::input(format!("`{}`", folder.display()), &error, error.hint()))?;
+    Ok(Table::from(model))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|source| {
+        let shown = path.display().to_string();
+        match source.kind() {
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Failure::input(
+                format!("`{shown}`"),
+                &"no such file",
+                "name a folder as Model2Vec saves it: with `tokenizer.json` and `model.safetensors`",
+            ),
+            _ => FileError::Io { path: shown, source }.into(),
+        }
+    })
+}
+
+/// `~/` is the home folder, as in the other paths of a config.
+fn at_home(path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), std::env::var_os("HOME")) {
+        (Ok(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => path.to_owned(),
+    }
+}

@@ -1,0 +1,125 @@
+//! Vectors from another table than the one inside, from the command line and from the config.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::{Run, file, run_in, sample, toolcrib};
+
+/// A folder as Model2Vec saves it: `rainy` and `umbrella` point one way, `invoice` another.
+fn folder(name: &str) -> PathBuf {
+    let tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
+        "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+            "strip_accents": null, "lowercase": true},
+        "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": null, "decoder": null,
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": {"[UNK]": 0, "rainy": 1, "umbrella": 2, "invoice": 3}},
+    });
+    let rows: [f32; 8] = [0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0];
+    let header = json!({"embeddings": {"dtype": "F32", "shape": [4, 2], "data_offsets": [0, 32]}});
+    let header = header.to_string();
+    let mut tensors = (header.len() as u64).to_le_bytes().to_vec();
+    tensors.extend(header.as_bytes());
+    tensors.extend(rows.iter().flat_map(|value| value.to_le_bytes()));
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    fs::write(folder.join("model.safetensors"), tensors).unwrap();
+    folder
+}
+
+fn catalog() -> String {
+    let tools = [("stay_dry", "Umbrella."), ("get_paid", "Invoice.")].map(|(name, description)| {
+        json!({"name": name, "description": description, "input_schema": {}}).to_string()
+    });
+    file("vectors.jsonl", &tools.join("\n"))
+}
+
+/// How near the first hit is, and its name.
+fn nearest(run: &Run) -> (f64, String) {
+    assert_eq!(run.code, 0, "{run:?}");
+    let first: &Value = &run.json()["tools"][0];
+    let cosine = first["nearness"]["cosine"].as_f64().unwrap();
+    ((cosine * 100.0).round() / 100.0, first["name"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_folder_that_is_named_is_ranked_with() {
+    let (folder, catalog) = (folder("model-a"), catalog());
+    let folder = folder.to_str().unwrap();
+    let args = ["--catalog", &catalog, "--embedding-model", folder, "--json", "rainy"];
+    let explained = toolcrib(&[&["explain"][..], &args].concat());
+    assert_eq!(nearest(&explained), (1.0, "stay_dry".to_owned()));
+    let found = toolcrib(&[&["search", "--limit", "1"][..], &args].concat()).json();
+    assert_eq!(found["hits"][0]["name"], "stay_dry");
+    let measured = toolcrib(&["eval", sample(), "--embedding-model", folder, "--json"]);
+    let inside = toolcrib(&["eval", sample(), "--json"]);
+    assert_ne!(measured.json()["mean"]["ndcg@10"], inside.json()["mean"]["ndcg@10"]);
+}
+
+#[test]
+fn the_config_may_name_it_from_here_or_from_home() {
+    folder("home/model-b");
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("home");
+    let catalog = catalog();
+    for (name, path) in [("here.toml", "model-b"), ("home.toml", "~/model-b")] {
+        let config = file(name, &format!("[rank]\nembedding_model = '{path}'\n"));
+        let args = ["explain", "--catalog", &catalog, "--config", &config, "--json", "rainy"];
+        let from = if path.starts_with('~') { home.parent().unwrap() } else { &home };
+        let run = run_in(from, &home, &args, "");
+        assert_eq!(nearest(&run), (1.0, "stay_dry".to_owned()), "{path}");
+    }
+}
+
+#[test]
+fn who_ranks_without_vectors_says_so() {
+    let folder = folder("model-c");
+    let folder = folder.to_str().unwrap();
+    for preset in ["words", "everruns", "hermes", "opencode", "claude-code"] {
+        let run = toolcrib(&["search", "--preset", preset, "--embedding-model", folder, "rainy"]);
+        let said = format!(
+            "error: `{folder}`: this ranker asks for no vectors\nhint: leave out `--embedding-model`, or the preset that ranks without vectors\n"
+        );
+        assert_eq!((run.code, run.err), (2, said), "{preset}");
+    }
+    let config = file("by-words.toml", "[rank]\nby = 'words'\nembedding_model = 'model'\n");
+    let run = toolcrib(&["search", "--config", &config, "rainy"]);
+    let said = format!(
+        "error: `{config}`: `rank.embedding_model` is out of range\nhint: `rank.embedding_model` may be set where `rank.by` is \"hybrid\"; no other ranker asks for vectors\n"
+    );
+    assert_eq!((run.code, run.err), (2, said));
+}
+
+#[test]
+fn a_folder_that_is_none_or_is_broken_is_told() {
+    let (absent, broken) = (folder("model-d").join("absent"), folder("model-e"));
+    fs::write(broken.join("model.safetensors"), "not tensors").unwrap();
+    let told = |folder: &Path| {
+        let folder = folder.to_str().unwrap();
+        let run = toolcrib(&["search", "--embedding-model", folder, "rainy"]);
+        (run.code, run.err.replace(folder, "DIR"))
+    };
+    let hint = "hint: name a folder as Model2Vec saves it: with `tokenizer.json` and `model.safetensors`\n";
+    assert_eq!(told(&absent), (2, format!("error: `DIR/tokenizer.json`: no such file\n{hint}")));
+    let (code, said) = told(&broken);
+    assert_eq!(code, 2);
+    assert!(said.starts_with("error: `DIR`: `model.safetensors`: "), "{said}");
+    assert!(said.contains("\nhint: a folder as Model2Vec saves it is needed: "), "{said}");
+    for (command, more) in [("mcp", vec![]), ("serve", vec!["--listen", "127.0.0.1:0"])] {
+        let args = [&[command, "--embedding-model", absent.to_str().unwrap()][..], &more].concat();
+        let run = toolcrib(&args);
+        assert_eq!(run.code, 2, "{command}");
+        assert!(run.err.contains("tokenizer.json`: no such file\nhint: name a folder"), "{run:?}");
+    }
+}
+
+/// What a table costs, nobody pays who does not rank.
+#[test]
+fn a_command_that_ranks_nothing_reads_no_folder() {
+    let config = file("absent.toml", "[rank]\nembedding_model = 'there/is/none'\n");
+    assert_eq!(toolcrib(&["stats", "--config", &config]).code, 0);
+    assert_eq!(toolcrib(&["search", "--config", &config, "rainy"]).code, 2);
+}

@@ -1,0 +1,16 @@
+//! Any bytes as a table of vectors, and any text read with it.
+//!
+//! A table that is accepted reads every text: into a vector of length 0 or 1, and nothing else.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use toolcrib_core::Model;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(model) = Model::parse(data.to_vec().into()) else { return };
+    let text = String::from_utf8_lossy(data);
+    let vector = model.embed(&text);
+    let length = vector.dot(&vector);
+    assert!(vector.is_zero() || (length - 1.0).abs() < 1e-3, "{length}");
+});
