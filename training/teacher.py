@@ -37,20 +37,22 @@ class Teacher:
         mask = batch["attention_mask"].unsqueeze(-1)
         return normalize((hidden * mask).sum(1) / mask.sum(1).clamp(min=1), dim=-1)
 
+    def embed(self, texts, most):
+        return self.embed_tokens(self.read(texts, most))
+
     @torch.no_grad()
-    def embed(self, texts, most, batch=2048):
+    def embed_tokens(self, tokens, batch=2048):
         self.model.eval()
-        tokens = self.read(texts, most)
-        order = sorted(range(len(texts)), key=lambda at: len(tokens[at]))
-        out = torch.empty(len(texts), self.model.config.hidden_size, dtype=torch.float16, device=self.device)
-        for start in range(0, len(texts), batch):
+        order = sorted(range(len(tokens)), key=lambda at: len(tokens[at]))
+        out = torch.empty(len(tokens), self.model.config.hidden_size, dtype=torch.float16, device=self.device)
+        for start in range(0, len(tokens), batch):
             at = order[start : start + batch]
             out[torch.tensor(at, device=self.device)] = self.encode([tokens[i] for i in at]).half()
         return out
 
     def tune(self, text, batches, steps, rate=2e-5, temperature=0.04):
         """`batches` gives for each step the queries' positions, a tool for each and its siblings."""
-        asked, told = self.read(text["queries"], QUERY_TOKENS), self.read(text["prose"], TOOL_TOKENS)
+        asked, told = self.asked, self.told = self.read(text["queries"], QUERY_TOKENS), self.read(text["prose"], TOOL_TOKENS)
         before = {key: value.clone() for key, value in self.model.state_dict().items()}
         self.model.train()
         optimizer = torch.optim.AdamW(self.model.parameters(), lr=rate, weight_decay=0.01)

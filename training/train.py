@@ -43,11 +43,15 @@ class Corpus:
         self.queries = Ragged(arrays["queries"], arrays["queries_starts"], device)
         self.hides, self.gold, self.gold_starts = arrays["hides"], arrays["gold"], arrays["gold_starts"]
         self.counts = numpy.bincount(arrays["queries"], minlength=len(self.text["entries"])) * 2.0
+        # Nothing is learned from what is only measured on, not even how rare a word is.
+        self.trained = numpy.nonzero(arrays["trained"])[0]
         for at in range(FIELDS):
-            self.counts += numpy.bincount(arrays[f"field{at}"], minlength=len(self.text["entries"]))
+            flat, starts = arrays[f"field{at}"], arrays[f"field{at}_starts"]
+            kept = numpy.repeat(arrays["trained"], numpy.diff(starts))
+            self.counts += numpy.bincount(flat[kept], minlength=len(self.text["entries"]))
         self.siblings = {}
-        for at, server in enumerate(self.text["servers"]):
-            self.siblings.setdefault(server, []).append(at)
+        for at in self.trained.tolist():
+            self.siblings.setdefault(self.text["servers"][at], []).append(at)
         self.device = device
 
     def batches(self, size, seed, mix, siblings=True):
@@ -76,7 +80,7 @@ class Corpus:
                 beside = []
                 for at in tools:
                     near = self.siblings[self.text["servers"][at]]
-                    beside.append(near[rng.integers(len(near))] if len(near) > 1 and not self.text["servers"][at].startswith("wordnet") else rng.integers(len(self.text["servers"])))
+                    beside.append(near[rng.integers(len(near))] if len(near) > 1 and not self.text["servers"][at].startswith("wordnet") else self.trained[rng.integers(len(self.trained))])
                 tools = numpy.concatenate([tools, numpy.array(beside)])
                 hidden = numpy.concatenate([hidden, numpy.zeros(len(beside), dtype=hidden.dtype)])
             places = {}
@@ -179,13 +183,14 @@ def main():
     parser.add_argument("--teacher", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--label", default="table")
-    parser.add_argument("--teacher-steps", type=int, default=1000)
+    parser.add_argument("--teacher-steps", type=int, default=350)
     parser.add_argument("--teacher-batch", type=int, default=512)
     parser.add_argument("--average", type=float, default=0.6)
     parser.add_argument("--keep-teacher", type=Path, help="a folder to write the tuned teacher to")
-    parser.add_argument("--steps", type=int, default=4500)
+    parser.add_argument("--measure-teacher", action="store_true")
+    parser.add_argument("--steps", type=int, default=2300)
     parser.add_argument("--batch", type=int, default=2048)
-    parser.add_argument("--rate", type=float, default=4e-4)
+    parser.add_argument("--rate", type=float, default=6e-4)
     parser.add_argument("--share", type=float, default=0.6)
     parser.add_argument("--variants", default="", help="JSON: a list of {label, ...} that overrides the above, one table each")
     arguments = parser.parse_args()
@@ -200,14 +205,14 @@ def main():
     mix = {kind: share for kind, share in MIX.items() if kind != "wordnet"}
     before = teacher.tune(corpus.text, corpus.batches(arguments.teacher_batch, 6, mix), arguments.teacher_steps)
     print(f"teacher tuned, {time.time() - clock:.0f} s", flush=True)
-    measure_teacher("teacher tuned", corpus, teacher)
     teacher.average(before, arguments.average)
-    measure_teacher(f"teacher averaged {arguments.average}", corpus, teacher)
+    if arguments.measure_teacher:
+        measure_teacher(f"teacher averaged {arguments.average}", corpus, teacher)
     if arguments.keep_teacher:
         teacher.model.half().save_pretrained(arguments.keep_teacher)
         teacher.model.float()
-    corpus.taught_tools = teacher.embed(corpus.text["prose"], TOOL_TOKENS)
-    corpus.taught_queries = teacher.embed(corpus.text["queries"], QUERY_TOKENS)
+    corpus.taught_tools = teacher.embed_tokens(teacher.told)
+    corpus.taught_queries = teacher.embed_tokens(teacher.asked)
     start = begin(corpus, teacher)
     print(f"embedded, {time.time() - clock:.0f} s", flush=True)
     torch.save({"tools": corpus.taught_tools, "queries": corpus.taught_queries, "start": start}, taught := arguments.out / "taught.pt")

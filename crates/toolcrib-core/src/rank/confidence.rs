@@ -22,7 +22,7 @@ struct Curve {
     slope: f32,
 }
 
-/// By cosine. Fitted with the table inside the program; another one is read with the same.
+/// By cosine. Fitted with a table that had seen none of the catalogs; every table is read with the same.
 const NEAR: Curve = Curve { bias: -4.66, slope: 7.36 };
 /// By coverage, beside a cosine: a tool that has most of what was asked serves though the table has not
 /// learned the words, as with names and in languages it hardly knows.

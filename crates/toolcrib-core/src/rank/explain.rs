@@ -67,6 +67,9 @@ pub struct Nearness {
     pub cosine: f32,
     /// Needs that the query was parted into: then the nearest of them counts for half.
     pub needs: usize,
+    /// How near it counts as being when it is asked how sure it is: as near as the nearest of the first five
+    /// hits, less what it is behind the first. None where the table has no piece of the query.
+    pub near: Option<f32>,
     /// What the vectors gave.
     pub vectors: f32,
 }

@@ -139,19 +139,29 @@ impl Hybrid {
 }
 
 /// The query as it was read: what was misspelled has no vector worth asking. A word that the table has
-/// is no misspelling, though the catalog does not know it.
+/// is no misspelling, though the catalog does not know it. All else stays, since lines and full stops part
+/// the needs.
 fn corrected<'a>(crib: &Crib, text: &'a str, corrections: &[Correction]) -> Cow<'a, str> {
-    if corrections.is_empty() {
-        return Cow::Borrowed(text);
+    let mut read = Cow::Borrowed(text);
+    for correction in corrections.iter().filter(|found| !crib.vectors().knows(&found.word)) {
+        if let Some(at) = place_of(&read, &correction.word) {
+            read.to_mut().replace_range(at..at + correction.word.len(), &correction.read_as);
+        }
     }
-    let read = |word: &'a str| {
-        let bare = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-        let known = corrections.iter().find(|correction| correction.word == bare);
-        let known = known.filter(|_| !crib.vectors().knows(&bare));
-        known.map_or(Cow::Borrowed(word), |known| Cow::Owned(known.read_as.clone()))
-    };
-    let words: Vec<Cow<'_, str>> = text.split_whitespace().map(read).collect();
-    Cow::Owned(words.join(" "))
+    read
+}
+
+/// Where a word in lower case stands in a text by itself. Words that are misspelled are in ASCII here: in
+/// another script a letter may change its length with its case.
+fn place_of(text: &str, word: &str) -> Option<usize> {
+    let (text, length) = (text.as_bytes(), word.len());
+    let ends =
+        |at: Option<&u8>| at.is_none_or(|byte| byte.is_ascii() && !byte.is_ascii_alphanumeric());
+    (0..=text.len().checked_sub(length)?).find(|at| {
+        text[*at..at + length].eq_ignore_ascii_case(word.as_bytes())
+            && ends(at.checked_sub(1).and_then(|before| text.get(before)))
+            && ends(text.get(at + length))
+    })
 }
 
 /// The best score but for being named, and how near the nearest of the foremost is.
@@ -207,6 +217,7 @@ impl Ranker for Hybrid {
                 words: fused.words,
                 cosine,
                 needs: look.asked.needs.len(),
+                near: look.surely(fused.total(0.0)),
                 vectors: fused.vectors,
             }),
             ..by_words.rated(&plan, look.surely(fused.total(0.0)))
@@ -232,6 +243,21 @@ mod tests {
         let names = (0..TOOLS).rev().map(|n| format!(r#"{{"name":"t{n:04}","description":"x"}}"#));
         let text = names.collect::<Vec<_>>().join("\n");
         Crib::new(Catalog::from_json(text.as_bytes()).unwrap(), Settings::default())
+    }
+
+    #[test]
+    fn a_misspelled_word_is_read_right_and_the_rest_stays_as_it_was() {
+        let tools = br#"[{"name":"close_issue","description":"Close an issue."}]"#;
+        let crib = Crib::new(Catalog::from_json(tools).unwrap(), Settings::default());
+        let found = |word: &str| Correction { word: word.into(), read_as: "issue".into() };
+        let read = |text| corrected(&crib, text, &[found("isuee"), found("invoice")]).into_owned();
+        // The table has `invoice`: that is another word and no typo.
+        assert_eq!(
+            read("Close the Isuee.\nMail the invoice"),
+            "Close the issue.\nMail the invoice"
+        );
+        assert_eq!(read("isueesque é isuee"), "isueesque é issue");
+        assert_eq!(read(""), "");
     }
 
     proptest! {

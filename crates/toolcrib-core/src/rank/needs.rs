@@ -1,4 +1,4 @@
-//! The needs of a request: "find the invoice, convert it to PDF and mail it" wants three tools.
+//! The needs of a request: "Find the invoice of May. Convert it to PDF. Mail it to Ann." wants three tools.
 //!
 //! One vector of a long request is the mean of what it asks for, and near to none of it. So each need gets
 //! a vector of its own, and a tool counts as near when it is near to one of them. Sentences are needs; a

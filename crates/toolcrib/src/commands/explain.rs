@@ -171,9 +171,11 @@ fn print(
 fn confidence_line(explanation: &Explanation) -> Option<String> {
     let (confidence, coverage) = (explanation.confidence?, explanation.coverage?);
     let nearness = explanation.nearness.as_ref();
-    let from = match nearness.map(|both| both.cosine) {
-        _ if explanation.exact_bonus > 0.0 => "named outright".to_owned(),
-        Some(cosine) => format!("cosine {cosine:.3}, {coverage:.2} of what the query weighs"),
+    let from = match nearness.and_then(|both| both.near) {
+        _ if explanation.exact_bonus > 0.0 => "being named outright".to_owned(),
+        Some(near) => {
+            format!("near {near:.3} or {coverage:.2} of what the query weighs, whichever says more")
+        }
         None => format!("{coverage:.2} of what the query weighs"),
     };
     Some(format!("{confidence:>10.4}  confidence, from {from}"))

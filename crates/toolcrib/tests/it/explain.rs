@@ -103,7 +103,7 @@ fn how_sure_a_tool_is_and_whether_anything_fits_is_told_with_the_reason() {
     assert_eq!(answer["fit"], "strong");
     assert!(answer["because"].as_str().unwrap().starts_with(&because), "{answer}");
     let run = toolcrib(&["explain", "create a github issue"]);
-    assert!(run.out.contains(&format!("\n{sure:>10.4}  confidence, from cosine ")), "{}", run.out);
+    assert!(run.out.contains(&format!("\n{sure:>10.4}  confidence, from near ")), "{}", run.out);
     let told = format!("\nfit strong: {}\n", answer["because"].as_str().unwrap());
     assert!(run.out.ends_with(&told), "{}", run.out);
     let run = toolcrib(&["explain", "github__create_issue"]);
