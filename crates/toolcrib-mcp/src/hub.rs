@@ -199,7 +199,7 @@ impl Hub {
             // Indexing thousands of tools is work, and no business of the threads that answer.
             let restock = move || {
                 hub.restock();
-                // The list is out already; only the first search would wait for the vectors.
+                // Only the first search would wait for vectors that are not made yet.
                 hub.shelf().crib.prepare()
             };
             let _ = tokio::task::spawn_blocking(restock).await;
