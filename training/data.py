@@ -59,19 +59,19 @@ class Tool:
     server: str
     name: str
     description: str
-    parameters: str
-    parameter_text: str
+    parameters: list
+    parameter_texts: list
     """Whether anything may be learned from it: not from what is only measured on."""
     trained: bool = True
 
     def texts(self):
-        """In the order of the fields of the crate."""
-        return [self.name, self.description, self.parameters, self.parameter_text, self.server]
+        """The texts of each field, in the order of the fields of the crate."""
+        return [[self.name], [self.description], self.parameters, self.parameter_texts, [self.server]]
 
     def prose(self):
         """What the teacher reads."""
         about = f"{self.server} {spaced(self.name)}: {self.description[:400]}"
-        return f"{about} ({self.parameters[:120]})" if self.parameters else about
+        return f"{about} ({' '.join(self.parameters)[:120]})" if self.parameters else about
 
 
 @dataclass
@@ -128,7 +128,7 @@ def read_tool(line, source, trained=True):
         if server and name.lower().startswith(server.lower() + mark):
             own = name[len(server) + len(mark) :]
             break
-    return Tool(source, server, own, (line.get("description") or "")[:2048], " ".join(names)[:1000], " ".join(texts)[:2000], trained)
+    return Tool(source, server, own, (line.get("description") or "")[:2048], names, texts, trained)
 
 
 def key(source, server, name):
@@ -174,7 +174,7 @@ def wordnet(folder, corpus):
             if any(lemma[:1].isupper() for lemma in lemmas):
                 continue
             definition, *examples = [piece.strip(' "') for piece in gloss.strip().split(";")]
-            corpus.tools.append(Tool("wordnet", "", ", ".join(lemmas), "", "", ""))
+            corpus.tools.append(Tool("wordnet", "", ", ".join(lemmas), "", [], []))
             at = len(corpus.tools) - 1
             corpus.queries.append(Query(definition, [at], "wordnet"))
             corpus.queries.extend(Query(example, [at], "wordnet") for example in examples[:1] if len(example) > 20)

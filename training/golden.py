@@ -1,7 +1,7 @@
 """Writes the cases on which `toolcrib-embed` must agree with `text.py`.
 
 Each line of `texts.txt` is a case as it stands, in upper case, and with its blanks taken out and its words capitalised, as an
-identifier. In those lines `\\n`, `\\t` and `\\uXXXX` stand for the characters they name.
+identifier; and some are the names of one tool's parameters. In those lines `\\n`, `\\t` and `\\uXXXX` stand for the characters they name.
 """
 
 import json
@@ -11,6 +11,8 @@ from pathlib import Path
 from text import Wordpiece
 
 GOLDEN = Path(__file__).parent.parent / "crates/toolcrib-embed/tests/golden"
+# As many pieces of parameters' names as `toolcrib-embed` reads.
+MOST_OF_NAMES = 96
 ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|([nrt]))")
 
 
@@ -35,7 +37,14 @@ def main():
     with (GOLDEN / "pieces.jsonl").open("w", encoding="utf-8") as file:
         for text, pieces in texts.items():
             file.write(json.dumps({"text": text, "pieces": pieces}) + "\n")
-    print(f"{len(texts)} cases")
+    # The ends and beginnings of neighbours would be phrases: `pull request`, `in progress`, `send message`.
+    fields = [["pull", "request"], ["request", "in", "progress_url"], ["userSend", "messageId", "pull_request"], ["send", "", "message"]]
+    fields += [["send_message"] * 40, [*["page"] * 95, "pull_request"], ["files " * 200, "more"]]
+    with (GOLDEN / "fields.jsonl").open("w", encoding="utf-8") as file:
+        for names in fields:
+            pieces = [entries[row] for row in wordpiece.pieces_of_field(names, MOST_OF_NAMES)]
+            file.write(json.dumps({"names": names, "pieces": pieces}) + "\n")
+    print(f"{len(texts)} texts, {len(fields)} fields")
 
 
 if __name__ == "__main__":

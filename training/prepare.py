@@ -81,7 +81,7 @@ def main():
     pieces = Wordpiece(entries)
     arrays = {}
     for field, most in enumerate(FIELD_TOKENS):
-        arrays[f"field{field}"], arrays[f"field{field}_starts"] = ragged([pieces.pieces(tool.texts()[field], most) for tool in corpus.tools])
+        arrays[f"field{field}"], arrays[f"field{field}_starts"] = ragged([pieces.pieces_of_field(tool.texts()[field], most) for tool in corpus.tools])
     arrays["queries"], arrays["queries_starts"] = ragged([pieces.pieces(query.text, QUERY_TOKENS) for query in corpus.queries])
     arrays["hides"] = numpy.array([sum(1 << at for at in query.hides) for query in corpus.queries], dtype=numpy.uint8)
     arrays["gold"], arrays["gold_starts"] = ragged_wide([query.gold for query in corpus.queries])

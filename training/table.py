@@ -30,7 +30,7 @@ class Ragged:
 
 
 class Table(nn.Module):
-    def __init__(self, start, deep):
+    def __init__(self, start):
         super().__init__()
         self.rows = nn.Parameter(start.clone())
         self.asked = nn.Parameter(torch.zeros(len(start)))
@@ -38,23 +38,15 @@ class Table(nn.Module):
         # Name, description, parameters, their descriptions, server.
         self.fields = nn.Parameter(torch.tensor([1.0, 1.0, 0.3, 0.3, 0.4]))
         self.scale = nn.Parameter(torch.tensor(math.log(20.0)))
-        self.deep = nn.Sequential(nn.Linear(start.shape[1], 2 * start.shape[1]), nn.GELU(), nn.Linear(2 * start.shape[1], start.shape[1])) if deep else None
-        if deep:
-            nn.init.zeros_(self.deep[2].weight)
-            nn.init.zeros_(self.deep[2].bias)
 
     def bag(self, tokens, offsets, weights, dropout):
         if dropout and self.training:
             weights = weights * (torch.rand_like(weights) >= dropout)
         return nn.functional.embedding_bag(tokens, self.rows, offsets, mode="sum", per_sample_weights=weights)
 
-    def finish(self, vectors):
-        vectors = normalize(vectors, dim=-1)
-        return vectors if self.deep is None else normalize(vectors + self.deep(vectors), dim=-1)
-
     def query(self, ragged, at, dropout=0.0):
         tokens, offsets, _ = ragged.take(at)
-        return self.finish(self.bag(tokens, offsets, self.asked.exp()[tokens], dropout))
+        return normalize(self.bag(tokens, offsets, self.asked.exp()[tokens], dropout), dim=-1)
 
     def tool(self, fields, at, hidden=None, dropout=0.0):
         total = 0
@@ -64,37 +56,39 @@ class Table(nn.Module):
             if hidden is not None:
                 vectors = vectors * (hidden >> number & 1 == 0).unsqueeze(1)
             total = total + self.fields[number] * vectors
-        return self.finish(total)
+        return normalize(total, dim=-1)
 
 
-def train(table, corpus, batches, made):
-    """`share`: how much of the loss is the teacher's; the rest are the pairs. `pull`: how strongly rows are held where they began."""
-    steps, rate, share, dropout = made["steps"], made["rate"], made["share"], made["dropout"]
-    began = table.rows.detach().clone()
+# Of the tokens of a text, so many are left out at random.
+DROPOUT = 0.1
+# How sharply the teacher tells texts apart.
+TEMPERATURE = 0.05
+
+
+def train(table, corpus, batches, steps, rate, share):
+    """`share`: how much of the loss is the teacher's; the rest are the pairs."""
     table.train()
     optimizer = torch.optim.Adam([{"params": [table.rows], "lr": rate}, {"params": [p for n, p in table.named_parameters() if n != "rows"], "lr": 2 * rate}], betas=(0.9, 0.99))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, (step + 1) / 100) * max(0.01, 0.5 * (1 + math.cos(math.pi * step / steps))))
     for step in range(steps):
         batch = next(batches)
-        queries = table.query(corpus.queries, batch.queries, dropout)
-        tools = table.tool(corpus.fields, batch.tools, batch.hidden, dropout)
+        queries = table.query(corpus.queries, batch.queries, DROPOUT)
+        tools = table.tool(corpus.fields, batch.tools, batch.hidden, DROPOUT)
         scores = queries @ tools.T * table.scale.exp().clamp(max=60)
         masked = scores.masked_fill(batch.also, -1e4)
         pairs = cross_entropy(masked, batch.labels)
         back = masked[:, : len(queries)].T
         pairs = (pairs + 0.5 * cross_entropy(back, batch.labels)) / 1.5
         with torch.no_grad():
-            taught = corpus.taught_queries[batch.queries].float() @ corpus.taught_tools[batch.tools].float().T / made["temperature"]
+            taught = corpus.taught_queries[batch.queries].float() @ corpus.taught_tools[batch.tools].float().T / TEMPERATURE
         soft = kl_div(log_softmax(scores, -1), softmax(taught, -1), reduction="batchmean")
         n = len(queries)
         soft = soft + 0.5 * kl_div(log_softmax(scores[:, :n].T, -1), softmax(taught[:, :n].T, -1), reduction="batchmean")
         loss = (1 - share) * pairs + share * soft
-        if made["pull"]:
-            loss = loss + made["pull"] * (table.rows - began).square().sum(1).mean()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
         schedule.step()
         if step % 500 == 0:
-            print(f"{made['label']} {step} pairs {pairs.item():.3f} soft {soft.item():.3f} scale {table.scale.exp().item():.1f}", flush=True)
+            print(f"table {step} pairs {pairs.item():.3f} soft {soft.item():.3f} scale {table.scale.exp().item():.1f}", flush=True)
     table.eval()

@@ -112,3 +112,12 @@ class Wordpiece:
             if len(found) >= most:
                 break
         return found[:most]
+
+    def pieces_of_field(self, texts, most):
+        """The rows of a field that has several texts, as parameters have names: no phrase spans two of them."""
+        found = []
+        for text in texts:
+            found += self.pieces(text, most - len(found))
+            if len(found) >= most:
+                break
+        return found

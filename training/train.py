@@ -6,8 +6,6 @@ On a GPU when there is one. Seeds are fixed; sums on a GPU are not taken in a fi
 import argparse
 import json
 import math
-import multiprocessing
-import random
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +52,7 @@ class Corpus:
             self.siblings.setdefault(self.text["servers"][at], []).append(at)
         self.device = device
 
-    def batches(self, size, seed, mix, siblings=True):
+    def batches(self, size, seed, mix):
         rng = numpy.random.default_rng(seed)
         by_kind = {}
         for at, kind in enumerate(self.text["kinds"]):
@@ -76,13 +74,12 @@ class Corpus:
             first, last = self.gold_starts[queries], self.gold_starts[queries + 1]
             tools = self.gold[first + (rng.random(len(queries)) * (last - first)).astype(int)]
             hidden = self.hides[queries]
-            if siblings:
-                beside = []
-                for at in tools:
-                    near = self.siblings[self.text["servers"][at]]
-                    beside.append(near[rng.integers(len(near))] if len(near) > 1 and not self.text["servers"][at].startswith("wordnet") else self.trained[rng.integers(len(self.trained))])
-                tools = numpy.concatenate([tools, numpy.array(beside)])
-                hidden = numpy.concatenate([hidden, numpy.zeros(len(beside), dtype=hidden.dtype)])
+            beside = []
+            for at in tools:
+                near = self.siblings[self.text["servers"][at]]
+                beside.append(near[rng.integers(len(near))] if len(near) > 1 and not self.text["servers"][at].startswith("wordnet") else self.trained[rng.integers(len(self.trained))])
+            tools = numpy.concatenate([tools, numpy.array(beside)])
+            hidden = numpy.concatenate([hidden, numpy.zeros(len(beside), dtype=hidden.dtype)])
             places = {}
             for at, tool in enumerate(tools.tolist()):
                 places.setdefault(tool, []).append(at)
@@ -159,22 +156,7 @@ def quantised(table):
         "told": table.told.detach().exp() * most / 127,
         "fields": table.fields.detach(),
     }
-    state |= {f"deep{key}": value for key, value in table.deep.state_dict().items()} if table.deep else {}
     return {key: value.cpu().numpy() for key, value in state.items()}
-
-
-def one_table(arguments, made, taught):
-    clock = time.time()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    corpus = Corpus(arguments.bundle, device)
-    loaded = torch.load(taught, map_location=device)
-    corpus.taught_tools, corpus.taught_queries = loaded["tools"], loaded["queries"]
-    torch.manual_seed(6)
-    table = Table(loaded["start"], made["deep"]).to(device)
-    train(table, corpus, corpus.batches(made["batch"], 7, made["mix"], made["siblings"]), made)
-    measure_table(made["label"], corpus, table)
-    print(f"{made} fields {[round(x, 2) for x in table.fields.tolist()]} {time.time() - clock:.0f} s", flush=True)
-    numpy.savez(arguments.out / f"{made['label']}.npz", entries=numpy.array("\n".join(corpus.text["entries"])), **quantised(table))
 
 
 def main():
@@ -182,20 +164,16 @@ def main():
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--teacher", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--label", default="table")
     parser.add_argument("--teacher-steps", type=int, default=350)
     parser.add_argument("--teacher-batch", type=int, default=512)
     parser.add_argument("--average", type=float, default=0.6)
-    parser.add_argument("--keep-teacher", type=Path, help="a folder to write the tuned teacher to")
     parser.add_argument("--measure-teacher", action="store_true")
     parser.add_argument("--steps", type=int, default=2300)
     parser.add_argument("--batch", type=int, default=2048)
     parser.add_argument("--rate", type=float, default=6e-4)
     parser.add_argument("--share", type=float, default=0.6)
-    parser.add_argument("--variants", default="", help="JSON: a list of {label, ...} that overrides the above, one table each")
     arguments = parser.parse_args()
     torch.manual_seed(6)
-    random.seed(6)
     torch.backends.cuda.matmul.allow_tf32 = True
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -208,24 +186,16 @@ def main():
     teacher.average(before, arguments.average)
     if arguments.measure_teacher:
         measure_teacher(f"teacher averaged {arguments.average}", corpus, teacher)
-    if arguments.keep_teacher:
-        teacher.model.half().save_pretrained(arguments.keep_teacher)
-        teacher.model.float()
     corpus.taught_tools = teacher.embed_tokens(teacher.told)
     corpus.taught_queries = teacher.embed_tokens(teacher.asked)
     start = begin(corpus, teacher)
+    torch.manual_seed(6)
     print(f"embedded, {time.time() - clock:.0f} s", flush=True)
-    torch.save({"tools": corpus.taught_tools, "queries": corpus.taught_queries, "start": start}, taught := arguments.out / "taught.pt")
-    variants = json.loads(arguments.variants) if arguments.variants else [{"label": arguments.label}]
-    defaults = {"steps": arguments.steps, "batch": arguments.batch, "rate": arguments.rate, "share": arguments.share, "deep": False, "temperature": 0.05, "dropout": 0.1, "mix": MIX, "siblings": True, "pull": 0.0}
-    del corpus, teacher
-    # Side by side: making the batches keeps one core busy and the GPU waiting.
-    running = [multiprocessing.get_context("spawn").Process(target=one_table, args=(arguments, defaults | variant, taught)) for variant in variants]
-    for process in running:
-        process.start()
-    for process in running:
-        process.join()
-    taught.unlink()
+    table = Table(start).to(device)
+    train(table, corpus, corpus.batches(arguments.batch, 7, MIX), arguments.steps, arguments.rate, arguments.share)
+    measure_table("table", corpus, table)
+    print(f"fields {[round(weight, 2) for weight in table.fields.tolist()]}, {time.time() - clock:.0f} s", flush=True)
+    numpy.savez(arguments.out / "table.npz", entries=numpy.array("\n".join(corpus.text["entries"])), **quantised(table))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ pub mod metrics;
 pub mod oauth;
 mod private_file;
 pub mod process;
-mod secret;
 pub mod serve;
 mod shelf;
 mod upstream;
@@ -39,5 +38,5 @@ pub mod fuzzing {
 pub use config::Config;
 pub use doctor::Checkup;
 pub use gateway::Gateway;
-pub use secret::Secret;
+pub use toolcrib_core::Secret;
 pub use upstream::{Environment, Era, Phase, Status};

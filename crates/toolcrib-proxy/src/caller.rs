@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Uri};
 use toolcrib_core::policy::Glob;
 
 use crate::config::{self, Keys};
-use crate::secret::Secret;
+use toolcrib_core::Secret;
 
 /// Where a key of ours is sent, if not in place of the provider's.
 pub const KEY: &str = "x-toolcrib-key";
@@ -162,12 +162,12 @@ mod tests {
     fn callers(door: Option<&str>) -> Callers {
         let ci = config::Caller {
             name: "ci".into(),
-            key: Secret::new("tc-ci"),
+            key: Secret::from("tc-ci"),
             tools: vec!["github__*".into()],
             hidden: vec!["*delete*".into()],
-            upstream_keys: Keys { openai: Some(Secret::new("sk-real")), ..Keys::default() },
+            upstream_keys: Keys { openai: Some(Secret::from("sk-real")), ..Keys::default() },
         };
-        Callers::new(&[ci], door.map(Secret::new))
+        Callers::new(&[ci], door.map(Secret::from))
     }
 
     fn who(callers: &Callers, pairs: &[(&'static str, &str)]) -> Result<Caller, NoKey> {
@@ -187,7 +187,7 @@ mod tests {
                 .unwrap();
         assert!(narrowed.scope.sees("github__create_issue"));
         assert!(!narrowed.scope.sees("slack__post") && !narrowed.scope.sees("github__close_issue"));
-        assert_eq!(narrowed.stands_in.unwrap().openai, Some(Secret::new("sk-real")));
+        assert_eq!(narrowed.stands_in.unwrap().openai, Some(Secret::from("sk-real")));
         assert_eq!(narrowed.id, ci.id);
     }
 

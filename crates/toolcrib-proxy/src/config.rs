@@ -1,14 +1,14 @@
 //! What people can choose about the proxy: the `[proxy]` section of the file.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::Overrides;
 use toolcrib_dialect::decide::Wish;
 
-use crate::secret::Secret;
+use toolcrib_core::Secret;
 
 /// The proxy's settings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where Chat Completions and Responses go.
@@ -64,7 +64,7 @@ impl Config {
 }
 
 /// Where state is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct State {
     /// A Redis that several replicas share; without one, this process's memory.
@@ -82,7 +82,7 @@ impl Default for State {
 }
 
 /// Models that go to an upstream of their own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
     /// Names or patterns of models: `qwen*`.
@@ -116,7 +116,7 @@ pub struct Route {
 }
 
 /// Somebody who may come in with a key of ours.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caller {
     /// Its name, in logs and statistics.
@@ -135,7 +135,7 @@ pub struct Caller {
 }
 
 /// A credential for each provider; one of them is never sent to another.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Keys {
     /// For where Chat Completions and Responses go.

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use toolcrib_dialect::turn::Summary;
 
 use crate::route::{Credential, Vendor};
-use crate::secret::Secret;
+use toolcrib_core::Secret;
 
 /// Headers that speak of one connection and not of the request.
 const HOP_BY_HOP: [&str; 9] = [
@@ -60,7 +60,7 @@ pub(crate) fn up(headers: &HeaderMap, vendor: Vendor, credential: &Credential) -
 pub(crate) fn move_key(headers: &mut HeaderMap, vendor: Vendor) {
     let own = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = own("authorization").and_then(|value| value.split_once(' ')).map(|(_, key)| key);
-    let key = own("x-api-key").or(bearer).or_else(|| own("x-goog-api-key")).map(Secret::new);
+    let key = own("x-api-key").or(bearer).or_else(|| own("x-goog-api-key")).map(Secret::from);
     for name in ["authorization", "x-api-key", "x-goog-api-key"] {
         headers.remove(name);
     }

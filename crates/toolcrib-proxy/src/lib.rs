@@ -23,11 +23,10 @@ mod prepare;
 mod proxy;
 mod rewrite;
 pub mod route;
-mod secret;
 pub mod totals;
 mod upstream;
 mod wire;
 
 pub use config::Config;
 pub use proxy::{Proxy, Unusable};
-pub use secret::Secret;
+pub use toolcrib_core::Secret;

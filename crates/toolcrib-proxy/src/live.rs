@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::caller::KEY;
 use crate::route::base;
-use crate::secret::Secret;
 use crate::totals::Totals;
+use toolcrib_core::Secret;
 
 /// How long a proxy may take to say its total.
 const PATIENCE: Duration = Duration::from_secs(5);

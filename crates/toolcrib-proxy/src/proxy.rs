@@ -20,8 +20,8 @@ use crate::exchange;
 use crate::metrics::Metrics;
 use crate::prepare::Toolsets;
 use crate::route::{NoUrl, Routes};
-use crate::secret::Secret;
 use crate::totals::Running;
+use toolcrib_core::Secret;
 
 /// How long an upstream may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(10);

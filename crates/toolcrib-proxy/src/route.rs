@@ -12,7 +12,7 @@ use toolcrib_dialect::translate::adapter;
 use url::Url;
 
 use crate::config::{Config, Route};
-use crate::secret::Secret;
+use toolcrib_core::Secret;
 
 /// Whose API it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::Hit;
 use super::bonus::Candidate;
+use super::fuse::coverage;
 use super::plan::Plan;
 
 /// The constants of a logistic curve, fitted to queries put to catalogs that serve them and to as many
@@ -43,8 +44,6 @@ const STRONG: f32 = 0.25;
 const LEAST: f32 = 0.085;
 /// A further hit that has less is no answer beside a better one.
 const TAIL: f32 = LEAST / 2.0;
-/// More of the query than this cannot be had: beyond it, one rare word was said over and over.
-const MOST_COVERAGE: f32 = 1.5;
 
 /// What is known of one hit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,7 +67,7 @@ impl Signals {
 
     /// How much of what the query's words weigh the tool has.
     pub(super) fn coverage(&self) -> f32 {
-        if self.asked > 0.0 { (self.words / self.asked).min(MOST_COVERAGE) } else { 0.0 }
+        coverage(self.words, self.asked)
     }
 
     /// Whether it is just what was asked for: a tool by its name, or all of a server and no words.
@@ -176,6 +175,7 @@ impl fmt::Display for Reason {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fuse::MOST_COVERED;
     use super::*;
     use crate::catalog::ToolId;
 
@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn one_rare_word_over_and_over_is_no_surer_than_the_whole_query() {
-        assert_eq!(sure(None, 9.0).to_bits(), sure(None, MOST_COVERAGE).to_bits());
-        assert_eq!(sure(Some(0.2), 9.0).to_bits(), sure(Some(0.2), MOST_COVERAGE).to_bits());
+        assert_eq!(sure(None, 9.0).to_bits(), sure(None, MOST_COVERED).to_bits());
+        assert_eq!(sure(Some(0.2), 9.0).to_bits(), sure(Some(0.2), MOST_COVERED).to_bits());
     }
 
     #[test]

@@ -11,7 +11,7 @@
 /// What having all that was asked adds.
 const COVERED: f32 = 0.1;
 /// A name and a description may say a word several times over; from here on more is no more proof.
-const MOST_COVERED: f32 = 1.5;
+pub(super) const MOST_COVERED: f32 = 1.5;
 /// What having the most of all tools adds.
 const FOREMOST: f32 = 0.1;
 /// A query of this many words lets both signals speak as they are.
@@ -43,21 +43,21 @@ impl Fused {
 }
 
 impl Yardstick {
-    /// How much of what was asked a word score covers.
-    pub(super) fn coverage(&self, words: f32) -> f32 {
-        if self.asked > 0.0 { (words / self.asked).min(MOST_COVERED) } else { 0.0 }
-    }
-
     /// How loud the words speak: from half for one word to three times for sixty.
     fn voice(&self) -> f32 {
         1.0 + (self.length.max(1) as f32 / USUAL).ln().clamp(-0.5, 2.0)
     }
 }
 
+/// How much of what was asked a word score covers.
+pub(super) fn coverage(words: f32, asked: f32) -> f32 {
+    if asked > 0.0 { (words / asked).min(MOST_COVERED) } else { 0.0 }
+}
+
 /// The one decision on how the two signals are mixed.
 pub(super) fn fuse(words: f32, cosine: f32, by: &Yardstick) -> Fused {
     let foremost = if by.best_words > 0.0 { words / by.best_words } else { 0.0 };
-    let words = by.voice() * (COVERED * by.coverage(words) + FOREMOST * foremost);
+    let words = by.voice() * (COVERED * coverage(words, by.asked) + FOREMOST * foremost);
     Fused { words, vectors: cosine }
 }
 

@@ -104,7 +104,8 @@ impl Hybrid {
             let near = |id: ToolId| asked.nearness(rows, id, cosines[id.index()]);
             let candidates: Vec<(Candidate, f32)> =
                 candidates.into_iter().map(|found| (found, near(found.id))).collect();
-            let length = words::all(&query.text).len();
+            let mut length = 0;
+            words::each(&query.text, &mut |_| length += 1);
             let yardstick = Yardstick { asked: plan.asked, best_words, length };
             let best = foremost(&candidates, &yardstick);
             Look { asked, candidates, yardstick, best }

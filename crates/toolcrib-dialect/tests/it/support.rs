@@ -116,6 +116,24 @@ impl Talk {
 
 /// Tools of a made-up company: `count` of them, each with a few parameters. The first is
 /// `crm__find_customer {q}`, the second `crm__update_customer {id, name}`.
+/// Feeds a turn its rounds, cut into pieces of these sizes again and again; all bytes that the client gets.
+pub(crate) fn feed(mut turn: Turn, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut sizes = pieces.iter().copied().cycle();
+    for round in rounds {
+        let mut rest = &round[..];
+        while !rest.is_empty() {
+            let (piece, more) = rest.split_at(sizes.next().unwrap_or(1).clamp(1, rest.len()));
+            turn.bytes(piece, &mut out);
+            rest = more;
+        }
+        if matches!(turn.end(&mut out), Next::Done(_)) {
+            break;
+        }
+    }
+    out
+}
+
 pub(crate) fn tools(count: usize) -> Vec<(String, String, Value)> {
     let mut tools = vec![
         (

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use toolcrib_core::Defer;
 
 use super::url;
-use crate::secret::Secret;
+use toolcrib_core::Secret;
 
 /// One server.
 #[derive(Debug, Clone, PartialEq)]

@@ -28,7 +28,7 @@ use crate::config::expand::surroundings;
 use crate::config::{OAuth, Server, Transport};
 use crate::oauth;
 use crate::process::{self, Exit, Launch, Process};
-use crate::secret::Secret;
+use toolcrib_core::Secret;
 
 /// How long a failed server has to say how it ended.
 const LAST_WORDS: Duration = Duration::from_millis(300);

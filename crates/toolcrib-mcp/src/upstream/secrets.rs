@@ -3,7 +3,7 @@
 use url::Url;
 
 use crate::config::{Server, Transport, masked};
-use crate::secret::Secret;
+use toolcrib_core::Secret;
 
 /// Shorter values are words that stand in any text.
 const SHORTEST: usize = 6;

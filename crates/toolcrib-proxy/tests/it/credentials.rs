@@ -173,7 +173,7 @@ async fn a_key_of_ours_is_known_in_whatever_place_it_is() {
 async fn a_door_with_a_key_lets_nobody_past_it() {
     let provider = Provider::start(Options::default()).unwrap();
     let config = config(&provider);
-    let stage = Stage::start(provider, config, Some(Secret::new("door-key"))).await;
+    let stage = Stage::start(provider, config, Some(Secret::from("door-key"))).await;
     let case = cases().next().unwrap();
     for headers in
         [&[][..], &[("x-toolcrib-key", "wrong")], &[("authorization", "Bearer door-key")]]
@@ -239,8 +239,8 @@ async fn no_secret_is_in_what_we_say() {
         {"name": "ci", "key": "canary-virtual", "upstream_keys": {"openai": "canary-real", "anthropic": "canary-real", "gemini": "canary-real"}}
     ]))
     .unwrap();
-    config.state.redis = Some(Secret::new(format!("redis://:canary-redis@{nobody}")));
-    let stage = Stage::start(provider, config, Some(Secret::new("canary-door"))).await;
+    config.state.redis = Some(Secret::from(format!("redis://:canary-redis@{nobody}")));
+    let stage = Stage::start(provider, config, Some(Secret::from("canary-door"))).await;
     let mut said = vec![format!("{:?}", stage.proxy)];
     for case in cases() {
         let cut = Answer::json(200, &json!({})).then(Part::Cut);

@@ -59,7 +59,7 @@ async fn a_redis_that_is_killed_ends_no_conversation() {
         let redis = Server::start();
         let url = redis.url();
         let stage = Stage::with(Options::default(), |config| {
-            config.state.redis = Some(Secret::new(url));
+            config.state.redis = Some(Secret::from(url));
         })
         .await;
         let mut talk = Talk::new(case);
@@ -80,7 +80,8 @@ async fn a_redis_that_does_not_answer_holds_nobody_up() {
     let redis = Server::start();
     let url = redis.url();
     let stage =
-        Stage::with(Options::default(), |config| config.state.redis = Some(Secret::new(url))).await;
+        Stage::with(Options::default(), |config| config.state.redis = Some(Secret::from(url)))
+            .await;
     let mut talk = Talk::new(case);
     talk.goal(&stage).await;
     redis.freeze();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use toolcrib_proxy::Secret;
+use toolcrib_core::Secret;
 use toolcrib_proxy::live::totals;
 use toolcrib_proxy::totals::{Row, Totals};
 
@@ -16,7 +16,7 @@ const PERIOD: Duration = Duration::from_secs(2);
 
 /// Prints the total: once, or on a terminal again and again until it is interrupted.
 pub(crate) fn run(url: &str, output: &mut Output) -> Result<bool, Failure> {
-    let key = std::env::var("TOOLCRIB_KEY").ok().map(Secret::new);
+    let key = std::env::var("TOOLCRIB_KEY").ok().map(Secret::from);
     let goes_on = !output.is_json() && std::io::stdout().is_terminal();
     super::gateway::block_on(async {
         loop {

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib_dialect::{Api, Next, Request};
+use toolcrib_dialect::{Api, Request};
 
 use super::{Says, TARGET, Told, answer, request, seen, talk};
-use crate::support::Got;
+use crate::support::{Got, feed};
 
 const SEARCH: Says<'_> = Says {
     text: "",
@@ -127,21 +127,7 @@ fn calls_that_begin_at_once_are_put_together_each() {
 
 fn play(rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
     let body = request(&json!([{"role": "user", "content": "Find Ada."}]), true).to_string();
-    let mut turn = talk().turn(TARGET, &body);
-    let mut out = Vec::new();
-    let mut sizes = pieces.iter().copied().cycle();
-    for round in rounds {
-        let mut rest = &round[..];
-        while !rest.is_empty() {
-            let (piece, more) = rest.split_at(sizes.next().unwrap_or(1).clamp(1, rest.len()));
-            turn.bytes(piece, &mut out);
-            rest = more;
-        }
-        if matches!(turn.end(&mut out), Next::Done(_)) {
-            break;
-        }
-    }
-    out
+    feed(talk().turn(TARGET, &body), rounds, pieces)
 }
 
 /// What a model might say, in shapes that no documentation knows.

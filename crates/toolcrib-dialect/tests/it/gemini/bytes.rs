@@ -2,27 +2,15 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use toolcrib_dialect::{Next, Request};
+use toolcrib_dialect::Request;
+
+use crate::support::feed;
 
 use super::*;
 
 /// Plays rounds cut into pieces; all bytes that the client gets.
 fn play(chat: &Chat, body: &str, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
-    let mut turn = chat.talk.turn(EVENTS, body);
-    let mut out = Vec::new();
-    let mut sizes = pieces.iter().copied().cycle();
-    for round in rounds {
-        let mut rest = &round[..];
-        while !rest.is_empty() {
-            let (piece, more) = rest.split_at(sizes.next().unwrap_or(1).clamp(1, rest.len()));
-            turn.bytes(piece, &mut out);
-            rest = more;
-        }
-        if matches!(turn.end(&mut out), Next::Done(_)) {
-            break;
-        }
-    }
-    out
+    feed(chat.talk.turn(EVENTS, body), rounds, pieces)
 }
 
 fn rounds() -> Vec<Vec<u8>> {

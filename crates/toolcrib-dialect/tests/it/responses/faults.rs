@@ -166,6 +166,17 @@ fn what_is_unknown_passes_as_it_came() {
     assert_eq!(records(next), 0);
 }
 
+/// However the events tell it, the client gets the call and then the message.
+fn the_call_comes_before_the_message(events: Events) {
+    let mut talk = talk();
+    let got = talk.ask(TARGET, &request(&json!([user("Find Ada.")]), true), &[events.text]);
+    let expected = [
+        call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#),
+        message(1, "Meanwhile."),
+    ];
+    assert_eq!(seen(&got, true).output, expected);
+}
+
 #[test]
 fn an_item_that_begins_while_another_is_held_waits_for_it() {
     let found = bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}));
@@ -185,13 +196,7 @@ fn an_item_that_begins_while_another_is_held_waits_for_it() {
     events.add("response.output_item.done", &json!({"output_index": 0, "item": found}));
     let whole = response(1, "completed", &[found, message(1, "Meanwhile.")], &Value::Null);
     events.add("response.completed", &json!({"response": whole}));
-    let mut talk = talk();
-    let got = talk.ask(TARGET, &request(&json!([user("Find Ada.")]), true), &[events.text]);
-    let expected = [
-        call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#),
-        message(1, "Meanwhile."),
-    ];
-    assert_eq!(seen(&got, true).output, expected);
+    the_call_comes_before_the_message(events);
 }
 
 #[test]
@@ -209,13 +214,7 @@ fn a_server_that_repeats_nothing_at_the_end_is_put_together() {
     events.add("response.output_item.added", &json!({"output_index": 1, "item": half}));
     events.item(2, &message(1, "Meanwhile."));
     events.add("response.completed", &json!({"response": whole}));
-    let mut talk = talk();
-    let got = talk.ask(TARGET, &request(&json!([user("Find Ada.")]), true), &[events.text]);
-    let expected = [
-        call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#),
-        message(1, "Meanwhile."),
-    ];
-    assert_eq!(seen(&got, true).output, expected);
+    the_call_comes_before_the_message(events);
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use toolcrib_core::Secret;
 use toolcrib_core::Settings;
 use toolcrib_mcp::config::expand::{expand, surroundings};
 use toolcrib_mcp::http::token::{Access, FILE};
 use toolcrib_mcp::serve::{Beside, Closed, Door};
-use toolcrib_proxy::{Proxy, Secret};
+use toolcrib_proxy::Proxy;
 
 use super::{END, block_on, closed, load_quietly, log, start, state, stop_on_signals, watch};
 use crate::args::ServeArgs;
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let access = Access::decide(listen.ip(), token, &state())
             .map_err(|error| closed(&Closed::Token(error)))?;
         let key = match &access {
-            Access::Bearer(token) => Some(Secret::new(token.expose())),
+            Access::Bearer(token) => Some(token.clone()),
             Access::Open => None,
         };
         let asks = key.is_some();
@@ -80,10 +81,8 @@ fn proxy_config(
         }
     }
     for secret in proxy.secrets() {
-        let text = expand(&secret.expose().into(), &surroundings);
-        let text =
-            text.map_err(|error| Failure::input("a key in `proxy`", &error, error.hint()))?;
-        *secret = Secret::new(text.expose());
+        let text = expand(secret, &surroundings);
+        *secret = text.map_err(|error| Failure::input("a key in `proxy`", &error, error.hint()))?;
     }
     Ok(proxy)
 }

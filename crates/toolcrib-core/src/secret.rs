@@ -18,8 +18,12 @@ impl Secret {
 
     /// Whether `given` is this secret, in a time that tells nothing about it.
     ///
-    /// Both sides are hashed first: comparing slices of different length would tell the length.
+    /// Both sides are hashed first: comparing slices of different length would tell the length. An empty
+    /// secret is none, and nobody has it.
     pub fn matches(&self, given: &str) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
         let (ours, theirs) = (blake3::hash(self.0.as_bytes()), blake3::hash(given.as_bytes()));
         ours.as_bytes().ct_eq(theirs.as_bytes()).into()
     }
@@ -71,5 +75,6 @@ mod tests {
         for other in ["", "canar", "canary ", "Canary"] {
             assert!(!secret.matches(other), "{other:?}");
         }
+        assert!(!Secret::default().matches(""));
     }
 }
