@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use toolcrib_core::policy::Rules;
+use toolcrib_core::rank::Fit;
 use toolcrib_core::{Crib, Limits, Scope, Settings, Words};
 
 use crate::dataset::Dataset;
@@ -18,6 +19,13 @@ pub struct Score {
     /// How good.
     #[serde(flatten)]
     pub metrics: Metrics,
+    /// Share of the queries that some tool serves which were answered, and not told that no tool fits.
+    /// None where the ranker does not judge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered: Option<f64>,
+    /// The same share of the queries that no tool serves. None where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unservable_answered: Option<f64>,
     /// Milliseconds to index the catalog.
     pub build_ms: f64,
     /// Microseconds of the median search.
@@ -33,15 +41,17 @@ pub struct SetReport {
     pub name: String,
     /// How many tools it has.
     pub tools: usize,
-    /// How many queries were asked.
+    /// How many queries that some tool serves were asked.
     pub queries: usize,
+    /// How many that no tool serves.
+    pub unservable: usize,
     /// The scores.
     #[serde(flatten)]
     pub score: Score,
 }
 
 /// One line of a run file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ranked {
     /// The set.
     pub dataset: String,
@@ -49,11 +59,15 @@ pub struct Ranked {
     pub id: String,
     /// The tools, best first.
     pub ranked: Vec<String>,
+    /// How sure each of them is. Empty where the ranker does not judge.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub confidence: Vec<f32>,
 }
 
 /// Asks the first `limit` queries of a set as plain words. `progress` hears of every one.
 ///
-/// What is timed is the ranking itself, from the words to the order of tools.
+/// What is timed is the ranking itself, from the words to the order of tools. A query without gold is one
+/// that nothing serves: it has no recall, and right is to refuse it.
 pub fn evaluate(
     dataset: Dataset,
     settings: &Settings,
@@ -69,22 +83,31 @@ pub fn evaluate(
     let scope = Scope::all(crib.catalog());
     let limits = Limits::default();
     let (mut metrics, mut times, mut run) = (Vec::new(), Vec::new(), Vec::new());
-    // A query that nothing serves has no recall; it is for other measures than these.
-    let servable = dataset.queries.iter().filter(|judged| !judged.gold.is_empty());
-    for judged in servable.take(limit) {
+    let (mut answered, mut unservable_answered) = (Vec::new(), Vec::new());
+    for judged in dataset.queries.iter().take(limit) {
         let words = Words::plain(&judged.query, &limits);
         let begin = Instant::now();
         let hits = crib.rank(&words, &scope, DEPTH);
         times.push(begin.elapsed().as_secs_f64() * 1e6);
         let name = |id| crib.catalog().tool(id).name().to_owned();
         let ranked: Vec<String> = hits.iter().map(|hit| name(hit.id)).collect();
-        metrics.push(Metrics::of(judged, &ranked));
-        run.push(Ranked { dataset: dataset.name.clone(), id: judged.id.clone(), ranked });
+        let judgement = crib.judge(&hits).map(|judgement| judgement.fit != Fit::None);
+        if judged.gold.is_empty() {
+            unservable_answered.push(judgement);
+        } else {
+            metrics.push(Metrics::of(judged, &ranked));
+            answered.push(judgement);
+        }
+        let confidence = hits.iter().filter_map(|hit| hit.confidence).collect();
+        let (dataset, id) = (dataset.name.clone(), judged.id.clone());
+        run.push(Ranked { dataset, id, ranked, confidence });
         progress();
     }
     times.sort_by(f64::total_cmp);
     let sheet = Score {
         metrics: Metrics::mean(&metrics),
+        answered: share(&answered),
+        unservable_answered: share(&unservable_answered),
         build_ms,
         p50_us: percentile(&times, 0.50),
         p99_us: percentile(&times, 0.99),
@@ -93,23 +116,39 @@ pub fn evaluate(
         name: dataset.name,
         tools: crib.catalog().len(),
         queries: metrics.len(),
+        unservable: unservable_answered.len(),
         score: sheet,
     };
     (report, run)
 }
 
-/// The mean over sets, each counting the same.
+/// The mean over sets, each counting the same in what it has.
 pub fn mean(reports: &[SetReport]) -> Score {
     let n = reports.len().max(1) as f64;
-    let metrics: Vec<Metrics> = reports.iter().map(|report| report.score.metrics).collect();
+    // A set in which nothing can be found has no share in how well things are found.
+    let findable = reports.iter().filter(|report| report.queries > 0);
+    let metrics: Vec<Metrics> = findable.map(|report| report.score.metrics).collect();
     let of =
         |get: fn(&Score) -> f64| reports.iter().map(|report| get(&report.score)).sum::<f64>() / n;
+    let of_some = |get: fn(&Score) -> Option<f64>| {
+        let some: Vec<f64> = reports.iter().filter_map(|report| get(&report.score)).collect();
+        (!some.is_empty()).then(|| some.iter().sum::<f64>() / some.len() as f64)
+    };
     Score {
         metrics: Metrics::mean(&metrics),
+        answered: of_some(|score| score.answered),
+        unservable_answered: of_some(|score| score.unservable_answered),
         build_ms: of(|score| score.build_ms),
         p50_us: of(|score| score.p50_us),
         p99_us: of(|score| score.p99_us),
     }
+}
+
+/// How many are true; None of nothing, and where nothing was judged.
+fn share(answered: &[Option<bool>]) -> Option<f64> {
+    let judged: Option<Vec<bool>> = answered.iter().copied().collect();
+    let judged = judged.filter(|judged| !judged.is_empty())?;
+    Some(judged.iter().filter(|answered| **answered).count() as f64 / judged.len() as f64)
 }
 
 fn percentile(sorted: &[f64], share: f64) -> f64 {

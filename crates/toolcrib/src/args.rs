@@ -79,8 +79,8 @@ pub(crate) struct Source {
 /// Whose vectors to rank with.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Vectors {
-    /// A folder with another table of vectors, as Model2Vec saves it; otherwise `rank.embedding_model`,
-    /// else the table inside
+    /// A folder with another table of vectors, as Model2Vec saves it or with a `table.bin` of ours;
+    /// otherwise `rank.embedding_model`, else the table inside
     #[arg(long, value_name = "DIR")]
     pub(crate) embedding_model: Option<PathBuf>,
 }

@@ -1,16 +1,20 @@
 //! Another table of vectors than the one inside the program: a folder, read for whoever ranks.
 //!
-//! Such folders are what Model2Vec saves. Commands that rank nothing do not read them.
+//! Such folders are what Model2Vec saves, or have a table as `training/` writes it, under the name it
+//! has there. Commands that rank nothing do not read them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolcrib_core::Settings;
 use toolcrib_core::rank::{By, Table};
-use toolcrib_embed::Model;
+use toolcrib_embed::{Error, Model};
 use toolcrib_eval::files::FileError;
 
 use crate::output::Failure;
+
+/// What a table of our own making is called.
+const OWN: &str = "table.bin";
 
 /// Settings with the table that the command line names, else the one that the file names, else the one
 /// inside the program. What `before` has of the same folder is not read again.
@@ -41,11 +45,17 @@ pub(crate) fn loaded(
 
 fn table(folder: &Path) -> Result<Table, Failure> {
     let folder = at_home(folder);
-    let (tokenizer, tensors) =
-        (read(&folder.join("tokenizer.json"))?, read(&folder.join("model.safetensors"))?);
-    let model = Model::from_model2vec(&tokenizer, &tensors)
-        .map_err(|error| Failure::input(format!("`{}`", folder.display()), &error, error.hint()))?;
-    Ok(Table::from(model))
+    let own = folder.join(OWN);
+    let model = if own.is_file() {
+        Model::parse(read(&own)?.into())
+    } else {
+        let (tokenizer, tensors) =
+            (read(&folder.join("tokenizer.json"))?, read(&folder.join("model.safetensors"))?);
+        Model::from_model2vec(&tokenizer, &tensors)
+    };
+    let refused =
+        |error: Error| Failure::input(format!("`{}`", folder.display()), &error, error.hint());
+    Ok(Table::from(model.map_err(refused)?))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -55,7 +65,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Failure::input(
                 format!("`{shown}`"),
                 &"no such file",
-                "name a folder as Model2Vec saves it: with `tokenizer.json` and `model.safetensors`",
+                "name a folder as Model2Vec saves it, with `tokenizer.json` and `model.safetensors`, or one with a `table.bin` of ours",
             ),
             _ => FileError::Io { path: shown, source }.into(),
         }

@@ -60,10 +60,6 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
 
 /// Says what of a set cannot be measured: it would look like a bad ranking.
 fn remark_on_gold(set: &Dataset) {
-    let unservable = set.queries.iter().filter(|judged| judged.gold.is_empty()).count();
-    if unservable > 0 {
-        remark(&format!("warning: `{}`: {unservable} queries without gold are left out", set.name));
-    }
     let gold = set.queries.iter().flat_map(|judged| &judged.gold);
     let mut absent: Vec<&String> = gold.filter(|name| set.catalog.find(name).is_none()).collect();
     absent.sort_unstable();
@@ -111,11 +107,16 @@ fn table(answer: &Answer) -> Table {
         "R@10",
         "MRR",
         "complete@5",
+        "answered",
+        "unservable",
+        "answered",
         "build ms",
         "p50 µs",
         "p99 µs",
     ]);
-    let row = |name: &str, tools: String, queries: String, score: &Score| {
+    // What is not measured, with a ranker that does not judge or in a set without such queries.
+    let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |s| format!("{s:.3}"));
+    let row = |name: &str, [tools, queries, unservable]: [String; 3], score: &Score| {
         let metrics = &score.metrics;
         let shares = [
             metrics.ndcg10,
@@ -129,13 +130,15 @@ fn table(answer: &Answer) -> Table {
         [name.to_owned(), tools, queries]
             .into_iter()
             .chain(shares.iter().map(|share| format!("{share:.3}")))
+            .chain([share(score.answered), unservable, share(score.unservable_answered)])
             .chain(times.iter().map(|time| format!("{time:.1}")))
             .collect::<Vec<_>>()
     };
     for set in &answer.datasets {
-        table.add_row(row(&set.name, set.tools.to_string(), set.queries.to_string(), &set.score));
+        let counts = [set.tools, set.queries, set.unservable].map(|count| count.to_string());
+        table.add_row(row(&set.name, counts, &set.score));
     }
-    table.add_row(row("mean", String::new(), String::new(), &answer.mean));
+    table.add_row(row("mean", Default::default(), &answer.mean));
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }

@@ -34,8 +34,11 @@ fn a_set_is_measured_and_the_run_is_written() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(lines.len() as u64, set["queries"].as_u64().unwrap());
-    assert!(lines[0]["ranked"].as_array().unwrap().len() <= 10 && lines[0]["dataset"] == "sample");
+    let count = |key: &str| set[key].as_u64().unwrap();
+    assert_eq!(lines.len() as u64, count("queries") + count("unservable"));
+    let of_first = |key: &str| lines[0][key].as_array().unwrap().len();
+    assert!(of_first("ranked") <= 10 && lines[0]["dataset"] == "sample");
+    assert_eq!(of_first("ranked"), of_first("confidence"), "each hit has its confidence");
 }
 
 /// Our own floor on our own sample, where 42 servers compete for every word.
@@ -61,9 +64,38 @@ fn a_folder_without_queries_is_skipped_with_a_warning() {
     let catalog = file("only/catalog.jsonl", "{\"name\":\"a\",\"input_schema\":{}}\n");
     let folder = catalog.strip_suffix("/catalog.jsonl").unwrap();
     let run = toolcrib(&["eval", "--json", sample(), folder]);
-    let warnings = "warning: `sample`: 10 queries without gold are left out\nwarning: `only` has no queries, skipped\n";
+    let warnings = "warning: `only` has no queries, skipped\n";
     assert_eq!((run.code, run.err.as_str()), (0, warnings));
     assert_eq!(toolcrib(&["eval", folder]).code, 1, "nothing measured is a no");
+}
+
+#[test]
+fn what_nothing_serves_is_asked_too_and_the_answers_are_counted() {
+    let tools = "{\"name\":\"create_invoice\",\"description\":\"Create an invoice for a customer.\",\"input_schema\":{}}\n";
+    let catalog = file("none/catalog.jsonl", tools);
+    let queries =
+        [("1", "invoice a customer", r#"["create_invoice"]"#), ("2", "how deep is the sea", "[]")];
+    let lines = queries
+        .map(|(id, query, gold)| format!(r#"{{"id":"{id}","query":"{query}","gold":{gold}}}"#));
+    file("none/queries.jsonl", &lines.join("\n"));
+    let folder = catalog.strip_suffix("/catalog.jsonl").unwrap();
+    let run = toolcrib(&["eval", "--json", folder]).json();
+    let set = &run["datasets"][0];
+    assert_eq!((set["queries"].as_u64(), set["unservable"].as_u64()), (Some(1), Some(1)), "{run}");
+    for told in [set, &run["mean"]] {
+        assert_eq!(
+            (told["answered"].as_f64(), told["unservable_answered"].as_f64()),
+            (Some(1.0), Some(0.0))
+        );
+    }
+    // Who does not judge answers nothing that could be counted.
+    let hermes = toolcrib(&["eval", "--json", "--preset", "hermes", folder]).json();
+    assert!(hermes["mean"].get("answered").is_none(), "{hermes}");
+    // A set of nothing but such queries says nothing of how well things are found.
+    file("none2/catalog.jsonl", tools);
+    file("none2/queries.jsonl", &lines[1]);
+    let run = toolcrib(&["eval", "--json", folder, &folder.replace("none", "none2")]).json();
+    assert_eq!(run["mean"]["ndcg@10"].as_f64(), Some(1.0), "{run}");
 }
 
 #[test]

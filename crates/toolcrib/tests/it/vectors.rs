@@ -61,6 +61,24 @@ fn a_folder_that_is_named_is_ranked_with() {
 }
 
 #[test]
+fn a_table_of_our_own_making_goes_before_another_in_its_folder() {
+    let (folder, catalog) = (folder("model-own"), catalog());
+    let own = folder.join("table.bin");
+    let inside = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolcrib-embed/weights/table.bin");
+    fs::copy(inside, &own).unwrap();
+    let folder = folder.to_str().unwrap();
+    let explain = ["explain", "--catalog", &catalog, "--json", "rainy"];
+    let with_own = [&explain[..], &["--embedding-model", folder]].concat();
+    assert_eq!(toolcrib(&with_own).json(), toolcrib(&explain).json());
+    fs::write(own, "TCRIBEM1").unwrap();
+    let said = format!(
+        "error: `{folder}`: not a table of vectors: it does not begin with `TCRIBEM2`\nhint: give a table written by `training/`\n"
+    );
+    let run = toolcrib(&with_own);
+    assert_eq!((run.code, run.err), (2, said));
+}
+
+#[test]
 fn the_config_may_name_it_from_here_or_from_home() {
     folder("home/model-b");
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("home");
@@ -102,7 +120,7 @@ fn a_folder_that_is_none_or_is_broken_is_told() {
         let run = toolcrib(&["search", "--embedding-model", folder, "rainy"]);
         (run.code, run.err.replace(folder, "DIR"))
     };
-    let hint = "hint: name a folder as Model2Vec saves it: with `tokenizer.json` and `model.safetensors`\n";
+    let hint = "hint: name a folder as Model2Vec saves it, with `tokenizer.json` and `model.safetensors`, or one with a `table.bin` of ours\n";
     assert_eq!(told(&absent), (2, format!("error: `DIR/tokenizer.json`: no such file\n{hint}")));
     let (code, said) = told(&broken);
     assert_eq!(code, 2);
