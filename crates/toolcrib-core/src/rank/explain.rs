@@ -50,8 +50,8 @@ pub struct Explanation {
     pub unknown: Vec<String>,
 }
 
-/// Words and vectors, and what each gave: `words`, `vectors` and the bonus for being named outright add
-/// up to the score.
+/// Words and vectors, and what each gave: `words`, `vectors`, `cover` and the bonus for being named
+/// outright add up to the score.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Nearness {
     /// The points of the words and their bonuses, but for being named outright.
@@ -65,8 +65,12 @@ pub struct Nearness {
     pub words: f32,
     /// How near the tool is to the whole query: 1 for the same direction, about 0 for nothing in common.
     pub cosine: f32,
-    /// Needs that the query was parted into: then the nearest of them counts for half.
+    /// Needs that the query was parted into.
     pub needs: usize,
+    /// Whether they stand apart: then the nearest of them counts for half of what the vectors give.
+    pub needs_apart: bool,
+    /// For being near to a need that no hit before it is near to.
+    pub cover: f32,
     /// How near it counts as being when it is asked how sure it is: as near as the nearest of the first five
     /// hits, less what it is behind the first. None where the table has no piece of the query.
     pub near: Option<f32>,

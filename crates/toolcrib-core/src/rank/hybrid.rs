@@ -2,7 +2,7 @@
 //!
 //! The words find what says what was asked; the vectors find what means it. Whoever is among the best
 //! by either is a candidate and gets both numbers, the second look at its words included, and `fuse`
-//! makes one score of them. What a hidden tool says counts in neither, and a name that is spelled out
+//! makes one score of them; where a request has several needs, `cover` sees to it that each is served. What a hidden tool says counts in neither, and a name that is spelled out
 //! goes before everything, as it does with words alone.
 
 use std::borrow::Cow;
@@ -12,11 +12,12 @@ use toolcrib_embed::{Row, Rows};
 
 use super::bonus::Candidate;
 use super::confidence::{Signals, confidence};
+use super::cover::Cover;
 use super::explain::{Explanation, Nearness};
 use super::filter::Filter;
 use super::fuse::{Fused, Yardstick, fuse};
 use super::index::Index;
-use super::needs;
+use super::needs::{self, Needs};
 use super::plan::Plan;
 use super::{Hit, Ranker, Ranking};
 use crate::catalog::{Catalog, ToolId};
@@ -49,12 +50,31 @@ pub(crate) struct Hybrid(Index);
 struct Asked {
     whole: Row,
     needs: Vec<Row>,
+    /// Whether the nearest need counts as the whole does.
+    apart: bool,
+}
+
+/// A candidate with both of its numbers.
+struct Found {
+    candidate: Candidate,
+    nearness: f32,
+    fused: Fused,
+    /// For the needs it serves.
+    cover: f32,
+}
+
+impl Found {
+    /// The score but for being named: what hits are compared by when it is asked how sure they are.
+    fn own(&self) -> f32 {
+        self.fused.total(0.0)
+    }
 }
 
 /// Everything that may be an answer to a query, with both of its numbers.
 struct Look {
     asked: Asked,
-    candidates: Vec<(Candidate, f32)>,
+    found: Vec<Found>,
+    cover: Cover,
     yardstick: Yardstick,
     /// The best score but for being named, and how near the nearest of the foremost is.
     best: (f32, f32),
@@ -73,15 +93,13 @@ impl Look {
 impl Asked {
     fn new(crib: &Crib, text: &str) -> Self {
         let vector = |text: &str| crib.vectors().query(text);
-        Self {
-            whole: vector(text),
-            needs: needs::of(text).iter().map(|need| vector(need)).collect(),
-        }
+        let Needs { texts, apart } = needs::of(text);
+        Self { whole: vector(text), needs: texts.iter().map(|need| vector(need)).collect(), apart }
     }
 
     /// How near a tool is, given its cosine with the whole.
     fn nearness(&self, rows: &Rows, id: ToolId, whole: f32) -> f32 {
-        let needs = self.needs.iter().map(|need| rows.dot(id.index(), need));
+        let needs = self.needs.iter().filter(|_| self.apart).map(|need| rows.dot(id.index(), need));
         needs.reduce(f32::max).map_or(whole, |need| (1.0 - NEED) * whole + NEED * need)
     }
 }
@@ -96,20 +114,43 @@ impl Hybrid {
             let asked = Asked::new(crib, &corrected(crib, &query.text, &plan.corrections));
             let rows = crib.vectors().rows(crib.catalog(), &self.0.limits);
             rows.scan(&asked.whole, cosines);
-            let most = if asked.needs.is_empty() { NEAREST } else { 2 * NEAREST };
+            let most = if asked.apart { 2 * NEAREST } else { NEAREST };
             let near = |filter: &Filter<'_>| self.nearest(cosines, most, filter);
             let candidates = self.0.candidates(crib, query, scope, plan, near);
             let scores = candidates.iter().map(|found| found.bonus.words(found.base));
             let best_words = scores.fold(0.0, f32::max);
-            let near = |id: ToolId| asked.nearness(rows, id, cosines[id.index()]);
-            let candidates: Vec<(Candidate, f32)> =
-                candidates.into_iter().map(|found| (found, near(found.id))).collect();
             let mut length = 0;
             words::each(&query.text, &mut |_| length += 1);
             let yardstick = Yardstick { asked: plan.asked, best_words, length };
-            let best = foremost(&candidates, &yardstick);
-            Look { asked, candidates, yardstick, best }
+            let mut found: Vec<Found> = Vec::with_capacity(candidates.len());
+            for candidate in candidates {
+                let id = candidate.id;
+                let nearness = asked.nearness(rows, id, cosines[id.index()]);
+                let words = candidate.bonus.words(candidate.base);
+                let fused = fuse(words, nearness, &yardstick);
+                found.push(Found { candidate, nearness, fused, cover: 0.0 });
+            }
+            let cover = self.cover(&mut found, rows, &asked);
+            let best = foremost(&found);
+            Look { asked, found, cover, yardstick, best }
         })
+    }
+
+    /// Gives each candidate what it has for the needs it serves.
+    fn cover(&self, found: &mut [Found], rows: &Rows, asked: &Asked) -> Cover {
+        if asked.needs.is_empty() {
+            return Cover::default();
+        }
+        let id = |at: usize| found[at].candidate.id;
+        let scores: Vec<f32> =
+            found.iter().map(|found| found.fused.total(found.candidate.bonus.exact)).collect();
+        let near = |at: usize, need: usize| rows.dot(id(at).index(), &asked.needs[need]);
+        let order = |a: usize, b: usize| self.0.order((id(a), 0.0), (id(b), 0.0));
+        let cover = Cover::new(&scores, asked.needs.len(), near, order);
+        for (found, added) in found.iter_mut().zip(&cover.added) {
+            found.cover = *added;
+        }
+        cover
     }
 
     /// The tools nearest to the query that pass, at most `most` of them. A right angle is not near.
@@ -166,9 +207,9 @@ fn place_of(text: &str, word: &str) -> Option<usize> {
 }
 
 /// The best score but for being named, and how near the nearest of the foremost is.
-fn foremost(candidates: &[(Candidate, f32)], yardstick: &Yardstick) -> (f32, f32) {
-    let score = |candidate| (fused(candidate, yardstick).total(0.0), candidate.1);
-    let mut scores: Vec<(f32, f32)> = candidates.iter().map(score).collect();
+fn foremost(found: &[Found]) -> (f32, f32) {
+    let mut scores: Vec<(f32, f32)> =
+        found.iter().map(|found| (found.own(), found.nearness)).collect();
     // Ties go to the nearer, so that it does not matter which of them is among the foremost.
     let order = |a: &(f32, f32), b: &(f32, f32)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
     if scores.len() > FOREMOST {
@@ -179,20 +220,17 @@ fn foremost(candidates: &[(Candidate, f32)], yardstick: &Yardstick) -> (f32, f32
     scores.into_iter().reduce(most).unwrap_or_default()
 }
 
-fn fused((found, cosine): &(Candidate, f32), yardstick: &Yardstick) -> Fused {
-    fuse(found.bonus.words(found.base), *cosine, yardstick)
-}
-
 impl Ranker for Hybrid {
     fn search(&self, crib: &Crib, words: &Words, scope: &Scope, limit: usize) -> Ranking {
         let plan = Plan::new(&self.0, crib.catalog(), words, scope);
         let look = self.look(crib, words, scope, &plan);
-        let hits = look.candidates.iter().map(|candidate| {
-            let exact = candidate.0.bonus.exact;
-            let fused = fused(candidate, &look.yardstick);
-            let signals = Signals::of(&candidate.0, &plan, look.surely(fused.total(0.0)));
+        let hits = look.found.iter().map(|found| {
+            let Found { candidate, fused, cover, .. } = found;
+            let exact = candidate.bonus.exact;
+            let signals = Signals::of(candidate, &plan, look.surely(found.own()));
             let confidence = Some(confidence(&signals));
-            Hit { id: candidate.0.id, score: fused.total(exact), exact: exact > 0.0, confidence }
+            let score = fused.total(exact) + cover;
+            Hit { id: candidate.id, score, exact: exact > 0.0, confidence }
         });
         let hits = self.0.first(hits.collect(), limit);
         Ranking { hits, corrections: plan.corrections, cut: plan.cut }
@@ -201,23 +239,34 @@ impl Ranker for Hybrid {
     fn explain(&self, crib: &Crib, words: &Words, scope: &Scope, id: ToolId) -> Explanation {
         let plan = Plan::new(&self.0, crib.catalog(), words, scope);
         let look = self.look(crib, words, scope, &plan);
-        let found = look.candidates.iter().find(|(found, _)| found.id == id);
-        let by_words = self.0.explained(crib, words, &plan, id, found.map(|(found, _)| *found));
+        let found = look.found.iter().find(|found| found.candidate.id == id);
+        let candidate = found.map(|found| found.candidate);
+        let by_words = self.0.explained(crib, words, &plan, id, candidate);
         let exact = by_words.exact_bonus;
         let rows = crib.vectors().rows(crib.catalog(), &self.0.limits);
         let cosine = rows.dot(id.index(), &look.asked.whole);
         let nearness = look.asked.nearness(rows, id, cosine);
         let word_score = by_words.word_score();
         let fused = fuse(word_score, nearness, &look.yardstick);
+        let needs = &look.asked.needs;
+        let cover = found.map_or_else(
+            || {
+                let near: Vec<f32> = needs.iter().map(|need| rows.dot(id.index(), need)).collect();
+                look.cover.adds(&near)
+            },
+            |found| found.cover,
+        );
         Explanation {
-            score: fused.total(exact),
+            score: fused.total(exact) + cover,
             nearness: Some(Nearness {
                 word_score,
                 asked: look.yardstick.asked,
                 best_word_score: look.yardstick.best_words,
                 words: fused.words,
                 cosine,
-                needs: look.asked.needs.len(),
+                needs: needs.len(),
+                needs_apart: look.asked.apart,
+                cover,
                 near: look.surely(fused.total(0.0)),
                 vectors: fused.vectors,
             }),

@@ -16,6 +16,7 @@
 mod bm25;
 mod bonus;
 mod confidence;
+mod cover;
 mod explain;
 mod fields;
 mod filter;

@@ -2,35 +2,55 @@
 //!
 //! One vector of a long request is the mean of what it asks for, and near to none of it. So each need gets
 //! a vector of its own, and a tool counts as near when it is near to one of them. Sentences are needs; a
-//! long sentence is parted at commas and at the words that join clauses.
+//! long sentence is parted at commas and at the words that join clauses. A single short one says best as
+//! a whole what it is about; its clauses only tell which hits serve something else.
 
 /// A sentence with more words than this is parted.
 const LONG: usize = 20;
 /// What is shorter, in words, is no need of its own.
 const SHORT: usize = 3;
-/// Words a clause has at least; what is shorter joins the next.
+/// Words that a clause of a long sentence has at least; what is shorter joins the next.
 const CLAUSE: usize = 5;
+/// The same in a short sentence: "mail it".
+const SHORT_CLAUSE: usize = 2;
 /// Needs that are looked at; each costs a comparison with every candidate.
 const MOST: usize = 8;
 /// Words that begin a clause.
 const JOINING: [&str; 6] = ["and", "then", "also", "additionally", "finally", "plus"];
 
 /// The needs of a request, where it has several; none otherwise.
-pub(super) fn of(text: &str) -> Vec<String> {
-    let mut needs = Vec::new();
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Needs {
+    pub(super) texts: Vec<String>,
+    /// Whether the request is so long that each says more than the whole.
+    pub(super) apart: bool,
+}
+
+pub(super) fn of(text: &str) -> Needs {
+    let mut texts = Vec::new();
     for sentence in sentences(text) {
-        if sentence.split_whitespace().count() > LONG {
-            clauses(sentence, &mut needs);
+        if length(sentence) > LONG {
+            clauses(sentence, CLAUSE, &mut texts);
         } else {
-            needs.push(sentence.to_owned());
+            texts.push(sentence.to_owned());
         }
     }
-    needs.retain(|need| need.split_whitespace().count() >= SHORT);
-    if needs.len() < 2 {
-        needs.clear();
+    texts.retain(|need| length(need) >= SHORT);
+    let apart = texts.len() > 1;
+    if !apart {
+        texts.clear();
+        sentences(text).for_each(|sentence| clauses(sentence, SHORT_CLAUSE, &mut texts));
+        texts.retain(|need| length(need) >= SHORT_CLAUSE);
     }
-    needs.truncate(MOST);
-    needs
+    if texts.len() < 2 {
+        return Needs::default();
+    }
+    texts.truncate(MOST);
+    Needs { texts, apart }
+}
+
+fn length(text: &str) -> usize {
+    text.split_whitespace().count()
 }
 
 /// A full stop within a number or a name ends nothing: it is the blank after it that does.
@@ -45,13 +65,14 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     .filter(|sentence| !sentence.is_empty())
 }
 
-fn clauses(sentence: &str, needs: &mut Vec<String>) {
+/// Parts a sentence into clauses of at least so many words.
+fn clauses(sentence: &str, least: usize, needs: &mut Vec<String>) {
     let first = needs.len();
     let mut clause = String::new();
     let mut words = 0;
     for word in sentence.split_whitespace() {
         let joins = JOINING.iter().any(|joining| word.eq_ignore_ascii_case(joining));
-        if joins && words >= CLAUSE {
+        if joins && words >= least {
             needs.push(std::mem::take(&mut clause));
             words = 0;
         }
@@ -63,13 +84,13 @@ fn clauses(sentence: &str, needs: &mut Vec<String>) {
         }
         clause.push_str(word);
         words += 1;
-        if word.ends_with([',', ':']) && words >= CLAUSE {
+        if word.ends_with([',', ':']) && words >= least {
             needs.push(std::mem::take(&mut clause));
             words = 0;
         }
     }
     // A short end belongs to the clause before it.
-    if words < CLAUSE && needs.len() > first {
+    if words < least && needs.len() > first {
         let last = needs.len() - 1;
         needs[last].push(' ');
         needs[last].push_str(&clause);
@@ -82,18 +103,41 @@ fn clauses(sentence: &str, needs: &mut Vec<String>) {
 mod tests {
     use super::*;
 
+    fn apart(text: &str) -> Vec<String> {
+        let needs = of(text);
+        assert!(needs.apart, "{needs:?}");
+        needs.texts
+    }
+
     #[test]
-    fn one_sentence_is_one_need_and_needs_no_parting() {
-        for text in ["", "list open issues", "What is 3.5 % of 1,200? Thanks!", "find it. mail it."]
-        {
-            assert_eq!(of(text), [""; 0], "{text}");
+    fn one_need_is_not_parted() {
+        for text in ["", "list open issues", "What is 3.5 % of 1,200? Thanks!", "black and white"] {
+            assert_eq!(of(text), Needs::default(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_clauses_of_a_short_request_are_needs_that_do_not_stand_apart() {
+        for (text, needs) in [
+            (
+                "find the invoice, convert it to PDF and mail it",
+                &["find the invoice,", "convert it to PDF", "mail it"][..],
+            ),
+            ("find it. mail it.", &["find it.", "mail it."]),
+            ("book a flight and a hotel", &["book a flight", "a hotel"]),
+            ("list users, please", &[]),
+        ] {
+            let texts = needs.iter().map(|need| (*need).to_owned()).collect();
+            assert_eq!(of(text), Needs { texts, apart: false }, "{text}");
         }
     }
 
     #[test]
     fn sentences_are_needs() {
         assert_eq!(
-            of("Find the invoice of May. Convert it to PDF\nMail it to v1.2@acme.io; then log off"),
+            apart(
+                "Find the invoice of May. Convert it to PDF\nMail it to v1.2@acme.io; then log off"
+            ),
             [
                 "Find the invoice of May.",
                 "Convert it to PDF",
@@ -108,7 +152,7 @@ mod tests {
         let text = "I am planning a trip to Lisbon next month, so find a cheap flight from Oslo and \
                     then book a hotel near the old town for four nights, please do";
         assert_eq!(
-            of(text),
+            apart(text),
             [
                 "I am planning a trip to Lisbon next month,",
                 "so find a cheap flight from Oslo",
@@ -119,6 +163,6 @@ mod tests {
 
     #[test]
     fn there_is_a_bound() {
-        assert_eq!(of(&"read the next page. ".repeat(50)).len(), MOST);
+        assert_eq!(of(&"read the next page. ".repeat(50)).texts.len(), MOST);
     }
 }

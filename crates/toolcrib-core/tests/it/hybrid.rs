@@ -70,6 +70,16 @@ fn what_means_the_same_is_found_without_a_word_in_common() {
     assert_eq!(ranked(&words, "drizzle"), [""; 0]);
 }
 
+/// Mail is asked for more than the weather, and there are two tools for it.
+#[test]
+fn a_second_need_is_served_before_the_first_is_again() {
+    let tools = [described("a", "Courier."), described("b", "Parcel."), described("c", "Cyclone.")];
+    let crib = Crib::new(catalog(&tools), settings());
+    let both = "the stamp for stamp and a mercury drizzle";
+    assert_eq!(ranked(&crib, both), ["a", "c", "b"]);
+    assert_eq!(ranked(&crib, &both.replace("and", "for")), ["a", "b", "c"], "one need");
+}
+
 #[test]
 fn one_changed_tool_embeds_one() {
     let first = Crib::new(catalog(&post()), settings());
@@ -122,7 +132,11 @@ fn another_table_or_another_bound_embeds_all_again() {
     assert_eq!(ranked(&other, "courier"), ["post__courier", "post__stamp", "sky__cyclone"]);
     let limits = Limits { indexed_description_bytes: 3, ..Limits::default() };
     let shorter = Settings { limits, ..crib.settings().clone() };
-    assert_eq!(crib.next(catalog(&post()), shorter).prepare(), all);
+    assert_eq!(crib.next(catalog(&post()), shorter.clone()).prepare(), all);
+    // `Cou` is no word of the table, and what is left of the names says less.
+    let words = Words::plain("parcel", &Limits::default());
+    let rank = |crib: &Crib| crib.rank(&words, &Scope::all(crib.catalog()), 1)[0].score;
+    assert!(rank(&crib.with_settings(shorter)) < rank(&crib));
 }
 
 #[test]

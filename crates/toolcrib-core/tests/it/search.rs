@@ -279,6 +279,7 @@ fn every_explanation_adds_up_to_the_score_that_ranked() {
         "pull request merge",
         "server:mail",
         "tell the others",
+        "send a mail, then tell the others",
     ];
     let near = |a: f32, b: f32| (a - b).abs() < 1e-4;
     for by in ["hybrid", "words"] {
@@ -296,7 +297,7 @@ fn every_explanation_adds_up_to_the_score_that_ranked() {
                 assert_eq!(why.nearness.is_some(), by == "hybrid");
                 if let Some(both) = &why.nearness {
                     assert!(near(sum, both.word_score), "{query}: {why:?}");
-                    sum = both.words + both.vectors;
+                    sum = both.words + both.vectors + both.cover;
                 }
                 sum += why.exact_bonus;
                 assert!(near(sum, hit.score) && near(why.score, hit.score), "{query}: {why:?}");

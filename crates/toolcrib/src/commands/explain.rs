@@ -189,11 +189,18 @@ fn of_both(both: &Nearness, words: &[String]) -> Vec<String> {
         both.words, both.word_score, both.best_word_score, both.asked
     )];
     lines.extend(words.iter().map(|line| format!("{:>12}{line}", "")));
-    let needs = match both.needs {
-        0 => String::new(),
-        needs => format!(", with the nearest of {needs} needs for half"),
+    let needs = if both.needs_apart {
+        format!(", with the nearest of {} needs for half", both.needs)
+    } else {
+        String::new()
     };
     lines.push(format!("{:>10.4}  meaning, cosine {:.3}{needs}", both.vectors, both.cosine));
+    if both.cover > 0.0 {
+        lines.push(format!(
+            "{:>10.4}  serves a need, of {}, that no hit before it serves as well",
+            both.cover, both.needs
+        ));
+    }
     lines
 }
 

@@ -32,7 +32,7 @@ fn the_numbers_add_up_to_the_score() {
             if preset == "default" {
                 let both = &tool["nearness"];
                 assert!((sum - number(&both["word_score"])).abs() < 1e-4, "{tool}");
-                sum = number(&both["words"]) + number(&both["vectors"]);
+                sum = number(&both["words"]) + number(&both["vectors"]) + number(&both["cover"]);
             }
             sum += number(&tool["exact_bonus"]);
             assert!((sum - number(&tool["score"])).abs() < 1e-4, "{tool}");

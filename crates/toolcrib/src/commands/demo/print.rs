@@ -210,7 +210,10 @@ fn reasons(why: &Explanation) -> String {
         let (words, exact) = (words.join(", "), why.exact_bonus);
         let named =
             if exact > 0.0 { format!("{exact:.0} named outright + ") } else { String::new() };
-        return format!("{named}{:.2} meaning + {:.2} words: {words}", both.vectors, both.words);
+        let cover = both.cover;
+        let need = if cover > 0.0 { format!("{cover:.2} another need + ") } else { String::new() };
+        let (vectors, own) = (both.vectors, both.words);
+        return format!("{named}{vectors:.2} meaning + {need}{own:.2} words: {words}");
     }
     let all: Vec<String> =
         all.into_iter().map(|(points, reason)| format!("{points:.2} {reason}")).collect();
