@@ -23,9 +23,9 @@ PAIRS += [(catalog, "mcpproxy_golden") for catalog in ("metatool", "toollens", "
 PAIRS += [("left-octokit", queries) for queries in ("metatool", "toollens", "bfcl", "ultratool", "seal_tools")]
 PAIRS += [(catalog, queries) for catalog in ("metatool", "toollens", "ultratool", "mcptoolbench", "mcpproxy_golden") for queries in ("left-botocore", "left-octokit")]
 PAIRS += [("left-botocore", queries) for queries in ("metatool", "toollens", "bfcl")]
-# As `confidence.rs` has them.
-NEAR = (-4.66, 7.36)
-LEAST, STRONG = 0.085, 0.25
+# As `confidence.rs` has them, bias and slope: by nearness, and by coverage where words rank alone.
+CURVES = {"default": (-4.66, 7.36), "words": (-2.92, 4.0)}
+LEAST, STRONG = 0.1, 0.25
 KEPT = 0.95
 
 
@@ -53,11 +53,13 @@ def paired(folders, catalog, queries, out):
 def asked(arguments, sets, out):
     """The run of every set, by its name."""
     command = [arguments.toolcrib, "eval", "--json", "--run-file", out / "run.jsonl", *sets]
+    command += ["--preset", arguments.preset]
     command += ["--embedding-model", arguments.embedding_model] if arguments.embedding_model else []
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     runs = {}
     for line in lines(out / "run.jsonl"):
-        runs.setdefault(line["dataset"], []).append(line)
+        # A query without a hit has none.
+        runs.setdefault(line["dataset"], []).append({"confidence": [], **line})
     return runs
 
 
@@ -103,6 +105,7 @@ def main():
     parser.add_argument("--toolcrib", type=Path, default=Path(__file__).parent.parent / "target/release/toolcrib")
     parser.add_argument("--data", type=Path, required=True, nargs="+", help="folders of sets: the public ones, and the bundle of a training that left servers out")
     parser.add_argument("--embedding-model", type=Path, help="the folder of another table than the one inside")
+    parser.add_argument("--preset", choices=["default", "words"], default="default")
     arguments = parser.parse_args()
     pairs = [(catalog, queries) for catalog, queries in PAIRS if find(arguments.data, catalog) and find(arguments.data, queries)]
     sets = sorted(path for folder in arguments.data for path in folder.iterdir() if file(path, "catalog") and file(path, "queries"))
@@ -116,9 +119,10 @@ def main():
         place = threshold(list(chosen.values()))
         share = lambda runs, place: sum(answered(run, place) for run in runs.values()) / len(runs)
         bias, slope = fitted({**chosen, **against}, gold)
+        was = CURVES[arguments.preset]
         print(f"{what}: {len(chosen)} sets, {len(against)} pairs; {KEPT:.0%} of what can be served reach {place:.3f}, {share(against, place):.1%} of what cannot")
         print(f"  from {LEAST} on: {share(chosen, LEAST):.1%} and {share(against, LEAST):.1%}; from {STRONG} on: {share(chosen, STRONG):.1%} and {share(against, STRONG):.1%}")
-        print(f"  the line over the logits: bias {bias:.2f}, slope {slope:.2f}; by nearness that is bias {bias + slope * NEAR[0]:.2f}, slope {slope * NEAR[1]:.2f}")
+        print(f"  the line over the logits: bias {bias:.2f}, slope {slope:.2f}; the curve is then bias {bias + slope * was[0]:.2f}, slope {slope * was[1]:.2f}")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ DIMS = 256
 MIX = {"written": 0.45, "set": 0.17, "itself": 0.25, "wordnet": 0.13}
 # A set of ten thousand queries counts as if it had a thousand.
 MOST_OF_A_SET = 1200
+# Tools nearest to a tool that stand beside it in a batch, one at a time; what is nearer than this is the same tool again.
+NEAREST, SAME = 12, 0.93
 
 
 @dataclass
@@ -50,7 +52,21 @@ class Corpus:
         self.siblings = {}
         for at in self.trained.tolist():
             self.siblings.setdefault(self.text["servers"][at], []).append(at)
+        self.nearest = None
         self.device = device
+
+    def teach(self, teacher):
+        """What the teacher makes of every text, and of which tools it takes to be alike."""
+        self.taught_tools = teacher.embed_tokens(teacher.told)
+        self.taught_queries = teacher.embed_tokens(teacher.asked)
+        vectors = self.taught_tools.float()
+        beside = [at for at in self.trained.tolist() if not self.text["servers"][at].startswith("wordnet")]
+        beside = torch.tensor(beside, device=self.device)
+        found = []
+        for start in range(0, len(vectors), 4096):
+            cosines = vectors[start : start + 4096] @ vectors[beside].T
+            found.append(beside[cosines.masked_fill(cosines > SAME, -1).topk(min(NEAREST, len(beside)), 1).indices].cpu())
+        self.nearest = torch.cat(found).numpy()
 
     def batches(self, size, seed, mix):
         rng = numpy.random.default_rng(seed)
@@ -78,8 +94,11 @@ class Corpus:
             for at in tools:
                 near = self.siblings[self.text["servers"][at]]
                 beside.append(near[rng.integers(len(near))] if len(near) > 1 and not self.text["servers"][at].startswith("wordnet") else self.trained[rng.integers(len(self.trained))])
-            tools = numpy.concatenate([tools, numpy.array(beside)])
-            hidden = numpy.concatenate([hidden, numpy.zeros(len(beside), dtype=hidden.dtype)])
+            beside = [numpy.array(beside)]
+            if self.nearest is not None:
+                beside.append(self.nearest[tools, rng.integers(0, self.nearest.shape[1], len(tools))])
+            tools = numpy.concatenate([tools, *beside])
+            hidden = numpy.concatenate([hidden, numpy.zeros(len(tools) - len(hidden), dtype=hidden.dtype)])
             places = {}
             for at, tool in enumerate(tools.tolist()):
                 places.setdefault(tool, []).append(at)
@@ -186,8 +205,7 @@ def main():
     teacher.average(before, arguments.average)
     if arguments.measure_teacher:
         measure_teacher(f"teacher averaged {arguments.average}", corpus, teacher)
-    corpus.taught_tools = teacher.embed_tokens(teacher.told)
-    corpus.taught_queries = teacher.embed_tokens(teacher.asked)
+    corpus.teach(teacher)
     start = begin(corpus, teacher)
     torch.manual_seed(6)
     print(f"embedded, {time.time() - clock:.0f} s", flush=True)

@@ -29,7 +29,7 @@ const NEAR: Curve = Curve { bias: -4.66, slope: 7.36 };
 /// learned the words, as with names and in languages it hardly knows.
 const COVERED: Curve = Curve { bias: -5.4, slope: 5.0 };
 /// By coverage alone, where there is no cosine.
-const WORDS: Curve = Curve { bias: -3.1, slope: 4.0 };
+const WORDS: Curve = Curve { bias: -2.92, slope: 4.0 };
 
 impl Curve {
     fn at(self, signal: f32) -> f32 {
@@ -41,7 +41,7 @@ impl Curve {
 /// gets there.
 const STRONG: f32 = 0.25;
 /// Where the first hit has less, nothing fits: one in twenty of the queries that can be served gets there.
-const LEAST: f32 = 0.085;
+const LEAST: f32 = 0.1;
 /// A further hit that has less is no answer beside a better one.
 const TAIL: f32 = LEAST / 2.0;
 

@@ -1,14 +1,15 @@
 //! Hits that serve each of a request's needs, and not one of them five times.
 //!
 //! The tools that serve the need which is told best would fill the first places, one like the other. So
-//! hits are placed one after another, and a tool has more score the nearer it is to a need that those
-//! before it are not near to. What that gives it only ever gets less as others are placed, so the hits
-//! stand in the order of their scores, and fewer of them are the beginning of more.
+//! hits are placed one after another. The best stays the first and gets all that can be had; behind it a
+//! tool has more score the nearer it is to a need that those before it are not near to. What that gives
+//! only ever gets less as others are placed, so the hits stand in the order of their scores, and fewer of
+//! them are the beginning of more.
 
 use std::cmp::Ordering;
 
 /// What a need that nobody serves yet adds, for a tool whose cosine with it is 1.
-const UNSERVED: f32 = 0.3;
+const UNSERVED: f32 = 0.4;
 /// Places that are given so. Nobody reads on for long, and each costs a look at every candidate.
 const PLACES: usize = 10;
 
@@ -33,17 +34,18 @@ impl Cover {
             (0..scores.len()).map(|at| (0..needs).map(|need| near(at, need)).collect()).collect();
         let mut cover = Self { added: vec![0.0; scores.len()], served: vec![0.0; needs] };
         let mut open: Vec<usize> = (0..scores.len()).collect();
-        for _ in 0..PLACES {
-            let scored = open.iter().map(|at| (*at, scores[*at] + cover.adds(&near[*at])));
+        for place in 0..PLACES {
+            let adds = |at: usize| if place == 0 { UNSERVED } else { cover.adds(&near[at]) };
+            let scored = open.iter().map(|at| (*at, scores[*at] + adds(*at)));
             let best = scored
                 .enumerate()
                 .min_by(|(_, a), (_, b)| b.1.total_cmp(&a.1).then_with(|| order(a.0, b.0)));
-            let Some((place, (at, _))) = best else { break };
-            cover.added[at] = cover.adds(&near[at]);
+            let Some((found, (at, _))) = best else { break };
+            cover.added[at] = adds(at);
             for (served, near) in cover.served.iter_mut().zip(&near[at]) {
                 *served = served.max(*near);
             }
-            open.swap_remove(place);
+            open.swap_remove(found);
         }
         for at in open {
             cover.added[at] = cover.adds(&near[at]);
@@ -79,14 +81,14 @@ mod tests {
         let (order, cover) = placed(&[0.8, 0.7, 0.65], &near);
         assert_eq!(order, [0, 2, 1]);
         let to = |value: &f32| (value * 100.0).round();
-        assert_eq!(cover.added.iter().map(to).collect::<Vec<_>>(), [18.0, 0.0, 15.0]);
+        assert_eq!(cover.added.iter().map(to).collect::<Vec<_>>(), [40.0, 0.0, 20.0]);
         assert_eq!(placed(&[0.8, 0.7, 0.4], &near).0, [0, 1, 2], "if it fits well enough");
     }
 
     #[test]
-    fn without_needs_nothing_changes() {
-        let (order, cover) = placed(&[0.1, 0.3, 0.2], &[vec![], vec![], vec![]]);
-        assert_eq!((order, cover.added), (vec![1, 2, 0], vec![0.0; 3]));
+    fn the_best_stays_the_first() {
+        let near = [vec![0.1, 0.1], vec![0.9, 0.9], vec![0.0, 0.2]];
+        assert_eq!(placed(&[0.51, 0.5, 0.1], &near).0, [0, 1, 2]);
         assert!(placed(&[], &[]).0.is_empty());
     }
 
@@ -99,8 +101,9 @@ mod tests {
             let (scores, near): (Vec<f32>, Vec<Vec<f32>>) = tools.into_iter().unzip();
             let (order, cover) = placed(&scores, &near);
             let mut served = vec![0.0_f32; 3];
-            for at in order.into_iter().take(PLACES) {
+            for (place, at) in order.into_iter().take(PLACES).enumerate() {
                 let gain = near[at].iter().zip(&served).map(|(near, served)| near - served).fold(0.0, f32::max);
+                let gain = if place == 0 { 1.0 } else { gain };
                 prop_assert!((cover.added[at] - UNSERVED * gain).abs() < 1e-6);
                 served.iter_mut().zip(&near[at]).for_each(|(served, near)| *served = served.max(*near));
             }

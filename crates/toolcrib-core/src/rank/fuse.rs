@@ -9,13 +9,13 @@
 //! No number here is taken over the catalog, so nothing of a tool that is hidden can show.
 
 /// What having all that was asked adds.
-const COVERED: f32 = 0.1;
+const COVERED: f32 = 0.12;
 /// A name and a description may say a word several times over; from here on more is no more proof.
 pub(super) const MOST_COVERED: f32 = 1.5;
 /// What having the most of all tools adds.
-const FOREMOST: f32 = 0.1;
+const FOREMOST: f32 = 0.12;
 /// A query of this many words lets both signals speak as they are.
-const USUAL: f32 = 8.0;
+const USUAL: f32 = 16.0;
 
 /// What a query's signals are measured against.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -43,9 +43,9 @@ impl Fused {
 }
 
 impl Yardstick {
-    /// How loud the words speak: from half for one word to three times for sixty.
+    /// How loud the words speak: from a quarter in the shortest queries to three times from 118 words on.
     fn voice(&self) -> f32 {
-        1.0 + (self.length.max(1) as f32 / USUAL).ln().clamp(-0.5, 2.0)
+        1.0 + (self.length.max(1) as f32 / USUAL).ln().clamp(-0.75, 2.0)
     }
 }
 
@@ -78,18 +78,18 @@ mod tests {
 
     #[test]
     fn words_that_cover_little_say_little_though_they_be_the_best() {
-        let full = fuse(8.0, 0.0, &by(8.0, 8.0, 8));
-        let slight = fuse(2.0, 0.0, &by(8.0, 2.0, 8));
-        assert_eq!((full.words, slight.words), (0.2, 0.125));
-        let stuffed = fuse(80.0, 0.0, &by(8.0, 80.0, 8));
-        assert!((stuffed.words - 0.25).abs() < 1e-6, "{}", stuffed.words);
+        let full = fuse(8.0, 0.0, &by(8.0, 8.0, 16));
+        let slight = fuse(2.0, 0.0, &by(8.0, 2.0, 16));
+        assert!((full.words - 0.24).abs() < 1e-6 && (slight.words - 0.15).abs() < 1e-6);
+        let stuffed = fuse(80.0, 0.0, &by(8.0, 80.0, 16));
+        assert!((stuffed.words - 0.3).abs() < 1e-6, "{}", stuffed.words);
     }
 
     #[test]
     fn words_speak_louder_in_a_long_request() {
         let words = |length| fuse(8.0, 0.0, &by(8.0, 8.0, length)).words;
-        assert_eq!((words(0), words(1), words(8)), (0.1, 0.1, 0.2));
-        assert!(words(24) > 0.4 && (words(1_000) - 0.6).abs() < 1e-6);
+        assert_eq!((words(0), words(1), words(16)), (0.06, 0.06, 0.24));
+        assert!(words(8) < 0.08 && words(48) > 0.5 && (words(1_000) - 0.72).abs() < 1e-6);
     }
 
     #[test]
