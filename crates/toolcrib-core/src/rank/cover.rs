@@ -23,15 +23,14 @@ pub(super) struct Cover {
 }
 
 impl Cover {
-    /// `scores` without it; `near(candidate, need)`; `order` parts candidates with the same score.
+    /// `scores` without it; `near` has for each candidate how near it is to each need; `order` parts
+    /// candidates with the same score.
     pub(super) fn new(
         scores: &[f32],
-        needs: usize,
-        near: impl Fn(usize, usize) -> f32,
+        near: &[Vec<f32>],
         order: impl Fn(usize, usize) -> Ordering,
     ) -> Self {
-        let near: Vec<Vec<f32>> =
-            (0..scores.len()).map(|at| (0..needs).map(|need| near(at, need)).collect()).collect();
+        let needs = near.first().map_or(0, Vec::len);
         let mut cover = Self { added: vec![0.0; scores.len()], served: vec![0.0; needs] };
         let mut open: Vec<usize> = (0..scores.len()).collect();
         for place in 0..PLACES {
@@ -67,8 +66,7 @@ mod tests {
     use super::*;
 
     fn placed(scores: &[f32], near: &[Vec<f32>]) -> (Vec<usize>, Cover) {
-        let needs = near.first().map_or(0, Vec::len);
-        let cover = Cover::new(scores, needs, |at, need| near[at][need], |a, b| a.cmp(&b));
+        let cover = Cover::new(scores, near, |a, b| a.cmp(&b));
         let total = |at: &usize| scores[*at] + cover.added[*at];
         let mut order: Vec<usize> = (0..scores.len()).collect();
         order.sort_by(|a, b| total(b).total_cmp(&total(a)));

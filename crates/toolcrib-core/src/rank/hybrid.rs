@@ -2,14 +2,13 @@
 //!
 //! The words find what says what was asked; the vectors find what means it. Whoever is among the best
 //! by either is a candidate and gets both numbers, the second look at its words included, and `fuse`
-//! makes one score of them; where a request has several needs, `cover` sees to it that each is served. What a hidden tool says counts in neither, and a name that is spelled out
-//! goes before everything, as it does with words alone.
+//! makes one score of them; where a request has several needs, `cover` sees to it that each is served.
+//! What a hidden tool says counts in neither, and a name that is spelled out goes before everything, as
+//! it does with words alone.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 
-use toolcrib_embed::{Row, Rows};
-
+use super::asked::Asked;
 use super::bonus::Candidate;
 use super::confidence::{Signals, confidence};
 use super::cover::Cover;
@@ -17,14 +16,12 @@ use super::explain::{Explanation, Nearness};
 use super::filter::Filter;
 use super::fuse::{Fused, Yardstick, fuse};
 use super::index::Index;
-use super::needs::{self, Needs};
 use super::plan::Plan;
 use super::{Hit, Ranker, Ranking};
 use crate::catalog::{Catalog, ToolId};
 use crate::crib::Crib;
 use crate::limits::Limits;
 use crate::query::Words;
-use crate::reply::Correction;
 use crate::scope::Scope;
 use crate::text::words;
 
@@ -34,8 +31,6 @@ const NEAREST: usize = 64;
 const FOREMOST: usize = 5;
 /// How much less sure a hit is for each point of score that it is behind the first, in cosines.
 const BEHIND: f32 = 1.3;
-/// How much of a tool's nearness is that to the need it serves best, and not to the whole request.
-const NEED: f32 = 0.5;
 
 thread_local! {
     /// Kept between queries, so that a query allocates nothing of a catalog's size.
@@ -45,14 +40,6 @@ thread_local! {
 /// Our ranker: the index of the words. The vectors are the crib's.
 #[derive(Debug)]
 pub(crate) struct Hybrid(Index);
-
-/// A query's vectors.
-struct Asked {
-    whole: Row,
-    needs: Vec<Row>,
-    /// Whether the nearest need counts as the whole does.
-    apart: bool,
-}
 
 /// A candidate with both of its numbers.
 struct Found {
@@ -90,20 +77,6 @@ impl Look {
     }
 }
 
-impl Asked {
-    fn new(crib: &Crib, text: &str) -> Self {
-        let vector = |text: &str| crib.vectors().query(text);
-        let Needs { texts, apart } = needs::of(text);
-        Self { whole: vector(text), needs: texts.iter().map(|need| vector(need)).collect(), apart }
-    }
-
-    /// How near a tool is, given its cosine with the whole.
-    fn nearness(&self, rows: &Rows, id: ToolId, whole: f32) -> f32 {
-        let needs = self.needs.iter().filter(|_| self.apart).map(|need| rows.dot(id.index(), need));
-        needs.reduce(f32::max).map_or(whole, |need| (1.0 - NEED) * whole + NEED * need)
-    }
-}
-
 impl Hybrid {
     pub(super) fn build(catalog: &Catalog, limits: &Limits) -> Self {
         Self(Index::build(catalog, limits))
@@ -111,7 +84,7 @@ impl Hybrid {
 
     fn look(&self, crib: &Crib, query: &Words, scope: &Scope, plan: &Plan) -> Look {
         COSINES.with_borrow_mut(|cosines| {
-            let asked = Asked::new(crib, &corrected(crib, &query.text, &plan.corrections));
+            let asked = Asked::new(crib, &query.text, &plan.corrections);
             let rows = crib.vectors().rows(crib.catalog(), &self.0.limits);
             rows.scan(&asked.whole, cosines);
             let most = if asked.apart { 2 * NEAREST } else { NEAREST };
@@ -122,31 +95,31 @@ impl Hybrid {
             let mut length = 0;
             words::each(&query.text, &mut |_| length += 1);
             let yardstick = Yardstick { asked: plan.asked, best_words, length };
+            let near = |found: &Candidate| asked.near(rows, found.id);
+            let near: Vec<Vec<f32>> = candidates.iter().map(near).collect();
             let mut found: Vec<Found> = Vec::with_capacity(candidates.len());
-            for candidate in candidates {
-                let id = candidate.id;
-                let nearness = asked.nearness(rows, id, cosines[id.index()]);
+            for (candidate, near) in candidates.into_iter().zip(&near) {
+                let nearness = asked.nearness(cosines[candidate.id.index()], near);
                 let words = candidate.bonus.words(candidate.base);
                 let fused = fuse(words, nearness, &yardstick);
                 found.push(Found { candidate, nearness, fused, cover: 0.0 });
             }
-            let cover = self.cover(&mut found, rows, &asked);
+            let cover = self.cover(&mut found, &near);
             let best = foremost(&found);
             Look { asked, found, cover, yardstick, best }
         })
     }
 
-    /// Gives each candidate what it has for the needs it serves.
-    fn cover(&self, found: &mut [Found], rows: &Rows, asked: &Asked) -> Cover {
-        if asked.needs.is_empty() {
+    /// Gives each candidate what it has for the needs it serves, where there are several.
+    fn cover(&self, found: &mut [Found], near: &[Vec<f32>]) -> Cover {
+        if near.first().is_none_or(Vec::is_empty) {
             return Cover::default();
         }
         let id = |at: usize| found[at].candidate.id;
         let scores: Vec<f32> =
             found.iter().map(|found| found.fused.total(found.candidate.bonus.exact)).collect();
-        let near = |at: usize, need: usize| rows.dot(id(at).index(), &asked.needs[need]);
         let order = |a: usize, b: usize| self.0.order((id(a), 0.0), (id(b), 0.0));
-        let cover = Cover::new(&scores, asked.needs.len(), near, order);
+        let cover = Cover::new(&scores, near, order);
         for (found, added) in found.iter_mut().zip(&cover.added) {
             found.cover = *added;
         }
@@ -178,32 +151,6 @@ impl Hybrid {
         }
         kept.into_iter().map(|(id, _)| id).collect()
     }
-}
-
-/// The query as it was read: what was misspelled has no vector worth asking. A word that the table has
-/// is no misspelling, though the catalog does not know it. All else stays, since lines and full stops part
-/// the needs.
-fn corrected<'a>(crib: &Crib, text: &'a str, corrections: &[Correction]) -> Cow<'a, str> {
-    let mut read = Cow::Borrowed(text);
-    for correction in corrections.iter().filter(|found| !crib.vectors().knows(&found.word)) {
-        if let Some(at) = place_of(&read, &correction.word) {
-            read.to_mut().replace_range(at..at + correction.word.len(), &correction.read_as);
-        }
-    }
-    read
-}
-
-/// Where a word in lower case stands in a text by itself. Words that are misspelled are in ASCII here: in
-/// another script a letter may change its length with its case.
-fn place_of(text: &str, word: &str) -> Option<usize> {
-    let (text, length) = (text.as_bytes(), word.len());
-    let ends =
-        |at: Option<&u8>| at.is_none_or(|byte| byte.is_ascii() && !byte.is_ascii_alphanumeric());
-    (0..=text.len().checked_sub(length)?).find(|at| {
-        text[*at..at + length].eq_ignore_ascii_case(word.as_bytes())
-            && ends(at.checked_sub(1).and_then(|before| text.get(before)))
-            && ends(text.get(at + length))
-    })
 }
 
 /// The best score but for being named, and how near the nearest of the foremost is.
@@ -245,17 +192,11 @@ impl Ranker for Hybrid {
         let exact = by_words.exact_bonus;
         let rows = crib.vectors().rows(crib.catalog(), &self.0.limits);
         let cosine = rows.dot(id.index(), &look.asked.whole);
-        let nearness = look.asked.nearness(rows, id, cosine);
+        let near = look.asked.near(rows, id);
+        let nearness = look.asked.nearness(cosine, &near);
         let word_score = by_words.word_score();
         let fused = fuse(word_score, nearness, &look.yardstick);
-        let needs = &look.asked.needs;
-        let cover = found.map_or_else(
-            || {
-                let near: Vec<f32> = needs.iter().map(|need| rows.dot(id.index(), need)).collect();
-                look.cover.adds(&near)
-            },
-            |found| found.cover,
-        );
+        let cover = found.map_or_else(|| look.cover.adds(&near), |found| found.cover);
         Explanation {
             score: fused.total(exact) + cover,
             nearness: Some(Nearness {
@@ -264,7 +205,7 @@ impl Ranker for Hybrid {
                 best_word_score: look.yardstick.best_words,
                 words: fused.words,
                 cosine,
-                needs: needs.len(),
+                needs: look.asked.needs.len(),
                 needs_apart: look.asked.apart,
                 cover,
                 near: look.surely(fused.total(0.0)),
@@ -293,21 +234,6 @@ mod tests {
         let names = (0..TOOLS).rev().map(|n| format!(r#"{{"name":"t{n:04}","description":"x"}}"#));
         let text = names.collect::<Vec<_>>().join("\n");
         Crib::new(Catalog::from_json(text.as_bytes()).unwrap(), Settings::default())
-    }
-
-    #[test]
-    fn a_misspelled_word_is_read_right_and_the_rest_stays_as_it_was() {
-        let tools = br#"[{"name":"close_issue","description":"Close an issue."}]"#;
-        let crib = Crib::new(Catalog::from_json(tools).unwrap(), Settings::default());
-        let found = |word: &str| Correction { word: word.into(), read_as: "issue".into() };
-        let read = |text| corrected(&crib, text, &[found("isuee"), found("invoice")]).into_owned();
-        // The table has `invoice`: that is another word and no typo.
-        assert_eq!(
-            read("Close the Isuee.\nMail the invoice"),
-            "Close the issue.\nMail the invoice"
-        );
-        assert_eq!(read("isueesque é isuee"), "isueesque é issue");
-        assert_eq!(read(""), "");
     }
 
     proptest! {

@@ -13,6 +13,7 @@
 //! What a hidden tool says never counts, in any of them: frequencies are taken within the caller's
 //! scope.
 
+mod asked;
 mod bm25;
 mod bonus;
 mod confidence;
