@@ -2,12 +2,13 @@
 
 Runs `toolcrib eval` on the sets and on pairs of a catalog and the queries of another subject, and reads the confidences out of its run
 files. Says where the place lies that answers 95 % of what can be served, how much of the rest gets over it, and what the curve of
-`crates/toolcrib-core/src/rank/confidence.rs` would have to be: a line over the logits of the confidences there are. Slope 1 and
-bias 0 say that a confidence is the share of hits that serve.
+`crates/toolcrib-core/src/rank/confidence.rs` would have to be: a line over the logits of the confidences there are, as if all of
+them came from that curve, which nearly all do. Slope 1 and bias 0 say that a confidence is the share of hits that serve.
 """
 
 import argparse
 import json
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -23,10 +24,17 @@ PAIRS += [(catalog, "mcpproxy_golden") for catalog in ("metatool", "toollens", "
 PAIRS += [("left-octokit", queries) for queries in ("metatool", "toollens", "bfcl", "ultratool", "seal_tools")]
 PAIRS += [(catalog, queries) for catalog in ("metatool", "toollens", "ultratool", "mcptoolbench", "mcpproxy_golden") for queries in ("left-botocore", "left-octokit")]
 PAIRS += [("left-botocore", queries) for queries in ("metatool", "toollens", "bfcl")]
-# As `confidence.rs` has them, bias and slope: by nearness, and by coverage where words rank alone.
-CURVES = {"default": (-4.66, 7.36), "words": (-2.92, 4.0)}
-LEAST, STRONG = 0.1, 0.25
+CONFIDENCE = Path(__file__).parent.parent / "crates/toolcrib-core/src/rank/confidence.rs"
+# The curve that the first hits of a preset mostly have theirs from.
+CURVES = {"default": "NEAR", "words": "WORDS"}
 KEPT = 0.95
+
+
+def constant(name):
+    """A number of `confidence.rs`, or the bias and the slope of a curve."""
+    value = re.search(rf"^const {name}: \w+ = (.+);$", CONFIDENCE.read_text(encoding="utf-8"), re.M)[1]
+    numbers = [float(number) for number in re.findall(r"-?\d+\.\d+", value)]
+    return numbers if len(numbers) > 1 else numbers[0]
 
 
 def find(folders, name):
@@ -65,6 +73,10 @@ def asked(arguments, sets, out):
 
 def answered(run, threshold):
     return sum(bool(line["confidence"]) and line["confidence"][0] >= threshold for line in run) / len(run)
+
+
+def share(runs, place):
+    return sum(answered(run, place) for run in runs.values()) / len(runs)
 
 
 def threshold(runs):
@@ -113,15 +125,15 @@ def main():
         out = Path(out)
         own = asked(arguments, sets, out)
         foreign = asked(arguments, [paired(arguments.data, *pair, out) for pair in pairs], out)
+    least, strong = constant("LEAST"), constant("STRONG")
+    was = constant(CURVES[arguments.preset])
     gold = {path.name: {q["id"]: set(q["gold"]) for q in read(path, "queries")} for path in sets}
     for what, chosen in (("all", own), ("public", {name: run for name, run in own.items() if not name.startswith("left")})):
         against = {name: run for name, run in foreign.items() if what == "all" or "left" not in name}
         place = threshold(list(chosen.values()))
-        share = lambda runs, place: sum(answered(run, place) for run in runs.values()) / len(runs)
         bias, slope = fitted({**chosen, **against}, gold)
-        was = CURVES[arguments.preset]
         print(f"{what}: {len(chosen)} sets, {len(against)} pairs; {KEPT:.0%} of what can be served reach {place:.3f}, {share(against, place):.1%} of what cannot")
-        print(f"  from {LEAST} on: {share(chosen, LEAST):.1%} and {share(against, LEAST):.1%}; from {STRONG} on: {share(chosen, STRONG):.1%} and {share(against, STRONG):.1%}")
+        print(f"  from {least} on: {share(chosen, least):.1%} and {share(against, least):.1%}; from {strong} on: {share(chosen, strong):.1%} and {share(against, strong):.1%}")
         print(f"  the line over the logits: bias {bias:.2f}, slope {slope:.2f}; the curve is then bias {bias + slope * was[0]:.2f}, slope {slope * was[1]:.2f}")
 
 

@@ -138,6 +138,11 @@ def key(source, server, name):
     return hashlib.sha256("\0".join((source, server, name)).encode()).hexdigest()[:16]
 
 
+def place(places, name, at):
+    """Where a tool stands. A few services declare a name twice; nobody knows which of the two was asked for."""
+    places[name] = None if name in places else at
+
+
 def held_out(server):
     """One server in six is measured on while settings are chosen."""
     return hashlib.sha256(server.encode()).digest()[0] % 6 == 0
@@ -205,7 +210,7 @@ def read_sets(data, corpus, trained, closed, rng):
             tool = read_tool(line, name, name in trained)
             tool.trained = tool.trained and alike(tool) not in closed
             if tool.trained:
-                places[key(name, line.get("server") or "", line["name"])] = len(corpus.tools)
+                place(places, key(name, line.get("server") or "", line["name"]), len(corpus.tools))
             corpus.tools.append(tool)
         asked = lines(data / name / "queries.jsonl.gz")
         corpus.sets.append(Set(name, sorted(known.values()), [
@@ -239,7 +244,7 @@ def read(gathered, data, written, wordnet_folder, trained, leave_out):
             continue
         at = len(corpus.tools)
         corpus.tools.append(tool)
-        places[key(source, line["server"], line["name"])] = at
+        place(places, key(source, line["server"], line["name"]), at)
         if leave_out and held_out(tool.server):
             tool.trained = False
             corpus.left[at] = line

@@ -8,11 +8,9 @@ import json
 import re
 from pathlib import Path
 
-from text import Wordpiece
+from text import PARAMETER_NAMES, Wordpiece
 
 GOLDEN = Path(__file__).parent.parent / "crates/toolcrib-embed/tests/golden"
-# As many pieces of parameters' names as `toolcrib-embed` reads.
-MOST_OF_NAMES = 96
 ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|([nrt]))")
 
 
@@ -42,7 +40,7 @@ def main():
     fields += [["send_message"] * 40, [*["page"] * 95, "pull_request"], ["files " * 200, "more"]]
     with (GOLDEN / "fields.jsonl").open("w", encoding="utf-8") as file:
         for names in fields:
-            pieces = [entries[row] for row in wordpiece.pieces_of_field(names, MOST_OF_NAMES)]
+            pieces = [entries[row] for row in wordpiece.pieces_of_field(names, PARAMETER_NAMES)]
             file.write(json.dumps({"names": names, "pieces": pieces}) + "\n")
     print(f"{len(texts)} texts, {len(fields)} fields")
 

@@ -1,8 +1,8 @@
 """Reads the data, chooses the vocabulary, and writes one bundle that `train.py` needs nothing beside.
 
 The vocabulary is the teacher's own, without its unused entries, and beside it the words of tools that it cuts into pieces (`webhook`,
-`kubernetes`) and the pairs of words that mean something together (`pull request`), by how much they say: count times the
-logarithm of how much more often they stand together than chance would have it.
+`kubernetes`) and the pairs of words that mean something together (`pull request`), by how much they say: the root of their count times
+the logarithm of how much more often they stand together than chance would have it.
 """
 
 import argparse
@@ -15,14 +15,11 @@ import numpy
 
 import data
 from data import spaced
-from text import Wordpiece, runs
+from text import FIELD_TOKENS, QUERY_TOKENS, Wordpiece, runs
 
 # Rows of 256 bytes and two scales each: together with the text of the vocabulary just under ten million bytes.
 ROWS = 36_600
 PHRASES = 3_000
-# Tokens of a query and of the fields of a tool, at most. `toolcrib-embed` has the same bounds.
-QUERY_TOKENS = 64
-FIELD_TOKENS = [32, 192, 96, 192, 16]
 STOP = set("a an and are as at be by can do for from how i in is it its me my of on or that the this to was what when which with you your not if will has have all any each only no one".split())
 
 

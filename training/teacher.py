@@ -2,7 +2,7 @@
 
 InfoNCE over the batch, with a sibling from the same server beside each tool, so that it learns to tell `create` from `delete` and not
 only mail from maps. What it becomes is then averaged with what it was: fine-tuning alone wins on catalogs like those it saw and
-loses on others, half way between the two holds on both.
+loses on others, somewhat more than half way between the two holds on both.
 """
 
 import numpy
@@ -37,11 +37,9 @@ class Teacher:
         mask = batch["attention_mask"].unsqueeze(-1)
         return normalize((hidden * mask).sum(1) / mask.sum(1).clamp(min=1), dim=-1)
 
-    def embed(self, texts, most):
-        return self.embed_tokens(self.read(texts, most))
-
     @torch.no_grad()
-    def embed_tokens(self, tokens, batch=2048):
+    def embed(self, texts, most, batch=2048):
+        tokens = self.read(texts, most)
         self.model.eval()
         order = sorted(range(len(tokens)), key=lambda at: len(tokens[at]))
         out = torch.empty(len(tokens), self.model.config.hidden_size, dtype=torch.float16, device=self.device)
@@ -52,7 +50,7 @@ class Teacher:
 
     def tune(self, text, batches, steps, rate=2e-5, temperature=0.04):
         """`batches` gives for each step the queries' positions, a tool for each and its siblings."""
-        asked, told = self.asked, self.told = self.read(text["queries"], QUERY_TOKENS), self.read(text["prose"], TOOL_TOKENS)
+        asked, told = self.read(text["queries"], QUERY_TOKENS), self.read(text["prose"], TOOL_TOKENS)
         before = {key: value.clone() for key, value in self.model.state_dict().items()}
         self.model.train()
         optimizer = torch.optim.AdamW(self.model.parameters(), lr=rate, weight_decay=0.01)

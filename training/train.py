@@ -19,7 +19,7 @@ from teacher import QUERY_TOKENS, TOOL_TOKENS, Teacher
 DIMS = 256
 # How the batches are mixed, by the beginning of a kind.
 MIX = {"written": 0.45, "set": 0.17, "itself": 0.25, "wordnet": 0.13}
-# A set of ten thousand queries counts as if it had a thousand.
+# A set with more queries counts as if it had so many.
 MOST_OF_A_SET = 1200
 # Tools nearest to a tool that stand beside it in a batch, one at a time; what is nearer than this is the same tool again.
 NEAREST, SAME = 12, 0.93
@@ -56,9 +56,9 @@ class Corpus:
         self.device = device
 
     def teach(self, teacher):
-        """What the teacher makes of every text, and of which tools it takes to be alike."""
-        self.taught_tools = teacher.embed_tokens(teacher.told)
-        self.taught_queries = teacher.embed_tokens(teacher.asked)
+        """What the teacher makes of every text, and which tools it takes to be alike."""
+        self.taught_tools = teacher.embed(self.text["prose"], TOOL_TOKENS)
+        self.taught_queries = teacher.embed(self.text["queries"], QUERY_TOKENS)
         vectors = self.taught_tools.float()
         beside = [at for at in self.trained.tolist() if not self.text["servers"][at].startswith("wordnet")]
         beside = torch.tensor(beside, device=self.device)
@@ -150,7 +150,7 @@ def measure_table(label, corpus, table):
 
 def measure_teacher(label, corpus, teacher):
     embedded = lambda at: teacher.embed([corpus.text["prose"][i] for i in at.tolist()], TOOL_TOKENS).float()
-    measure(label, corpus, lambda one: teacher.embed([q["text"] for q in one["queries"]], 128).float(), embedded)
+    measure(label, corpus, lambda one: teacher.embed([q["text"] for q in one["queries"]], QUERY_TOKENS).float(), embedded)
 
 
 def begin(corpus, teacher):

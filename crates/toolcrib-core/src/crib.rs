@@ -82,7 +82,7 @@ impl Crib {
     }
 
     /// The same catalog under other settings. It is indexed and embedded anew only where they rank another
-    /// way or read tools under other limits.
+    /// way or have other limits.
     #[must_use]
     pub fn with_settings(&self, settings: Settings) -> Self {
         let same_limits = settings.limits == self.settings.limits;

@@ -23,7 +23,7 @@ pub struct Score {
     /// None where the ranker does not judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered: Option<f64>,
-    /// The same share of the queries that no tool serves. None where there are none.
+    /// The same share of the queries that no tool serves. None where there are none either.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unservable_answered: Option<f64>,
     /// Milliseconds to index the catalog.
@@ -82,44 +82,59 @@ pub fn evaluate(
     let build_ms = begin.elapsed().as_secs_f64() * 1e3;
     let scope = Scope::all(crib.catalog());
     let limits = Limits::default();
-    let (mut metrics, mut times, mut run) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut answered, mut unservable_answered) = (Vec::new(), Vec::new());
+    let (mut tally, mut run) = (Tally::default(), Vec::new());
     for judged in dataset.queries.iter().take(limit) {
         let words = Words::plain(&judged.query, &limits);
         let begin = Instant::now();
         let hits = crib.rank(&words, &scope, DEPTH);
-        times.push(begin.elapsed().as_secs_f64() * 1e6);
+        tally.times.push(begin.elapsed().as_secs_f64() * 1e6);
         let name = |id| crib.catalog().tool(id).name().to_owned();
         let ranked: Vec<String> = hits.iter().map(|hit| name(hit.id)).collect();
         let judgement = crib.judge(&hits).map(|judgement| judgement.fit != Fit::None);
         if judged.gold.is_empty() {
-            unservable_answered.push(judgement);
+            tally.unservable_answered.push(judgement);
         } else {
-            metrics.push(Metrics::of(judged, &ranked));
-            answered.push(judgement);
+            tally.metrics.push(Metrics::of(judged, &ranked));
+            tally.answered.push(judgement);
         }
         let confidence = hits.iter().filter_map(|hit| hit.confidence).collect();
         let (dataset, id) = (dataset.name.clone(), judged.id.clone());
         run.push(Ranked { dataset, id, ranked, confidence });
         progress();
     }
-    times.sort_by(f64::total_cmp);
-    let sheet = Score {
-        metrics: Metrics::mean(&metrics),
-        answered: share(&answered),
-        unservable_answered: share(&unservable_answered),
-        build_ms,
-        p50_us: percentile(&times, 0.50),
-        p99_us: percentile(&times, 0.99),
-    };
     let report = SetReport {
         name: dataset.name,
         tools: crib.catalog().len(),
-        queries: metrics.len(),
-        unservable: unservable_answered.len(),
-        score: sheet,
+        queries: tally.metrics.len(),
+        unservable: tally.unservable_answered.len(),
+        score: tally.score(build_ms),
     };
     (report, run)
+}
+
+/// What came out for each query.
+#[derive(Default)]
+struct Tally {
+    metrics: Vec<Metrics>,
+    /// Whether it was answered; None where the ranker does not judge.
+    answered: Vec<Option<bool>>,
+    unservable_answered: Vec<Option<bool>>,
+    /// Microseconds of each search.
+    times: Vec<f64>,
+}
+
+impl Tally {
+    fn score(mut self, build_ms: f64) -> Score {
+        self.times.sort_by(f64::total_cmp);
+        Score {
+            metrics: Metrics::mean(&self.metrics),
+            answered: share(&self.answered),
+            unservable_answered: share(&self.unservable_answered),
+            build_ms,
+            p50_us: percentile(&self.times, 0.50),
+            p99_us: percentile(&self.times, 0.99),
+        }
+    }
 }
 
 /// The mean over sets, each counting the same in what it has.
@@ -144,7 +159,7 @@ pub fn mean(reports: &[SetReport]) -> Score {
     }
 }
 
-/// How many are true; None of nothing, and where nothing was judged.
+/// The share that was answered; None of nothing, and where nothing was judged.
 fn share(answered: &[Option<bool>]) -> Option<f64> {
     let judged: Option<Vec<bool>> = answered.iter().copied().collect();
     let judged = judged.filter(|judged| !judged.is_empty())?;

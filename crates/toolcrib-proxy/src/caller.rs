@@ -7,8 +7,8 @@
 use axum::http::{HeaderMap, Uri};
 use toolcrib_core::policy::Glob;
 
+use crate::Secret;
 use crate::config::{self, Keys};
-use toolcrib_core::Secret;
 
 /// Where a key of ours is sent, if not in place of the provider's.
 pub const KEY: &str = "x-toolcrib-key";

@@ -5,7 +5,7 @@ use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::Overrides;
 use toolcrib_dialect::decide::Wish;
 
-use toolcrib_core::Secret;
+use crate::Secret;
 
 /// The proxy's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -3,8 +3,8 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use toolcrib_dialect::turn::Summary;
 
+use crate::Secret;
 use crate::route::{Credential, Vendor};
-use toolcrib_core::Secret;
 
 /// Headers that speak of one connection and not of the request.
 const HOP_BY_HOP: [&str; 9] = [

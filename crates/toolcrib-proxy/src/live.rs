@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use crate::Secret;
 use crate::caller::KEY;
 use crate::route::base;
 use crate::totals::Totals;
-use toolcrib_core::Secret;
 
 /// How long a proxy may take to say its total.
 const PATIENCE: Duration = Duration::from_secs(5);

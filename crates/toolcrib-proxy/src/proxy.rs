@@ -13,6 +13,7 @@ use toolcrib_dialect::capability::Learned;
 use toolcrib_dialect::translate::adapter;
 use toolcrib_store::{Limits, Memory, Options, Redis, Shared};
 
+use crate::Secret;
 use crate::answer;
 use crate::caller::Callers;
 use crate::config::{self, Config};
@@ -21,7 +22,6 @@ use crate::metrics::Metrics;
 use crate::prepare::Toolsets;
 use crate::route::{NoUrl, Routes};
 use crate::totals::Running;
-use toolcrib_core::Secret;
 
 /// How long an upstream may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(10);

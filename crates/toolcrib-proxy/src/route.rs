@@ -11,8 +11,8 @@ use toolcrib_dialect::decide::Wish;
 use toolcrib_dialect::translate::adapter;
 use url::Url;
 
+use crate::Secret;
 use crate::config::{Config, Route};
-use toolcrib_core::Secret;
 
 /// Whose API it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

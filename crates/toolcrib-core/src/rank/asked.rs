@@ -9,7 +9,8 @@ use crate::catalog::ToolId;
 use crate::crib::Crib;
 use crate::reply::Correction;
 
-/// How much of a tool's nearness is that to the need it serves best, and not to the whole request.
+/// How much of a tool's nearness is that to the need it serves best, and not to the whole request:
+/// training/README.md.
 const NEED: f32 = 0.5;
 
 /// A query's vectors.
@@ -29,37 +30,39 @@ impl Asked {
     }
 
     /// How near a tool is to each need.
-    pub(super) fn near(&self, rows: &Rows, id: ToolId) -> Vec<f32> {
+    pub(super) fn to_needs(&self, rows: &Rows, id: ToolId) -> Vec<f32> {
         self.needs.iter().map(|need| rows.dot(id.index(), need)).collect()
     }
 
     /// How near a tool is, given its cosine with the whole and with each need.
-    pub(super) fn nearness(&self, whole: f32, near: &[f32]) -> f32 {
-        let needs = near.iter().copied().filter(|_| self.apart);
+    pub(super) fn nearness(&self, whole: f32, to_needs: &[f32]) -> f32 {
+        let needs = to_needs.iter().copied().filter(|_| self.apart);
         needs.reduce(f32::max).map_or(whole, |need| (1.0 - NEED) * whole + NEED * need)
     }
 }
 
 /// The query as it was read: what was misspelled has no vector worth asking. A word that the table has
 /// is no misspelling, though the catalog does not know it. All else stays, since lines and full stops part
-/// the needs.
+/// the needs, and each need has its own words.
 fn corrected<'a>(crib: &Crib, text: &'a str, corrections: &[Correction]) -> Cow<'a, str> {
     let mut read = Cow::Borrowed(text);
     for correction in corrections.iter().filter(|found| !crib.vectors().knows(&found.word)) {
-        if let Some(at) = place_of(&read, &correction.word) {
+        let mut from = 0;
+        while let Some(at) = place_of(&read, from, &correction.word) {
             read.to_mut().replace_range(at..at + correction.word.len(), &correction.read_as);
+            from = at + correction.read_as.len();
         }
     }
     read
 }
 
-/// Where a word in lower case stands in a text by itself. Words that are misspelled are in ASCII here: in
+/// Where a word in lower case stands in a text by itself, from there on. Words that are misspelled are in ASCII here: in
 /// another script a letter may change its length with its case.
-fn place_of(text: &str, word: &str) -> Option<usize> {
+fn place_of(text: &str, from: usize, word: &str) -> Option<usize> {
     let (text, length) = (text.as_bytes(), word.len());
     let ends =
         |at: Option<&u8>| at.is_none_or(|byte| byte.is_ascii() && !byte.is_ascii_alphanumeric());
-    (0..=text.len().checked_sub(length)?).find(|at| {
+    (from..=text.len().checked_sub(length)?).find(|at| {
         text[*at..at + length].eq_ignore_ascii_case(word.as_bytes())
             && ends(at.checked_sub(1).and_then(|before| text.get(before)))
             && ends(text.get(at + length))
@@ -84,6 +87,7 @@ mod tests {
             "Close the issue.\nMail the invoice"
         );
         assert_eq!(read("isueesque é isuee"), "isueesque é issue");
+        assert_eq!(read("isuee: isuee"), "issue: issue");
         assert_eq!(read(""), "");
     }
 }

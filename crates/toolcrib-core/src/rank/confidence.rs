@@ -1,10 +1,11 @@
 //! How sure a hit is, and whether anything fits at all.
 //!
 //! A score orders the tools of one query and means nothing beyond it: the best of a hundred tools that
-//! do not serve has the best score too. A confidence means the same for every query and every catalog:
-//! where half of all queries can be served, about four in ten hits with 0.4 serve. It comes from how
-//! near the nearest of the foremost hits is, how far behind the first a hit is, and how much of the query
-//! it has. Whether a query is answered at all hangs on the first hit's.
+//! do not serve has the best score too. A confidence does not hang on the query: where half of all
+//! queries can be served, about four in ten hits with 0.4 serve, and fewer where a catalog has many
+//! tools that are hard to tell apart. It comes from how near the nearest of the foremost hits is, how
+//! far behind the best a hit is, and how much of the query it has. Whether a query is answered at all
+//! hangs on the first hit's.
 
 use std::fmt;
 
@@ -27,7 +28,7 @@ struct Curve {
 const NEAR: Curve = Curve { bias: -4.66, slope: 7.36 };
 /// By coverage, beside a cosine: a tool that has most of what was asked serves though the table has not
 /// learned the words, as with names and in languages it hardly knows.
-const COVERED: Curve = Curve { bias: -5.4, slope: 5.0 };
+const COVERED: Curve = Curve { bias: -5.2, slope: 5.0 };
 /// By coverage alone, where there is no cosine.
 const WORDS: Curve = Curve { bias: -2.92, slope: 4.0 };
 
@@ -185,7 +186,13 @@ mod tests {
     }
 
     fn hit(confidence: f32) -> Hit {
-        Hit { id: ToolId::at(0), score: 1.0, exact: false, confidence: Some(confidence) }
+        Hit {
+            id: ToolId::at(0),
+            score: 1.0,
+            cover: 0.0,
+            exact: false,
+            confidence: Some(confidence),
+        }
     }
 
     #[test]

@@ -8,7 +8,8 @@
 
 use std::cmp::Ordering;
 
-/// What a need that nobody serves yet adds, for a tool whose cosine with it is 1.
+/// What a need that nobody serves yet adds, for a tool whose cosine with it is 1. From .3 to .6 it does
+/// about as well: training/README.md.
 const UNSERVED: f32 = 0.4;
 /// Places that are given so. Nobody reads on for long, and each costs a look at every candidate.
 const PLACES: usize = 10;

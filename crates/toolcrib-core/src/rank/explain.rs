@@ -69,10 +69,12 @@ pub struct Nearness {
     pub needs: usize,
     /// Whether they stand apart: then the nearest of them counts for half of what the vectors give.
     pub needs_apart: bool,
-    /// For being near to a need that no hit before it is near to.
+    /// For its place where there are several needs: for being the first, or for being near to a need that
+    /// no hit before it is near to.
     pub cover: f32,
-    /// How near it counts as being when it is asked how sure it is: as near as the nearest of the first five
-    /// hits, less what it is behind the first. None where the table has no piece of the query.
+    /// How near it counts as being when it is asked how sure it is: as near as the nearest of the five best
+    /// by words and vectors, less what it is behind the best. None where the table has no piece of the
+    /// query.
     pub near: Option<f32>,
     /// What the vectors gave.
     pub vectors: f32,

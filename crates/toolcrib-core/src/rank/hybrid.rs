@@ -29,7 +29,8 @@ use crate::text::words;
 const NEAREST: usize = 64;
 /// The first so many hits say how well the query is served: the nearest of them need not be the first.
 const FOREMOST: usize = 5;
-/// How much less sure a hit is for each point of score that it is behind the first, in cosines.
+/// How much less sure a hit is for each point of score that it is behind the best, in cosines. Fitted with
+/// the curves in `confidence`.
 const BEHIND: f32 = 1.3;
 
 thread_local! {
@@ -41,39 +42,41 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Hybrid(Index);
 
-/// A candidate with both of its numbers.
+/// A candidate, how near it is, and what that and its words give it.
 struct Found {
     candidate: Candidate,
     nearness: f32,
     fused: Fused,
-    /// For the needs it serves.
-    cover: f32,
+    /// For its place among the tools for several needs.
+    added: f32,
 }
 
 impl Found {
-    /// The score but for being named: what hits are compared by when it is asked how sure they are.
+    /// All but what its place gives it.
     fn own(&self) -> f32 {
-        self.fused.total(0.0)
+        self.fused.total(self.candidate.bonus.exact)
     }
 }
 
-/// Everything that may be an answer to a query, with both of its numbers.
+/// Everything that may be an answer to a query.
 struct Look {
     asked: Asked,
     found: Vec<Found>,
     cover: Cover,
     yardstick: Yardstick,
-    /// The best score but for being named, and how near the nearest of the foremost is.
+    /// The best score but for names and places, and how near the nearest of the foremost is.
     best: (f32, f32),
 }
 
 impl Look {
-    /// How near a hit with this score counts as being when it is asked how sure it is: as near as the
-    /// nearest of the foremost, less what it is behind. None where the table has no piece of the query:
-    /// then nothing is near, and that says nothing.
-    fn surely(&self, score: f32) -> Option<f32> {
+    /// How near a hit counts as being when it is asked how sure it is: as near as the nearest of the
+    /// foremost, less what it is behind the best. What it has for serving another need than those before
+    /// it makes up for that. None where the table has no piece of the query: then nothing is near, and
+    /// that says nothing.
+    fn surely(&self, fused: Fused, added: f32) -> Option<f32> {
         let (best, nearest) = self.best;
-        (nearest != 0.0).then_some(nearest - BEHIND * (best - score))
+        let behind = (best - fused.total(0.0) - added).max(0.0);
+        (nearest != 0.0).then_some(nearest - BEHIND * behind)
     }
 }
 
@@ -88,40 +91,38 @@ impl Hybrid {
             let rows = crib.vectors().rows(crib.catalog(), &self.0.limits);
             rows.scan(&asked.whole, cosines);
             let most = if asked.apart { 2 * NEAREST } else { NEAREST };
-            let near = |filter: &Filter<'_>| self.nearest(cosines, most, filter);
-            let candidates = self.0.candidates(crib, query, scope, plan, near);
+            let nearest = |filter: &Filter<'_>| self.nearest(cosines, most, filter);
+            let candidates = self.0.candidates(crib, query, scope, plan, nearest);
             let scores = candidates.iter().map(|found| found.bonus.words(found.base));
             let best_words = scores.fold(0.0, f32::max);
             let mut length = 0;
             words::each(&query.text, &mut |_| length += 1);
             let yardstick = Yardstick { asked: plan.asked, best_words, length };
-            let near = |found: &Candidate| asked.near(rows, found.id);
-            let near: Vec<Vec<f32>> = candidates.iter().map(near).collect();
+            let to_needs = candidates.iter().map(|found| asked.to_needs(rows, found.id));
+            let to_needs: Vec<Vec<f32>> = to_needs.collect();
             let mut found: Vec<Found> = Vec::with_capacity(candidates.len());
-            for (candidate, near) in candidates.into_iter().zip(&near) {
-                let nearness = asked.nearness(cosines[candidate.id.index()], near);
+            for (candidate, to_needs) in candidates.into_iter().zip(&to_needs) {
+                let nearness = asked.nearness(cosines[candidate.id.index()], to_needs);
                 let words = candidate.bonus.words(candidate.base);
                 let fused = fuse(words, nearness, &yardstick);
-                found.push(Found { candidate, nearness, fused, cover: 0.0 });
+                found.push(Found { candidate, nearness, fused, added: 0.0 });
             }
-            let cover = self.cover(&mut found, &near);
+            let cover = self.place(&mut found, &to_needs);
             let best = foremost(&found);
             Look { asked, found, cover, yardstick, best }
         })
     }
 
-    /// Gives each candidate what it has for the needs it serves, where there are several.
-    fn cover(&self, found: &mut [Found], near: &[Vec<f32>]) -> Cover {
-        if near.first().is_none_or(Vec::is_empty) {
+    /// Gives each candidate what it has for its place, where there are several needs.
+    fn place(&self, found: &mut [Found], to_needs: &[Vec<f32>]) -> Cover {
+        if to_needs.first().is_none_or(Vec::is_empty) {
             return Cover::default();
         }
-        let id = |at: usize| found[at].candidate.id;
-        let scores: Vec<f32> =
-            found.iter().map(|found| found.fused.total(found.candidate.bonus.exact)).collect();
-        let order = |a: usize, b: usize| self.0.order((id(a), 0.0), (id(b), 0.0));
-        let cover = Cover::new(&scores, near, order);
+        let scores: Vec<f32> = found.iter().map(Found::own).collect();
+        let rank = |at: usize| self.0.name_rank(found[at].candidate.id);
+        let cover = Cover::new(&scores, to_needs, |a, b| rank(a).cmp(&rank(b)));
         for (found, added) in found.iter_mut().zip(&cover.added) {
-            found.cover = *added;
+            found.added = *added;
         }
         cover
     }
@@ -153,10 +154,10 @@ impl Hybrid {
     }
 }
 
-/// The best score but for being named, and how near the nearest of the foremost is.
+/// The best score but for names and places, and how near the nearest of the foremost is.
 fn foremost(found: &[Found]) -> (f32, f32) {
     let mut scores: Vec<(f32, f32)> =
-        found.iter().map(|found| (found.own(), found.nearness)).collect();
+        found.iter().map(|found| (found.fused.total(0.0), found.nearness)).collect();
     // Ties go to the nearer, so that it does not matter which of them is among the foremost.
     let order = |a: &(f32, f32), b: &(f32, f32)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
     if scores.len() > FOREMOST {
@@ -172,12 +173,15 @@ impl Ranker for Hybrid {
         let plan = Plan::new(&self.0, crib.catalog(), words, scope);
         let look = self.look(crib, words, scope, &plan);
         let hits = look.found.iter().map(|found| {
-            let Found { candidate, fused, cover, .. } = found;
-            let exact = candidate.bonus.exact;
-            let signals = Signals::of(candidate, &plan, look.surely(found.own()));
-            let confidence = Some(confidence(&signals));
-            let score = fused.total(exact) + cover;
-            Hit { id: candidate.id, score, exact: exact > 0.0, confidence }
+            let Found { candidate, fused, added, .. } = found;
+            let signals = Signals::of(candidate, &plan, look.surely(*fused, *added));
+            Hit {
+                id: candidate.id,
+                score: found.own() + added,
+                cover: *added,
+                exact: candidate.bonus.exact > 0.0,
+                confidence: Some(confidence(&signals)),
+            }
         });
         let hits = self.0.first(hits.collect(), limit);
         Ranking { hits, corrections: plan.corrections, cut: plan.cut }
@@ -192,11 +196,12 @@ impl Ranker for Hybrid {
         let exact = by_words.exact_bonus;
         let rows = crib.vectors().rows(crib.catalog(), &self.0.limits);
         let cosine = rows.dot(id.index(), &look.asked.whole);
-        let near = look.asked.near(rows, id);
-        let nearness = look.asked.nearness(cosine, &near);
+        let to_needs = look.asked.to_needs(rows, id);
+        let nearness = look.asked.nearness(cosine, &to_needs);
         let word_score = by_words.word_score();
         let fused = fuse(word_score, nearness, &look.yardstick);
-        let cover = found.map_or_else(|| look.cover.adds(&near), |found| found.cover);
+        let cover = found.map_or_else(|| look.cover.adds(&to_needs), |found| found.added);
+        let near = look.surely(fused, cover);
         Explanation {
             score: fused.total(exact) + cover,
             nearness: Some(Nearness {
@@ -208,10 +213,10 @@ impl Ranker for Hybrid {
                 needs: look.asked.needs.len(),
                 needs_apart: look.asked.apart,
                 cover,
-                near: look.surely(fused.total(0.0)),
+                near,
                 vectors: fused.vectors,
             }),
-            ..by_words.rated(&plan, look.surely(fused.total(0.0)))
+            ..by_words.rated(&plan, near)
         }
     }
 

@@ -160,6 +160,9 @@ pub struct Hit {
     pub id: ToolId,
     /// How well it fits; comparable within one query only.
     pub score: f32,
+    /// What of the score is for its place: where a request has several needs, for being the first or for
+    /// being near to a need that no hit before it is near to.
+    pub cover: f32,
     /// Whether the query names it.
     pub exact: bool,
     /// How likely it is to serve, from 0 to 1: of all hits with 0.8, about eight in ten do. `None` from
@@ -180,6 +183,6 @@ pub(crate) struct Ranking {
 fn best_first(mut scored: Vec<(ToolId, f32)>, limit: usize) -> Vec<Hit> {
     scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     scored.truncate(limit);
-    let hit = |(id, score)| Hit { id, score, exact: false, confidence: None };
+    let hit = |(id, score)| Hit { id, score, cover: 0.0, exact: false, confidence: None };
     scored.into_iter().map(hit).collect()
 }

@@ -2,8 +2,9 @@
 //!
 //! One vector of a long request is the mean of what it asks for, and near to none of it. So each need gets
 //! a vector of its own, and a tool counts as near when it is near to one of them. Sentences are needs; a
-//! long sentence is parted at commas and at the words that join clauses. A single short one says best as
-//! a whole what it is about; its clauses only tell which hits serve something else.
+//! long sentence is parted at commas and at the words that join clauses. A request that has one need by
+//! that says best as a whole what it is about; its clauses, of two words even, only tell which hits serve
+//! something else.
 
 /// A sentence with more words than this is parted.
 const LONG: usize = 20;
@@ -11,7 +12,7 @@ const LONG: usize = 20;
 const SHORT: usize = 3;
 /// Words that a clause of a long sentence has at least; what is shorter joins the next.
 const CLAUSE: usize = 5;
-/// The same in a short sentence: "mail it".
+/// The same where a request is one need otherwise: "mail it".
 const SHORT_CLAUSE: usize = 2;
 /// Needs that are looked at; each costs a comparison with every candidate.
 const MOST: usize = 8;
@@ -22,7 +23,7 @@ const JOINING: [&str; 6] = ["and", "then", "also", "additionally", "finally", "p
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) texts: Vec<String>,
-    /// Whether the request is so long that each says more than the whole.
+    /// Whether each is a sentence or a long clause, and says more by itself than the whole does.
     pub(super) apart: bool,
 }
 

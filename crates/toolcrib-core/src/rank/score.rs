@@ -66,6 +66,7 @@ impl Ranker for Index {
         let plan = Plan::new(self, crib.catalog(), words, scope);
         let candidates = self.candidates(crib, words, scope, &plan, |_| Vec::new());
         let hits = candidates.iter().map(|found| Hit {
+            cover: 0.0,
             id: found.id,
             score: found.bonus.total(found.base),
             exact: found.bonus.exact > 0.0,

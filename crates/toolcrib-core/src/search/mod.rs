@@ -166,7 +166,7 @@ impl Crib {
 
     /// A tool that is asked for by its name, as a hit.
     fn named(&self, id: ToolId) -> Hit {
-        Hit { id, score: 0.0, exact: true, confidence: self.rates().then_some(1.0) }
+        Hit { id, score: 0.0, cover: 0.0, exact: true, confidence: self.rates().then_some(1.0) }
     }
 
     /// Whether hits have a confidence and replies a fit.
@@ -215,7 +215,7 @@ impl Crib {
                 pattern::Place::Description => 2.0,
                 pattern::Place::Parameters => 1.0,
             };
-            let hit = Hit { id: *id, score, exact: false, confidence: None };
+            let hit = Hit { id: *id, score, cover: 0.0, exact: false, confidence: None };
             finds.pick(self.catalog(), hit);
         }
     }

@@ -55,7 +55,8 @@ impl Crib {
         // first, and say nothing against the others.
         let pasted = !words.text.trim().contains(char::is_whitespace);
         let alone = pasted && ranked.hits.iter().any(|hit| hit.exact);
-        let best = ranked.hits.iter().filter(|hit| !hit.exact).map(|hit| hit.score);
+        // What the first has for its place says nothing about how far the others are behind.
+        let best = ranked.hits.iter().filter(|hit| !hit.exact).map(|hit| hit.score - hit.cover);
         let cutoff = best.fold(0.0, f32::max) * search.cutoff;
         let follows = |hit: &Hit| {
             let worth = !search.refuse || is_worth_showing(hit);
@@ -104,7 +105,7 @@ mod tests {
     fn the_first_is_kept_whatever_its_score() {
         let tools = br#"[{"name": "a", "input_schema": {}}, {"name": "b", "input_schema": {}}]"#;
         let crib = Crib::new(Catalog::from_json(tools).unwrap(), Settings::default());
-        let hit = |(id, score)| Hit { id, score, exact: false, confidence: Some(0.6) };
+        let hit = |(id, score)| Hit { id, score, cover: 0.0, exact: false, confidence: Some(0.6) };
         let hits: Vec<Hit> = crib.catalog().ids().zip([-0.1, -0.2]).map(hit).collect();
         let kept =
             crib.kept(&Words::default(), Ranking { hits: hits.clone(), ..Ranking::default() });

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolcrib_core::rank::{Embedded, Table};
 use toolcrib_core::{Catalog, Crib, Limits, Model, Query, Scope, Settings, ToolId, Words, ingest};
 
-use crate::support::{catalog, lines, names, tool};
+use crate::support::{Chat, catalog, lines, names, tool};
 
 /// Two directions: mail and weather. Three words for each, no two of which are relatives or synonyms.
 fn table() -> Table {
@@ -75,9 +75,12 @@ fn what_means_the_same_is_found_without_a_word_in_common() {
 fn a_second_need_is_served_before_the_first_is_again() {
     let tools = [described("a", "Courier."), described("b", "Parcel."), described("c", "Cyclone.")];
     let crib = Crib::new(catalog(&tools), settings());
-    let both = "the stamp for stamp and a mercury drizzle";
+    let both = "stamp stamp stamp and drizzle drizzle";
     assert_eq!(ranked(&crib, both), ["a", "c", "b"]);
     assert_eq!(ranked(&crib, &both.replace("and", "for")), ["a", "b", "c"], "one need");
+    // What is placed so is also given: its place makes up for what it is behind, and what the first has for
+    // its own cuts nobody off.
+    assert_eq!(names(&Chat::new(&crib).search(both)), ["a", "c", "b"]);
 }
 
 #[test]
@@ -133,10 +136,18 @@ fn another_table_or_another_bound_embeds_all_again() {
     let limits = Limits { indexed_description_bytes: 3, ..Limits::default() };
     let shorter = Settings { limits, ..crib.settings().clone() };
     assert_eq!(crib.next(catalog(&post()), shorter.clone()).prepare(), all);
-    // `Cou` is no word of the table, and what is left of the names says less.
-    let words = Words::plain("parcel", &Limits::default());
-    let rank = |crib: &Crib| crib.rank(&words, &Scope::all(crib.catalog()), 1)[0].score;
-    assert!(rank(&crib.with_settings(shorter)) < rank(&crib));
+    // A name that says nothing; of the description `Dri` is left, which the table does not have.
+    let crib = Crib::new(catalog(&[described("x", "Drizzle.")]), settings());
+    let cosine = |crib: &Crib| {
+        let (scope, words) =
+            (Scope::all(crib.catalog()), Words::plain("drizzle", &Limits::default()));
+        crib.explain(&words, &scope, crib.catalog().find("x").unwrap())
+            .unwrap()
+            .nearness
+            .unwrap()
+            .cosine
+    };
+    assert_eq!((cosine(&crib), cosine(&crib.with_settings(shorter))), (1.0, 0.0));
 }
 
 #[test]

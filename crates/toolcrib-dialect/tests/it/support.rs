@@ -114,8 +114,6 @@ impl Talk {
     }
 }
 
-/// Tools of a made-up company: `count` of them, each with a few parameters. The first is
-/// `crm__find_customer {q}`, the second `crm__update_customer {id, name}`.
 /// Feeds a turn its rounds, cut into pieces of these sizes again and again; all bytes that the client gets.
 pub(crate) fn feed(mut turn: Turn, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -134,6 +132,8 @@ pub(crate) fn feed(mut turn: Turn, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<
     out
 }
 
+/// Tools of a made-up company: `count` of them, each with a few parameters. The first is
+/// `crm__find_customer {q}`, the second `crm__update_customer {id, name}`.
 pub(crate) fn tools(count: usize) -> Vec<(String, String, Value)> {
     let mut tools = vec![
         (

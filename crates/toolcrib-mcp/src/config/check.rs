@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::{Config, Limits, Profile, Server, Transport, url};
-use toolcrib_core::Secret;
+use crate::Secret;
 
 /// Seconds a server may be given to start.
 pub(super) const START: RangeInclusive<f64> = 0.1..=1_800.0;

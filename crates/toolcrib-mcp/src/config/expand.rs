@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::{ConfigError, Server, Transport, check};
-use toolcrib_core::Secret;
+use crate::Secret;
 
 /// Defaults inside defaults; nobody writes more than one.
 const DEPTH: usize = 8;

@@ -7,7 +7,7 @@
 use super::expand::is_name;
 use super::url::{is_keylike, shown};
 use super::{OAuth, Server, Transport};
-use toolcrib_core::Secret;
+use crate::Secret;
 
 /// What stands for a secret.
 const MASK: &str = "***";

@@ -26,7 +26,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toolcrib_core::Settings;
 
-use toolcrib_core::Secret;
+use crate::Secret;
 
 /// Bytes of a config file, ours or another client's. The largest that people have, Claude Code's own
 /// with its history of projects, are a few hundred kilobytes.

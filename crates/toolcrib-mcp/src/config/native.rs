@@ -18,7 +18,7 @@ use super::{
     Config, ConfigError, GatewaySettings, HttpSettings, MAX_BYTES, OAuth, Profile, Server,
     Transport,
 };
-use toolcrib_core::Secret;
+use crate::Secret;
 
 const KEYS: &str = "the keys and their defaults are in docs/gateway-config.md";
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use toolcrib_core::Defer;
 
 use super::url;
-use toolcrib_core::Secret;
+use crate::Secret;
 
 /// One server.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{Server, Transport};
+use crate::Secret;
 use toolcrib_core::Defer;
-use toolcrib_core::Secret;
 
 /// The table of one server, **with its secrets**: reading it back gives the same server.
 pub fn server_toml(name: &str, server: &Server) -> String {

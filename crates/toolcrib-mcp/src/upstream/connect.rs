@@ -24,11 +24,11 @@ use super::secrets::Secrets;
 use super::stdio::StdioWire;
 use super::tap::Tap;
 use super::{Upstream, reason};
+use crate::Secret;
 use crate::config::expand::surroundings;
 use crate::config::{OAuth, Server, Transport};
 use crate::oauth;
 use crate::process::{self, Exit, Launch, Process};
-use toolcrib_core::Secret;
 
 /// How long a failed server has to say how it ended.
 const LAST_WORDS: Duration = Duration::from_millis(300);

@@ -2,8 +2,8 @@
 
 use url::Url;
 
+use crate::Secret;
 use crate::config::{Server, Transport, masked};
-use toolcrib_core::Secret;
 
 /// Shorter values are words that stand in any text.
 const SHORTEST: usize = 6;

@@ -109,31 +109,11 @@ fn table(answer: &Answer) -> Table {
         "complete@5",
         "answered",
         "unservable",
-        "answered",
+        "unservable answered",
         "build ms",
         "p50 µs",
         "p99 µs",
     ]);
-    // What is not measured, with a ranker that does not judge or in a set without such queries.
-    let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |s| format!("{s:.3}"));
-    let row = |name: &str, [tools, queries, unservable]: [String; 3], score: &Score| {
-        let metrics = &score.metrics;
-        let shares = [
-            metrics.ndcg10,
-            metrics.recall1,
-            metrics.recall5,
-            metrics.recall10,
-            metrics.mrr,
-            metrics.complete5,
-        ];
-        let times = [score.build_ms, score.p50_us, score.p99_us];
-        [name.to_owned(), tools, queries]
-            .into_iter()
-            .chain(shares.iter().map(|share| format!("{share:.3}")))
-            .chain([share(score.answered), unservable, share(score.unservable_answered)])
-            .chain(times.iter().map(|time| format!("{time:.1}")))
-            .collect::<Vec<_>>()
-    };
     for set in &answer.datasets {
         let counts = [set.tools, set.queries, set.unservable].map(|count| count.to_string());
         table.add_row(row(&set.name, counts, &set.score));
@@ -143,4 +123,32 @@ fn table(answer: &Answer) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+/// `counts`: of tools, of queries, and of those that nothing serves.
+fn row(name: &str, counts: [String; 3], score: &Score) -> Vec<String> {
+    let [tools, queries, unservable] = counts;
+    let metrics = &score.metrics;
+    let shares = [
+        metrics.ndcg10,
+        metrics.recall1,
+        metrics.recall5,
+        metrics.recall10,
+        metrics.mrr,
+        metrics.complete5,
+    ];
+    // Where nothing can be found, nothing is measured of how well it is.
+    let findable = queries != "0";
+    let shares = shares.map(|share| shown(findable.then_some(share)));
+    let times = [score.build_ms, score.p50_us, score.p99_us].map(|time| format!("{time:.1}"));
+    let mut cells = vec![name.to_owned(), tools, queries];
+    cells.extend(shares);
+    cells.extend([shown(score.answered), unservable, shown(score.unservable_answered)]);
+    cells.extend(times);
+    cells
+}
+
+/// A share, or that it was not measured.
+fn shown(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{share:.3}"))
 }

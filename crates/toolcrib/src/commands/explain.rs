@@ -197,7 +197,7 @@ fn of_both(both: &Nearness, words: &[String]) -> Vec<String> {
     lines.push(format!("{:>10.4}  meaning, cosine {:.3}{needs}", both.vectors, both.cosine));
     if both.cover > 0.0 {
         lines.push(format!(
-            "{:>10.4}  serves a need, of {}, that no hit before it serves as well",
+            "{:>10.4}  its place among tools for {} needs: the first, or near to one that no hit before it is near to",
             both.cover, both.needs
         ));
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::super::{HttpSettings, OAuth, Server, Transport, check, url};
-use toolcrib_core::Secret;
+use crate::Secret;
 
 /// What was found so far.
 #[derive(Default)]

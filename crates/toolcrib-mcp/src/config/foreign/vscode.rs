@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::{Server, Transport};
 use super::entry::{Entry, Found};
 use super::shared;
-use toolcrib_core::Secret;
+use crate::Secret;
 
 pub(super) fn read(value: &Value, found: &mut Found) {
     let inner = value.get("mcp").and_then(|mcp| mcp.get("servers"));

@@ -211,8 +211,7 @@ fn reasons(why: &Explanation) -> String {
         let named =
             if exact > 0.0 { format!("{exact:.0} named outright + ") } else { String::new() };
         let cover = both.cover;
-        let need =
-            if cover > 0.0 { format!("{cover:.2} a need of its own + ") } else { String::new() };
+        let need = if cover > 0.0 { format!("{cover:.2} place + ") } else { String::new() };
         let (vectors, own) = (both.vectors, both.words);
         return format!("{named}{vectors:.2} meaning + {need}{own:.2} words: {words}");
     }

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use toolcrib_core::Secret;
-use toolcrib_core::Settings;
+use toolcrib_core::{Secret, Settings};
 use toolcrib_mcp::config::expand::{expand, surroundings};
 use toolcrib_mcp::http::token::{Access, FILE};
 use toolcrib_mcp::serve::{Beside, Closed, Door};
