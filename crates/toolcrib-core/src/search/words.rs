@@ -99,16 +99,29 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
+    /// How many of two hits are kept, each with its score and what of it is for its place.
+    fn kept(hits: [(f32, f32); 2]) -> usize {
+        let tools = br#"[{"name": "a", "input_schema": {}}, {"name": "b", "input_schema": {}}]"#;
+        let crib = Crib::new(Catalog::from_json(tools).unwrap(), Settings::default());
+        let hit =
+            |(id, (score, cover))| Hit { id, score, cover, exact: false, confidence: Some(0.6) };
+        let hits: Vec<Hit> = crib.catalog().ids().zip(hits).map(hit).collect();
+        let kept =
+            crib.kept(&Words::default(), Ranking { hits: hits.clone(), ..Ranking::default() });
+        assert_eq!(kept, hits[..kept.len()]);
+        kept.len()
+    }
+
     /// Whoever is first was judged to be an answer; that it is far from what others would have had does not
     /// take that back.
     #[test]
     fn the_first_is_kept_whatever_its_score() {
-        let tools = br#"[{"name": "a", "input_schema": {}}, {"name": "b", "input_schema": {}}]"#;
-        let crib = Crib::new(Catalog::from_json(tools).unwrap(), Settings::default());
-        let hit = |(id, score)| Hit { id, score, cover: 0.0, exact: false, confidence: Some(0.6) };
-        let hits: Vec<Hit> = crib.catalog().ids().zip([-0.1, -0.2]).map(hit).collect();
-        let kept =
-            crib.kept(&Words::default(), Ranking { hits: hits.clone(), ..Ranking::default() });
-        assert_eq!(kept, hits[..1]);
+        assert_eq!(kept([(-0.1, 0.0), (-0.2, 0.0)]), 1);
+    }
+
+    #[test]
+    fn what_the_first_has_for_its_place_cuts_nobody_off() {
+        assert_eq!(kept([(0.95, 0.0), (0.3, 0.0)]), 1);
+        assert_eq!(kept([(0.95, 0.4), (0.3, 0.0)]), 2);
     }
 }

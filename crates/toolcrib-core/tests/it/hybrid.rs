@@ -78,9 +78,11 @@ fn a_second_need_is_served_before_the_first_is_again() {
     let both = "stamp stamp stamp and drizzle drizzle";
     assert_eq!(ranked(&crib, both), ["a", "c", "b"]);
     assert_eq!(ranked(&crib, &both.replace("and", "for")), ["a", "b", "c"], "one need");
-    // What is placed so is also given: its place makes up for what it is behind, and what the first has for
-    // its own cuts nobody off.
     assert_eq!(names(&Chat::new(&crib).search(both)), ["a", "c", "b"]);
+    // Its place makes up for what it is behind.
+    let words = Words::plain(both, &Limits::default());
+    let hits = crib.rank(&words, &Scope::all(crib.catalog()), 3);
+    assert!(hits[0].confidence == hits[1].confidence && hits[1].score < hits[0].score);
 }
 
 #[test]
