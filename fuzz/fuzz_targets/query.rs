@@ -108,7 +108,7 @@ fn sum(explanation: &Explanation) -> f32 {
         unknown: _,
     } = explanation;
     if let Some(both) = nearness {
-        return both.words + both.vectors + exact_bonus;
+        return both.words + both.vectors + both.cover + exact_bonus;
     }
     let words: f32 = words.iter().map(|word| word.points).sum();
     let bonuses = pair_bonus + phrase_bonus + name_bonus + server_bonus + exact_bonus;
