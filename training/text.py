@@ -11,7 +11,8 @@ LONGEST = 64
 MOST_PIECES = 512
 # Pieces of a query and of the fields of a tool that count.
 QUERY_TOKENS = 64
-FIELD_TOKENS = NAME, DESCRIPTION, PARAMETER_NAMES, PARAMETER_TEXTS, SERVER = 32, 192, 96, 192, 16
+FIELD_TOKENS = [32, 192, 96, 192, 16]
+PARAMETER_NAMES = FIELD_TOKENS[2]
 
 # Stands where a hump begins. No text has it: it is a control character, and those part words.
 HUMP = "\x1f"

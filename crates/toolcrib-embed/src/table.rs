@@ -206,21 +206,15 @@ mod tests {
 
     #[test]
     fn numbers_must_be_finite_and_entries_text() {
-        let mut broken = file();
-        broken[57..61].copy_from_slice(&f32::NAN.to_le_bytes());
-        assert_eq!(
-            parse(&broken).unwrap_err(),
-            Error::NotFinite { part: "query scales", index: 1 }
-        );
-        let mut broken = file();
-        broken[61..65].copy_from_slice(&f32::NAN.to_le_bytes());
-        assert_eq!(parse(&broken).unwrap_err(), Error::NotFinite { part: "tool scales", index: 0 });
-        let mut broken = file();
-        broken[24..28].copy_from_slice(&f32::INFINITY.to_le_bytes());
-        assert_eq!(
-            parse(&broken).unwrap_err(),
-            Error::NotFinite { part: "field weights", index: 0 }
-        );
+        for (at, number, part, index) in [
+            (57, f32::NAN, "query scales", 1),
+            (61, f32::NAN, "tool scales", 0),
+            (24, f32::INFINITY, "field weights", 0),
+        ] {
+            let mut broken = file();
+            broken[at..at + 4].copy_from_slice(&number.to_le_bytes());
+            assert_eq!(parse(&broken).unwrap_err(), Error::NotFinite { part, index });
+        }
         let mut broken = file();
         broken[49] = 0xff;
         assert_eq!(parse(&broken).unwrap_err(), Error::VocabularyNotText { offset: 1 });

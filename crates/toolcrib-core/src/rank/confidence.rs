@@ -101,6 +101,17 @@ pub enum Fit {
     Strong,
 }
 
+/// As replies write it.
+impl fmt::Display for Fit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Weak => "weak",
+            Self::Strong => "strong",
+        })
+    }
+}
+
 /// Whether what was found serves, and why that is thought.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judgement {
@@ -259,6 +270,13 @@ mod tests {
     fn a_tail_ends_below_what_the_first_hit_must_have() {
         assert!(is_worth_showing(&hit(TAIL)) && !is_worth_showing(&hit(TAIL - f32::EPSILON)));
         assert!(is_worth_showing(&Hit { confidence: None, ..hit(0.0) }), "as other systems rank");
+    }
+
+    #[test]
+    fn a_fit_is_printed_as_it_is_written() {
+        for fit in [Fit::None, Fit::Weak, Fit::Strong] {
+            assert_eq!(serde_json::to_value(fit).unwrap(), fit.to_string());
+        }
     }
 
     #[test]

@@ -165,8 +165,8 @@ pub struct Hit {
     pub cover: f32,
     /// Whether the query names it.
     pub exact: bool,
-    /// How likely it is to serve, from 0 to 1: of all hits with 0.8, about eight in ten do. `None` from
-    /// the rankers of other systems.
+    /// How likely it is to serve, from 0 to 1; docs/ranking.md says where that holds. `None` from the
+    /// rankers of other systems.
     pub confidence: Option<f32>,
 }
 

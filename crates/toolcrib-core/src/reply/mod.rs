@@ -89,8 +89,8 @@ pub struct Found {
     pub description: String,
     /// Its score; higher is better, comparable within one reply only.
     pub score: f32,
-    /// How likely it is to serve, from 0 to 1 in hundredths: of all tools with 0.8, about eight in ten do.
-    /// `None` where a pattern or another system's ranker found it.
+    /// How likely it is to serve, from 0 to 1 in hundredths; docs/ranking.md says where that holds. `None`
+    /// where a pattern or another system's ranker found it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f32>,
     /// Its whole input schema, as its owner wrote it.

@@ -18,6 +18,11 @@ fn by_words() -> Crib {
     crib_with(&office(), "[rank]\nby = 'words'\n")
 }
 
+/// Whether an answer by words serves.
+fn fit(query: &str) -> Option<Fit> {
+    Chat::new(&by_words()).search(query).fit
+}
+
 fn json_of(reply: &Reply) -> Value {
     serde_json::from_str(&reply.text(Form::Json)).unwrap()
 }
@@ -55,12 +60,10 @@ fn a_query_that_no_tool_fits_loads_nothing_and_says_what_is_nearest() {
 
 #[test]
 fn a_tool_with_all_the_words_fits_strongly_and_one_with_some_weakly() {
-    let crib = by_words();
-    let fit = |query: &str| Chat::new(&crib).search(query).fit;
     assert_eq!(fit("merge a pull request"), Some(Fit::Strong));
     assert_eq!(fit("post holiday photos from yesterday's beach party"), Some(Fit::Weak));
     assert_eq!(fit(LOST), Some(Fit::None));
-    let sure = Chat::new(&crib).search("post holiday photos").hits[0].confidence.unwrap();
+    let sure = Chat::new(&by_words()).search("post holiday photos").hits[0].confidence.unwrap();
     assert_eq!(format!("{sure}").len(), "0.75".len(), "hundredths are told, and no more: {sure}");
     assert_eq!(fit("xylophone"), Some(Fit::None), "of which no tool has a letter");
 }
@@ -99,8 +102,6 @@ fn a_named_tool_is_certain() {
 
 #[test]
 fn names_that_are_there_fit_and_names_that_are_not_do_not() {
-    let crib = by_words();
-    let fit = |query: &str| Chat::new(&crib).search(query).fit;
     assert_eq!(fit("select:mail__send"), Some(Fit::Strong));
     assert_eq!(fit("select:mail__send,nope"), Some(Fit::Strong));
     assert_eq!(fit("select:nope"), Some(Fit::None));

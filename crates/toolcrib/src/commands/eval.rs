@@ -115,19 +115,22 @@ fn table(answer: &Answer) -> Table {
         "p99 µs",
     ]);
     for set in &answer.datasets {
-        let counts = [set.tools, set.queries, set.unservable].map(|count| count.to_string());
-        table.add_row(row(&set.name, counts, &set.score));
+        let counts = [set.tools, set.queries, set.unservable];
+        table.add_row(row(&set.name, Some(counts), &set.score));
     }
-    table.add_row(row("mean", Default::default(), &answer.mean));
+    table.add_row(row("mean", None, &answer.mean));
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
 }
 
-/// `counts`: of tools, of queries, and of those that nothing serves.
-fn row(name: &str, counts: [String; 3], score: &Score) -> Vec<String> {
-    let [tools, queries, unservable] = counts;
+/// `counts`, of a set: of its tools, of its queries, and of those that nothing serves.
+fn row(name: &str, counts: Option<[usize; 3]>, score: &Score) -> Vec<String> {
+    // Where nothing can be found, nothing is measured of how well it is.
+    let findable = counts.is_none_or(|[_, queries, _]| queries > 0);
+    let [tools, queries, unservable] =
+        counts.map(|counts| counts.map(|count| count.to_string())).unwrap_or_default();
     let metrics = &score.metrics;
     let shares = [
         metrics.ndcg10,
@@ -137,8 +140,6 @@ fn row(name: &str, counts: [String; 3], score: &Score) -> Vec<String> {
         metrics.mrr,
         metrics.complete5,
     ];
-    // Where nothing can be found, nothing is measured of how well it is.
-    let findable = queries != "0";
     let shares = shares.map(|share| shown(findable.then_some(share)));
     let times = [score.build_ms, score.p50_us, score.p99_us].map(|time| format!("{time:.1}"));
     let mut cells = vec![name.to_owned(), tools, queries];

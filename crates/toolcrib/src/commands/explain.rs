@@ -159,10 +159,7 @@ fn print(
         output.line(&format!("{:>10}  shown {}", "", tool.shown))?;
     }
     match &answer.judged {
-        Some(Judged { fit, because }) => {
-            let fit = serde_json::to_value(fit).unwrap_or_default();
-            output.line(&format!("\nfit {}: {because}", fit.as_str().unwrap_or_default()))
-        }
+        Some(Judged { fit, because }) => output.line(&format!("\nfit {fit}: {because}")),
         None => Ok(()),
     }
 }
