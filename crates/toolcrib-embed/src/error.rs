@@ -69,14 +69,21 @@ pub enum Error {
         /// Counted from 0.
         index: usize,
     },
-    /// A file of a published table that cannot be used.
-    #[cfg(feature = "folder")]
-    #[error("`{file}`: {problem}")]
-    Folder {
-        /// Its name.
-        file: &'static str,
-        /// What is wrong with it.
-        problem: String,
+    /// A token whose row is not in the table.
+    #[error("a token maps to row {row}, but the table has {rows} rows")]
+    Mapping {
+        /// The row.
+        row: u32,
+        /// Rows of the table.
+        rows: usize,
+    },
+    /// More or fewer weights than tokens.
+    #[error("{found} token weights for {needed} tokens")]
+    TokenWeights {
+        /// Weights in the table.
+        found: usize,
+        /// Tokens.
+        needed: usize,
     },
 }
 
@@ -92,9 +99,8 @@ impl Error {
                 "the table is of another version: write it again with this version's `training/`"
                     .into()
             }
-            #[cfg(feature = "folder")]
-            Self::Folder { .. } => {
-                "a folder as Model2Vec saves it is needed: `tokenizer.json` and `model.safetensors`"
+            Self::Mapping { .. } | Self::TokenWeights { .. } => {
+                "the files of the table do not belong together: copy or write all of them again"
                     .into()
             }
             Self::Shape { .. }

@@ -21,29 +21,27 @@
 //!
 //! Reading order: `words` and `run` (text into folded words), `vocabulary` and `wordpiece` (words into
 //! pieces of the table), `table` (the file), [`Model`], [`Vector`], [`Rows`], `dot` (the one module with
-//! instructions of its own); `folder` for tables that others publish.
+//! instructions of its own); `external` for tables with a tokenizer from another crate.
 
 // Sums are the same on every machine, so the tests ask for exactly the numbers.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::float_cmp))]
 
 mod dot;
 mod error;
+mod external;
 mod field;
-#[cfg(feature = "folder")]
-mod folder;
 mod model;
 mod reader;
 mod rows;
 mod run;
 mod table;
-#[cfg(feature = "folder")]
-mod tensors;
 mod vector;
 mod vocabulary;
 mod wordpiece;
 mod words;
 
 pub use error::Error;
+pub use external::{External, Tokenizer};
 pub use field::Field;
 pub use model::Model;
 pub use rows::{Row, Rows};

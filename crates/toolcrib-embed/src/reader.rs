@@ -1,9 +1,8 @@
-//! How a model reads text: with our own tokenizer, or with the one that a published table came with.
+//! How a model reads text: with our own tokenizer, or with the one of an external table.
 
 use std::ops::ControlFlow;
 
-#[cfg(feature = "folder")]
-use crate::folder;
+use crate::external::ExternalReader;
 use crate::vocabulary::Vocabulary;
 use crate::wordpiece;
 
@@ -12,9 +11,8 @@ use crate::wordpiece;
 pub(crate) enum Reader {
     /// Ours; a piece is its row.
     Wordpiece(Vocabulary),
-    /// A published table's own.
-    #[cfg(feature = "folder")]
-    Folder(Box<folder::Reader>),
+    /// An external table's own.
+    External(ExternalReader),
 }
 
 impl Reader {
@@ -32,8 +30,7 @@ impl Reader {
                     ControlFlow::Continue(())
                 });
             }
-            #[cfg(feature = "folder")]
-            Self::Folder(reader) => reader.each(text, most, visit),
+            Self::External(reader) => reader.each(text, most, visit),
         }
     }
 
@@ -41,8 +38,7 @@ impl Reader {
     pub(crate) fn row(&self, piece: u32) -> usize {
         match self {
             Self::Wordpiece(_) => piece as usize,
-            #[cfg(feature = "folder")]
-            Self::Folder(reader) => reader.row(piece),
+            Self::External(reader) => reader.row(piece),
         }
     }
 
@@ -50,8 +46,7 @@ impl Reader {
     pub(crate) fn written(&self, piece: u32) -> String {
         match self {
             Self::Wordpiece(vocabulary) => vocabulary.entry(piece).to_owned(),
-            #[cfg(feature = "folder")]
-            Self::Folder(reader) => reader.written(piece),
+            Self::External(reader) => reader.written(piece),
         }
     }
 }

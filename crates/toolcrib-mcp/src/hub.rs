@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::shelf::{Shelf, Supplier};
-use crate::upstream::{Environment, Phase, Sessions, Shared, Upstream, rank};
+use crate::upstream::{Environment, Sessions, Shared, Upstream, rank};
 
 /// How long news are gathered before a new shelf is made of them.
 const GATHER: Duration = Duration::from_millis(20);
@@ -219,13 +219,7 @@ impl Hub {
             .filter(|upstream| upstream.config().enabled)
             .map(|upstream| {
                 let (known, status) = (upstream.known(), upstream.status());
-                Supplier {
-                    name: Arc::clone(&upstream.name),
-                    config: upstream.config(),
-                    connecting: known.is_none() && status.phase == Phase::Connecting,
-                    failed: known.is_none() && status.why.is_some(),
-                    known,
-                }
+                Supplier::new(&upstream.name, upstream.config(), known, &status)
             })
             .collect();
         let before = self.shelf();

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
 use crate::Secret;
 use crate::caller::KEY;
 use crate::route::base;
@@ -39,11 +42,16 @@ impl Silent {
     }
 }
 
-/// The total of the proxy at this URL.
-pub async fn totals(url: &str, key: Option<&Secret>) -> Result<Totals, Silent> {
+/// The total of the proxy at this URL. Boxed, so that it is compiled here and not once more in the program that
+/// waits for it.
+pub fn totals<'a>(url: &'a str, key: Option<&'a Secret>) -> BoxFuture<'a, Result<Totals, Silent>> {
+    ask(url, key).boxed()
+}
+
+async fn ask(url: &str, key: Option<&Secret>) -> Result<Totals, Silent> {
     let url = format!("{}/toolcrib/stats", base(url)?.as_str().trim_end_matches('/'));
     let unreachable = |error: reqwest::Error| Silent::Unreachable(error.without_url().to_string());
-    let client = reqwest::Client::builder()
+    let client = toolcrib_tls::http_client()
         .timeout(PATIENCE)
         // The key is for the proxy that was named.
         .redirect(reqwest::redirect::Policy::none())

@@ -81,9 +81,7 @@ impl Redis {
             if *insecure {
                 return Err(BadUrl);
             }
-            // Named, as rustls refuses to guess once another crate has brought a second provider. An
-            // error means that the process has chosen already.
-            let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+            toolcrib_tls::choose_provider();
         }
         let circuit = Circuit::new(options.pause);
         Ok(Self(Arc::new(Inner {

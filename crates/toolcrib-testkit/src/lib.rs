@@ -6,5 +6,8 @@
 // Only tests use this, and a test that cannot be set up has failed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
+mod program;
 pub mod provider;
 pub mod redis;
+
+pub use program::program;

@@ -79,7 +79,8 @@ pub(crate) struct Source {
 /// Whose vectors to rank with.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Vectors {
-    /// A folder with another table of vectors, as Model2Vec saves it or with a `table.bin` of ours;
+    /// A folder with another table of vectors: a `table.bin` of ours or, in a build with the feature
+    /// `model2vec`, the files that Model2Vec saves;
     /// otherwise `rank.embedding_model`, else the table inside
     #[arg(long, value_name = "DIR")]
     pub(crate) embedding_model: Option<PathBuf>,

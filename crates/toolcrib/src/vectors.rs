@@ -1,20 +1,22 @@
 //! Another table of vectors than the one inside the program: a folder, read for whoever ranks.
 //!
-//! Such folders are what Model2Vec saves, or have a table as `training/` writes it, under the name it
-//! has there. Commands that rank nothing do not read them.
+//! Such a folder has a `table.bin` as `training/` writes it or, in a build with the feature `model2vec`,
+//! the files that Model2Vec saves. Commands that rank nothing do not read it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolcrib_core::Settings;
 use toolcrib_core::rank::{By, Table};
-use toolcrib_embed::{Error, Model};
+use toolcrib_embed::Model;
 use toolcrib_eval::files::FileError;
 
 use crate::output::Failure;
 
 /// What a table of our own making is called.
 const OWN: &str = "table.bin";
+/// The file by which a folder of Model2Vec is recognised.
+const TOKENIZER: &str = "tokenizer.json";
 
 /// Settings with the table that the command line names, else the one that the file names, else the one
 /// inside the program. What `before` has of the same folder is not read again.
@@ -47,15 +49,35 @@ fn table(folder: &Path) -> Result<Table, Failure> {
     let folder = at_home(folder);
     let own = folder.join(OWN);
     let model = if own.is_file() {
-        Model::parse(read(&own)?.into())
+        Model::parse(read(&own)?.into()).map_err(|error| refused(&folder, &error, error.hint()))?
     } else {
-        let (tokenizer, tensors) =
-            (read(&folder.join("tokenizer.json"))?, read(&folder.join("model.safetensors"))?);
-        Model::from_model2vec(&tokenizer, &tensors)
+        published(&folder)?
     };
-    let refused =
-        |error: Error| Failure::input(format!("`{}`", folder.display()), &error, error.hint());
-    Ok(Table::from(model.map_err(refused)?))
+    Ok(Table::from(model))
+}
+
+/// A table that others publish.
+#[cfg(feature = "model2vec")]
+fn published(folder: &Path) -> Result<Model, Failure> {
+    let (tokenizer, tensors) =
+        (read(&folder.join(TOKENIZER))?, read(&folder.join("model.safetensors"))?);
+    toolcrib_model2vec::read(&tokenizer, &tensors)
+        .map_err(|error| refused(folder, &error, error.hint()))
+}
+
+/// The tokenizers of published tables are not in this build.
+#[cfg(not(feature = "model2vec"))]
+fn published(folder: &Path) -> Result<Model, Failure> {
+    read(&folder.join(TOKENIZER))?;
+    Err(refused(
+        folder,
+        &"this build reads only a `table.bin`, not the files of Model2Vec",
+        "install with `cargo install --path crates/toolcrib --features model2vec`",
+    ))
+}
+
+fn refused(folder: &Path, problem: &impl ToString, hint: impl Into<String>) -> Failure {
+    Failure::input(format!("`{}`", folder.display()), problem, hint)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {

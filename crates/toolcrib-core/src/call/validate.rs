@@ -38,7 +38,6 @@ impl Validator {
         let compiled = (tame && unrolled(&schema) <= STEPS)
             .then(|| {
                 jsonschema::options()
-                    .offline()
                     .should_validate_formats(false)
                     .with_pattern_options(
                         PatternOptions::regex()

@@ -18,7 +18,7 @@ use super::exchange::{Inputs, NoAnswer, What};
 use super::result::{self, failure};
 use super::{Gateway, Sight};
 use crate::config::seconds;
-use crate::upstream::Phase;
+use crate::upstream::{CONNECTING, Phase};
 
 /// What a call of a tool came to.
 pub(super) struct Called {
@@ -216,14 +216,15 @@ impl Gateway {
         for upstream in self.hub().all() {
             let status = upstream.status();
             // One that has just answered is not there before its tools are on the shelf.
-            let awaited = sight.shelf.awaited().any(|name| *name == upstream.name);
-            let here = matches!(status.phase, Phase::Up | Phase::Off) && !awaited;
+            let arriving = status.phase == Phase::Up && !sight.shelf.has_answered(&upstream.name);
+            let here = matches!(status.phase, Phase::Up | Phase::Off) && !arriving;
             if here || !sight.view.knows(&upstream.name) {
                 continue;
             }
-            let (server, why) = (upstream.name.to_string(), status.why_not());
+            let server = upstream.name.to_string();
+            let why = if arriving { CONNECTING.to_owned() } else { status.why_not() };
             absent.why.insert(server.clone(), why.clone());
-            if awaited || status.is_first_try() {
+            if arriving || status.is_first_try() {
                 absent.connecting.push(server);
             } else {
                 absent.down.push(Down { server, why });

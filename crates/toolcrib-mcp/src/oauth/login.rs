@@ -15,6 +15,8 @@ use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use rmcp::transport::auth::{
     AuthError, AuthorizationManager, AuthorizationMetadata, OAuthClientConfig,
 };
@@ -53,8 +55,16 @@ impl std::fmt::Debug for Login {
 }
 
 impl Login {
-    /// Finds out where to sign in, makes us known there, and opens the listener.
-    pub async fn start(upstream: &Upstream, state: &Path) -> Result<Self, Error> {
+    /// Finds out where to sign in, makes us known there, and opens the listener. Boxed, so that it is compiled
+    /// here and not once more in the program that waits for it.
+    pub fn start<'a>(
+        upstream: &'a Upstream,
+        state: &'a Path,
+    ) -> BoxFuture<'a, Result<Self, Error>> {
+        Self::discover(upstream, state).boxed()
+    }
+
+    async fn discover(upstream: &Upstream, state: &Path) -> Result<Self, Error> {
         let io = |source| Error::Io { server: upstream.name.clone(), source };
         let store = Store::new(state, &upstream.name, &upstream.url);
         let (mut manager, metadata) = manager_for(upstream, &store).await?;
@@ -91,8 +101,12 @@ impl Login {
         Self { limit, ..self }
     }
 
-    /// Waits for the browser, fetches the tokens and stores them.
-    pub async fn finish(self) -> Result<(), Error> {
+    /// Waits for the browser, fetches the tokens and stores them. Boxed as [`Self::start`] is.
+    pub fn finish(self) -> BoxFuture<'static, Result<(), Error>> {
+        self.exchange().boxed()
+    }
+
+    async fn exchange(self) -> Result<(), Error> {
         let server = || self.upstream.name.clone();
         let (sender, answer) = oneshot::channel();
         let desk = Desk { state: self.state, answer: Arc::new(Mutex::new(Some(sender))) };

@@ -174,7 +174,7 @@ pub(super) struct Reach {
 impl Reach {
     pub(super) fn new(upstream: &Upstream, store: Store) -> Result<Self, reqwest::Error> {
         let rule = Rule::new(upstream);
-        let http = reqwest::Client::builder()
+        let http = toolcrib_tls::http_client()
             .timeout(TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .dns_resolver(Arc::new(rule.clone()))

@@ -18,6 +18,8 @@ use rustix::net::{
 };
 use tokio::net::UnixStream;
 
+use super::Patience;
+
 /// What the warden says about its server, a line each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Report {
@@ -75,17 +77,19 @@ impl Lifeline {
         Ok((Self { socket: UnixStream::from_std(ours)?, heard: Vec::new() }, theirs.into()))
     }
 
-    /// Hands over what the server is to have as stdin and stdout.
+    /// Hands over what the server is to have as stdin and stdout, and how long it may take to end.
     pub(super) fn hand_over(
         &self,
         stdin: BorrowedFd<'_>,
         stdout: BorrowedFd<'_>,
+        patience: Patience,
     ) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let both = [stdin, stdout];
         control.push(SendAncillaryMessage::ScmRights(&both));
-        sendmsg(&self.socket, &[IoSlice::new(b"\n")], &mut control, SendFlags::empty())?;
+        let line = patience.to_line();
+        sendmsg(&self.socket, &[IoSlice::new(line.as_bytes())], &mut control, SendFlags::empty())?;
         Ok(())
     }
 
@@ -118,12 +122,15 @@ impl Lifeline {
     }
 }
 
-/// The warden's side of [`Lifeline::hand_over`]: the server's stdin and stdout.
-pub(super) fn receive(socket: impl AsFd) -> io::Result<[OwnedFd; 2]> {
+/// The warden's side of [`Lifeline::hand_over`]: the server's stdin and stdout, and its patience.
+pub(super) fn receive(socket: impl AsFd) -> io::Result<([OwnedFd; 2], Patience)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0];
-    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::empty())?;
+    // Three numbers of at most 20 digits. They come in one piece: the socket is empty when they are sent.
+    let mut line = [0; 64];
+    let received =
+        recvmsg(socket, &mut [IoSliceMut::new(&mut line)], &mut control, RecvFlags::empty())?;
+    let patience = str::from_utf8(&line[..received.bytes]).ok().and_then(Patience::from_line);
     let fds: Vec<OwnedFd> = control
         .drain()
         .filter_map(|message| match message {
@@ -137,7 +144,8 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<[OwnedFd; 2]> {
         // for this exists on Linux only, and nothing else runs in this process yet.
         fcntl_setfd(fd, FdFlags::CLOEXEC)?;
     }
-    <[OwnedFd; 2]>::try_from(fds).map_err(|_| io::ErrorKind::UnexpectedEof.into())
+    let fds = <[OwnedFd; 2]>::try_from(fds).map_err(|_| io::ErrorKind::UnexpectedEof)?;
+    Ok((fds, patience.ok_or(io::ErrorKind::InvalidData)?))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod children;
 mod environment;
 mod find;
 mod lifeline;
+mod patience;
 mod stderr;
 pub mod warden;
 
@@ -32,12 +33,13 @@ use tokio::time::timeout;
 
 pub use environment::{TAKEN_OVER, environment};
 use lifeline::{Lifeline, Report};
+pub use patience::Patience;
 pub use stderr::{KEPT, Stderr};
 
 /// How long a warden may take to start its server: it is two `exec`s of local files.
 const START: Duration = Duration::from_secs(10);
-/// How long a warden may take to end everything. It promises 3.5 s.
-const END: Duration = Duration::from_millis(4500);
+/// How much longer than its [`Patience`] a warden may take to end everything.
+const SLACK: Duration = Duration::from_secs(1);
 /// How long until the kernel has carried out SIGKILL on a warden that kept no promise.
 const REAP: Duration = Duration::from_millis(500);
 
@@ -55,6 +57,8 @@ pub struct Launch {
     /// The command that ends in [`warden::run`], such as `[current_exe, "warden", "--"]`; the server's
     /// command is appended. On Linux `/proc/self/exe` also works after an update replaced the file.
     pub warden: Vec<OsString>,
+    /// How long it may take to end.
+    pub patience: Patience,
 }
 
 /// Why a server did not start.
@@ -165,6 +169,7 @@ pub struct Process {
     warden: Child,
     server: Pid,
     exit: Option<Exit>,
+    patience: Patience,
 }
 
 impl Launch {
@@ -181,7 +186,7 @@ impl Launch {
         let (their_stdin, our_stdin) = io::pipe()?;
         let (our_stdout, their_stdout) = io::pipe()?;
         let (our_stderr, their_stderr) = io::pipe()?;
-        lifeline.hand_over(their_stdin.as_fd(), their_stdout.as_fd())?;
+        lifeline.hand_over(their_stdin.as_fd(), their_stdout.as_fd(), self.patience)?;
         drop((their_stdin, their_stdout));
 
         let mut warden = self.start_warden(socket, their_stderr.into())?;
@@ -198,6 +203,7 @@ impl Launch {
                 warden,
                 server,
                 exit: None,
+                patience: self.patience,
             }),
             Ok(Some(Report::CannotRun(reason))) => {
                 let _ = timeout(REAP, warden.wait()).await;
@@ -257,14 +263,14 @@ impl Process {
         }
     }
 
-    /// Ends it with everything it started, and returns when all is gone, after 5 s at the most.
+    /// Ends it with everything it started, and returns when all is gone: by default after 5 s at the most.
     ///
-    /// Stdin is closed, and the lifeline with it: the warden gives the server half a second to leave on
-    /// its own, then sends SIGTERM, then SIGKILL.
+    /// Stdin is closed, and the lifeline with it: the warden lets the server leave on its own, then sends
+    /// SIGTERM, then SIGKILL, each after the time that its [`Patience`] gives.
     pub async fn end(mut self) -> Exit {
         self.stdin = None;
         self.lifeline.cut();
-        let ended = timeout(END, async {
+        let ended = timeout(self.patience.total() + SLACK, async {
             self.wait().await;
             // The warden's reports end when it exits, and it exits when nobody is left.
             while self.lifeline.report().await.is_some() {}

@@ -28,15 +28,9 @@ use rustix::process::{
 };
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use super::children;
 use super::lifeline::{Report, receive};
+use super::{Patience, children};
 
-/// How long a server may take to leave once its stdin has ended.
-const GRACE: Duration = Duration::from_millis(500);
-/// How long it may take after SIGTERM.
-const AFTER_TERM: Duration = Duration::from_millis(1500);
-/// How long the kernel may take to carry out SIGKILL. With the other two this makes 3.5 s at the most.
-const AFTER_KILL: Duration = Duration::from_millis(1500);
 /// How often to look for processes that have newly fallen to us, while ending.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -66,7 +60,7 @@ fn watch(mut argv: impl Iterator<Item = OsString>) -> Result<u8, String> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
 
-    let [stdin, stdout] = receive(io::stdin())
+    let ([stdin, stdout], patience) = receive(io::stdin())
         .map_err(|error| format!("only the gateway can start a warden: {error}"))?;
     let mut command = Command::new(&program);
     command.args(argv).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).process_group(0);
@@ -81,7 +75,8 @@ fn watch(mut argv: impl Iterator<Item = OsString>) -> Result<u8, String> {
         }
     };
     Report::Runs(server.as_raw_pid()).send(io::stdin());
-    let mut warden = Warden { server, code: None, children, orders, told: BTreeSet::new() };
+    let told = BTreeSet::new();
+    let mut warden = Warden { server, code: None, children, orders, told, patience };
     warden.sleep();
     warden.end();
     // A server that not even SIGKILL ended is left to the kernel; what it would have died of is known.
@@ -108,6 +103,7 @@ struct Warden {
     orders: UnixStream,
     /// Who has had its SIGTERM; some programs take a second one for impatience.
     told: BTreeSet<i32>,
+    patience: Patience,
 }
 
 impl Warden {
@@ -135,11 +131,12 @@ impl Warden {
         }
     }
 
-    /// Ends everything below us, within [`GRACE`] + [`AFTER_TERM`] + [`AFTER_KILL`].
+    /// Ends everything below us, within the total of its patience.
     fn end(&mut self) {
-        let _ = self.gone_within(GRACE, None)
-            || self.gone_within(AFTER_TERM, Some(Signal::TERM))
-            || self.gone_within(AFTER_KILL, Some(Signal::KILL));
+        let Patience { leave, term, kill } = self.patience;
+        let _ = self.gone_within(leave, None)
+            || self.gone_within(term, Some(Signal::TERM))
+            || self.gone_within(kill, Some(Signal::KILL));
     }
 
     /// Sends `signal` to all there are and all that turn up, until none is left or the time is over.

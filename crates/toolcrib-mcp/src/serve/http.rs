@@ -14,7 +14,8 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, get};
-use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
@@ -80,8 +81,16 @@ pub struct Opened {
 }
 
 impl Door {
-    /// Begins to listen.
-    pub async fn open(
+    /// Begins to listen. Boxed, so that it is compiled here and not once more in the program that waits for it.
+    pub fn open(
+        self,
+        gateway: &Arc<Gateway>,
+        stop: CancellationToken,
+    ) -> BoxFuture<'_, Result<Opened, Closed>> {
+        self.listen(gateway, stop).boxed()
+    }
+
+    async fn listen(
         self,
         gateway: &Arc<Gateway>,
         stop: CancellationToken,
@@ -107,8 +116,12 @@ impl Door {
 }
 
 impl Opened {
-    /// Serves until it is stopped; requests under way may end.
-    pub async fn serve(self) -> Result<(), Closed> {
+    /// Serves until it is stopped; requests under way may end. Boxed as [`Door::open`] is.
+    pub fn serve(self) -> BoxFuture<'static, Result<(), Closed>> {
+        self.run().boxed()
+    }
+
+    async fn run(self) -> Result<(), Closed> {
         let stop = self.stop.clone();
         let serving =
             axum::serve(Pieces(self.listener), self.router).with_graceful_shutdown(async move {
@@ -117,7 +130,12 @@ impl Opened {
         let drained = async {
             self.stop.cancelled().await;
             self.doors.answered.close();
-            let _ = tokio::time::timeout(DRAIN, self.doors.answered.wait()).await;
+            if tokio::time::timeout(DRAIN, self.doors.answered.wait()).await.is_err() {
+                tracing::warn!(
+                    seconds = DRAIN.as_secs(),
+                    "requests that took too long were cut off"
+                );
+            }
             // Now those that only listen are let go.
             self.doors.over.cancel();
             tokio::time::sleep(LAST).await;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use rmcp::service::{QuitReason, ServerInitializeError, ServiceExt as _};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio_pipes;
@@ -16,8 +18,17 @@ use crate::gateway::{Gateway, Left, RawFront};
 /// (`printf … | toolcrib mcp`), and most that do are gone: their servers hear of it within a second.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
-/// Serves one client until it leaves or `stop` is cancelled.
-pub async fn stdio(
+/// Serves one client until it leaves or `stop` is cancelled. Boxed, so that it is compiled here and not once
+/// more in the program that waits for it.
+pub fn stdio(
+    gateway: &Arc<Gateway>,
+    profile: Option<String>,
+    stop: CancellationToken,
+) -> BoxFuture<'_, Result<(), Closed>> {
+    serve(gateway, profile, stop).boxed()
+}
+
+async fn serve(
     gateway: &Arc<Gateway>,
     profile: Option<String>,
     stop: CancellationToken,

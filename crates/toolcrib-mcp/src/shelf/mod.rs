@@ -24,7 +24,7 @@ use toolcrib_core::{
 };
 
 use crate::config::{Config, Server};
-use crate::upstream::Known;
+use crate::upstream::{Known, Phase, Status};
 
 /// One server, as far as the shelf is concerned.
 #[derive(Debug, Clone)]
@@ -37,6 +37,27 @@ pub(crate) struct Supplier {
     pub(crate) connecting: bool,
     /// Whether it never answered and failed at least once.
     pub(crate) failed: bool,
+}
+
+impl Supplier {
+    /// A server with what is known of it. `known` and `status` are read one after the other while the
+    /// server's own task changes both, so a server may be up here whose lists are not known yet: it is
+    /// still connecting as far as clients are concerned.
+    pub(crate) fn new(
+        name: &Arc<str>,
+        config: Arc<Server>,
+        known: Option<Arc<Known>>,
+        status: &Status,
+    ) -> Self {
+        let unknown = known.is_none();
+        Self {
+            name: Arc::clone(name),
+            config,
+            known,
+            connecting: unknown && matches!(status.phase, Phase::Connecting | Phase::Up),
+            failed: unknown && status.why.is_some(),
+        }
+    }
 }
 
 /// Everything clients can see.
@@ -120,7 +141,7 @@ impl Shelf {
     }
 
     /// Whether a server has ever answered.
-    fn has_answered(&self, name: &str) -> bool {
+    pub(crate) fn has_answered(&self, name: &str) -> bool {
         self.suppliers.iter().any(|supplier| *supplier.name == *name && supplier.known.is_some())
     }
 
@@ -225,5 +246,33 @@ fn globs(patterns: &[String]) -> Vec<Glob> {
 fn log(server: &str, findings: &[Finding]) {
     for finding in findings {
         tracing::warn!(%server, "{finding}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Transport;
+
+    /// The server's task stores the lists before it reports that it is up. Whoever reads the lists first
+    /// may miss them and still see that it is up.
+    #[test]
+    fn a_server_whose_lists_are_not_known_yet_is_connecting() {
+        let name = Arc::from("shop");
+        let config = Arc::new(Server::new(Transport::Stdio {
+            command: "shop".into(),
+            args: Vec::new(),
+            env: std::collections::BTreeMap::new(),
+            cwd: None,
+        }));
+        let stands = |phase, why: Option<&str>| {
+            let status = Status { why: why.map(str::to_owned), ..Status::new(phase) };
+            let supplier = Supplier::new(&name, Arc::clone(&config), None, &status);
+            (supplier.connecting, supplier.failed)
+        };
+        assert_eq!(stands(Phase::Connecting, None), (true, false));
+        assert_eq!(stands(Phase::Up, None), (true, false));
+        assert_eq!(stands(Phase::Connecting, Some("it exited")), (true, true));
+        assert_eq!(stands(Phase::Down, Some("it exited")), (false, true));
     }
 }

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use super::client::OurSide;
 use super::http::TappedHttp;
+use super::http_client::HttpClient;
 use super::link::Link;
 use super::not_connected::NotConnected;
 use super::secrets::Secrets;
@@ -28,7 +29,7 @@ use crate::Secret;
 use crate::config::expand::surroundings;
 use crate::config::{OAuth, Server, Transport};
 use crate::oauth;
-use crate::process::{self, Exit, Launch, Process};
+use crate::process::{self, Exit, Launch, Patience, Process};
 
 /// How long a failed server has to say how it ended.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -103,6 +104,7 @@ async fn transported(
                 env: process::environment(std::env::vars_os(), named),
                 cwd: cwd.clone(),
                 warden: upstream.shared.environment.warden.clone(),
+                patience: Patience::default(),
             };
             let mode = upstream.lifecycle();
             let probes = mode != ClientLifecycleMode::Initialize;
@@ -185,19 +187,17 @@ async fn remote(
     let state = &upstream.shared.environment.state;
     let account = oauth::Upstream::new(&upstream.name, url, oauth)
         .filter(|account| !signs_in_itself && oauth::is_signed_in(account, state));
-    let served = if let Some(account) = account {
+    let client = if let Some(account) = account {
         let client = oauth::client_for(&account, state, tapped).await;
-        let client = client.map_err(|error| match &error {
+        HttpClient::SignedIn(client.map_err(|error| match &error {
             oauth::Error::NeedsLogin(login) => NotConnected::login(login),
             error => NotConnected::hinted(error, error.hint()),
-        })?;
-        let wire = StreamableHttpClientTransport::with_client(client, config);
-        serve(upstream, updated.clone(), wire, tap, probing()).await
+        })?)
     } else {
-        let wire = StreamableHttpClientTransport::with_client(tapped, config);
-        serve(upstream, updated.clone(), wire, tap, probing()).await
+        HttpClient::Plain(tapped)
     };
-    match served {
+    let wire = StreamableHttpClientTransport::with_client(client, config);
+    match serve(upstream, updated.clone(), wire, tap, probing()).await {
         Ok((running, link)) => {
             Ok(Connected { link, running, process: None, updated, secrets: secrets.clone() })
         }

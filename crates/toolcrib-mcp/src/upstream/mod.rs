@@ -11,6 +11,7 @@ mod debounce;
 mod definitions;
 mod failed;
 mod http;
+mod http_client;
 mod known;
 mod leave;
 mod link;
@@ -39,6 +40,7 @@ pub(crate) use link::{Link, Pending, Step};
 pub(crate) use log_level::rank;
 use reason::reason;
 pub(crate) use sessions::{Present, Sessions};
+pub(crate) use status::CONNECTING;
 pub use status::{Era, Phase, Status};
 #[cfg(feature = "fuzzing")]
 pub use stdio::messages_in;

@@ -6,6 +6,9 @@ use rmcp::model::ServerPeerInfo;
 
 use crate::metrics::State;
 
+/// Why a server that has yet to answer for the first time cannot be asked.
+pub(crate) const CONNECTING: &str = "it is still connecting";
+
 /// Where a server stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
@@ -104,7 +107,7 @@ impl Status {
     pub(crate) fn why_not(&self) -> String {
         match (self.phase, &self.why) {
             (Phase::Off, _) => "it is switched off".into(),
-            (Phase::Connecting, None) => "it is still connecting".into(),
+            (Phase::Connecting, None) => CONNECTING.into(),
             (Phase::Connecting, Some(why)) => format!("it is being connected to again: {why}"),
             (_, Some(why)) => why.clone(),
             (_, None) => "it is not connected".into(),

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use axum::extract::{Form, Json, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -18,6 +17,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
 use url::Url;
 
 /// What the fake does, and what it saw.
@@ -35,8 +35,10 @@ pub(crate) struct Knobs {
     pub(crate) token_redirect: Option<String>,
     /// Given out at registration.
     pub(crate) client_secret: Option<String>,
-    /// How long requests for tokens take.
-    pub(crate) token_delay: Duration,
+    /// Requests for tokens that have come in.
+    pub(crate) token_requests: u32,
+    /// Requests for tokens are answered once this is true.
+    pub(crate) token_gate: Option<watch::Receiver<bool>>,
     pub(crate) expires_in: u64,
     /// The access token that opens the server.
     pub(crate) valid: Option<String>,
@@ -195,8 +197,11 @@ async fn token(
     headers: HeaderMap,
     Form(asked): Form<HashMap<String, String>>,
 ) -> Response {
-    let delay = fake.knobs().token_delay;
-    tokio::time::sleep(delay).await;
+    fake.knobs().token_requests += 1;
+    let gate = fake.knobs().token_gate.clone();
+    if let Some(mut gate) = gate {
+        gate.wait_for(|open| *open).await.unwrap();
+    }
     let mut knobs = fake.knobs();
     let authorization =
         headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned());

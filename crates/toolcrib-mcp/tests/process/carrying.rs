@@ -49,18 +49,16 @@ pub(crate) fn the_exit_code_is_passed_on() {
 pub(crate) fn stdin_and_stdout_end_when_they_should() {
     block_on(async {
         let mut process = launch(&fresh_mark(), "cat; echo ended").spawn().await.unwrap();
-        let start = Instant::now();
         process.stdin = None;
         let mut rest = String::new();
         process.stdout.as_mut().unwrap().read_to_string(&mut rest).await.unwrap();
         assert_eq!(rest, "ended\n");
         assert_eq!(process.wait().await, Exit::Code(0));
-        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
 
         // A server that closes its stdout and lives on: nobody else may hold it.
         let mut process = launch(&fresh_mark(), "exec >/dev/null; cat").spawn().await.unwrap();
         let end = process.stdout.as_mut().unwrap().read_to_string(&mut rest);
-        assert_eq!(tokio::time::timeout(LIMIT, end).await.unwrap().unwrap(), 0);
+        assert_eq!(end.await.unwrap(), 0);
         assert!(exists(process.pid()));
         assert_eq!(process.end().await, Exit::Code(0));
     });
@@ -133,9 +131,8 @@ pub(crate) fn stderr_is_kept_and_never_in_the_way() {
         let stderr = process.stderr().clone();
         assert_eq!(process.wait().await, Exit::Code(1));
         process.end().await;
-        let start = Instant::now();
+        // `block_on` has the deadline.
         while stderr.tail(1) != "last words" {
-            assert!(start.elapsed() < LIMIT, "{}", stderr.tail(1));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     });

@@ -5,10 +5,11 @@ use crate::*;
 /// No test may hang: what never comes is a failure.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let limited = async { tokio::time::timeout(Duration::from_secs(30), future).await };
+    let limited = async { tokio::time::timeout(DEADLINE, future).await };
     runtime.block_on(limited).unwrap()
 }
 
+/// A server that is given all the time it needs to end on its own.
 pub(crate) fn launch(mark: &str, script: &str) -> Launch {
     let named = [(MARK.into(), mark.into())];
     Launch {
@@ -17,7 +18,22 @@ pub(crate) fn launch(mark: &str, script: &str) -> Launch {
         env: environment(std::env::vars_os(), named),
         cwd: None,
         warden: vec![std::env::current_exe().unwrap().into(), "role:warden".into()],
+        patience: Patience { leave: DEADLINE, term: DEADLINE, kill: DEADLINE },
     }
+}
+
+/// A server that is sent SIGTERM soon.
+pub(crate) fn launch_impatiently(mark: &str, script: &str) -> Launch {
+    let mut launch = launch(mark, script);
+    launch.patience.leave = Duration::from_millis(100);
+    launch
+}
+
+/// A server that is sent SIGKILL soon.
+pub(crate) fn launch_to_kill(mark: &str, script: &str) -> Launch {
+    let mut launch = launch_impatiently(mark, script);
+    launch.patience.term = Duration::from_millis(100);
+    launch
 }
 
 pub(crate) fn fresh_mark() -> String {
@@ -38,11 +54,12 @@ pub(crate) fn marked(mark: &str) -> Vec<u32> {
     .collect()
 }
 
-/// Polls until `what` holds, and says how long it took.
-pub(crate) fn within(limit: Duration, what: impl Fn() -> bool) -> Duration {
+/// Polls until `condition` holds, and returns how long that took.
+#[track_caller]
+pub(crate) fn until(condition: impl Fn() -> bool) -> Duration {
     let start = Instant::now();
-    while !what() {
-        assert!(start.elapsed() < limit, "not within {limit:?}");
+    while !condition() {
+        assert!(start.elapsed() < DEADLINE, "not within {DEADLINE:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
     start.elapsed()
@@ -54,7 +71,7 @@ pub(crate) fn exists(pid: u32) -> bool {
 
 /// Waits until there is no trace of `pids`, not even a zombie, and of anyone else with the mark.
 pub(crate) fn all_gone(pids: &[u32], mark: &str) -> Duration {
-    within(LIMIT, || !pids.iter().copied().any(exists) && marked(mark).is_empty())
+    until(|| !pids.iter().copied().any(exists) && marked(mark).is_empty())
 }
 
 pub(crate) async fn ready(process: &mut Process) {
@@ -64,12 +81,15 @@ pub(crate) async fn ready(process: &mut Process) {
 }
 
 /// A server and everyone it started: warden, shell, two `sleep`s and perhaps `cat`.
-pub(crate) async fn family(script: &str) -> (Process, Vec<u32>, String) {
+pub(crate) async fn family(
+    launch: fn(&str, &str) -> Launch,
+    script: &str,
+) -> (Process, Vec<u32>, String) {
     let mark = fresh_mark();
     let mut process = launch(&mark, script).spawn().await.unwrap();
     ready(&mut process).await;
     let count = || marked(&mark).len();
-    within(LIMIT, || count() >= 5);
+    until(|| count() >= 5);
     let pids = marked(&mark);
     (process, pids, mark)
 }

@@ -1,6 +1,6 @@
 //! What the executable plays beside the tests.
 
-use crate::family::{block_on, launch, ready};
+use crate::family::{block_on, launch, launch_to_kill, ready};
 use crate::*;
 
 /// Starts `sh -c SCRIPT` under the mark it was given, and lives until it is killed or told to go.
@@ -10,7 +10,7 @@ pub(crate) fn gateway(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let (mark, script) = (args.next().unwrap(), args.next().unwrap());
     block_on(async {
         let mut process =
-            launch(mark.to_str().unwrap(), script.to_str().unwrap()).spawn().await.unwrap();
+            launch_to_kill(mark.to_str().unwrap(), script.to_str().unwrap()).spawn().await.unwrap();
         ready(&mut process).await;
         println!("ready");
         while !told.load(Ordering::Relaxed) {

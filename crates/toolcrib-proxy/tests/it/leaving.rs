@@ -1,4 +1,4 @@
-//! Clients that go away: whatever was asked for them is given up within a second.
+//! Clients that go away: whatever was asked for them is given up.
 
 use toolcrib_testkit::provider::{Answer, Bend, Options, Say, Step};
 

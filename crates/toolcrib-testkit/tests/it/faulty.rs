@@ -114,17 +114,32 @@ fn it_dies_when_told_to() {
 
 #[test]
 fn slow_calls_overlap() {
-    let mut peer = start(&["--slow", "200"]);
+    let slow = Duration::from_millis(500);
+    let mut peer = start(&["--slow", &slow.as_millis().to_string()]);
     let begin = Instant::now();
-    for id in 0..10 {
+    for id in 0..100 {
         let params = json!({"name": "echo"});
         peer.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
     }
-    for _ in 0..10 {
+    for _ in 0..100 {
         peer.receive();
     }
     let took = begin.elapsed();
-    assert!(took >= Duration::from_millis(200) && took < Duration::from_secs(2), "{took:?}");
+    // One after the other they would take 50 s, on any machine.
+    assert!(took >= slow && took < slow * 100, "{took:?}");
+}
+
+#[test]
+fn it_waits_for_a_file_and_dies_after_its_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("go");
+    let mut peer = start(&["--start-when", file.to_str().unwrap(), "--die-after-list", "1"]);
+    peer.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}));
+    fs::write(file, "").unwrap();
+    assert_eq!(peer.receive()["id"], 1);
+    assert!(names(&peer.ask("tools/list", json!({}))).contains(&"echo"));
+    assert_eq!(peer.line(), b"");
+    assert_eq!(peer.end().0, Some(1));
 }
 
 #[test]
@@ -199,9 +214,12 @@ fn grandchildren_live_in_and_out_of_the_group() {
     let mut peer = start(&["--grandchild"]);
     let pids = peer.call("pids", json!({}))["structuredContent"].take();
     // `setsid` needs a moment to become the head of its session.
-    std::thread::sleep(Duration::from_millis(200));
+    let (begin, own) = (Instant::now(), pids["session"].to_string());
+    while kin(&pids["session"]).1 != own {
+        assert!(begin.elapsed() < Duration::from_mins(2), "it has no session of its own");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     assert_eq!(kin(&pids["group"]), kin(&pids["own"]));
-    assert_eq!(kin(&pids["session"]).1, pids["session"].to_string());
     for name in ["group", "session"] {
         let pid = pids[name].to_string();
         assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());

@@ -5,8 +5,9 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::peer::{ERAS, Era, Peer};
-use crate::probe::{at_most, count, is_alive, ms, processes_with, until_true};
+use crate::probe::{DEADLINE, count, is_alive, processes_with, until_true};
 use crate::stage::Stage;
+use crate::took;
 
 /// A server that takes a second for each call and has children as launchers do: one in its process
 /// group and one in a session of its own.
@@ -17,20 +18,21 @@ fn stage(name: &str) -> Stage {
 /// The server and its two children.
 fn family(peer: &Peer) -> Vec<u32> {
     let mut pids = Value::Null;
-    until_true("up", ms(10_000), || {
+    until_true("up", || {
         pids = peer.call("family__pids", json!({}))["structuredContent"].take();
         pids.is_object()
     });
     ["own", "group", "session"].map(|who| pids[who].as_u64().unwrap() as u32).to_vec()
 }
 
-/// Waits until nothing of a test is left, and says how long it took since `began`.
+/// Waits until nothing of a test is left, and prints how long that took since `began`. What a server started
+/// would live for 600 s.
 fn none_left(what: &str, stage: &Stage, pids: &[u32], began: Instant) {
-    until_true(what, ms(6_000), || {
+    until_true(what, || {
         let folder = stage.folder.to_str().unwrap();
         !pids.iter().any(|pid| is_alive(*pid)) && processes_with(folder).is_empty()
     });
-    at_most(what, began.elapsed(), ms(5_000));
+    took(what, began.elapsed());
 }
 
 /// Whoever has a call under way that ends in time gets its answer; then everything is gone.
@@ -44,15 +46,15 @@ fn sigterm_under_load() {
     let calls: Vec<_> =
         (0..20).map(|n| peers[n % 2].begin("family__echo", json!({"n": n}))).collect();
     let log = stage.log("family");
-    until_true("20 calls at the server", ms(5_000), || count(&log, "call echo") == 20);
+    until_true("20 calls at the server", || count(&log, "call echo") == 20);
     served.terminate();
     let began = Instant::now();
     for (n, call) in calls.iter().enumerate() {
-        let (answer, _) = call.answer(ms(5_000)).unwrap_or_else(|| panic!("call {n} was cut"));
+        let (answer, _) = call.answer(DEADLINE).unwrap_or_else(|| panic!("call {n} was cut"));
         assert_eq!(answer["result"]["structuredContent"], json!({"n": n}), "{answer}");
     }
     crate::figure("20 calls under way at SIGTERM answered after", format!("{:?}", began.elapsed()));
-    served.ended(ms(5_000));
+    served.ended();
     none_left("nothing left after SIGTERM", &stage, &pids, began);
 }
 
@@ -63,9 +65,10 @@ fn an_idle_stream_does_not_hold_up_the_end() {
     let mut served = stage.serve();
     let listening = served.peer(Era::Stateless);
     listening.start("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
-    listening.told("notifications/subscriptions/acknowledged", ms(5_000)).expect("it listens");
+    listening.told("notifications/subscriptions/acknowledged").expect("it listens");
     served.terminate();
-    at_most("end of a gateway with an idle listener", served.ended(ms(10_000)), ms(5_000));
+    took("end of a gateway with an idle listener", served.ended());
+    assert!(!stage.said().contains("were cut off"), "it is not waited for: {}", stage.said());
 }
 
 /// On stdio too, and a server's children go with it.

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How long an answer may take where nothing else is said.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+use crate::probe::DEADLINE;
 
 /// Everything that came in, and when.
 #[derive(Default)]
@@ -56,7 +55,7 @@ impl Pending {
     /// The answer without what frames it: `result` or `error`.
     pub(crate) fn end(&self) -> Value {
         let (answer, _) =
-            self.answer(PATIENCE).unwrap_or_else(|| panic!("no answer to {}", self.id));
+            self.answer(DEADLINE).unwrap_or_else(|| panic!("no answer to {}", self.id));
         body(answer)
     }
 

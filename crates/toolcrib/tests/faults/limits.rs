@@ -1,11 +1,16 @@
 //! Limits of `[gateway.limits]`: one below, at, and one above.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::http::{self, Request};
 use crate::peer::{Era, Peer};
-use crate::probe::{count, ms, until_true};
+use crate::probe::{count, until_true};
 use crate::stage::Stage;
+
+/// What has come so far.
+const NOW: Duration = Duration::ZERO;
 
 fn limits(text: &str) -> String {
     format!("[gateway.limits]\n{text}\n")
@@ -122,10 +127,10 @@ fn the_calls_of_a_server() {
     let log = stage.log("narrow");
     let begin = |_| peer.begin("narrow__hang", json!({}));
     let calls: Vec<_> = (0..2).map(begin).collect();
-    until_true("two at the server", ms(5_000), || count(&log, "call hang") == 2);
+    until_true("two at the server", || count(&log, "call hang") == 2);
     let more: Vec<_> = (0..4).map(begin).collect();
-    let answers = || more.iter().filter_map(|call| call.answer(ms(0))).collect::<Vec<_>>();
-    until_true("one is refused", ms(5_000), || !answers().is_empty());
+    let answers = || more.iter().filter_map(|call| call.answer(NOW)).collect::<Vec<_>>();
+    until_true("one is refused", || !answers().is_empty());
     let refused = &answers()[0].0["result"];
     let text = "3 calls wait for `narrow` already";
     assert_eq!((&refused["isError"], &refused["content"][0]["text"]), (&json!(true), &json!(text)));
@@ -135,11 +140,11 @@ fn the_calls_of_a_server() {
     let cancel =
         |peer: &Peer, id: u64| peer.notify("notifications/cancelled", json!({"requestId": id}));
     cancel(&peer, calls[0].id);
-    until_true("the third is let in", ms(5_000), || count(&log, "call hang") == 3);
+    until_true("the third is let in", || count(&log, "call hang") == 3);
     let waiting = begin(0);
     cancel(&peer, calls[1].id);
-    until_true("the fourth is let in", ms(5_000), || count(&log, "call hang") == 4);
-    assert!(waiting.answer(ms(0)).is_none(), "it waits");
+    until_true("the fourth is let in", || count(&log, "call hang") == 4);
+    assert!(waiting.answer(NOW).is_none(), "it waits");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! What goes wrong around a gateway, and what must hold all the same: the real binary between raw
 //! JSON-RPC clients and servers that misbehave on demand.
 //!
-//! Nothing here sleeps and hopes: whatever takes time is looked at again and again until a deadline
-//! (see [`probe`]), and the deadlines are the promises. Each test prints its figure; `cargo test
-//! --workspace --test faults -- --nocapture` shows them all.
+//! No test depends on how fast the machine is: each waits for a condition, with one deadline that is far
+//! beyond anything (see [`probe`]), and limits of the product that could end a wait on their own are raised in
+//! the test's config. Times are printed and not asserted; `cargo test -p toolcrib --test faults -- --nocapture`
+//! shows them, and `benches/` measures them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, missing_docs)]
 #![expect(
@@ -32,7 +33,12 @@ mod strangers;
 mod web;
 mod words;
 
-/// One figure, told beside its bound.
+/// Prints a figure.
 fn figure(what: &str, value: impl std::fmt::Display) {
     println!("figure: {what}: {value}");
+}
+
+/// Prints how long something took.
+fn took(what: &str, time: std::time::Duration) {
+    figure(what, format!("{time:?}"));
 }

@@ -7,13 +7,13 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::http::{self, Request};
-use crate::inbox::{Inbox, PATIENCE, Pending};
-use crate::probe::{ms, signal, until_true};
+use crate::inbox::{Inbox, Pending};
+use crate::probe::{DEADLINE, signal, until_true};
 
 const HANDSHAKE: &str = "2025-11-25";
 const STATELESS: &str = "2026-07-28";
@@ -120,7 +120,7 @@ impl Peer {
     /// The whole answer to a request that was sent as bytes.
     pub(crate) fn answer_to(&self, id: u64) -> Value {
         let pending = Pending { id, inbox: Arc::clone(&self.inbox), socket: None };
-        pending.answer(PATIENCE).unwrap_or_else(|| panic!("no answer to {id}")).0
+        pending.answer(DEADLINE).unwrap_or_else(|| panic!("no answer to {id}")).0
     }
 
     /// Posts bytes as they are, and returns the status; HTTP only.
@@ -218,7 +218,7 @@ impl Peer {
 
     /// Waits until a server answers: `tool` is one that returns its arguments.
     pub(crate) fn ready(&self, tool: &str) {
-        until_true(tool, PATIENCE, || self.call(tool, json!({}))["structuredContent"] == json!({}));
+        until_true(tool, || self.call(tool, json!({}))["structuredContent"] == json!({}));
     }
 
     /// The names in the list of tools.
@@ -233,9 +233,9 @@ impl Peer {
         self.call("tool_search", json!({"query": query}))["structuredContent"].take()
     }
 
-    /// Waits for something that is no answer.
-    pub(crate) fn told(&self, method: &str, within: Duration) -> Option<Value> {
-        self.inbox.wait(within, |message| message["method"] == method).map(|(message, _)| message)
+    /// Waits for a message that is not an answer.
+    pub(crate) fn told(&self, method: &str) -> Option<Value> {
+        self.inbox.wait(DEADLINE, |message| message["method"] == method).map(|(message, _)| message)
     }
 
     /// Everything that came in so far.
@@ -264,15 +264,21 @@ impl Drop for Peer {
             if let Ok(None) = child.try_wait() {
                 signal(child.id(), "-TERM");
             }
-            for _ in 0..1_200 {
-                if !matches!(child.try_wait(), Ok(None)) {
-                    return;
-                }
-                std::thread::sleep(ms(5));
-            }
+            // In order, so that nothing of this test is left for the next.
+            end(child);
+        }
+    }
+}
+
+/// Waits for the end of a process that was told to end, and kills it if that does not come.
+pub(crate) fn end(child: &mut Child) {
+    let began = Instant::now();
+    while matches!(child.try_wait(), Ok(None)) {
+        if began.elapsed() > DEADLINE {
             let _ = child.kill();
             let _ = child.wait();
         }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

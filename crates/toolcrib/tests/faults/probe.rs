@@ -1,4 +1,4 @@
-//! Looking at processes and waiting for things to come true.
+//! Looking at processes, and waiting for conditions.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -6,32 +6,33 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-pub(crate) fn ms(milliseconds: u64) -> Duration {
-    Duration::from_millis(milliseconds)
-}
+/// Longer than anything here takes on a busy machine. Reaching it is a failure, never a way to wait.
+pub(crate) const DEADLINE: Duration = Duration::from_mins(2);
+/// Between two looks at a condition.
+const LOOK: Duration = Duration::from_millis(10);
 
-/// Looks until there is something, and says how long that took; fails after `within`.
-pub(crate) fn until<T>(
-    what: &str,
-    within: Duration,
-    mut look: impl FnMut() -> Option<T>,
-) -> (T, Duration) {
+/// Looks until there is something, and returns it with the time it took.
+#[track_caller]
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> (T, Duration) {
     let began = Instant::now();
     loop {
         if let Some(found) = look() {
             return (found, began.elapsed());
         }
-        assert!(began.elapsed() < within, "{what}: not within {within:?}");
-        std::thread::sleep(ms(5));
+        assert!(began.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        std::thread::sleep(LOOK);
     }
 }
 
-/// Waits until something is true, and says how long that took.
-pub(crate) fn until_true(what: &str, within: Duration, mut look: impl FnMut() -> bool) -> Duration {
-    until(what, within, || look().then_some(())).1
+/// Waits until a condition holds, and returns how long that took.
+#[track_caller]
+pub(crate) fn until_true(what: &str, mut look: impl FnMut() -> bool) -> Duration {
+    until(what, || look().then_some(())).1
 }
 
-/// Fails when a figure is over its bound.
+/// Fails when a figure is over its bound. For counts and bytes: how long something takes says as much about
+/// the machine as about the gateway, so times are printed with [`crate::figure`] and not asserted.
+#[track_caller]
 pub(crate) fn at_most<T: PartialOrd + Debug>(what: &str, value: T, bound: T) {
     println!("figure: {what}: {value:?}, at most {bound:?}");
     assert!(value <= bound, "{what}: {value:?} is over {bound:?}");

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use serde_json::json;
 
 use crate::peer::Era;
-use crate::probe::{count, ms, until_true};
+use crate::probe::{DEADLINE, count, until_true};
 use crate::stage::Stage;
 
 /// The lines with which the gateway refused a config.
@@ -48,26 +47,26 @@ fn two_hundred_edits() {
                     let n = calls.fetch_add(1, Ordering::Relaxed);
                     let answer = peer.call("steady__echo", json!({"n": n}));
                     assert_eq!(answer["structuredContent"], json!({"n": n}), "{answer}");
-                    std::thread::sleep(ms(2));
                 }
             })
         })
         .collect();
     for n in 0..200 {
+        let before = calls.load(Ordering::Relaxed);
         steady.write(&if n % 3 == 2 { broken(n / 3) } else { extra(n) });
-        std::thread::sleep(Duration::from_millis(40));
+        until_true("calls go on", || calls.load(Ordering::Relaxed) > before + 2);
     }
     // The file is looked at twice a second, so not every edit was seen. These are, one by one.
     for n in 0..3 {
         let before = refusals(&steady.said()).count();
         steady.write(&broken(1_000 + n));
-        until_true("refused", ms(3_000), || refusals(&steady.said()).count() > before);
+        until_true("refused", || refusals(&steady.said()).count() > before);
         assert!(peer.names().contains(&"steady__echo".to_owned()), "the one before stays");
     }
     steady.write(&extra(1));
-    until_true("added", ms(5_000), || peer.names().contains(&"extra1__echo".to_owned()));
+    until_true("added", || peer.names().contains(&"extra1__echo".to_owned()));
     steady.write(&base);
-    until_true("removed", ms(5_000), || !peer.names().iter().any(|name| name.starts_with("extra")));
+    until_true("removed", || !peer.names().iter().any(|name| name.starts_with("extra")));
     stop.store(true, Ordering::Relaxed);
     for caller in callers {
         caller.join().expect("no call was dropped");
@@ -89,11 +88,11 @@ fn a_server_is_removed_during_a_call() {
     let peer = served.peer(Era::Handshake);
     peer.ready("doomed__echo");
     let call = peer.begin("doomed__hang", json!({}));
-    until_true("under way", ms(5_000), || count(&stage.log("doomed"), "call hang") == 1);
+    until_true("under way", || count(&stage.log("doomed"), "call hang") == 1);
     stage.write("");
-    let (answer, _) = call.answer(ms(5_000)).expect("a definite answer");
+    let (answer, _) = call.answer(DEADLINE).expect("a definite answer");
     assert_eq!(answer["result"]["isError"], true, "{answer}");
-    until_true("its process is gone", ms(5_000), || {
+    until_true("its process is gone", || {
         crate::probe::processes_with(stage.log("doomed").to_str().unwrap()).is_empty()
     });
 }

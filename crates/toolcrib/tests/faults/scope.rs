@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::http::{self, Request};
 use crate::peer::{ERAS, Era, Peer};
-use crate::probe::{count, ms, until_true};
+use crate::probe::{count, until_true};
 use crate::stage::Stage;
 
 /// What the profile shows: two servers of four, and one of these without two tools.
@@ -102,7 +102,7 @@ fn questions(era: Era) -> Vec<(&'static str, Value)> {
 /// Waits until both servers of the profile are there.
 fn ready(peer: &Peer) {
     peer.ready("seen__echo");
-    until_true("the books", ms(10_000), || {
+    until_true("the books", || {
         peer.ask("prompts/list", json!({}))["prompts"]
             .as_array()
             .is_some_and(|list| !list.is_empty())
@@ -138,7 +138,7 @@ fn what_is_outside_does_not_exist_over_http() {
     let (served, served_other) = (stage.serve(), other.serve());
     // Others may use it all, at the same time.
     let wide = served.peer(Era::Handshake);
-    until_true("everything up", ms(10_000), || {
+    until_true("everything up", || {
         wide.call("locked__echo", json!({}))["structuredContent"] == json!({})
             && wide.search("select:hidden__test_simple_text")["hits"][0].is_object()
     });
@@ -178,7 +178,7 @@ fn a_profile_that_is_not_there() {
     let on_stdio = stage.stdio_as(Era::Handshake, "narrow");
     [&old, &new, &on_stdio].into_iter().for_each(ready);
     stage.write(stage.text().split_once("[profiles").unwrap().0);
-    until_true("the profile is gone", ms(5_000), || post("/mcp/narrow") == absent);
+    until_true("the profile is gone", || post("/mcp/narrow") == absent);
     for peer in [&old, &new] {
         assert_eq!(peer.call("seen__echo", json!({}))["error"]["status"], 404);
     }
@@ -193,5 +193,5 @@ fn a_profile_that_is_not_there() {
 
 fn until_error(peer: &Peer) -> Value {
     let list = || Some(peer.ask("tools/list", json!({}))).filter(|list| list["error"].is_object());
-    crate::probe::until("an error", ms(5_000), list).0
+    crate::probe::until("an error", list).0
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::peer::{Era, Peer};
-use crate::probe::{ms, signal, until};
+use crate::peer::{Era, Peer, end};
+use crate::probe::{signal, until};
 
 /// Where one test plays.
 pub(crate) struct Stage {
@@ -23,11 +23,9 @@ pub(crate) struct Served {
     pub(crate) address: String,
 }
 
-/// The path of a test server; `cargo test --workspace` builds it.
+/// The path of a test server.
 fn testkit(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_toolcrib")).with_file_name(name);
-    assert!(path.exists(), "{} is not built: test with `--workspace`", path.display());
-    path
+    toolcrib_testkit::program(env!("CARGO_BIN_EXE_toolcrib"), name)
 }
 
 impl Stage {
@@ -134,7 +132,7 @@ impl Stage {
             let rest = said[before..].split_once("listening on http://")?.1;
             Some(rest.split_once("/mcp")?.0.to_owned())
         };
-        let address = until("listening", Duration::from_secs(1), address).0;
+        let address = until("listening", address).0;
         Served { child, address }
     }
 
@@ -179,25 +177,17 @@ impl Served {
         self.child.wait().unwrap();
     }
 
-    /// Waits for its end.
-    pub(crate) fn ended(&mut self, within: Duration) -> Duration {
-        until("the gateway's end", within, || self.child.try_wait().unwrap()).1
+    /// Waits for its end, and returns how long that took.
+    pub(crate) fn ended(&mut self) -> Duration {
+        until("the gateway's end", || self.child.try_wait().unwrap()).1
     }
 }
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // In order, so that nothing of this test is left for the next.
         if matches!(self.child.try_wait(), Ok(None)) {
             signal(self.pid(), "-TERM");
         }
-        for _ in 0..1_200 {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(ms(5));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        end(&mut self.child);
     }
 }

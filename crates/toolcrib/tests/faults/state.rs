@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::peer::Era;
-use crate::probe::{ms, until_true};
+use crate::probe::until_true;
 use crate::stage::Stage;
 
 fn kept(stage: &Stage) -> Vec<PathBuf> {
@@ -21,9 +21,7 @@ fn works(stage: &Stage, what: &str) {
     assert!(!names.is_empty(), "{what}");
     // Nothing of a file that is not as it was written.
     assert!(!names.contains(&"shop__forged".to_owned()), "{what}: {names:?}");
-    until_true(what, ms(5_000), || {
-        peer.call("shop__echo", json!({}))["structuredContent"] == json!({})
-    });
+    until_true(what, || peer.call("shop__echo", json!({}))["structuredContent"] == json!({}));
     let said = stage.said();
     assert!(!said.contains("panicked"), "{what}: {said}");
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::peer::{Era, Peer};
-use crate::probe::{count, ms, until_true};
+use crate::probe::{count, until_true};
 use crate::stage::Stage;
 
 fn methods(peer: &Peer) -> Vec<String> {
@@ -48,20 +48,20 @@ fn logs_and_questions_are_its_callers_alone() {
         assert_eq!(peer.ask("logging/setLevel", json!({"level": "debug"})), json!({}));
     }
     // Only one works: its lines are its own.
-    until_true("a line of the log", ms(5_000), || {
+    until_true("a line of the log", || {
         one.call("loud__echo", json!({}));
         methods(&one).contains(&"notifications/message".to_owned())
     });
     assert_eq!(methods(&two), [""; 0]);
     // It is asked, alone.
     let call = one.begin("loud__elicit", json!({}));
-    let question = one.told("elicitation/create", ms(5_000)).expect("it is asked");
+    let question = one.told("elicitation/create").expect("it is asked");
     one.reply(&question["id"], &json!({"action": "accept", "content": {"word": "mine"}}));
     let answer = call.end();
     assert_eq!(answer["structuredContent"]["result"]["content"]["word"], "mine", "{answer}");
     // Both work: whose question it is cannot be told, so neither is asked.
     two.begin("loud__hang", json!({}));
-    until_true("the other's call", ms(5_000), || count(&stage.log("loud"), "call hang") == 1);
+    until_true("the other's call", || count(&stage.log("loud"), "call hang") == 1);
     let answer = one.call("loud__elicit", json!({}));
     let error = &answer["structuredContent"]["error"]["message"];
     assert!(error.as_str().unwrap_or_default().contains("several clients"), "{answer}");
@@ -80,9 +80,9 @@ fn a_question_of_a_call_given_up_is_nobodys() {
     two.listen();
     let asked = one.begin("deaf__elicit", json!({}));
     let log = stage.log("deaf");
-    until_true("the call", ms(5_000), || count(&log, "call elicit") == 1);
+    until_true("the call", || count(&log, "call elicit") == 1);
     one.notify("notifications/cancelled", json!({"requestId": asked.id}));
-    until_true("it is told to stop", ms(5_000), || count(&log, "cancelled") == 1);
+    until_true("it is told to stop", || count(&log, "cancelled") == 1);
     // Begun later and as slow: when this is answered, the question was put.
     assert_eq!(two.call("deaf__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
     assert_eq!(methods(&two), [""; 0]);

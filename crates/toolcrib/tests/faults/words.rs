@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::peer::Era;
-use crate::probe::{count, last_start, ms, signal, until_true};
+use crate::probe::{count, last_start, signal, until_true};
 use crate::stage::Stage;
 
 /// A server that ends with its own token and 60,000 characters on its lips is told of in one line, without
@@ -18,7 +18,7 @@ fn last_words_are_short_and_without_secrets() {
     ));
     let peer = stage.stdio(Era::Handshake);
     peer.ready("fine__echo");
-    until_true("it is down, and why is told", ms(5_000), || {
+    until_true("it is down, and why is told", || {
         let why = peer.search("select:fine__echo")["down"][0]["why"].take();
         why.as_str().is_some_and(|why| {
             assert!(why.chars().count() <= 301 && !why.contains("CANARY"), "{why}");
@@ -38,11 +38,11 @@ fn a_log_level_outlives_the_server() {
     peer.ready("talker__echo");
     peer.ask("logging/setLevel", json!({"level": "warning"}));
     let log = stage.log("talker");
-    until_true("the level is set", ms(2_000), || count(&log, "level warning") == 1);
+    until_true("the level is set", || count(&log, "level warning") == 1);
     peer.ask("logging/setLevel", json!({"level": "error"}));
     peer.ask("logging/setLevel", json!({"level": "debug"}));
-    until_true("the most that was asked for", ms(2_000), || count(&log, "level debug") == 1);
+    until_true("the most that was asked for", || count(&log, "level debug") == 1);
     assert_eq!(count(&log, "level error"), 0, "less than another client may want");
     signal(last_start(&log).unwrap(), "-KILL");
-    until_true("told again", ms(5_000), || count(&log, "level debug") == 2);
+    until_true("told again", || count(&log, "level debug") == 2);
 }

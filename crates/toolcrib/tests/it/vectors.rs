@@ -7,25 +7,56 @@ use serde_json::{Value, json};
 
 use crate::{Run, file, run_in, sample, toolcrib};
 
-/// A folder as Model2Vec saves it: `rainy` and `umbrella` point one way, `invoice` another.
+/// The words of the tables here: `rainy` and `umbrella` point one way, `invoice` another.
+const WORDS: [(&str, [i8; 2]); 3] = [("rainy", [1, 0]), ("umbrella", [1, 0]), ("invoice", [0, 1])];
+/// One weight for each field of a tool.
+const FIELD_WEIGHTS: [f32; 6] = [1.0; 6];
+
+fn empty_folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A folder with a table as `training/` writes it.
 fn folder(name: &str) -> PathBuf {
+    let words = WORDS.map(|(word, _)| word).join("\n");
+    let sizes = [2, WORDS.len(), words.len(), FIELD_WEIGHTS.len()];
+    let scales = [1.0_f32; 2 * WORDS.len()];
+    let mut table = b"TCRIBEM2".to_vec();
+    table.extend(sizes.iter().flat_map(|size| (*size as u32).to_le_bytes()));
+    table.extend(FIELD_WEIGHTS.iter().flat_map(|weight| weight.to_le_bytes()));
+    table.extend(words.as_bytes());
+    table.extend(scales.iter().flat_map(|scale| scale.to_le_bytes()));
+    table.extend(WORDS.iter().flat_map(|(_, row)| row.map(i8::cast_unsigned)));
+    let folder = empty_folder(name);
+    fs::write(folder.join("table.bin"), table).unwrap();
+    folder
+}
+
+/// A folder as Model2Vec saves it.
+fn published(name: &str) -> PathBuf {
+    let mut vocabulary = json!({"[UNK]": 0});
+    let mut rows = vec![0.0_f32; 2];
+    for (id, (word, row)) in (1..).zip(WORDS) {
+        vocabulary[word] = json!(id);
+        rows.extend(row.map(f32::from));
+    }
     let tokenizer = json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
         "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
             "strip_accents": null, "lowercase": true},
         "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": null, "decoder": null,
         "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": 100,
-            "vocab": {"[UNK]": 0, "rainy": 1, "umbrella": 2, "invoice": 3}},
+            "max_input_chars_per_word": 100, "vocab": vocabulary},
     });
-    let rows: [f32; 8] = [0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0];
     let header = json!({"embeddings": {"dtype": "F32", "shape": [4, 2], "data_offsets": [0, 32]}});
     let header = header.to_string();
     let mut tensors = (header.len() as u64).to_le_bytes().to_vec();
     tensors.extend(header.as_bytes());
     tensors.extend(rows.iter().flat_map(|value| value.to_le_bytes()));
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    fs::create_dir_all(&folder).unwrap();
+    let folder = empty_folder(name);
     fs::write(folder.join("tokenizer.json"), tokenizer.to_string()).unwrap();
     fs::write(folder.join("model.safetensors"), tensors).unwrap();
     folder
@@ -60,9 +91,50 @@ fn a_folder_that_is_named_is_ranked_with() {
     assert_ne!(measured.json()["mean"]["ndcg@10"], inside.json()["mean"]["ndcg@10"]);
 }
 
+#[cfg(feature = "model2vec")]
+#[test]
+fn a_folder_that_others_publish_is_ranked_with() {
+    let (folder, catalog) = (published("published-a"), catalog());
+    let folder = folder.to_str().unwrap();
+    let args = ["explain", "--catalog", &catalog, "--embedding-model", folder, "--json", "rainy"];
+    assert_eq!(nearest(&toolcrib(&args)), (1.0, "stay_dry".to_owned()));
+}
+
+#[cfg(feature = "model2vec")]
+#[test]
+fn a_published_folder_that_is_broken_is_reported() {
+    let folder = published("published-b");
+    fs::write(folder.join("model.safetensors"), "not tensors").unwrap();
+    let run = toolcrib(&["search", "--embedding-model", folder.to_str().unwrap(), "rainy"]);
+    let said = run.err.replace(folder.to_str().unwrap(), "DIR");
+    assert_eq!(run.code, 2);
+    assert!(said.starts_with("error: `DIR`: `model.safetensors`: "), "{said}");
+    assert!(said.contains("\nhint: a folder as Model2Vec saves it is needed: "), "{said}");
+}
+
+/// The default build has no tokenizers but our own.
+#[cfg(not(feature = "model2vec"))]
+#[test]
+fn a_folder_that_others_publish_needs_another_build() {
+    let folder = published("published-a");
+    let folder = folder.to_str().unwrap();
+    let said = format!(
+        "error: `{folder}`: this build reads only a `table.bin`, not the files of Model2Vec\nhint: install with `cargo install --path crates/toolcrib --features model2vec`\n"
+    );
+    for command in [&["search"][..], &["mcp"], &["serve", "--listen", "127.0.0.1:0"]] {
+        let mut args = command.to_vec();
+        args.extend(["--embedding-model", folder]);
+        if command == ["search"] {
+            args.push("rainy");
+        }
+        let run = toolcrib(&args);
+        assert!(run.code == 2 && run.err.ends_with(&said), "{command:?}: {run:?}");
+    }
+}
+
 #[test]
 fn a_table_of_our_own_making_goes_before_another_in_its_folder() {
-    let (folder, catalog) = (folder("model-own"), catalog());
+    let (folder, catalog) = (published("model-own"), catalog());
     let own = folder.join("table.bin");
     let inside = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolcrib-embed/weights/table.bin");
     fs::copy(inside, &own).unwrap();
@@ -114,7 +186,7 @@ fn who_ranks_without_vectors_says_so() {
 #[test]
 fn a_folder_that_is_none_or_is_broken_is_told() {
     let (absent, broken) = (folder("model-d").join("absent"), folder("model-e"));
-    fs::write(broken.join("model.safetensors"), "not tensors").unwrap();
+    fs::write(broken.join("table.bin"), "TCRIBEM2").unwrap();
     let told = |folder: &Path| {
         let folder = folder.to_str().unwrap();
         let run = toolcrib(&["search", "--embedding-model", folder, "rainy"]);
@@ -124,8 +196,7 @@ fn a_folder_that_is_none_or_is_broken_is_told() {
     assert_eq!(told(&absent), (2, format!("error: `DIR/tokenizer.json`: no such file\n{hint}")));
     let (code, said) = told(&broken);
     assert_eq!(code, 2);
-    assert!(said.starts_with("error: `DIR`: `model.safetensors`: "), "{said}");
-    assert!(said.contains("\nhint: a folder as Model2Vec saves it is needed: "), "{said}");
+    assert!(said.starts_with("error: `DIR`: the table ends inside its header"), "{said}");
     for (command, more) in [("mcp", vec![]), ("serve", vec!["--listen", "127.0.0.1:0"])] {
         let args = [&[command, "--embedding-model", absent.to_str().unwrap()][..], &more].concat();
         let run = toolcrib(&args);

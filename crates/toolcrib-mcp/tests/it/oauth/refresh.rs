@@ -1,6 +1,18 @@
 //! Tokens grow old: they are refreshed once, and a login is asked for when that is refused.
 
+use tokio::sync::watch;
+
 use super::*;
+
+/// Waits for a condition.
+async fn until(condition: impl Fn() -> bool) {
+    let look = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(2), look).await.unwrap();
+}
 
 #[tokio::test]
 async fn calls_that_find_the_token_old_refresh_it_once() {
@@ -48,8 +60,14 @@ async fn two_gateways_do_not_spend_the_same_refresh_token() {
     let setup = Setup::new();
     setup.login().await.unwrap();
     setup.age();
-    setup.fake.knobs().token_delay = Duration::from_millis(50);
-    let (one, two) = tokio::join!(setup.client(), setup.client());
+    // Both are on their way before either gets its token.
+    let (open, gate) = watch::channel(false);
+    setup.fake.knobs().token_gate = Some(gate);
+    let release = async {
+        until(|| setup.fake.knobs().token_requests > 0).await;
+        open.send(true).unwrap();
+    };
+    let (one, two, ()) = tokio::join!(setup.client(), setup.client(), release);
     let (one, two) = (one.unwrap(), two.unwrap());
     let valid = setup.fake.knobs().valid.clone().unwrap();
     assert_eq!(one.get_access_token().await.unwrap(), valid);
@@ -61,16 +79,17 @@ async fn a_refresh_outlives_the_connection_that_asked_for_it() {
     let setup = Setup::new();
     setup.login().await.unwrap();
     setup.age();
-    setup.fake.knobs().token_delay = Duration::from_millis(300);
-    assert!(tokio::time::timeout(Duration::from_millis(150), setup.client()).await.is_err());
-    // Until the file changes, or for as long as a slow machine may take.
     let aged = setup.kept();
-    for _ in 0..100 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        if setup.kept() != aged {
-            break;
-        }
+    let (open, gate) = watch::channel(false);
+    setup.fake.knobs().token_gate = Some(gate);
+    let before = setup.fake.knobs().token_requests;
+    // The connection is given up while the sign-in has the request and has not answered it.
+    tokio::select! {
+        _ = setup.client() => panic!("there is no token yet"),
+        () = until(|| setup.fake.knobs().token_requests > before) => {}
     }
+    open.send(true).unwrap();
+    until(|| setup.kept() != aged).await;
     assert_eq!(setup.fake.knobs().refreshes, 1);
     let valid = setup.fake.knobs().valid.clone().unwrap();
     assert_eq!(setup.kept()["credentials"]["token_response"]["access_token"], valid.as_str());

@@ -15,6 +15,9 @@ pub(crate) struct Faults {
     /// Wait before answering `initialize`.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) start_delay: u64,
+    /// Wait until this file exists before answering `initialize`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) start_when: Option<PathBuf>,
     /// Read everything and answer nothing.
     #[arg(long)]
     pub(crate) never_answer: bool,
@@ -36,6 +39,9 @@ pub(crate) struct Faults {
     /// Exit with 1 after this time.
     #[arg(long, value_name = "MS")]
     pub(crate) die_after: Option<u64>,
+    /// Exit with 1 this time after the tools were listed.
+    #[arg(long, value_name = "MS")]
+    pub(crate) die_after_list: Option<u64>,
     /// Exit with 1 when this tool is called.
     #[arg(long, value_name = "TOOL")]
     pub(crate) die_on: Option<String>,

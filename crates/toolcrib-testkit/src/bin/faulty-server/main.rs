@@ -14,10 +14,9 @@ mod server;
 mod tools;
 mod wire;
 
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
-use std::{io, thread};
 
 use clap::Parser;
 
@@ -34,11 +33,7 @@ fn main() -> ExitCode {
         }
     };
     if let Some(delay) = server.faults.die_after {
-        let server = Arc::clone(&server);
-        thread::spawn(move || {
-            thread::sleep(Duration::from_millis(delay));
-            server.die();
-        });
+        server.die_after(delay);
     }
     let mut input = io::stdin().lock();
     while let Ok(Some(line)) = wire::read_line(&mut input) {

@@ -55,6 +55,15 @@ impl Server {
         std::process::exit(1)
     }
 
+    /// The same, after so many milliseconds.
+    pub(crate) fn die_after(self: &Arc<Self>, delay: u64) {
+        let server = Arc::clone(self);
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(delay));
+            server.die();
+        });
+    }
+
     pub(crate) fn receive(self: &Arc<Self>, line: &[u8]) {
         let Ok(message) = serde_json::from_slice::<Value>(line) else { return };
         let params = message.get("params").unwrap_or(&Value::Null);
@@ -88,6 +97,9 @@ impl Server {
         match method {
             "initialize" => {
                 thread::sleep(Duration::from_millis(self.faults.start_delay));
+                while self.faults.start_when.as_ref().is_some_and(|file| !file.exists()) {
+                    thread::sleep(Duration::from_millis(5));
+                }
                 self.output
                     .result(id, &greeting(params["protocolVersion"].as_str(), self.faults.logging));
             }
@@ -98,6 +110,9 @@ impl Server {
             }
             "tools/list" => {
                 self.output.result(id, &tools::list(&self.faults, params["cursor"].as_str()));
+                if let Some(delay) = self.faults.die_after_list {
+                    self.die_after(delay);
+                }
             }
             "tools/call" => self.call(id, params),
             _ => self.output.error(id, -32601, &format!("unknown method: `{method}`")),

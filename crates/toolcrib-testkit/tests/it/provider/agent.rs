@@ -37,7 +37,8 @@ pub(crate) fn tool(name: &str) -> Value {
 }
 
 pub(crate) async fn post(url: &str, body: &Value) -> (u16, Value) {
-    let answer = reqwest::Client::new().post(url).json(body).send().await.unwrap();
+    let answer =
+        toolcrib_tls::http_client().build().unwrap().post(url).json(body).send().await.unwrap();
     (answer.status().as_u16(), answer.json().await.unwrap())
 }
 

@@ -27,7 +27,8 @@ async fn stream(provider: &Provider, dialect: Dialect) -> String {
     if dialect == Dialect::Chat {
         body["stream_options"] = json!({"include_usage": true});
     }
-    let answer = reqwest::Client::new().post(url).json(&body).send().await.unwrap();
+    let answer =
+        toolcrib_tls::http_client().build().unwrap().post(url).json(&body).send().await.unwrap();
     assert_eq!(answer.headers()["content-type"], "text/event-stream; charset=utf-8");
     answer.text().await.unwrap()
 }
@@ -202,8 +203,17 @@ async fn a_search_for_the_client_changes_its_id_before_it_is_done() {
     let search = json!({"type": "tool_search", "execution": "client", "description": "Find tools", "parameters": {}});
     let body = json!({"model": "m", "input": "Go.", "tools": [search], "stream": true});
     let url = format!("{}/v1/responses", provider.url);
-    let text =
-        reqwest::Client::new().post(url).json(&body).send().await.unwrap().text().await.unwrap();
+    let text = toolcrib_tls::http_client()
+        .build()
+        .unwrap()
+        .post(url)
+        .json(&body)
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
     let events = events(&text);
     let item = |kind: &str| &events.iter().find(|event| event["type"] == kind).unwrap()["item"];
     let (added, done) = (item("response.output_item.added"), item("response.output_item.done"));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// Longer than anything here takes on a busy machine. Reaching it is a failure, never a way to wait.
-pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
+pub(crate) const DEADLINE: Duration = Duration::from_mins(2);
 /// Between two looks at something that is awaited.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -29,10 +29,9 @@ pub(crate) fn peer(path: &str) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// A server of `toolcrib-testkit`, which stands beside the binary under test.
+/// A server of `toolcrib-testkit`.
 pub(crate) fn testkit(name: &str) -> String {
-    let file = Path::new(env!("CARGO_BIN_EXE_toolcrib")).with_file_name(name);
-    assert!(file.exists(), "`{}` is missing; hint: test the whole workspace", file.display());
+    let file = toolcrib_testkit::program(env!("CARGO_BIN_EXE_toolcrib"), name);
     file.to_str().unwrap().to_owned()
 }
 

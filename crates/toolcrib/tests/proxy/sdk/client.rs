@@ -61,7 +61,7 @@ pub(crate) fn run(client: Client, url: &str, stream: bool) -> Value {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/proxy/sdk").join(client.script());
     // `-B`: nothing is compiled into the sources. A client that hangs is a failure, not a hanging test.
     let mut command = Command::new("timeout");
-    command.arg("120").arg(python).arg("-B").arg(script).arg(url);
+    command.arg("300").arg(python).arg("-B").arg(script).arg(url);
     if stream {
         command.arg("--stream");
     }

@@ -1,7 +1,10 @@
 //! Tables that others publish. The folders here are small and written by hand.
 
+#![allow(clippy::unwrap_used)]
+
 use serde_json::{Value, json};
-use toolcrib_embed::{Error, Field, Model};
+use toolcrib_embed::{Field, Model};
+use toolcrib_model2vec::Error;
 
 /// What a test puts into a file of tensors.
 struct Tensor<'a> {
@@ -66,7 +69,7 @@ fn compass() -> Tensor<'static> {
 }
 
 fn read(tensors: &[Tensor<'_>]) -> Result<Model, Error> {
-    Model::from_model2vec(tokenizer().to_string().as_bytes(), &safetensors(tensors))
+    toolcrib_model2vec::read(tokenizer().to_string().as_bytes(), &safetensors(tensors))
 }
 
 fn assert_embeds(model: &Model, text: &str, values: [f32; 3]) {
@@ -91,7 +94,7 @@ fn identifiers_are_read_as_prose() {
     let mut at_blanks = tokenizer();
     at_blanks["pre_tokenizer"] = json!({"type": "WhitespaceSplit"});
     let tokenizer = at_blanks.to_string();
-    let model = Model::from_model2vec(tokenizer.as_bytes(), &safetensors(&[compass()])).unwrap();
+    let model = toolcrib_model2vec::read(tokenizer.as_bytes(), &safetensors(&[compass()])).unwrap();
     assert_eq!(model.pieces("eastNorth_east"), ["east", "north", "east"]);
     let fields = [(Field::Name, "eastEast"), (Field::Description, "east")];
     assert!((model.embed_fields(&fields).dot(&model.embed("east")) - 1.0).abs() < 1e-3);
@@ -134,7 +137,7 @@ fn a_refusal_names_the_file_and_what_is_wrong() {
     let table = || [compass()];
     let refused = |tokenizer: &Value, tensors: &[Tensor<'_>]| {
         let file = safetensors(tensors);
-        Model::from_model2vec(tokenizer.to_string().as_bytes(), &file).unwrap_err().to_string()
+        toolcrib_model2vec::read(tokenizer.to_string().as_bytes(), &file).unwrap_err().to_string()
     };
     let whole = tokenizer();
     let mut without_unknown = tokenizer();
@@ -143,7 +146,7 @@ fn a_refusal_names_the_file_and_what_is_wrong() {
     too_many["model"]["vocab"]["##th"] = json!(5);
     assert_eq!(
         refused(&too_many, &table()),
-        "`tokenizer.json`: piece 5 has no row among the 5 of `model.safetensors`"
+        "`tokenizer.json`: token 5 has no row among the 5 of `model.safetensors`"
     );
     for broken in [json!({}), json!([]), without_unknown] {
         let problem = refused(&broken, &table());
@@ -156,23 +159,23 @@ fn a_refusal_names_the_file_and_what_is_wrong() {
         ),
         (
             &[floats("embeddings", &[15], &COMPASS)],
-            "a table of shape [15]: rows of 1 to 4096 numbers are needed",
+            "the table has shape [15]: rows of numbers are needed",
         ),
-        (
-            &[floats("embeddings", &[0, 3], &[])],
-            "a table of shape [0, 3]: rows of 1 to 4096 numbers are needed",
-        ),
+        (&[floats("embeddings", &[0, 3], &[])], "the table is empty: 0 rows of 3 numbers"),
         (
             &[Tensor { name: "embeddings", kind: "I64", shape: vec![1, 1], bytes: vec![0; 8] }],
             "`embeddings` is of I64, not F32, F16, BF16 or I8",
         ),
         (
-            &[floats("embeddings", &[1, 2], &[1.0, f32::NAN])],
-            "number 1 of `embeddings` is not finite",
+            &[floats("embeddings", &[5, 1], &[1.0, f32::NAN, 1.0, 1.0, 1.0])],
+            "number 1 of the rows is not finite",
         ),
-        (&[compass(), floats("weights", &[2], &[1.0, 2.0])], "2 `weights` for 5 pieces"),
-        (&[compass(), mapping(&[0, -1])], "`mapping` names row -1 of 5"),
-        (&[compass(), mapping(&[4, 5])], "`mapping` names row 5 of 5"),
+        (&[compass(), floats("weights", &[2], &[1.0, 2.0])], "2 token weights for 5 tokens"),
+        (&[compass(), mapping(&[0, -1])], "`mapping` has the row -1"),
+        (
+            &[compass(), mapping(&[0, 1, 2, 3, 5])],
+            "a token maps to row 5, but the table has 5 rows",
+        ),
     ];
     for (tensors, problem) in tensors {
         assert_eq!(refused(&whole, tensors), format!("`model.safetensors`: {problem}"));
@@ -180,7 +183,7 @@ fn a_refusal_names_the_file_and_what_is_wrong() {
     let whole_tensors = safetensors(&table());
     for length in 0..whole_tensors.len() {
         let tokenizer = whole.to_string();
-        let cut = Model::from_model2vec(tokenizer.as_bytes(), &whole_tensors[..length]);
+        let cut = toolcrib_model2vec::read(tokenizer.as_bytes(), &whole_tensors[..length]);
         let problem = cut.unwrap_err().to_string();
         assert!(problem.starts_with("`model.safetensors`: "), "cut at {length}: {problem}");
     }

@@ -1,0 +1,122 @@
+//! A table whose text is tokenized by another crate.
+//!
+//! Published tables come with tokenizers of many kinds, and the crates that read those are large. So this
+//! crate only takes the result: float rows and a [`Tokenizer`]. `toolcrib-model2vec` reads such folders.
+
+use std::sync::Arc;
+
+use crate::field::Field;
+use crate::reader::Reader;
+use crate::table::MOST_DIMS;
+use crate::{Error, Model, vector, words};
+
+/// The tokenizer of an external table.
+pub trait Tokenizer: Send + Sync {
+    /// Calls `visit` with the id of every token of `text`, in order. Ids without a row are skipped.
+    fn tokenize(&self, text: &str, visit: &mut dyn FnMut(u32));
+
+    /// The text of a token, as the vocabulary has it.
+    fn token(&self, id: u32) -> String;
+}
+
+/// A table of float vectors, and the tokenizer that belongs to it.
+pub struct External {
+    /// Dimensions: the length of a row.
+    pub dims: usize,
+    /// The numbers, row after row.
+    pub values: Vec<f32>,
+    /// The row of each token, if tokens share rows. Otherwise a token's id is its row.
+    pub mapping: Option<Vec<u32>>,
+    /// The weight of each token; 1 if there are none.
+    pub weights: Option<Vec<f32>>,
+    /// Text into tokens.
+    pub tokenizer: Arc<dyn Tokenizer>,
+}
+
+/// Not learned: published tables are trained on sentences and know no fields. In the order of [`Field`].
+const WEIGHTS: [f32; Field::ALL.len()] = [1.0, 0.7, 1.0, 0.4, 0.3, 0.4];
+
+/// A tokenizer reads the complete text at once, so the text is cut before. A token is rarely longer.
+const CHARACTERS_PER_TOKEN: usize = 8;
+
+/// How text becomes rows of an external table.
+#[derive(Clone)]
+pub(crate) struct ExternalReader {
+    tokenizer: Arc<dyn Tokenizer>,
+    mapping: Option<Vec<u32>>,
+    tokens: usize,
+}
+
+impl Model {
+    /// A model from float rows, which become int8 as those of the built-in table are.
+    pub fn external(table: External) -> Result<Self, Error> {
+        let External { dims, values, mapping, weights, tokenizer } = table;
+        let rows = values.len().checked_div(dims).unwrap_or_default();
+        if rows == 0 || dims as u64 > MOST_DIMS || values.len() % dims != 0 {
+            return Err(Error::Shape { dims: dims as u64, rows: rows as u64 });
+        }
+        if let Some(index) = values.iter().position(|value| !value.is_finite()) {
+            return Err(Error::NotFinite { part: "rows", index });
+        }
+        let wrong = mapping.iter().flatten().find(|row| **row as usize >= rows);
+        if let Some(row) = wrong {
+            return Err(Error::Mapping { row: *row, rows });
+        }
+        let tokens = mapping.as_ref().map_or(rows, Vec::len);
+        if let Some(weights) = &weights {
+            if weights.len() != tokens {
+                return Err(Error::TokenWeights { found: weights.len(), needed: tokens });
+            }
+            if let Some(index) = weights.iter().position(|weight| !weight.is_finite()) {
+                return Err(Error::NotFinite { part: "token weights", index });
+            }
+        }
+        let mut codes = Vec::with_capacity(values.len());
+        let mut steps = Vec::with_capacity(rows);
+        for row in values.chunks_exact(dims) {
+            let (step, row) = vector::quantised(row);
+            steps.push(step);
+            codes.extend(row.map(i8::cast_unsigned));
+        }
+        let reader = ExternalReader { tokenizer, mapping, tokens };
+        let scales = (0..tokens).map(|token| {
+            let weight = weights.as_ref().map_or(1.0, |weights| weights[token]);
+            steps[reader.row(token as u32)] * weight
+        });
+        let scales: Vec<f32> = scales.collect();
+        Ok(Self {
+            dims,
+            told: scales.clone(),
+            asked: scales,
+            reader: Reader::External(reader),
+            weights: WEIGHTS,
+            codes: codes.into(),
+        })
+    }
+}
+
+impl ExternalReader {
+    /// Calls `visit` with the first `most` tokens of `text`. Identifiers are read as prose, since that is
+    /// what such a table was trained on: `createIssue` and `create_issue` are two words.
+    pub(crate) fn each(&self, text: &str, most: usize, mut visit: impl FnMut(u32)) {
+        let prose: String = words::with_humps_parted(text, ' ')
+            .map(|c| if c == '_' { ' ' } else { c })
+            .take(most * CHARACTERS_PER_TOKEN)
+            .collect();
+        let mut left = most;
+        self.tokenizer.tokenize(&prose, &mut |token| {
+            if left > 0 && (token as usize) < self.tokens {
+                left -= 1;
+                visit(token);
+            }
+        });
+    }
+
+    pub(crate) fn row(&self, token: u32) -> usize {
+        self.mapping.as_ref().map_or(token, |mapping| mapping[token as usize]) as usize
+    }
+
+    pub(crate) fn written(&self, token: u32) -> String {
+        self.tokenizer.token(token)
+    }
+}

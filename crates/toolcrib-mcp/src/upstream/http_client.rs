@@ -1,0 +1,126 @@
+//! The HTTP client of one server: as it is, or with a token that is kept fresh.
+//!
+//! One type for both, since the SDK's transport and everything above it is compiled once for each type of
+//! client, and that is tens of thousands of lines.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::stream::BoxStream;
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::transport::AuthClient;
+use rmcp::transport::streamable_http_client::{
+    SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::Sse;
+
+use super::http::TappedHttp;
+
+type Error = StreamableHttpError<reqwest::Error>;
+type Headers = HashMap<HeaderName, HeaderValue>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// The HTTP client of one server.
+#[derive(Clone)]
+pub(super) enum HttpClient {
+    /// Nobody signed in.
+    Plain(TappedHttp),
+    /// Somebody signed in: the token is sent, and refreshed when it is old.
+    SignedIn(AuthClient<TappedHttp>),
+}
+
+impl StreamableHttpClient for HttpClient {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        match self {
+            Self::Plain(http) => http.post_message(uri, message, session, token, headers).await,
+            Self::SignedIn(http) => http.post_message(uri, message, session, token, headers).await,
+        }
+    }
+
+    async fn post_message_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+        limit: usize,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        match self {
+            Self::Plain(http) => {
+                http.post_message_with_max_sse_event_size(
+                    uri, message, session, token, headers, limit,
+                )
+                .await
+            }
+            Self::SignedIn(http) => {
+                http.post_message_with_max_sse_event_size(
+                    uri, message, session, token, headers, limit,
+                )
+                .await
+            }
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Plain(http) => http.delete_session(uri, session, token, headers).await,
+            Self::SignedIn(http) => http.delete_session(uri, session, token, headers).await,
+        }
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<Events, Error> {
+        match self {
+            Self::Plain(http) => http.get_stream(uri, session, last_event, token, headers).await,
+            Self::SignedIn(http) => http.get_stream(uri, session, last_event, token, headers).await,
+        }
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+        limit: usize,
+    ) -> Result<Events, Error> {
+        match self {
+            Self::Plain(http) => {
+                http.get_stream_with_max_sse_event_size(
+                    uri, session, last_event, token, headers, limit,
+                )
+                .await
+            }
+            Self::SignedIn(http) => {
+                http.get_stream_with_max_sse_event_size(
+                    uri, session, last_event, token, headers, limit,
+                )
+                .await
+            }
+        }
+    }
+}
