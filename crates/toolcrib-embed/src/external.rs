@@ -20,7 +20,7 @@ pub trait Tokenizer: Send + Sync {
 }
 
 /// A table of float vectors, and the tokenizer that belongs to it.
-pub struct External {
+pub struct ExternalTable {
     /// Dimensions: the length of a row.
     pub dims: usize,
     /// The numbers, row after row.
@@ -49,8 +49,8 @@ pub(crate) struct ExternalReader {
 
 impl Model {
     /// A model from float rows, which become int8 as those of the built-in table are.
-    pub fn external(table: External) -> Result<Self, Error> {
-        let External { dims, values, mapping, weights, tokenizer } = table;
+    pub fn external(table: ExternalTable) -> Result<Self, Error> {
+        let ExternalTable { dims, values, mapping, weights, tokenizer } = table;
         let rows = values.len().checked_div(dims).unwrap_or_default();
         if rows == 0 || dims as u64 > MOST_DIMS || values.len() % dims != 0 {
             return Err(Error::Shape { dims: dims as u64, rows: rows as u64 });

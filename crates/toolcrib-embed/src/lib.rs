@@ -41,7 +41,7 @@ mod wordpiece;
 mod words;
 
 pub use error::Error;
-pub use external::{External, Tokenizer};
+pub use external::{ExternalTable, Tokenizer};
 pub use field::Field;
 pub use model::Model;
 pub use rows::{Row, Rows};

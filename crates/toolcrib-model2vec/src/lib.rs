@@ -18,7 +18,7 @@ pub use error::Error;
 
 use std::sync::Arc;
 
-use toolcrib_embed::{External, Model};
+use toolcrib_embed::{ExternalTable, Model};
 
 use tensors::{MODEL, Tensors};
 use tokenizer::FileTokenizer;
@@ -28,6 +28,6 @@ pub fn read(tokenizer: &[u8], tensors: &[u8]) -> Result<Model, Error> {
     let Tensors { dims, values, mapping, weights } = Tensors::parse(tensors)?;
     let tokens = mapping.as_ref().map_or(values.len() / dims, Vec::len);
     let tokenizer = Arc::new(FileTokenizer::parse(tokenizer, tokens)?);
-    Model::external(External { dims, values, mapping, weights, tokenizer })
+    Model::external(ExternalTable { dims, values, mapping, weights, tokenizer })
         .map_err(|error| Error { file: MODEL, problem: error.to_string() })
 }

@@ -42,31 +42,30 @@ impl Silent {
     }
 }
 
-/// The total of the proxy at this URL. Boxed, so that it is compiled here and not once more in the program that
-/// waits for it.
+/// The total of the proxy at this URL.
 pub fn totals<'a>(url: &'a str, key: Option<&'a Secret>) -> BoxFuture<'a, Result<Totals, Silent>> {
-    ask(url, key).boxed()
-}
-
-async fn ask(url: &str, key: Option<&Secret>) -> Result<Totals, Silent> {
-    let url = format!("{}/toolcrib/stats", base(url)?.as_str().trim_end_matches('/'));
-    let unreachable = |error: reqwest::Error| Silent::Unreachable(error.without_url().to_string());
-    let client = toolcrib_tls::http_client()
-        .timeout(PATIENCE)
-        // The key is for the proxy that was named.
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .map_err(unreachable)?;
-    let mut request = client.get(url);
-    if let Some(key) = key {
-        request = request.header(KEY, key.expose());
+    async move {
+        let url = format!("{}/toolcrib/stats", base(url)?.as_str().trim_end_matches('/'));
+        let unreachable =
+            |error: reqwest::Error| Silent::Unreachable(error.without_url().to_string());
+        let client = toolcrib_tls::client_builder()
+            .timeout(PATIENCE)
+            // The key is for the proxy that was named.
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(unreachable)?;
+        let mut request = client.get(url);
+        if let Some(key) = key {
+            request = request.header(KEY, key.expose());
+        }
+        let response = request.send().await.map_err(unreachable)?;
+        let status = response.status();
+        if status == reqwest::StatusCode::UNAUTHORIZED {
+            return Err(Silent::Key);
+        }
+        let stranger = |_| Silent::Stranger(status.as_u16());
+        let text = response.text().await.map_err(stranger)?;
+        serde_json::from_str(&text).map_err(|_| Silent::Stranger(status.as_u16()))
     }
-    let response = request.send().await.map_err(unreachable)?;
-    let status = response.status();
-    if status == reqwest::StatusCode::UNAUTHORIZED {
-        return Err(Silent::Key);
-    }
-    let stranger = |_| Silent::Stranger(status.as_u16());
-    let text = response.text().await.map_err(stranger)?;
-    serde_json::from_str(&text).map_err(|_| Silent::Stranger(status.as_u16()))
+    .boxed()
 }

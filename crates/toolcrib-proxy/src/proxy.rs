@@ -102,7 +102,7 @@ impl Proxy {
             let limits = Limits { total: config.state.bytes, idle, ..Limits::default() };
             Shared::Memory(Memory::new(limits))
         };
-        let client = toolcrib_tls::http_client()
+        let client = toolcrib_tls::client_builder()
             .connect_timeout(CONNECT)
             .pool_idle_timeout(IDLE)
             .tcp_nodelay(true)

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
-/// The path of a server of this package, such as `faulty-server`, beside `executable`, a program that cargo
-/// built for the test.
+/// Returns the path of one of this package's programs, such as `faulty-server`. `executable` is any program that
+/// cargo built for the test: they share a folder.
 ///
-/// `cargo test --workspace` has built it. `cargo test -p toolcrib` has not, as cargo knows no dependency on
-/// another package's programs, so it is built here, once, with the same profile.
+/// `cargo test --workspace` builds the programs of this package. `cargo test -p toolcrib` does not, since a
+/// package cannot depend on the programs of another. In that case they are built here, once, with the same
+/// profile.
 pub fn program(executable: &str, name: &str) -> PathBuf {
     static BUILT: Once = Once::new();
     let path = Path::new(executable).with_file_name(name);

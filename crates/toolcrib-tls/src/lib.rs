@@ -6,15 +6,14 @@
 //! exchange, which `ring` does not offer.
 
 /// Chooses the provider for this process, unless it has one. Call it before anything that opens a TLS
-/// connection without [`http_client`].
+/// connection without [`client_builder`].
 pub fn choose_provider() {
-    // An error means that the process has chosen already, which is the embedding program's right.
+    // An error means that the program has already installed a provider. Its choice stays.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// An HTTP client to be configured. All HTTP clients are built from this: without a provider reqwest
-/// panics.
-pub fn http_client() -> reqwest::ClientBuilder {
+/// Builds an HTTP client. All of ours are built with it: without a provider reqwest panics.
+pub fn client_builder() -> reqwest::ClientBuilder {
     choose_provider();
     reqwest::Client::builder()
 }

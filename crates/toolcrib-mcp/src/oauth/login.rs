@@ -55,39 +55,37 @@ impl std::fmt::Debug for Login {
 }
 
 impl Login {
-    /// Finds out where to sign in, makes us known there, and opens the listener. Boxed, so that it is compiled
-    /// here and not once more in the program that waits for it.
+    /// Finds out where to sign in, makes us known there, and opens the listener.
     pub fn start<'a>(
         upstream: &'a Upstream,
         state: &'a Path,
     ) -> BoxFuture<'a, Result<Self, Error>> {
-        Self::discover(upstream, state).boxed()
-    }
-
-    async fn discover(upstream: &Upstream, state: &Path) -> Result<Self, Error> {
-        let io = |source| Error::Io { server: upstream.name.clone(), source };
-        let store = Store::new(state, &upstream.name, &upstream.url);
-        let (mut manager, metadata) = manager_for(upstream, &store).await?;
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(io)?;
-        let port = listener.local_addr().map_err(io)?.port();
-        let redirect = format!("http://127.0.0.1:{port}{PATH}");
-        let scopes = match &*upstream.scopes {
-            [] => manager.select_initial_scopes(&[]).await,
-            scopes => scopes.to_vec(),
-        };
-        let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        let secret = introduce(&mut manager, &metadata, upstream, (&redirect, &scopes)).await?;
-        store.set_client_secret(secret);
-        let failed = |error| failure(upstream, &error);
-        let url = manager.get_authorization_url(&scopes).await.map_err(failed)?;
-        let barred = |why| Error::Barred { server: upstream.name.clone(), why };
-        reach::check_text(upstream, &url).map_err(barred)?;
-        let url: Url = url.parse().map_err(|_| barred(reach::Barred::Malformed))?;
-        // The last one: the endpoint's own query may have a `state` too.
-        let state = url.query_pairs().filter(|(name, _)| name == "state").last();
-        let state = state.map(|(_, value)| Secret::from(&*value));
-        let state = state.ok_or_else(|| barred(reach::Barred::Malformed))?;
-        Ok(Self { upstream: upstream.clone(), manager, listener, url, state, limit: LIMIT })
+        async move {
+            let io = |source| Error::Io { server: upstream.name.clone(), source };
+            let store = Store::new(state, &upstream.name, &upstream.url);
+            let (mut manager, metadata) = manager_for(upstream, &store).await?;
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(io)?;
+            let port = listener.local_addr().map_err(io)?.port();
+            let redirect = format!("http://127.0.0.1:{port}{PATH}");
+            let scopes = match &*upstream.scopes {
+                [] => manager.select_initial_scopes(&[]).await,
+                scopes => scopes.to_vec(),
+            };
+            let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+            let secret = introduce(&mut manager, &metadata, upstream, (&redirect, &scopes)).await?;
+            store.set_client_secret(secret);
+            let failed = |error| failure(upstream, &error);
+            let url = manager.get_authorization_url(&scopes).await.map_err(failed)?;
+            let barred = |why| Error::Barred { server: upstream.name.clone(), why };
+            reach::check_text(upstream, &url).map_err(barred)?;
+            let url: Url = url.parse().map_err(|_| barred(reach::Barred::Malformed))?;
+            // The last one: the endpoint's own query may have a `state` too.
+            let state = url.query_pairs().filter(|(name, _)| name == "state").last();
+            let state = state.map(|(_, value)| Secret::from(&*value));
+            let state = state.ok_or_else(|| barred(reach::Barred::Malformed))?;
+            Ok(Self { upstream: upstream.clone(), manager, listener, url, state, limit: LIMIT })
+        }
+        .boxed()
     }
 
     /// Where the person signs in: http or https. To be shown, never to be handed to a shell.
@@ -101,47 +99,46 @@ impl Login {
         Self { limit, ..self }
     }
 
-    /// Waits for the browser, fetches the tokens and stores them. Boxed as [`Self::start`] is.
+    /// Waits for the browser, fetches the tokens and stores them.
     pub fn finish(self) -> BoxFuture<'static, Result<(), Error>> {
-        self.exchange().boxed()
-    }
-
-    async fn exchange(self) -> Result<(), Error> {
-        let server = || self.upstream.name.clone();
-        let (sender, answer) = oneshot::channel();
-        let desk = Desk { state: self.state, answer: Arc::new(Mutex::new(Some(sender))) };
-        let routes = Router::new().route(PATH, get(receive)).with_state(desk);
-        let guard = Guard::new(&[], &[], Access::Open).map_err(|error| Error::Io {
-            server: server(),
-            source: std::io::Error::other(error),
-        })?;
-        let (stop, stopped) = oneshot::channel::<()>();
-        // Dropping `stop` ends the listener too, so a login that is given up leaves nothing behind.
-        let serving = axum::serve(self.listener, guard.protect(routes))
-            .with_graceful_shutdown(async move { drop(stopped.await) });
-        let mut serving = tokio::spawn(serving.into_future());
-        let answer = tokio::time::timeout(self.limit, answer).await;
-        drop(stop);
-        if tokio::time::timeout(FAREWELL, &mut serving).await.is_err() {
-            serving.abort();
+        async move {
+            let server = || self.upstream.name.clone();
+            let (sender, answer) = oneshot::channel();
+            let desk = Desk { state: self.state, answer: Arc::new(Mutex::new(Some(sender))) };
+            let routes = Router::new().route(PATH, get(receive)).with_state(desk);
+            let guard = Guard::new(&[], &[], Access::Open).map_err(|error| Error::Io {
+                server: server(),
+                source: std::io::Error::other(error),
+            })?;
+            let (stop, stopped) = oneshot::channel::<()>();
+            // Dropping `stop` ends the listener too, so a login that is given up leaves nothing behind.
+            let serving = axum::serve(self.listener, guard.protect(routes))
+                .with_graceful_shutdown(async move { drop(stopped.await) });
+            let mut serving = tokio::spawn(serving.into_future());
+            let answer = tokio::time::timeout(self.limit, answer).await;
+            drop(stop);
+            if tokio::time::timeout(FAREWELL, &mut serving).await.is_err() {
+                serving.abort();
+            }
+            let answer = answer.map_err(|_| Error::TimedOut { server: server() })?;
+            let callback = match answer.map_err(|_| Error::TimedOut { server: server() })? {
+                Answer::Granted(callback) => callback,
+                Answer::Denied(why) => return Err(Error::Denied { server: server(), why }),
+            };
+            let Callback { code, state, issuer } = &callback;
+            let exchange = self.manager.exchange_code_for_token_with_issuer(
+                code.expose(),
+                state.expose(),
+                issuer.as_deref(),
+            );
+            // rmcp writes the code and the answer's extra fields to the debug log: nobody listens here.
+            let exchanged = exchange.with_subscriber(NoSubscriber::default()).await;
+            exchanged.map(drop).map_err(|error| match error {
+                AuthError::InternalError(_) => Error::Exchange { server: server() },
+                error => failure(&self.upstream, &error),
+            })
         }
-        let answer = answer.map_err(|_| Error::TimedOut { server: server() })?;
-        let callback = match answer.map_err(|_| Error::TimedOut { server: server() })? {
-            Answer::Granted(callback) => callback,
-            Answer::Denied(why) => return Err(Error::Denied { server: server(), why }),
-        };
-        let Callback { code, state, issuer } = &callback;
-        let exchange = self.manager.exchange_code_for_token_with_issuer(
-            code.expose(),
-            state.expose(),
-            issuer.as_deref(),
-        );
-        // rmcp writes the code and the answer's extra fields to the debug log: nobody listens here.
-        let exchanged = exchange.with_subscriber(NoSubscriber::default()).await;
-        exchanged.map(drop).map_err(|error| match error {
-            AuthError::InternalError(_) => Error::Exchange { server: server() },
-            error => failure(&self.upstream, &error),
-        })
+        .boxed()
     }
 }
 

@@ -248,7 +248,7 @@ pub fn is_signed_in(upstream: &Upstream, state: &Path) -> bool {
 
 /// A client for requests that carry tokens: it follows no redirect.
 pub fn http_client() -> Result<reqwest::Client, reqwest::Error> {
-    toolcrib_tls::http_client()
+    toolcrib_tls::client_builder()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT)
         .user_agent(concat!("toolcrib/", env!("CARGO_PKG_VERSION")))

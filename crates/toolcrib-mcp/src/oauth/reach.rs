@@ -174,7 +174,7 @@ pub(super) struct Reach {
 impl Reach {
     pub(super) fn new(upstream: &Upstream, store: Store) -> Result<Self, reqwest::Error> {
         let rule = Rule::new(upstream);
-        let http = toolcrib_tls::http_client()
+        let http = toolcrib_tls::client_builder()
             .timeout(TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .dns_resolver(Arc::new(rule.clone()))

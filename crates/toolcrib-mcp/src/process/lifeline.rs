@@ -18,7 +18,7 @@ use rustix::net::{
 };
 use tokio::net::UnixStream;
 
-use super::Patience;
+use super::GracePeriods;
 
 /// What the warden says about its server, a line each.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,13 +82,13 @@ impl Lifeline {
         &self,
         stdin: BorrowedFd<'_>,
         stdout: BorrowedFd<'_>,
-        patience: Patience,
+        grace: GracePeriods,
     ) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let both = [stdin, stdout];
         control.push(SendAncillaryMessage::ScmRights(&both));
-        let line = patience.to_line();
+        let line = grace.to_line();
         sendmsg(&self.socket, &[IoSlice::new(line.as_bytes())], &mut control, SendFlags::empty())?;
         Ok(())
     }
@@ -122,15 +122,15 @@ impl Lifeline {
     }
 }
 
-/// The warden's side of [`Lifeline::hand_over`]: the server's stdin and stdout, and its patience.
-pub(super) fn receive(socket: impl AsFd) -> io::Result<([OwnedFd; 2], Patience)> {
+/// The warden's side of [`Lifeline::hand_over`]: the server's stdin and stdout, and its grace periods.
+pub(super) fn receive(socket: impl AsFd) -> io::Result<([OwnedFd; 2], GracePeriods)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     // Three numbers of at most 20 digits. They come in one piece: the socket is empty when they are sent.
     let mut line = [0; 64];
     let received =
         recvmsg(socket, &mut [IoSliceMut::new(&mut line)], &mut control, RecvFlags::empty())?;
-    let patience = str::from_utf8(&line[..received.bytes]).ok().and_then(Patience::from_line);
+    let grace = str::from_utf8(&line[..received.bytes]).ok().and_then(GracePeriods::from_line);
     let fds: Vec<OwnedFd> = control
         .drain()
         .filter_map(|message| match message {
@@ -145,7 +145,7 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<([OwnedFd; 2], Patience)>
         fcntl_setfd(fd, FdFlags::CLOEXEC)?;
     }
     let fds = <[OwnedFd; 2]>::try_from(fds).map_err(|_| io::ErrorKind::UnexpectedEof)?;
-    Ok((fds, patience.ok_or(io::ErrorKind::InvalidData)?))
+    Ok((fds, grace.ok_or(io::ErrorKind::InvalidData)?))
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@
 mod children;
 mod environment;
 mod find;
+mod grace;
 mod lifeline;
-mod patience;
 mod stderr;
 pub mod warden;
 
@@ -32,13 +32,13 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 pub use environment::{TAKEN_OVER, environment};
+pub use grace::GracePeriods;
 use lifeline::{Lifeline, Report};
-pub use patience::Patience;
 pub use stderr::{KEPT, Stderr};
 
 /// How long a warden may take to start its server: it is two `exec`s of local files.
 const START: Duration = Duration::from_secs(10);
-/// How much longer than its [`Patience`] a warden may take to end everything.
+/// How much longer than its [`GracePeriods`] a warden may take to end everything.
 const SLACK: Duration = Duration::from_secs(1);
 /// How long until the kernel has carried out SIGKILL on a warden that kept no promise.
 const REAP: Duration = Duration::from_millis(500);
@@ -58,7 +58,7 @@ pub struct Launch {
     /// command is appended. On Linux `/proc/self/exe` also works after an update replaced the file.
     pub warden: Vec<OsString>,
     /// How long it may take to end.
-    pub patience: Patience,
+    pub grace: GracePeriods,
 }
 
 /// Why a server did not start.
@@ -169,7 +169,7 @@ pub struct Process {
     warden: Child,
     server: Pid,
     exit: Option<Exit>,
-    patience: Patience,
+    grace: GracePeriods,
 }
 
 impl Launch {
@@ -186,7 +186,7 @@ impl Launch {
         let (their_stdin, our_stdin) = io::pipe()?;
         let (our_stdout, their_stdout) = io::pipe()?;
         let (our_stderr, their_stderr) = io::pipe()?;
-        lifeline.hand_over(their_stdin.as_fd(), their_stdout.as_fd(), self.patience)?;
+        lifeline.hand_over(their_stdin.as_fd(), their_stdout.as_fd(), self.grace)?;
         drop((their_stdin, their_stdout));
 
         let mut warden = self.start_warden(socket, their_stderr.into())?;
@@ -203,7 +203,7 @@ impl Launch {
                 warden,
                 server,
                 exit: None,
-                patience: self.patience,
+                grace: self.grace,
             }),
             Ok(Some(Report::CannotRun(reason))) => {
                 let _ = timeout(REAP, warden.wait()).await;
@@ -266,11 +266,11 @@ impl Process {
     /// Ends it with everything it started, and returns when all is gone: by default after 5 s at the most.
     ///
     /// Stdin is closed, and the lifeline with it: the warden lets the server leave on its own, then sends
-    /// SIGTERM, then SIGKILL, each after the time that its [`Patience`] gives.
+    /// SIGTERM, then SIGKILL, each after its [`GracePeriods`].
     pub async fn end(mut self) -> Exit {
         self.stdin = None;
         self.lifeline.cut();
-        let ended = timeout(self.patience.total() + SLACK, async {
+        let ended = timeout(self.grace.total() + SLACK, async {
             self.wait().await;
             // The warden's reports end when it exits, and it exits when nobody is left.
             while self.lifeline.report().await.is_some() {}

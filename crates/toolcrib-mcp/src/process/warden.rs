@@ -29,7 +29,7 @@ use rustix::process::{
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::lifeline::{Report, receive};
-use super::{Patience, children};
+use super::{GracePeriods, children};
 
 /// How often to look for processes that have newly fallen to us, while ending.
 const LOOK: Duration = Duration::from_millis(20);
@@ -60,7 +60,7 @@ fn watch(mut argv: impl Iterator<Item = OsString>) -> Result<u8, String> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
 
-    let ([stdin, stdout], patience) = receive(io::stdin())
+    let ([stdin, stdout], grace) = receive(io::stdin())
         .map_err(|error| format!("only the gateway can start a warden: {error}"))?;
     let mut command = Command::new(&program);
     command.args(argv).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).process_group(0);
@@ -76,7 +76,7 @@ fn watch(mut argv: impl Iterator<Item = OsString>) -> Result<u8, String> {
     };
     Report::Runs(server.as_raw_pid()).send(io::stdin());
     let told = BTreeSet::new();
-    let mut warden = Warden { server, code: None, children, orders, told, patience };
+    let mut warden = Warden { server, code: None, children, orders, told, grace };
     warden.sleep();
     warden.end();
     // A server that not even SIGKILL ended is left to the kernel; what it would have died of is known.
@@ -101,9 +101,9 @@ struct Warden {
     children: UnixStream,
     /// Readable when we were told to end.
     orders: UnixStream,
-    /// Who has had its SIGTERM; some programs take a second one for impatience.
+    /// Who has had its SIGTERM: some programs give up their orderly end at a second one.
     told: BTreeSet<i32>,
-    patience: Patience,
+    grace: GracePeriods,
 }
 
 impl Warden {
@@ -131,12 +131,12 @@ impl Warden {
         }
     }
 
-    /// Ends everything below us, within the total of its patience.
+    /// Ends everything below us, within the sum of the grace periods.
     fn end(&mut self) {
-        let Patience { leave, term, kill } = self.patience;
-        let _ = self.gone_within(leave, None)
-            || self.gone_within(term, Some(Signal::TERM))
-            || self.gone_within(kill, Some(Signal::KILL));
+        let GracePeriods { after_eof, after_sigterm, after_sigkill } = self.grace;
+        let _ = self.gone_within(after_eof, None)
+            || self.gone_within(after_sigterm, Some(Signal::TERM))
+            || self.gone_within(after_sigkill, Some(Signal::KILL));
     }
 
     /// Sends `signal` to all there are and all that turn up, until none is left or the time is over.

@@ -81,69 +81,65 @@ pub struct Opened {
 }
 
 impl Door {
-    /// Begins to listen. Boxed, so that it is compiled here and not once more in the program that waits for it.
+    /// Begins to listen.
     pub fn open(
         self,
         gateway: &Arc<Gateway>,
         stop: CancellationToken,
     ) -> BoxFuture<'_, Result<Opened, Closed>> {
-        self.listen(gateway, stop).boxed()
-    }
-
-    async fn listen(
-        self,
-        gateway: &Arc<Gateway>,
-        stop: CancellationToken,
-    ) -> Result<Opened, Closed> {
-        let address = self.listen;
-        let listen = |source| Closed::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(listen)?;
-        let address = listener.local_addr().map_err(listen)?;
-        let config = gateway.hub().config();
-        let guard =
-            Guard::new(&config.http.allowed_hosts, &config.http.allowed_origins, self.access)?;
-        let guard = if self.beside.is_some() { guard.sharing() } else { guard };
-        let (others, metrics) = self.beside.map(|beside| (beside.router, beside.metrics)).unzip();
-        let doors = Arc::new(Doors::new(Arc::clone(gateway), metrics));
-        let routes = routes(Arc::clone(&doors));
-        let routes = match others {
-            Some(others) => routes.fallback_service(in_time(others, &doors)),
-            None => routes,
-        };
-        let router = guard.protect(routes);
-        Ok(Opened { listener, router, stop, doors, address })
+        async move {
+            let address = self.listen;
+            let listen = |source| Closed::Listen { address, source };
+            let listener = TcpListener::bind(address).await.map_err(listen)?;
+            let address = listener.local_addr().map_err(listen)?;
+            let config = gateway.hub().config();
+            let guard =
+                Guard::new(&config.http.allowed_hosts, &config.http.allowed_origins, self.access)?;
+            let guard = if self.beside.is_some() { guard.sharing() } else { guard };
+            let (others, metrics) =
+                self.beside.map(|beside| (beside.router, beside.metrics)).unzip();
+            let doors = Arc::new(Doors::new(Arc::clone(gateway), metrics));
+            let routes = routes(Arc::clone(&doors));
+            let routes = match others {
+                Some(others) => routes.fallback_service(in_time(others, &doors)),
+                None => routes,
+            };
+            let router = guard.protect(routes);
+            Ok(Opened { listener, router, stop, doors, address })
+        }
+        .boxed()
     }
 }
 
 impl Opened {
-    /// Serves until it is stopped; requests under way may end. Boxed as [`Door::open`] is.
+    /// Serves until it is stopped; requests under way may end.
     pub fn serve(self) -> BoxFuture<'static, Result<(), Closed>> {
-        self.run().boxed()
-    }
-
-    async fn run(self) -> Result<(), Closed> {
-        let stop = self.stop.clone();
-        let serving =
-            axum::serve(Pieces(self.listener), self.router).with_graceful_shutdown(async move {
-                stop.cancelled().await;
-            });
-        let drained = async {
-            self.stop.cancelled().await;
-            self.doors.answered.close();
-            if tokio::time::timeout(DRAIN, self.doors.answered.wait()).await.is_err() {
-                tracing::warn!(
-                    seconds = DRAIN.as_secs(),
-                    "requests that took too long were cut off"
-                );
+        async move {
+            let stop = self.stop.clone();
+            let serving = axum::serve(Pieces(self.listener), self.router).with_graceful_shutdown(
+                async move {
+                    stop.cancelled().await;
+                },
+            );
+            let drained = async {
+                self.stop.cancelled().await;
+                self.doors.answered.close();
+                if tokio::time::timeout(DRAIN, self.doors.answered.wait()).await.is_err() {
+                    tracing::warn!(
+                        seconds = DRAIN.as_secs(),
+                        "requests that took too long were cut off"
+                    );
+                }
+                // Now those that only listen are let go.
+                self.doors.over.cancel();
+                tokio::time::sleep(LAST).await;
+            };
+            tokio::select! {
+                ended = serving.into_future() => Ok(ended?),
+                () = drained => Ok(()),
             }
-            // Now those that only listen are let go.
-            self.doors.over.cancel();
-            tokio::time::sleep(LAST).await;
-        };
-        tokio::select! {
-            ended = serving.into_future() => Ok(ended?),
-            () = drained => Ok(()),
         }
+        .boxed()
     }
 }
 

@@ -40,9 +40,9 @@ pub(crate) struct Supplier {
 }
 
 impl Supplier {
-    /// A server with what is known of it. `known` and `status` are read one after the other while the
-    /// server's own task changes both, so a server may be up here whose lists are not known yet: it is
-    /// still connecting as far as clients are concerned.
+    /// A server with what is known of it. The server's task stores its lists and then sets its status to up;
+    /// the caller reads the lists and then the status, so it may see "up" without lists. Such a server counts
+    /// as connecting, since its tools cannot be found yet.
     pub(crate) fn new(
         name: &Arc<str>,
         config: Arc<Server>,
@@ -254,8 +254,8 @@ mod tests {
     use super::*;
     use crate::config::Transport;
 
-    /// The server's task stores the lists before it reports that it is up. Whoever reads the lists first
-    /// may miss them and still see that it is up.
+    /// Its task may store the lists and set the status to up between the two reads that `Supplier::new` is
+    /// given.
     #[test]
     fn a_server_whose_lists_are_not_known_yet_is_connecting() {
         let name = Arc::from("shop");

@@ -29,7 +29,7 @@ use crate::Secret;
 use crate::config::expand::surroundings;
 use crate::config::{OAuth, Server, Transport};
 use crate::oauth;
-use crate::process::{self, Exit, Launch, Patience, Process};
+use crate::process::{self, Exit, GracePeriods, Launch, Process};
 
 /// How long a failed server has to say how it ended.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -104,7 +104,7 @@ async fn transported(
                 env: process::environment(std::env::vars_os(), named),
                 cwd: cwd.clone(),
                 warden: upstream.shared.environment.warden.clone(),
-                patience: Patience::default(),
+                grace: GracePeriods::default(),
             };
             let mode = upstream.lifecycle();
             let probes = mode != ClientLifecycleMode::Initialize;
@@ -178,7 +178,6 @@ async fn remote(
     let signs_in_itself = sent.contains_key(&reqwest::header::AUTHORIZATION);
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(sent)
-        .max_sse_event_size(limits.message_bytes)
         .max_concurrent_requests(limits.server_calls);
     config.channel_buffer_capacity = limits.server_calls;
     let client = oauth::http_client().map_err(|error| NotConnected::ended(reason(&error)))?;

@@ -41,7 +41,7 @@ type Events = BoxStream<'static, Result<Sse, SseError>>;
 pub(crate) struct TappedHttp {
     client: reqwest::Client,
     tap: Arc<Tap>,
-    /// Bytes of a body.
+    /// Bytes of a body, and of one event in a stream.
     limit: usize,
 }
 
@@ -80,7 +80,6 @@ impl TappedHttp {
         session: Option<Arc<str>>,
         token: Option<String>,
         headers: Headers,
-        event_limit: usize,
     ) -> Result<StreamableHttpPostResponse, Error> {
         self.tap.sending(&message, shares);
         let mut request =
@@ -123,7 +122,7 @@ impl TappedHttp {
         };
         let expects = origin.is_some();
         if status.is_success() && is(EVENTS) {
-            let events = rmcp_events(response, event_limit);
+            let events = rmcp_events(response, self.limit);
             return Ok(StreamableHttpPostResponse::Sse(self.tapped(events, origin), session));
         }
         let (is_json, kind) = (is(JSON), kind.clone());
@@ -295,19 +294,7 @@ impl StreamableHttpClient for TappedHttp {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        self.post(uri, message, session, token, headers, self.limit).await
-    }
-
-    async fn post_message_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session: Option<Arc<str>>,
-        token: Option<String>,
-        headers: Headers,
-        limit: usize,
-    ) -> Result<StreamableHttpPostResponse, Error> {
-        self.post(uri, message, session, token, headers, limit).await
+        self.post(uri, message, session, token, headers).await
     }
 
     async fn delete_session(
@@ -329,19 +316,6 @@ impl StreamableHttpClient for TappedHttp {
         headers: Headers,
     ) -> Result<Events, Error> {
         let limit = self.limit;
-        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
-            .await
-    }
-
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session: Option<Arc<str>>,
-        last_event: Option<String>,
-        token: Option<String>,
-        headers: Headers,
-        limit: usize,
-    ) -> Result<Events, Error> {
         let events = self
             .client
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)

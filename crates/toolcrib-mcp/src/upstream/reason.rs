@@ -57,7 +57,8 @@ mod tests {
     #[tokio::test]
     async fn an_address_that_may_hold_a_key_is_not_repeated() {
         let url = "http://127.0.0.1:1/mcp?key=CANARY";
-        let error = toolcrib_tls::http_client().build().unwrap().get(url).send().await.unwrap_err();
+        let error =
+            toolcrib_tls::client_builder().build().unwrap().get(url).send().await.unwrap_err();
         assert!(error.to_string().contains("CANARY"));
         let error = StreamableHttpError::Client(error);
         let text = reason(&error);

@@ -1,25 +1,19 @@
 //! Nothing is left of a server, however it ends.
 
 use crate::family::{
-    all_gone, block_on, exists, family, fresh_mark, kill, launch, launch_impatiently,
-    launch_to_kill, marked, note, parent, ready, until,
+    all_gone, block_on, exists, family, fresh_mark, kill, launch, launch_sigkill_soon,
+    launch_sigterm_soon, marked, note, parent, ready, until,
 };
 use crate::*;
 
-/// Time to leave for a server that would, and more than it takes on a busy machine. Tests wait for it.
-const LEAVES: Duration = Duration::from_secs(3);
-
 pub(crate) fn ended_with_its_family() {
     block_on(async {
-        // The server leaves when its stdin ends. Those it started do not, so the warden must end them.
-        let leaves = |mark: &str, script: &str| {
-            let mut launch = launch(mark, script);
-            launch.patience.leave = LEAVES;
-            launch
-        };
-        let (process, pids, mark) = family(leaves, FAMILY).await;
+        // The server exits when its stdin ends, or at SIGTERM if it is slow. Those it started do neither on
+        // their own, so the warden must end them.
+        let (process, pids, mark) = family(launch_sigterm_soon, FAMILY).await;
         let start = Instant::now();
-        assert_eq!(process.end().await, Exit::Code(0));
+        let exit = process.end().await;
+        assert!(matches!(exit, Exit::Code(0) | Exit::Signal(15)), "{exit}");
         let took = start.elapsed();
         // `end` returns when it is over, and not before.
         assert_eq!(marked(&mark), Vec::<u32>::new());
@@ -30,7 +24,7 @@ pub(crate) fn ended_with_its_family() {
 
 pub(crate) fn ended_though_stubborn() {
     block_on(async {
-        let (process, pids, mark) = family(launch_to_kill, STUBBORN).await;
+        let (process, pids, mark) = family(launch_sigkill_soon, STUBBORN).await;
         let start = Instant::now();
         assert_eq!(process.end().await, Exit::Signal(9));
         let took = start.elapsed();
@@ -41,7 +35,7 @@ pub(crate) fn ended_though_stubborn() {
 
 pub(crate) fn dropped_it_ends_too() {
     block_on(async {
-        let (process, pids, mark) = family(launch_to_kill, STUBBORN).await;
+        let (process, pids, mark) = family(launch_sigkill_soon, STUBBORN).await;
         drop(process);
         // On another thread, since tokio reaps the warden on this one.
         let gone = tokio::task::spawn_blocking(move || all_gone(&pids, &mark)).await;
@@ -103,7 +97,7 @@ pub(crate) fn gateway_terminated() {
 
 pub(crate) fn server_killed() {
     block_on(async {
-        let (mut process, pids, mark) = family(launch_impatiently, FAMILY).await;
+        let (mut process, pids, mark) = family(launch_sigterm_soon, FAMILY).await;
         let warden = parent(process.pid());
         let server: Vec<_> = pids.iter().copied().filter(|pid| *pid != warden).collect();
         let start = Instant::now();
@@ -121,7 +115,7 @@ pub(crate) fn server_killed() {
 pub(crate) fn server_exits_before_its_children() {
     block_on(async {
         let script = "sleep 600 & setsid sleep 600 & sleep 600 & echo ready; read line; exit 3";
-        let (mut process, pids, mark) = family(launch_impatiently, script).await;
+        let (mut process, pids, mark) = family(launch_sigterm_soon, script).await;
         let start = Instant::now();
         process.stdin.as_mut().unwrap().write_all(b"go\n").await.unwrap();
         assert_eq!(process.wait().await, Exit::Code(3));
@@ -150,7 +144,7 @@ pub(crate) fn warden_killed() {
 
 pub(crate) fn warden_terminated() {
     block_on(async {
-        let (mut process, pids, mark) = family(launch_impatiently, FAMILY).await;
+        let (mut process, pids, mark) = family(launch_sigterm_soon, FAMILY).await;
         let start = Instant::now();
         kill(parent(process.pid()), Signal::TERM);
         // Its stdin is still open, so it takes the signal.
@@ -161,15 +155,22 @@ pub(crate) fn warden_terminated() {
     });
 }
 
-pub(crate) fn sigterm_comes_once_and_after_the_end_of_stdin() {
+pub(crate) fn no_signal_comes_while_a_server_may_end_on_its_own() {
     block_on(async {
-        // It notes the end of its stdin, and exits with the number of SIGTERMs that came after it. A second
-        // one would come while it sleeps.
-        let script = "n=0; trap 'n=$((n+1))' TERM; echo ready; while read line; do :; done; \
-                      [ $n = 0 ] || exit 77; while [ $n = 0 ]; do sleep 0.01; done; sleep 0.3; exit $n";
-        let mut launch = launch(&fresh_mark(), script);
-        launch.patience.leave = LEAVES;
-        let mut process = launch.spawn().await.unwrap();
+        let script =
+            "trap 'exit 77' TERM; echo ready; while read line; do :; done; sleep 0.3; exit 5";
+        let mut process = launch(&fresh_mark(), script).spawn().await.unwrap();
+        ready(&mut process).await;
+        assert_eq!(process.end().await, Exit::Code(5));
+    });
+}
+
+pub(crate) fn sigterm_comes_once() {
+    block_on(async {
+        // It exits with the number of SIGTERMs. A second one would come while it sleeps.
+        let script = "n=0; trap 'n=$((n+1))' TERM; echo ready; \
+                      while [ $n = 0 ]; do sleep 0.01; done; sleep 0.3; exit $n";
+        let mut process = launch_sigterm_soon(&fresh_mark(), script).spawn().await.unwrap();
         ready(&mut process).await;
         assert_eq!(process.end().await, Exit::Code(1));
     });

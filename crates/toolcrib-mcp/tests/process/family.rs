@@ -18,21 +18,25 @@ pub(crate) fn launch(mark: &str, script: &str) -> Launch {
         env: environment(std::env::vars_os(), named),
         cwd: None,
         warden: vec![std::env::current_exe().unwrap().into(), "role:warden".into()],
-        patience: Patience { leave: DEADLINE, term: DEADLINE, kill: DEADLINE },
+        grace: GracePeriods {
+            after_eof: DEADLINE,
+            after_sigterm: DEADLINE,
+            after_sigkill: DEADLINE,
+        },
     }
 }
 
 /// A server that is sent SIGTERM soon.
-pub(crate) fn launch_impatiently(mark: &str, script: &str) -> Launch {
+pub(crate) fn launch_sigterm_soon(mark: &str, script: &str) -> Launch {
     let mut launch = launch(mark, script);
-    launch.patience.leave = Duration::from_millis(100);
+    launch.grace.after_eof = Duration::from_millis(100);
     launch
 }
 
 /// A server that is sent SIGKILL soon.
-pub(crate) fn launch_to_kill(mark: &str, script: &str) -> Launch {
-    let mut launch = launch_impatiently(mark, script);
-    launch.patience.term = Duration::from_millis(100);
+pub(crate) fn launch_sigkill_soon(mark: &str, script: &str) -> Launch {
+    let mut launch = launch_sigterm_soon(mark, script);
+    launch.grace.after_sigterm = Duration::from_millis(100);
     launch
 }
 

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolcrib_mcp::lines::{Event, Lines};
-use toolcrib_mcp::process::{Exit, Launch, Patience, Process, SpawnError, environment, warden};
+use toolcrib_mcp::process::{Exit, GracePeriods, Launch, Process, SpawnError, environment, warden};
 
 /// Longer than anything here takes on a busy machine. Reaching it is a failure, never a way to wait. The
 /// processes that must not be left behind live for 600 s.
@@ -54,9 +54,10 @@ const TESTS: &[(&str, fn())] = &[
     ("the_exit_code_is_passed_on", carrying::the_exit_code_is_passed_on),
     ("stdin_and_stdout_end_when_they_should", carrying::stdin_and_stdout_end_when_they_should),
     (
-        "sigterm_comes_once_and_after_the_end_of_stdin",
-        ending::sigterm_comes_once_and_after_the_end_of_stdin,
+        "no_signal_comes_while_a_server_may_end_on_its_own",
+        ending::no_signal_comes_while_a_server_may_end_on_its_own,
     ),
+    ("sigterm_comes_once", ending::sigterm_comes_once),
     ("the_command_cannot_be_run", carrying::the_command_cannot_be_run),
     ("the_environment_is_what_was_given", carrying::the_environment_is_what_was_given),
     ("stderr_is_kept_and_never_in_the_way", carrying::stderr_is_kept_and_never_in_the_way),

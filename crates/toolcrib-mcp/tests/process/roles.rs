@@ -1,6 +1,6 @@
 //! What the executable plays beside the tests.
 
-use crate::family::{block_on, launch, launch_to_kill, ready};
+use crate::family::{block_on, launch, launch_sigkill_soon, ready};
 use crate::*;
 
 /// Starts `sh -c SCRIPT` under the mark it was given, and lives until it is killed or told to go.
@@ -9,8 +9,10 @@ pub(crate) fn gateway(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&told)).unwrap();
     let (mark, script) = (args.next().unwrap(), args.next().unwrap());
     block_on(async {
-        let mut process =
-            launch_to_kill(mark.to_str().unwrap(), script.to_str().unwrap()).spawn().await.unwrap();
+        let mut process = launch_sigkill_soon(mark.to_str().unwrap(), script.to_str().unwrap())
+            .spawn()
+            .await
+            .unwrap();
         ready(&mut process).await;
         println!("ready");
         while !told.load(Ordering::Relaxed) {

@@ -91,7 +91,7 @@ impl Stage {
     pub(crate) async fn start(provider: Provider, config: Config, door: Option<Secret>) -> Self {
         let proxy = Arc::new(Proxy::new(config, Settings::default(), door).unwrap());
         let url = serve(&proxy).await;
-        Self { provider, proxy, url, client: toolcrib_tls::http_client().build().unwrap() }
+        Self { provider, proxy, url, client: toolcrib_tls::client_builder().build().unwrap() }
     }
 
     /// A request to the proxy, to be sent.

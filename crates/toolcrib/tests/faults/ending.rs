@@ -53,7 +53,7 @@ fn sigterm_under_load() {
         let (answer, _) = call.answer(DEADLINE).unwrap_or_else(|| panic!("call {n} was cut"));
         assert_eq!(answer["result"]["structuredContent"], json!({"n": n}), "{answer}");
     }
-    crate::figure("20 calls under way at SIGTERM answered after", format!("{:?}", began.elapsed()));
+    took("20 calls under way at SIGTERM answered after", began.elapsed());
     served.ended();
     none_left("nothing left after SIGTERM", &stage, &pids, began);
 }

@@ -19,14 +19,18 @@ fn ten_thousand_list_changes() {
     let stage = Stage::new("storm").faulty("wild", &["--storm", "10000"]);
     let peer = stage.stdio(Era::Handshake);
     peer.ready("wild__echo");
-    let (log, before) = (stage.log("wild"), count(&stage.log("wild"), "list"));
-    let began = Instant::now();
-    peer.call("wild__storm", json!({}));
-    // On one pipe this answer comes after all of them.
-    peer.call("wild__echo", json!({}));
-    took("10,000 list changes and a call", began.elapsed());
-    until_true("one look", || count(&log, "list") > before);
-    let looks = (count(&log, "list") - before) as u128;
+    let log = stage.log("wild");
+    let looks = || count(&log, "list");
+    let (before, began) = (looks(), Instant::now());
+    for _ in 0..3 {
+        let (before, began) = (looks(), Instant::now());
+        peer.call("wild__storm", json!({}));
+        // On one pipe this answer comes after all of them.
+        peer.call("wild__echo", json!({}));
+        took("10,000 list changes and a call", began.elapsed());
+        until_true("one look", || looks() > before);
+    }
+    let looks = (looks() - before) as u128;
     at_most("looks at the list", looks, 1 + began.elapsed().as_millis() / QUIET);
     // Each look was one request and brought the same list, so nobody was told of a change.
     peer.call("wild__echo", json!({}));

@@ -16,7 +16,7 @@ fn names(list: &Value) -> Vec<&str> {
 /// One of twenty hangs for ever: the gateway is ready at once, and nineteen work as they answer.
 #[test]
 fn one_of_twenty_never_answers() {
-    // Were they started one after the other, the others would wait for longer than this test does.
+    // Started one after the other, the nineteen would wait for longer than the test's deadline.
     let limit = "start_timeout = 1800";
     let mut stage = Stage::new("twenty").faulty_with("s00", &["--never-answer"], limit);
     for n in 1..20 {

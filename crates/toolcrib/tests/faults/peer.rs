@@ -7,13 +7,12 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::http::{self, Request};
 use crate::inbox::{Inbox, Pending};
-use crate::probe::{DEADLINE, signal, until_true};
+use crate::probe::{DEADLINE, signal, until_true, wait_or_kill};
 
 const HANDSHAKE: &str = "2025-11-25";
 const STATELESS: &str = "2026-07-28";
@@ -265,20 +264,8 @@ impl Drop for Peer {
                 signal(child.id(), "-TERM");
             }
             // In order, so that nothing of this test is left for the next.
-            end(child);
+            wait_or_kill(child);
         }
-    }
-}
-
-/// Waits for the end of a process that was told to end, and kills it if that does not come.
-pub(crate) fn end(child: &mut Child) {
-    let began = Instant::now();
-    while matches!(child.try_wait(), Ok(None)) {
-        if began.elapsed() > DEADLINE {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

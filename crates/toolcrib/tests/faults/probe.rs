@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine. Reaching it is a failure, never a way to wait.
@@ -41,6 +41,16 @@ pub(crate) fn at_most<T: PartialOrd + Debug>(what: &str, value: T, bound: T) {
 pub(crate) fn signal(pid: u32, name: &str) {
     let sent = Command::new("kill").args([name, &pid.to_string()]).status().unwrap();
     assert!(sent.success(), "kill {name} {pid}");
+}
+
+/// Waits for the end of a process that was told to end, and kills it if it takes longer than anything should.
+pub(crate) fn wait_or_kill(child: &mut Child) {
+    let deadline = Instant::now() + DEADLINE;
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+        std::thread::sleep(LOOK);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// Whether a process is there and not only waiting to be collected.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::peer::{Era, Peer, end};
-use crate::probe::{signal, until};
+use crate::peer::{Era, Peer};
+use crate::probe::{signal, until, wait_or_kill};
 
 /// Where one test plays.
 pub(crate) struct Stage {
@@ -188,6 +188,6 @@ impl Drop for Served {
         if matches!(self.child.try_wait(), Ok(None)) {
             signal(self.pid(), "-TERM");
         }
-        end(&mut self.child);
+        wait_or_kill(&mut self.child);
     }
 }

@@ -88,7 +88,7 @@ impl Setup {
 }
 
 fn browser() -> reqwest::Client {
-    toolcrib_tls::http_client().redirect(reqwest::redirect::Policy::none()).build().unwrap()
+    toolcrib_tls::client_builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
 
 /// Where the sign-in sends the browser back to.

@@ -60,11 +60,12 @@ async fn two_gateways_do_not_spend_the_same_refresh_token() {
     let setup = Setup::new();
     setup.login().await.unwrap();
     setup.age();
-    // Both are on their way before either gets its token.
+    // Neither gets a token before the other has started.
     let (open, gate) = watch::channel(false);
     setup.fake.knobs().token_gate = Some(gate);
+    let before = setup.fake.knobs().token_requests;
     let release = async {
-        until(|| setup.fake.knobs().token_requests > 0).await;
+        until(|| setup.fake.knobs().token_requests > before).await;
         open.send(true).unwrap();
     };
     let (one, two, ()) = tokio::join!(setup.client(), setup.client(), release);

@@ -36,9 +36,12 @@ pub(crate) fn tool(name: &str) -> Value {
     json!({"name": name, "description": format!("Does {name}"), "schema": schema})
 }
 
+pub(crate) fn client() -> reqwest::Client {
+    toolcrib_tls::client_builder().build().unwrap()
+}
+
 pub(crate) async fn post(url: &str, body: &Value) -> (u16, Value) {
-    let answer =
-        toolcrib_tls::http_client().build().unwrap().post(url).json(body).send().await.unwrap();
+    let answer = client().post(url).json(body).send().await.unwrap();
     (answer.status().as_u16(), answer.json().await.unwrap())
 }
 

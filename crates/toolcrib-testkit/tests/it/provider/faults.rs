@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::json;
 use toolcrib_testkit::provider::{Answer, Bend, Dialect, Options, Pace, Part, Provider, Say, Step};
 
-use super::agent::{ALL, Agent, post};
+use super::agent::{ALL, Agent, client, post};
 
 fn agent(provider: &Provider) -> Agent {
     Agent::new(Dialect::Anthropic, &provider.url, &["a"], "Go.")
@@ -13,14 +13,7 @@ fn agent(provider: &Provider) -> Agent {
 async fn stream(provider: &Provider) -> reqwest::Response {
     let mut body = agent(provider).body();
     body["stream"] = true.into();
-    toolcrib_tls::http_client()
-        .build()
-        .unwrap()
-        .post(agent(provider).endpoint())
-        .json(&body)
-        .send()
-        .await
-        .unwrap()
+    client().post(agent(provider).endpoint()).json(&body).send().await.unwrap()
 }
 
 #[tokio::test]
@@ -28,14 +21,7 @@ async fn errors_come_in_the_dialects_own_shape_and_then_the_script_goes_on() {
     for dialect in ALL {
         let provider = Provider::start(Options::answers([Answer::error(dialect, 429)])).unwrap();
         let agent = Agent::new(dialect, &provider.url, &["a"], "Go.");
-        let answer = toolcrib_tls::http_client()
-            .build()
-            .unwrap()
-            .post(agent.endpoint())
-            .json(&agent.body())
-            .send()
-            .await
-            .unwrap();
+        let answer = client().post(agent.endpoint()).json(&agent.body()).send().await.unwrap();
         assert_eq!(answer.status(), 429);
         assert_eq!(answer.headers()["retry-after"], "7");
         assert_eq!(
@@ -119,7 +105,7 @@ async fn a_client_that_leaves_is_noticed() {
 #[tokio::test]
 async fn requests_are_kept_as_they_came() {
     let provider = Provider::start(Options::default()).unwrap();
-    let client = toolcrib_tls::http_client().build().unwrap();
+    let client = client();
     let url = format!("{}/v1/messages?beta=true", provider.url);
     let body = "{\"messages\" : [ {\"role\":\"user\",\"content\":\"hi\"} ] }";
     client.post(url).header("X-Api-Key", "secret").body(body).send().await.unwrap();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{Dialect, Options, Provider, Quirk, Say, Step};
 
-use super::agent::{Agent, post};
+use super::agent::{Agent, client, post};
 
 const ARGUMENTS: &str = r#"{"q":"ada lovelace"}"#;
 
@@ -27,8 +27,7 @@ async fn stream(provider: &Provider, dialect: Dialect) -> String {
     if dialect == Dialect::Chat {
         body["stream_options"] = json!({"include_usage": true});
     }
-    let answer =
-        toolcrib_tls::http_client().build().unwrap().post(url).json(&body).send().await.unwrap();
+    let answer = client().post(url).json(&body).send().await.unwrap();
     assert_eq!(answer.headers()["content-type"], "text/event-stream; charset=utf-8");
     answer.text().await.unwrap()
 }
@@ -203,17 +202,7 @@ async fn a_search_for_the_client_changes_its_id_before_it_is_done() {
     let search = json!({"type": "tool_search", "execution": "client", "description": "Find tools", "parameters": {}});
     let body = json!({"model": "m", "input": "Go.", "tools": [search], "stream": true});
     let url = format!("{}/v1/responses", provider.url);
-    let text = toolcrib_tls::http_client()
-        .build()
-        .unwrap()
-        .post(url)
-        .json(&body)
-        .send()
-        .await
-        .unwrap()
-        .text()
-        .await
-        .unwrap();
+    let text = client().post(url).json(&body).send().await.unwrap().text().await.unwrap();
     let events = events(&text);
     let item = |kind: &str| &events.iter().find(|event| event["type"] == kind).unwrap()["item"];
     let (added, done) = (item("response.output_item.added"), item("response.output_item.done"));

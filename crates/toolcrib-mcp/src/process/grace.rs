@@ -1,0 +1,61 @@
+//! How long a server may take to end, step by step.
+
+use std::time::Duration;
+
+/// The time a server has to end after each step. The gateway passes it to the warden at its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GracePeriods {
+    /// After the end of its stdin.
+    pub after_eof: Duration,
+    /// After SIGTERM.
+    pub after_sigterm: Duration,
+    /// After SIGKILL: how long the kernel may take to carry it out.
+    pub after_sigkill: Duration,
+}
+
+impl Default for GracePeriods {
+    /// 3.5 s in all.
+    fn default() -> Self {
+        let ms = Duration::from_millis;
+        Self { after_eof: ms(500), after_sigterm: ms(1_500), after_sigkill: ms(1_500) }
+    }
+}
+
+impl GracePeriods {
+    /// All three steps.
+    pub(super) fn total(self) -> Duration {
+        self.after_eof + self.after_sigterm + self.after_sigkill
+    }
+
+    /// The line that carries them to the warden, in milliseconds.
+    pub(super) fn to_line(self) -> String {
+        let steps = [self.after_eof, self.after_sigterm, self.after_sigkill];
+        let [eof, sigterm, sigkill] = steps.map(|step| step.as_millis());
+        format!("{eof} {sigterm} {sigkill}\n")
+    }
+
+    pub(super) fn from_line(line: &str) -> Option<Self> {
+        let mut steps =
+            line.split_whitespace().map(|ms| ms.parse().ok().map(Duration::from_millis));
+        Some(Self {
+            after_eof: steps.next()??,
+            after_sigterm: steps.next()??,
+            after_sigkill: steps.next()??,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_reads_back_as_it_was_written() {
+        let default = GracePeriods::default();
+        for grace in [default, GracePeriods { after_eof: Duration::ZERO, ..default }] {
+            assert_eq!(GracePeriods::from_line(&grace.to_line()), Some(grace));
+        }
+        assert_eq!(GracePeriods::from_line("1 2"), None);
+        assert_eq!(GracePeriods::from_line("1 2 x"), None);
+    }
+}
