@@ -18,6 +18,13 @@ const OWN: &str = "table.bin";
 /// The file by which a folder of Model2Vec is recognised.
 const TOKENIZER: &str = "tokenizer.json";
 
+/// What a folder must have.
+const NEEDED: &str = if cfg!(feature = "model2vec") {
+    "name a folder with a `table.bin`, as `training/` writes it, or with `tokenizer.json` and `model.safetensors`, as Model2Vec saves them"
+} else {
+    "name a folder with a `table.bin`, as `training/` writes it"
+};
+
 /// Settings with the table that the command line names, else the one that the file names, else the one
 /// inside the program. What `before` has of the same folder is not read again.
 pub(crate) fn loaded(
@@ -48,10 +55,10 @@ pub(crate) fn loaded(
 fn table(folder: &Path) -> Result<Table, Failure> {
     let folder = at_home(folder);
     let own = folder.join(OWN);
-    let model = if own.is_file() {
-        Model::parse(read(&own)?.into()).map_err(|error| refused(&folder, &error, error.hint()))?
-    } else {
+    let model = if folder.join(TOKENIZER).is_file() && !own.is_file() {
         published(&folder)?
+    } else {
+        Model::parse(read(&own)?.into()).map_err(|error| refused(&folder, &error, error.hint()))?
     };
     Ok(Table::from(model))
 }
@@ -68,7 +75,6 @@ fn published(folder: &Path) -> Result<Model, Failure> {
 /// The tokenizers of published tables are not in this build.
 #[cfg(not(feature = "model2vec"))]
 fn published(folder: &Path) -> Result<Model, Failure> {
-    read(&folder.join(TOKENIZER))?;
     Err(refused(
         folder,
         &"this build reads only a `table.bin`, not the files of Model2Vec",
@@ -84,11 +90,9 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(|source| {
         let shown = path.display().to_string();
         match source.kind() {
-            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Failure::input(
-                format!("`{shown}`"),
-                &"no such file",
-                "name a folder as Model2Vec saves it, with `tokenizer.json` and `model.safetensors`, or one with a `table.bin` of ours",
-            ),
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
+                Failure::input(format!("`{shown}`"), &"no such file", NEEDED)
+            }
             _ => FileError::Io { path: shown, source }.into(),
         }
     })

@@ -192,8 +192,15 @@ fn a_folder_that_is_none_or_is_broken_is_told() {
         let run = toolcrib(&["search", "--embedding-model", folder, "rainy"]);
         (run.code, run.err.replace(folder, "DIR"))
     };
-    let hint = "hint: name a folder as Model2Vec saves it, with `tokenizer.json` and `model.safetensors`, or one with a `table.bin` of ours\n";
-    assert_eq!(told(&absent), (2, format!("error: `DIR/tokenizer.json`: no such file\n{hint}")));
+    let also = if cfg!(feature = "model2vec") {
+        ", or with `tokenizer.json` and `model.safetensors`, as Model2Vec saves them"
+    } else {
+        ""
+    };
+    let said = format!(
+        "error: `DIR/table.bin`: no such file\nhint: name a folder with a `table.bin`, as `training/` writes it{also}\n"
+    );
+    assert_eq!(told(&absent), (2, said));
     let (code, said) = told(&broken);
     assert_eq!(code, 2);
     assert!(said.starts_with("error: `DIR`: the table ends inside its header"), "{said}");
@@ -201,7 +208,7 @@ fn a_folder_that_is_none_or_is_broken_is_told() {
         let args = [&[command, "--embedding-model", absent.to_str().unwrap()][..], &more].concat();
         let run = toolcrib(&args);
         assert_eq!(run.code, 2, "{command}");
-        assert!(run.err.contains("tokenizer.json`: no such file\nhint: name a folder"), "{run:?}");
+        assert!(run.err.contains("table.bin`: no such file\nhint: name a folder"), "{run:?}");
     }
 }
 
