@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::support::gateway::{DEFERRED, Home, server};
-use crate::support::{Program, assert_same, own, peer, root};
+use crate::support::{DEADLINE, Program, assert_same, own, peer, root};
 
 /// Two servers: one that asks, reports and hangs; one with resources, prompts and changes.
 fn home() -> (Home, String) {
@@ -44,7 +44,7 @@ fn seen(client: &Program, door: &str) -> Value {
     let served = (door == "http").then(|| home.serve());
     let target = served.as_ref().map_or_else(|| home.mcp(), |served| vec![served.url.clone()]);
     let ran = Command::new("timeout")
-        .arg("90")
+        .arg(DEADLINE.as_secs().to_string())
         .args(client)
         .args(target)
         .env("HOME", home.path())

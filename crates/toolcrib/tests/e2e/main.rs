@@ -15,3 +15,4 @@ mod logs;
 mod replies;
 mod servers;
 mod support;
+mod tls;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +22,11 @@ pub(crate) struct Replica {
 impl Replica {
     /// Starts one with this config, on a port of its own.
     pub(crate) fn start(config: &str) -> Self {
+        Self::start_with(config, &[])
+    }
+
+    /// Starts one with these environment variables too.
+    pub(crate) fn start_with(config: &str, environment: &[(&str, &Path)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("toolcrib.toml");
         fs::write(&file, config).unwrap();
@@ -32,6 +38,7 @@ impl Replica {
             .env("HOME", folder.path())
             .env("XDG_STATE_HOME", folder.path().join("state"))
             .env("TOOLCRIB_LOG", "info")
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

@@ -58,7 +58,13 @@ impl From<Checkup> for Row {
             Era::Legacy => "handshake",
             Era::Modern => "stateless",
         });
+        // In rustls' words; the reason is a line of text by now.
+        let untrusted =
+            status.why.as_ref().is_some_and(|why| why.contains("invalid peer certificate"));
         let hint = status.hint.or_else(|| match status.phase {
+            Phase::Down if untrusted => Some(
+                "if you trust it, put the certificate of its authority into a PEM file and name that in the environment as `SSL_CERT_FILE`".into(),
+            ),
             Phase::Down if checkup.over == "http" => {
                 Some("check its `url`, and whether it is reached from here".into())
             }

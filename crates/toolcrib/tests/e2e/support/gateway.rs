@@ -65,6 +65,11 @@ impl Home {
         self.command("mcp", &[])
     }
 
+    /// The command that checks every server and prints what it found as JSON.
+    pub(crate) fn doctor(&self) -> Program {
+        self.command("doctor", &["--json"])
+    }
+
     /// Starts the gateway for one client, on standard streams.
     pub(crate) fn stdio(&self, name: &str, era: Era) -> Client {
         Client::named(name, Wire::stdio(&self.mcp(), self.path()), era)

@@ -1,0 +1,81 @@
+//! TLS in front of a plain server, with a certificate from an authority that only the test knows.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+/// A listener that takes TLS off each connection and passes its bytes on; gone when dropped.
+#[derive(Debug)]
+pub struct TlsFront {
+    port: u16,
+    folder: TempDir,
+    _runtime: Runtime,
+}
+
+impl TlsFront {
+    /// Listens on a free port in front of the server at `address`, such as `127.0.0.1:4000`.
+    pub fn start(address: &str) -> Self {
+        let (config, authority) = certificates();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("authority.pem"), authority).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        runtime.spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), address.to_owned()));
+        Self { port, folder, _runtime: runtime }
+    }
+
+    /// The name in its certificate, and its port.
+    pub fn address(&self) -> String {
+        format!("localhost:{}", self.port)
+    }
+
+    /// The certificate of its authority, as `SSL_CERT_FILE` names one.
+    pub fn authority(&self) -> PathBuf {
+        Path::new(self.folder.path()).join("authority.pem")
+    }
+}
+
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, address: String) {
+    while let Ok((socket, _)) = listener.accept().await {
+        let (acceptor, address) = (acceptor.clone(), address.clone());
+        tokio::spawn(async move {
+            // A client that does not trust the certificate leaves here.
+            let Ok(mut outside) = acceptor.accept(socket).await else { return };
+            let mut inside = TcpStream::connect(address).await.unwrap();
+            // Either side may hang up at any time.
+            let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
+        });
+    }
+}
+
+/// A server's configuration for `localhost`, and the certificate of the authority that vouches for it.
+fn certificates() -> (ServerConfig, String) {
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let names = vec!["localhost".to_owned()];
+    let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &authority).unwrap();
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
+    (config, authority.pem())
+}

@@ -1,0 +1,53 @@
+//! A server over HTTPS: certificates are checked against those of the system, or against those that
+//! `SSL_CERT_FILE` names.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use toolcrib_testkit::tls::TlsFront;
+
+use crate::support::client::{Client, Era};
+use crate::support::gateway::{Home, IN_FULL, served, settled};
+use crate::support::testkit;
+use crate::support::wire::{Process, Wire};
+
+/// The fixture over HTTP, TLS in front of it, and a gateway's config for that.
+fn fixture() -> (Process, TlsFront, Home) {
+    let mut command = Command::new(testkit("fixture-server"));
+    command.args(["--http", "127.0.0.1:0"]);
+    let (process, url) = served(command);
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let front = TlsFront::start(address);
+    let url = format!("https://{}/mcp", front.address());
+    let home = Home::new(&format!("{IN_FULL}[servers.fixture]\nurl = '{url}'\n"));
+    (process, front, home)
+}
+
+#[test]
+fn a_server_over_https() {
+    let (_process, front, home) = fixture();
+    let trusting = format!("SSL_CERT_FILE={}", front.authority().display());
+    for era in [Era::Old, Era::New] {
+        let program = [vec!["env".to_owned(), trusting.clone()], home.mcp()].concat();
+        let mut client = Client::named("test", Wire::stdio(&program, home.path()), era);
+        settled(&mut client);
+        let told = client.call("fixture__test_simple_text", &json!({}));
+        let text = &told.answer["result"]["content"][0]["text"];
+        assert_eq!(text, "Nothing but a short text.", "{told:?}");
+    }
+}
+
+#[test]
+fn a_server_whose_certificate_nobody_vouches_for() {
+    let (_process, _front, home) = fixture();
+    let program = home.doctor();
+    let done = Command::new(&program[0]).args(&program[1..]).output().unwrap();
+    let answer: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let row = &answer["servers"][0];
+    assert_eq!(row["state"], "down", "{row}");
+    assert!(
+        row["error"].as_str().unwrap().ends_with(": invalid peer certificate: UnknownIssuer"),
+        "{row}"
+    );
+    assert!(row["hint"].as_str().unwrap().ends_with("as `SSL_CERT_FILE`"), "{row}");
+}
