@@ -12,7 +12,7 @@ use crate::{Error, Model, vector, words};
 
 /// The tokenizer of an external table.
 pub trait Tokenizer: Send + Sync {
-    /// Calls `visit` with the id of every token of `text`, in order. Ids without a row are skipped.
+    /// Calls `visit` with the id of every token of `text`, in order. The caller ignores ids without a row.
     fn tokenize(&self, text: &str, visit: &mut dyn FnMut(u32));
 
     /// The text of a token, as the vocabulary has it.
@@ -36,7 +36,8 @@ pub struct ExternalTable {
 /// Not learned: published tables are trained on sentences and know no fields. In the order of [`Field`].
 const WEIGHTS: [f32; Field::ALL.len()] = [1.0, 0.7, 1.0, 0.4, 0.3, 0.4];
 
-/// A tokenizer reads the complete text at once, so the text is cut before. A token is rarely longer.
+/// Text is cut to this many characters per wanted token before it is tokenized, because a tokenizer processes all of
+/// it. Tokens are rarely longer.
 const CHARACTERS_PER_TOKEN: usize = 8;
 
 /// How text becomes rows of an external table.
@@ -48,7 +49,7 @@ pub(crate) struct ExternalReader {
 }
 
 impl Model {
-    /// A model from float rows, which become int8 as those of the built-in table are.
+    /// A model from float rows, quantised to int8 like the built-in table.
     pub fn external(table: ExternalTable) -> Result<Self, Error> {
         let ExternalTable { dims, values, mapping, weights, tokenizer } = table;
         let rows = values.len().checked_div(dims).unwrap_or_default();

@@ -7,7 +7,10 @@ use toolcrib_core::policy::Glob;
 
 use crate::config::Transport;
 use crate::gateway::Gateway;
-use crate::upstream::{Phase, Status};
+use crate::upstream::Status;
+
+/// How long the index may take to be rebuilt after the last server answered.
+const REBUILT: Duration = Duration::from_secs(30);
 
 /// One server's state of health.
 #[derive(Debug, Clone)]
@@ -35,12 +38,12 @@ impl Gateway {
     pub async fn settled(&self) {
         for upstream in self.hub().all() {
             let mut news = upstream.watch();
-            let _ = news.wait_for(|status| status.phase != Phase::Connecting).await;
+            let _ = news.wait_for(|status| !status.is_first_try()).await;
         }
         // The last answer may not be on the shelf yet.
         let mut shelf = self.hub().watch();
         let stocked = shelf.wait_for(|shelf| shelf.awaited().next().is_none());
-        let _ = tokio::time::timeout(Duration::from_secs(5), stocked).await;
+        let _ = tokio::time::timeout(REBUILT, stocked).await;
     }
 
     /// Tokens of all tools in full, and of what clients see in their place.
@@ -100,7 +103,9 @@ impl Gateway {
             let of = catalog.servers().iter().find(|(name, _)| **name == *upstream.name);
             let ids = of.map(|(_, ids)| ids.as_slice()).unwrap_or_default();
             let known = upstream.known().unwrap_or_default();
-            let (status, config) = (upstream.status(), upstream.config());
+            let (mut status, config) = (upstream.status(), upstream.config());
+            // One that failed may be tried again by now.
+            status.phase = status.last_result();
             let mut notes = status.notes.clone();
             notes.extend(shelf.notes.get(&upstream.name).cloned());
             let names = known.tools.names();

@@ -10,11 +10,15 @@ pub struct Error {
     pub file: &'static str,
     /// What is wrong with it.
     pub problem: String,
+    /// What to do about it, in one line.
+    pub hint: String,
 }
 
 impl Error {
-    /// What to do about it, in one line.
-    pub fn hint(&self) -> String {
-        "a folder as Model2Vec saves it is needed: `tokenizer.json` and `model.safetensors`".into()
+    /// A file that is not what Model2Vec saves.
+    pub(crate) fn format(file: &'static str, problem: String) -> Self {
+        let hint =
+            "a folder as Model2Vec saves it is needed: `tokenizer.json` and `model.safetensors`";
+        Self { file, problem, hint: hint.into() }
     }
 }

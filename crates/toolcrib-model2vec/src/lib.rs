@@ -11,23 +11,9 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod error;
+mod read;
 mod tensors;
 mod tokenizer;
 
 pub use error::Error;
-
-use std::sync::Arc;
-
-use toolcrib_embed::{ExternalTable, Model};
-
-use tensors::{MODEL, Tensors};
-use tokenizer::FileTokenizer;
-
-/// Reads the two files of a Model2Vec folder, `tokenizer.json` and `model.safetensors`.
-pub fn read(tokenizer: &[u8], tensors: &[u8]) -> Result<Model, Error> {
-    let Tensors { dims, values, mapping, weights } = Tensors::parse(tensors)?;
-    let tokens = mapping.as_ref().map_or(values.len() / dims, Vec::len);
-    let tokenizer = Arc::new(FileTokenizer::parse(tokenizer, tokens)?);
-    Model::external(ExternalTable { dims, values, mapping, weights, tokenizer })
-        .map_err(|error| Error { file: MODEL, problem: error.to_string() })
-}
+pub use read::read;

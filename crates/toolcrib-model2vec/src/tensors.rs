@@ -87,5 +87,5 @@ fn chunks<'a, const N: usize, T: 'a>(
 }
 
 fn refused(problem: String) -> Error {
-    Error { file: MODEL, problem }
+    Error::format(MODEL, problem)
 }

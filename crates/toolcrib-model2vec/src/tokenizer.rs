@@ -62,5 +62,5 @@ fn unknown_token(json: &[u8], tokenizer: &Tokenizer) -> Option<u32> {
 }
 
 fn refused(problem: String) -> Error {
-    Error { file: TOKENIZER, problem }
+    Error::format(TOKENIZER, problem)
 }

@@ -81,7 +81,7 @@ impl Redis {
             if *insecure {
                 return Err(BadUrl);
             }
-            toolcrib_tls::choose_provider();
+            toolcrib_tls::install_crypto_provider();
         }
         let circuit = Circuit::new(options.pause);
         Ok(Self(Arc::new(Inner {

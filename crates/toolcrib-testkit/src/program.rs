@@ -9,7 +9,8 @@ use std::sync::Once;
 ///
 /// `cargo test --workspace` builds the programs of this package. `cargo test -p toolcrib` does not, since a
 /// package cannot depend on the programs of another. In that case they are built here, once, with the same
-/// profile.
+/// profile. Programs that are there are used as they are: built from here, their dependencies would have other
+/// features than under `--workspace`, and be compiled again.
 pub fn program(executable: &str, name: &str) -> PathBuf {
     static BUILT: Once = Once::new();
     let path = Path::new(executable).with_file_name(name);

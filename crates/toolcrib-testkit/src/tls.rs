@@ -1,7 +1,7 @@
 //! TLS in front of a plain server, with a certificate from an authority that only the test knows.
 
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -13,15 +13,15 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-/// A listener that takes TLS off each connection and passes its bytes on; gone when dropped.
+/// A listener that terminates TLS and forwards the bytes to a plain server; gone when dropped.
 #[derive(Debug)]
-pub struct TlsFront {
+pub struct TlsTerminator {
     port: u16,
     folder: TempDir,
     _runtime: Runtime,
 }
 
-impl TlsFront {
+impl TlsTerminator {
     /// Listens on a free port in front of the server at `address`, such as `127.0.0.1:4000`.
     pub fn start(address: &str) -> Self {
         let (config, authority) = certificates();
@@ -44,8 +44,8 @@ impl TlsFront {
     }
 
     /// The certificate of its authority, as `SSL_CERT_FILE` names one.
-    pub fn authority(&self) -> PathBuf {
-        Path::new(self.folder.path()).join("authority.pem")
+    pub fn ca_file(&self) -> PathBuf {
+        self.folder.path().join("authority.pem")
     }
 }
 

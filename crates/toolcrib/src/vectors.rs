@@ -69,7 +69,7 @@ fn published(folder: &Path) -> Result<Model, Failure> {
     let (tokenizer, tensors) =
         (read(&folder.join(TOKENIZER))?, read(&folder.join("model.safetensors"))?);
     toolcrib_model2vec::read(&tokenizer, &tensors)
-        .map_err(|error| refused(folder, &error, error.hint()))
+        .map_err(|error| refused(folder, &error, error.hint.clone()))
 }
 
 /// The tokenizers of published tables are not in this build.

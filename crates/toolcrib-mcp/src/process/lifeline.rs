@@ -126,7 +126,8 @@ impl Lifeline {
 pub(super) fn receive(socket: impl AsFd) -> io::Result<([OwnedFd; 2], GracePeriods)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    // Three numbers of at most 20 digits. They come in one piece: the socket is empty when they are sent.
+    // Three numbers of at most 20 digits. One `recvmsg` gets the whole line: it was sent with one `sendmsg` into
+    // an empty socket.
     let mut line = [0; 64];
     let received =
         recvmsg(socket, &mut [IoSliceMut::new(&mut line)], &mut control, RecvFlags::empty())?;

@@ -266,7 +266,7 @@ impl Process {
     /// Ends it with everything it started, and returns when all is gone: by default after 5 s at the most.
     ///
     /// Stdin is closed, and the lifeline with it: the warden lets the server leave on its own, then sends
-    /// SIGTERM, then SIGKILL, each after its [`GracePeriods`].
+    /// SIGTERM, then SIGKILL, each after its grace period (see [`GracePeriods`]).
     pub async fn end(mut self) -> Exit {
         self.stdin = None;
         self.lifeline.cut();

@@ -101,7 +101,7 @@ struct Warden {
     children: UnixStream,
     /// Readable when we were told to end.
     orders: UnixStream,
-    /// Who has had its SIGTERM: some programs give up their orderly end at a second one.
+    /// Processes that were sent SIGTERM already: a second one makes some programs abort their shutdown.
     told: BTreeSet<i32>,
     grace: GracePeriods,
 }

@@ -265,14 +265,14 @@ mod tests {
             env: std::collections::BTreeMap::new(),
             cwd: None,
         }));
-        let stands = |phase, why: Option<&str>| {
+        let flags = |phase, why: Option<&str>| {
             let status = Status { why: why.map(str::to_owned), ..Status::new(phase) };
             let supplier = Supplier::new(&name, Arc::clone(&config), None, &status);
             (supplier.connecting, supplier.failed)
         };
-        assert_eq!(stands(Phase::Connecting, None), (true, false));
-        assert_eq!(stands(Phase::Up, None), (true, false));
-        assert_eq!(stands(Phase::Connecting, Some("it exited")), (true, true));
-        assert_eq!(stands(Phase::Down, Some("it exited")), (false, true));
+        assert_eq!(flags(Phase::Connecting, None), (true, false));
+        assert_eq!(flags(Phase::Up, None), (true, false));
+        assert_eq!(flags(Phase::Connecting, Some("it exited")), (true, true));
+        assert_eq!(flags(Phase::Down, Some("it exited")), (false, true));
     }
 }

@@ -32,9 +32,9 @@ const SESSION: &str = "Mcp-Session-Id";
 /// Characters of a body that an error quotes.
 const QUOTED: usize = 200;
 
-type Error = StreamableHttpError<reqwest::Error>;
-type Headers = HashMap<HeaderName, HeaderValue>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
+pub(super) type Error = StreamableHttpError<reqwest::Error>;
+pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
+pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// The SDK's HTTP client, tapped.
 #[derive(Debug, Clone)]

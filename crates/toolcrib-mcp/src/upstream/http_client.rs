@@ -1,32 +1,23 @@
-//! The HTTP client of one server: with a token of OAuth, or without one.
+//! The HTTP client of one server: with an OAuth token, or without one.
 //!
 //! One type for both: the SDK's transport and everything above it is compiled once for each type of client, and
-//! a second one costs 8 s of the release build.
+//! a second one costs 8 s of the release build. The SDK's limit on the size of an event is not passed on:
+//! [`TappedHttp`] has the same limit.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures::stream::BoxStream;
-use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::AuthClient;
-use rmcp::transport::streamable_http_client::{
-    SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
-};
-use sse_stream::Sse;
+use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHttpPostResponse};
 
-use super::http::TappedHttp;
-
-type Error = StreamableHttpError<reqwest::Error>;
-type Headers = HashMap<HeaderName, HeaderValue>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
+use super::http::{Error, Events, Headers, TappedHttp};
 
 /// The HTTP client of one server.
 #[derive(Clone)]
 pub(super) enum HttpClient {
     /// Nobody signed in.
     Plain(TappedHttp),
-    /// Somebody signed in: the token is sent, and refreshed when it is old.
+    /// Somebody signed in: the token is sent, and refreshed when it expires.
     SignedIn(AuthClient<TappedHttp>),
 }
 

@@ -53,6 +53,8 @@ pub struct Status {
     pub why: Option<String>,
     /// What can be done about that.
     pub hint: Option<String>,
+    /// Whether the last try failed because somebody has to log in.
+    pub needs_login: bool,
     /// Whether it failed so often that it gets one try a minute.
     pub hopeless: bool,
     /// When it is tried again.
@@ -75,6 +77,7 @@ impl Status {
             phase,
             why: None,
             hint: None,
+            needs_login: false,
             hopeless: false,
             retry_at: None,
             era: None,
@@ -89,6 +92,7 @@ impl Status {
         self.phase = Phase::Up;
         self.why = None;
         self.hint = None;
+        self.needs_login = false;
         self.retry_at = None;
         self.hopeless = false;
         self.era = Some(era);
@@ -96,6 +100,15 @@ impl Status {
         let name = |who: &rmcp::model::Implementation| format!("{} {}", who.name, who.version);
         self.calls_itself = info.server_info.as_ref().map(name);
         self.started_in = Some(took);
+    }
+
+    /// Where it stands or, while it is tried again, where the last try left it.
+    pub(crate) fn last_result(&self) -> Phase {
+        match self.phase {
+            Phase::Connecting if self.why.is_some() && self.needs_login => Phase::NeedsLogin,
+            Phase::Connecting if self.why.is_some() => Phase::Down,
+            phase => phase,
+        }
     }
 
     /// Whether it is being connected to and has not failed yet: only then is it worth waiting for.

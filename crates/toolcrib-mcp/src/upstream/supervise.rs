@@ -49,6 +49,7 @@ impl Upstream {
             tracing::warn!(server = %self.name, why = why.why, retry_in_ms = wait.as_millis(), "server is down");
             self.set(|status| {
                 status.phase = if why.login { Phase::NeedsLogin } else { Phase::Down };
+                status.needs_login = why.login;
                 status.why = Some(why.why);
                 status.hint = why.hint;
                 status.hopeless = retry.is_hopeless();

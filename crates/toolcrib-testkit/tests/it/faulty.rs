@@ -132,9 +132,13 @@ fn slow_calls_overlap() {
 #[test]
 fn it_waits_for_a_file_and_dies_after_its_list() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("go");
-    let mut peer = start(&["--start-when", file.to_str().unwrap(), "--die-after-list", "1"]);
+    let [file, log] = ["go", "log"].map(|name| folder.path().join(name));
+    let [when, to] = [&file, &log].map(|path| path.to_str().unwrap());
+    let mut peer = start(&["--start-when", when, "--die-after-list", "1", "--log", to]);
     peer.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}));
+    while !fs::read_to_string(&log).is_ok_and(|log| log.contains("initialize")) {
+        std::thread::yield_now();
+    }
     fs::write(file, "").unwrap();
     assert_eq!(peer.receive()["id"], 1);
     assert!(names(&peer.ask("tools/list", json!({}))).contains(&"echo"));

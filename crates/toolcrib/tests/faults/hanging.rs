@@ -63,9 +63,9 @@ fn a_search_waits_for_a_slow_server() {
     assert_eq!(names(&found["connecting"]), [""; 0], "{found}");
 }
 
-/// What is known of a server that is down stays listed and marked, and a call says why not.
+/// What is known of a server that is down stays listed and marked, and a call to it fails with the reason.
 #[test]
-fn a_server_that_is_down_is_told_so() {
+fn a_call_to_a_server_that_is_down_returns_the_reason() {
     let stage = Stage::new("down").faulty("shop", &["--tools", "2"]);
     let before = {
         let peer = stage.stdio(Era::Handshake);
@@ -87,6 +87,19 @@ fn a_server_that_is_down_is_told_so() {
     let hit = &peer.search("select:shop__tool_1")["hits"][0];
     assert!(hit["unavailable"].as_str().unwrap().contains(reason), "{hit}");
     assert_eq!(peer.ask("tools/list", json!({})), before, "its tools stay listed");
+}
+
+/// A server that failed is tried again while the others start. What it failed with is reported all the same.
+#[test]
+fn doctor_reports_a_failure_while_the_server_is_tried_again() {
+    // It fails after a second and is tried again half a second later, for another second: that is when the
+    // other one is up.
+    let stage = Stage::new("again")
+        .faulty_with("mute", &["--never-answer"], "start_timeout = 1")
+        .faulty("slow", &["--start-delay", "2000"]);
+    let rows = stage.doctor();
+    assert_eq!((&rows[0]["state"], &rows[1]["state"]), (&json!("down"), &json!("up")), "{rows:#?}");
+    assert_eq!(rows[0]["error"], "it did not answer within 1 s", "{rows:#?}");
 }
 
 /// A server that never worked does not make the list change each time it is tried again. What it has is not

@@ -9,8 +9,8 @@ use crate::peer::{Era, Peer};
 use crate::probe::{count, until_true};
 use crate::stage::Stage;
 
-/// What has come so far.
-const NOW: Duration = Duration::ZERO;
+/// Only what has already arrived.
+const NO_WAIT: Duration = Duration::ZERO;
 
 fn limits(text: &str) -> String {
     format!("[gateway.limits]\n{text}\n")
@@ -129,7 +129,7 @@ fn the_calls_of_a_server() {
     let calls: Vec<_> = (0..2).map(begin).collect();
     until_true("two at the server", || count(&log, "call hang") == 2);
     let more: Vec<_> = (0..4).map(begin).collect();
-    let answers = || more.iter().filter_map(|call| call.answer(NOW)).collect::<Vec<_>>();
+    let answers = || more.iter().filter_map(|call| call.answer(NO_WAIT)).collect::<Vec<_>>();
     until_true("one is refused", || !answers().is_empty());
     let refused = &answers()[0].0["result"];
     let text = "3 calls wait for `narrow` already";
@@ -144,7 +144,7 @@ fn the_calls_of_a_server() {
     let waiting = begin(0);
     cancel(&peer, calls[1].id);
     until_true("the fourth is let in", || count(&log, "call hang") == 4);
-    assert!(waiting.answer(NOW).is_none(), "it waits");
+    assert!(waiting.answer(NO_WAIT).is_none(), "it waits");
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(crate) fn until_true(what: &str, mut look: impl FnMut() -> bool) -> Duration
 }
 
 /// Fails when a figure is over its bound. For counts and bytes: how long something takes says as much about
-/// the machine as about the gateway, so times are printed with [`crate::figure`] and not asserted.
+/// the machine as about the gateway, so times are printed with [`crate::took`] and not asserted.
 #[track_caller]
 pub(crate) fn at_most<T: PartialOrd + Debug>(what: &str, value: T, bound: T) {
     println!("figure: {what}: {value:?}, at most {bound:?}");
@@ -43,14 +43,20 @@ pub(crate) fn signal(pid: u32, name: &str) {
     assert!(sent.success(), "kill {name} {pid}");
 }
 
-/// Waits for the end of a process that was told to end, and kills it if it takes longer than anything should.
+/// Waits for the end of a process that was told to end. One that does not end is killed, and fails the test.
 pub(crate) fn wait_or_kill(child: &mut Child) {
     let deadline = Instant::now() + DEADLINE;
-    while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            assert!(
+                std::thread::panicking(),
+                "it was told to end, and did not within {DEADLINE:?}"
+            );
+        }
         std::thread::sleep(LOOK);
     }
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 /// Whether a process is there and not only waiting to be collected.

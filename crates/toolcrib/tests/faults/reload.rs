@@ -53,10 +53,18 @@ fn two_hundred_edits() {
         .collect();
     for n in 0..200 {
         let before = calls.load(Ordering::Relaxed);
+        let refused = refusals(&steady.said()).count();
         steady.write(&if n % 3 == 2 { broken(n / 3) } else { extra(n) });
         until_true("calls go on", || calls.load(Ordering::Relaxed) > before + 2);
+        // The file is looked at twice a second, so most edits are not seen. Every tenth is waited for.
+        if n % 10 == 0 {
+            let added = format!("extra{}__echo", n % 3);
+            until_true("the edit is seen", || match n % 3 {
+                2 => refusals(&steady.said()).count() > refused,
+                _ => peer.names().contains(&added),
+            });
+        }
     }
-    // The file is looked at twice a second, so not every edit was seen. These are, one by one.
     for n in 0..3 {
         let before = refusals(&steady.said()).count();
         steady.write(&broken(1_000 + n));

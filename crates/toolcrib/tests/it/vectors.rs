@@ -20,7 +20,7 @@ fn empty_folder(name: &str) -> PathBuf {
 }
 
 /// A folder with a table as `training/` writes it.
-fn folder(name: &str) -> PathBuf {
+fn own_table_folder(name: &str) -> PathBuf {
     let words = WORDS.map(|(word, _)| word).join("\n");
     let sizes = [2, WORDS.len(), words.len(), FIELD_WEIGHTS.len()];
     let scales = [1.0_f32; 2 * WORDS.len()];
@@ -79,7 +79,7 @@ fn nearest(run: &Run) -> (f64, String) {
 
 #[test]
 fn a_folder_that_is_named_is_ranked_with() {
-    let (folder, catalog) = (folder("model-a"), catalog());
+    let (folder, catalog) = (own_table_folder("model-a"), catalog());
     let folder = folder.to_str().unwrap();
     let args = ["--catalog", &catalog, "--embedding-model", folder, "--json", "rainy"];
     let explained = toolcrib(&[&["explain"][..], &args].concat());
@@ -152,7 +152,7 @@ fn a_table_of_our_own_making_goes_before_another_in_its_folder() {
 
 #[test]
 fn the_config_may_name_it_from_here_or_from_home() {
-    folder("home/model-b");
+    own_table_folder("home/model-b");
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("home");
     let catalog = catalog();
     for (name, path) in [("here.toml", "model-b"), ("home.toml", "~/model-b")] {
@@ -166,7 +166,7 @@ fn the_config_may_name_it_from_here_or_from_home() {
 
 #[test]
 fn who_ranks_without_vectors_says_so() {
-    let folder = folder("model-c");
+    let folder = own_table_folder("model-c");
     let folder = folder.to_str().unwrap();
     for preset in ["words", "everruns", "hermes", "opencode", "claude-code"] {
         let run = toolcrib(&["search", "--preset", preset, "--embedding-model", folder, "rainy"]);
@@ -185,7 +185,8 @@ fn who_ranks_without_vectors_says_so() {
 
 #[test]
 fn a_folder_that_is_none_or_is_broken_is_told() {
-    let (absent, broken) = (folder("model-d").join("absent"), folder("model-e"));
+    let (absent, broken) =
+        (own_table_folder("model-d").join("absent"), own_table_folder("model-e"));
     fs::write(broken.join("table.bin"), "TCRIBEM2").unwrap();
     let told = |folder: &Path| {
         let folder = folder.to_str().unwrap();

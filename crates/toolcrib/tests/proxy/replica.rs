@@ -38,6 +38,7 @@ impl Replica {
             .env("HOME", folder.path())
             .env("XDG_STATE_HOME", folder.path().join("state"))
             .env("TOOLCRIB_LOG", "info")
+            .env_remove("SSL_CERT_FILE")
             .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -1,9 +1,9 @@
-//! TLS between the proxy, its provider and its Redis: certificates are checked against those of the system, or
-//! against those that `SSL_CERT_FILE` names.
+//! TLS between the proxy, its provider and its Redis: certificates are checked against the
+//! authorities of the system, or against those in `SSL_CERT_FILE`.
 
 use serde_json::Value;
 use toolcrib_testkit::redis::Server;
-use toolcrib_testkit::tls::TlsFront;
+use toolcrib_testkit::tls::TlsTerminator;
 
 use crate::http;
 use crate::replica::Replica;
@@ -23,8 +23,8 @@ fn stage() -> Stage {
 }
 
 /// In front of a server that was given as `http://ADDRESS`.
-fn front(url: &str) -> TlsFront {
-    TlsFront::start(url.strip_prefix("http://").unwrap())
+fn front(url: &str) -> TlsTerminator {
+    TlsTerminator::start(url.strip_prefix("http://").unwrap())
 }
 
 fn converse(stage: &mut Stage, replica: &Replica) {
@@ -40,7 +40,7 @@ fn a_provider_over_tls() {
     let mut stage = stage();
     let front = front(&stage.provider.url);
     let config = WAY.config(&format!("https://{}", front.address()), None);
-    let replica = Replica::start_with(&config, &[("SSL_CERT_FILE", &front.authority())]);
+    let replica = Replica::start_with(&config, &[("SSL_CERT_FILE", &front.ca_file())]);
     converse(&mut stage, &replica);
 }
 
@@ -48,15 +48,15 @@ fn a_provider_over_tls() {
 fn a_redis_over_tls() {
     let redis = Server::start();
     let mut stage = stage();
-    let front = TlsFront::start(&format!("127.0.0.1:{}", redis.port()));
+    let front = TlsTerminator::start(&format!("127.0.0.1:{}", redis.port()));
     let config = WAY.config(&stage.provider.url, Some(&format!("rediss://{}", front.address())));
-    let replica = Replica::start_with(&config, &[("SSL_CERT_FILE", &front.authority())]);
+    let replica = Replica::start_with(&config, &[("SSL_CERT_FILE", &front.ca_file())]);
     converse(&mut stage, &replica);
     assert_ne!(redis.ask(&["DBSIZE"]), "0", "its state is there: {}", replica.log());
 }
 
 #[test]
-fn a_provider_whose_certificate_nobody_vouches_for() {
+fn a_provider_with_an_untrusted_certificate() {
     let stage = stage();
     let front = front(&stage.provider.url);
     let replica = Replica::start(&WAY.config(&format!("https://{}", front.address()), None));

@@ -60,7 +60,7 @@ async fn two_gateways_do_not_spend_the_same_refresh_token() {
     let setup = Setup::new();
     setup.login().await.unwrap();
     setup.age();
-    // Neither gets a token before the other has started.
+    // The first to ask waits for its token while the other starts.
     let (open, gate) = watch::channel(false);
     setup.fake.knobs().token_gate = Some(gate);
     let before = setup.fake.knobs().token_requests;

@@ -28,6 +28,9 @@ struct Answer {
     well: bool,
 }
 
+const UNTRUSTED: &str = "its certificate is from an unknown authority: add that authority to those the system trusts or, \
+                         on Linux, set `SSL_CERT_FILE` to a PEM file with every authority to trust";
+
 #[derive(Serialize)]
 struct Row {
     name: String,
@@ -58,13 +61,11 @@ impl From<Checkup> for Row {
             Era::Legacy => "handshake",
             Era::Modern => "stateless",
         });
-        // In rustls' words; the reason is a line of text by now.
+        // Matched on rustls' message, because the error has already been turned into text.
         let untrusted =
-            status.why.as_ref().is_some_and(|why| why.contains("invalid peer certificate"));
+            status.why.as_ref().is_some_and(|why| why.contains("certificate: UnknownIssuer"));
         let hint = status.hint.or_else(|| match status.phase {
-            Phase::Down if untrusted => Some(
-                "if you trust it, put the certificate of its authority into a PEM file and name that in the environment as `SSL_CERT_FILE`".into(),
-            ),
+            Phase::Down if checkup.over == "http" && untrusted => Some(UNTRUSTED.into()),
             Phase::Down if checkup.over == "http" => {
                 Some("check its `url`, and whether it is reached from here".into())
             }
