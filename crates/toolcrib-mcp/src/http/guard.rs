@@ -151,10 +151,10 @@ impl Guard {
         })
     }
 
-    /// The same, before a door that it shares with somebody who asks for keys himself: there the
-    /// `Authorization` of a request is meant for somebody else.
+    /// The same guard for a listener that also serves the proxy. On the proxy's routes it asks for no token: the
+    /// proxy checks its own keys, and `Authorization` is the provider's.
     #[must_use]
-    pub fn sharing(self) -> Self {
+    pub fn for_shared_listener(self) -> Self {
         Self { shares: true, ..self }
     }
 

@@ -44,17 +44,17 @@ const SESSION: &str = "mcp-session-id";
 type Service = StreamableHttpService<Front, LocalSessionManager>;
 type Room = (Service, Arc<LocalSessionManager>);
 
-/// Who else is behind the door: every route that is not the gateway's is its own.
-pub struct Beside {
+/// Another service on the same listener: it gets every request that is not for the gateway.
+pub struct MountedService {
     /// Its routes.
     pub router: Router,
     /// What it counts, as Prometheus reads it.
     pub metrics: Box<dyn Fn() -> String + Send + Sync>,
 }
 
-impl std::fmt::Debug for Beside {
+impl std::fmt::Debug for MountedService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Beside").finish_non_exhaustive()
+        f.debug_struct("MountedService").finish_non_exhaustive()
     }
 }
 
@@ -65,8 +65,8 @@ pub struct Door {
     pub listen: SocketAddr,
     /// Who may come in.
     pub access: Access,
-    /// Who else is behind it.
-    pub beside: Option<Beside>,
+    /// Another service on the same listener.
+    pub mounted: Option<MountedService>,
 }
 
 /// A door that listens.
@@ -95,9 +95,9 @@ impl Door {
             let config = gateway.hub().config();
             let guard =
                 Guard::new(&config.http.allowed_hosts, &config.http.allowed_origins, self.access)?;
-            let guard = if self.beside.is_some() { guard.sharing() } else { guard };
+            let guard = if self.mounted.is_some() { guard.for_shared_listener() } else { guard };
             let (others, metrics) =
-                self.beside.map(|beside| (beside.router, beside.metrics)).unzip();
+                self.mounted.map(|service| (service.router, service.metrics)).unzip();
             let doors = Arc::new(Doors::new(Arc::clone(gateway), metrics));
             let routes = routes(Arc::clone(&doors));
             let routes = match others {

@@ -5,7 +5,7 @@ mod http;
 mod listener;
 mod stdio;
 
-pub use http::{Beside, Door, Opened};
+pub use http::{Door, MountedService, Opened};
 pub use stdio::stdio;
 
 use thiserror::Error;

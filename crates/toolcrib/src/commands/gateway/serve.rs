@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolcrib_core::{Secret, Settings};
 use toolcrib_mcp::config::expand::{expand, surroundings};
 use toolcrib_mcp::http::token::{Access, FILE};
-use toolcrib_mcp::serve::{Beside, Closed, Door};
+use toolcrib_mcp::serve::{Closed, Door, MountedService};
 use toolcrib_proxy::Proxy;
 
 use super::{END, block_on, closed, load_quietly, log, start, state, stop_on_signals, watch};
@@ -32,12 +32,13 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let asks = key.is_some();
         let config = proxy_config(args, &found.config)?;
         let proxy = proxy(config, found.config.settings.clone(), key)?;
-        let beside = {
+        let mounted = {
             let proxy = Arc::clone(&proxy);
-            Beside { router: proxy.router(), metrics: Box::new(move || proxy.metrics()) }
+            MountedService { router: proxy.router(), metrics: Box::new(move || proxy.metrics()) }
         };
         let gateway = start(found.config);
-        let door = Door { listen, access, beside: Some(beside) }.open(&gateway, stop.clone()).await;
+        let door =
+            Door { listen, access, mounted: Some(mounted) }.open(&gateway, stop.clone()).await;
         let door = door.map_err(|error| closed(&error))?;
         let address = door.address;
         remark(&format!("listening on http://{address}/mcp"));
