@@ -105,7 +105,7 @@ impl Status {
     /// Where it stands or, while it is tried again, where the last try left it.
     pub(crate) fn last_result(&self) -> Phase {
         match self.phase {
-            Phase::Connecting if self.why.is_some() && self.needs_login => Phase::NeedsLogin,
+            Phase::Connecting if self.needs_login => Phase::NeedsLogin,
             Phase::Connecting if self.why.is_some() => Phase::Down,
             phase => phase,
         }
