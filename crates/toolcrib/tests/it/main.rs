@@ -66,9 +66,17 @@ fn run_in(folder: &Path, home: &Path, args: &[&str], input: &str) -> Run {
     Run { code: done.status.code().unwrap(), out: text(done.stdout), err: text(done.stderr) }
 }
 
-/// A file of this test's own.
+/// A path that only this test uses: tests run at the same time, each in a thread named after it, and one must not read
+/// what another is writing.
+fn own_path(name: &str) -> PathBuf {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap().replace("::", "-");
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("it").join(test).join(name)
+}
+
+/// A file that only this test writes.
 fn file(name: &str, text: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let path = own_path(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::{Run, file, run_in, sample, toolcrib};
+use crate::{Run, file, own_path, run_in, sample, toolcrib};
 
 /// The words of the tables here: `rainy` and `umbrella` point one way, `invoice` another.
 const WORDS: [(&str, [i8; 2]); 3] = [("rainy", [1, 0]), ("umbrella", [1, 0]), ("invoice", [0, 1])];
@@ -13,7 +13,7 @@ const WORDS: [(&str, [i8; 2]); 3] = [("rainy", [1, 0]), ("umbrella", [1, 0]), ("
 const FIELD_WEIGHTS: [f32; 6] = [1.0; 6];
 
 fn empty_folder(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let folder = own_path(name);
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     folder
@@ -153,7 +153,7 @@ fn a_table_of_our_own_making_goes_before_another_in_its_folder() {
 #[test]
 fn the_config_may_name_it_from_here_or_from_home() {
     own_table_folder("home/model-b");
-    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("home");
+    let home = own_path("home");
     let catalog = catalog();
     for (name, path) in [("here.toml", "model-b"), ("home.toml", "~/model-b")] {
         let config = file(name, &format!("[rank]\nembedding_model = '{path}'\n"));
