@@ -4,12 +4,11 @@
 //! some other system's: `--preset` says whose, or the file itself does.
 
 pub(crate) mod gateway;
+mod yaml;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use serde_saphyr::Error as YamlError;
-use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use toolcrib_core::{Preset, Settings};
 use toolcrib_eval::files;
 
@@ -58,7 +57,7 @@ pub(crate) fn settings(source: &Source) -> Result<Settings, Failure> {
 fn foreign(path: &Path, text: &str) -> Result<Option<Value>, Failure> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let read = match extension.to_ascii_lowercase().as_str() {
-        "yaml" | "yml" => yaml(text),
+        "yaml" | "yml" => yaml::parse(text).map_err(|error| (error.to_string(), error.hint())),
         "json" | "jsonc" => {
             jsonc_parser::parse_to_serde_value(text, &jsonc_parser::ParseOptions::default())
                 .map_err(|error| {
@@ -72,34 +71,6 @@ fn foreign(path: &Path, text: &str) -> Result<Option<Value>, Failure> {
         // The first line says what and where; a picture of the place may follow it.
         let problem = problem.lines().next().unwrap_or_default();
         Failure::input(format!("`{}`", path.display()), &problem, hint)
-    })
-}
-
-/// Reads YAML, or says what is wrong with it and what to do.
-fn yaml(text: &str) -> Result<Value, (String, &'static str)> {
-    // What the parser of the system it was written for accepts, this one does too.
-    let options = serde_saphyr::options! {
-        duplicate_keys: DuplicateKeyPolicy::LastWins,
-        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
-    };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let mut error = error.without_snippet();
-        // What went wrong below an alias is told with the way there.
-        while let YamlError::AliasError { error: inner, .. } = error {
-            error = inner;
-        }
-        match error {
-            YamlError::MultipleDocuments { .. } => {
-                ("several YAML documents".into(), "keep one document in the file")
-            }
-            YamlError::Budget { .. }
-            | YamlError::AliasReplayLimitExceeded { .. }
-            | YamlError::AliasExpansionLimitExceeded { .. }
-            | YamlError::AliasReplayStackDepthExceeded { .. } => {
-                ("too large, or grown by its aliases".into(), "keep only the part about tools")
-            }
-            other => (other.to_string(), "the file must be YAML"),
-        }
     })
 }
 

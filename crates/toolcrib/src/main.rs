@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod load;
 mod output;
+mod progress;
 mod vectors;
 
 use std::process::ExitCode;

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use toolcrib_eval::{Dataset, Ranked, Score, SetReport, evaluate, mean};
 
 use crate::args::EvalArgs;
 use crate::output::{Failure, Output, remark};
+use crate::progress::Progress;
 use crate::vectors;
 
 #[derive(Serialize)]
@@ -39,9 +39,9 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
             remark(&format!("warning: `{}`: {finding}", set.name));
         }
         remark_on_gold(&set);
-        let bar = progress(&set, limit);
-        let (report, run) = evaluate(set, &settings, limit, || bar.inc(1));
-        bar.finish_and_clear();
+        let mut progress = Progress::on_stderr(&set.name, set.queries.len().min(limit));
+        let (report, run) = evaluate(set, &settings, limit, || progress.advance());
+        progress.clear();
         datasets.push(report);
         runs.extend(run);
     }
@@ -71,17 +71,6 @@ fn remark_on_gold(set: &Dataset) {
             set.name
         ));
     }
-}
-
-/// A bar on standard error, and none where nobody looks at it.
-fn progress(set: &Dataset, limit: usize) -> ProgressBar {
-    let bar = ProgressBar::new(set.queries.len().min(limit) as u64);
-    let style = ProgressStyle::with_template("{msg:24} {bar:40} {pos}/{len}");
-    if let Ok(style) = style {
-        bar.set_style(style);
-    }
-    bar.set_message(set.name.clone());
-    bar
 }
 
 fn write_runs(path: &Path, runs: &[Ranked]) -> Result<(), Failure> {
