@@ -4,13 +4,15 @@ use std::io::{self, IsTerminal as _, Write};
 
 use toolcrib_core::clean::clean;
 
-/// Cells of the bar. The line is written again when one more is filled, so a large set does not cost more than a small one.
+/// Width of the bar, in characters. The line is redrawn only when the bar grows, so a large set costs no more than a small
+/// one.
 const CELLS: usize = 40;
+/// Width of the name, in characters: with it the line fits on a terminal of 80.
+const NAME: usize = 24;
 
-/// Writes `name ####---- 12/40` over and over on one line. Whether it can be written is not of interest: it is only for
-/// people who watch.
+/// Redraws a line like `name ####---- 12/40`. Write errors are ignored: the line is only informative.
 pub(crate) struct Progress<W: Write> {
-    /// `None` where nobody watches.
+    /// `None` if nobody watches.
     terminal: Option<W>,
     name: String,
     total: usize,
@@ -18,30 +20,41 @@ pub(crate) struct Progress<W: Write> {
 }
 
 impl Progress<io::Stderr> {
-    /// On standard error if that is a terminal, else nowhere.
+    /// On standard error if that is a terminal which can erase a line, else nowhere.
     pub(crate) fn on_stderr(name: &str, total: usize) -> Self {
         let stderr = io::stderr();
-        Self::new(stderr.is_terminal().then_some(stderr), name, total)
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        Self::new(Some(stderr).filter(|stderr| stderr.is_terminal() && !is_dumb), name, total)
     }
 }
 
 impl<W: Write> Progress<W> {
     fn new(terminal: Option<W>, name: &str, total: usize) -> Self {
-        Self { terminal, name: clean(name).0.into_owned(), total, done: 0 }
+        let name = clean(name).0.replace(char::is_whitespace, " ");
+        let mut progress = Self { terminal, name, total, done: 0 };
+        progress.draw();
+        progress
     }
 
-    /// One more piece is done.
+    /// Counts one finished item.
     pub(crate) fn advance(&mut self) {
         let before = self.filled();
         self.done += 1;
+        if self.filled() != before {
+            self.draw();
+        }
+    }
+
+    fn draw(&mut self) {
         let filled = self.filled();
-        let Some(terminal) = self.terminal.as_mut().filter(|_| filled != before) else { return };
-        let (done, rest) = ("#".repeat(filled), "-".repeat(CELLS - filled));
-        let _ = write!(terminal, "\r{:24} {done}{rest} {}/{}", self.name, self.done, self.total);
+        let (full, empty) = ("#".repeat(filled), "-".repeat(CELLS - filled));
+        let Some(terminal) = &mut self.terminal else { return };
+        let (name, done, total) = (&self.name, self.done, self.total);
+        let _ = write!(terminal, "\r{name:NAME$.NAME$} {full}{empty} {done}/{total}");
         let _ = terminal.flush();
     }
 
-    /// Takes the line away.
+    /// Erases the line.
     pub(crate) fn clear(mut self) {
         if let Some(terminal) = &mut self.terminal {
             let _ = write!(terminal, "\r\x1b[K");
@@ -58,26 +71,31 @@ impl<W: Write> Progress<W> {
 mod tests {
     use super::*;
 
+    fn line(name: &str, filled: usize, count: &str) -> String {
+        let bar = format!("{}{}", "#".repeat(filled), "-".repeat(CELLS - filled));
+        format!("\r{name:24} {bar} {count}")
+    }
+
     #[test]
-    fn a_line_is_written_for_each_cell_and_then_taken_away() {
+    fn a_line_is_drawn_at_once_and_when_the_bar_grows_and_then_erased() {
         let mut screen = Vec::new();
-        let mut progress = Progress::new(Some(&mut screen), "a set\x1b[2J", 80);
+        let mut progress = Progress::new(Some(&mut screen), "a\x1b[2J\nset", 80);
         for _ in 0..3 {
             progress.advance();
         }
         progress.clear();
-        let rest = "-".repeat(39);
-        let line = format!("\r{:24} #{rest} 2/80", "a set");
-        assert_eq!(String::from_utf8_lossy(&screen), format!("{line}\r\x1b[K"));
+        let lines = [line("a set", 0, "0/80"), line("a set", 1, "2/80"), "\r\x1b[K".into()];
+        assert_eq!(String::from_utf8_lossy(&screen), lines.concat());
     }
 
     #[test]
-    fn the_bar_is_full_at_the_end_and_not_longer() {
+    fn the_bar_is_full_at_the_end_and_the_name_not_too_long() {
         let mut screen = Vec::new();
-        let mut progress = Progress::new(Some(&mut screen), "one", 1);
+        let mut progress = Progress::new(Some(&mut screen), &"x".repeat(40), 1);
         progress.advance();
         progress.advance();
-        let line = format!("\r{:24} {} 1/1", "one", "#".repeat(40));
-        assert_eq!(String::from_utf8_lossy(&screen), line);
+        let name = "x".repeat(24);
+        let lines = [line(&name, 0, "0/1"), line(&name, 40, "1/1")];
+        assert_eq!(String::from_utf8_lossy(&screen), lines.concat());
     }
 }

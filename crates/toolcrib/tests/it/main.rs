@@ -66,8 +66,8 @@ fn run_in(folder: &Path, home: &Path, args: &[&str], input: &str) -> Run {
     Run { code: done.status.code().unwrap(), out: text(done.stdout), err: text(done.stderr) }
 }
 
-/// A path that only this test uses: tests run at the same time, each in a thread named after it, and one must not read
-/// what another is writing.
+/// A path that only this test uses: tests run in parallel, each in a thread named after it, and one must not read what
+/// another is writing. With one test thread they share a folder, one after the other.
 fn own_path(name: &str) -> PathBuf {
     let thread = std::thread::current();
     let test = thread.name().unwrap().replace("::", "-");

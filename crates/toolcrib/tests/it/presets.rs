@@ -165,8 +165,8 @@ fn files_that_are_nobodys_are_input_errors_with_a_hint() {
     for (name, text, problem, hint) in [
         ("nobody.json", "{\"a\": 1}", "no system's configuration that we know", "say whose it is"),
         ("broken.yaml", "tools: [", "at line 1, column 8", "must be YAML"),
-        ("two.yaml", "a: 1\n---\nb: 2\n", "several YAML documents", "keep one document"),
-        ("bomb.yaml", &bomb, "grown by its aliases", "keep only the part about tools"),
+        ("two.yaml", "a: 1\n---\nb: 2\n", "more than one YAML document", "keep one document"),
+        ("bomb.yaml", &bomb, "with aliases expanded", "keep only the part about tools"),
         ("broken.jsonc", "{\"plugin\": ", "", "must be JSON"),
     ] {
         let config = file(name, text);

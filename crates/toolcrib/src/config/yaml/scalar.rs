@@ -1,30 +1,38 @@
 //! What a scalar stands for: null, a boolean, a number or text.
 //!
-//! As `PyYAML` decides it, by the rules of YAML 1.1, with a few differences. `1e3` and `0o17` are numbers, as in YAML 1.2. And
-//! `1:30` stays text: in YAML 1.1 it is ninety, which nobody who writes it means. Numbers that JSON cannot write (`.inf`,
-//! `.nan`) stay text too.
+//! By the rules of YAML 1.1 as `PyYAML` applies them, with these differences. Numbers of YAML 1.2 are numbers as well: `1e3`,
+//! `-.5`, `0o17`. Dates stay text, as do `1:30`, which is ninety in YAML 1.1, and the numbers that JSON cannot write (`.inf`,
+//! `.nan`). An integer that does not fit into 64 bits loses its last digits.
 
 use granit_parser::{ScalarStyle, Tag};
 use serde_json::{Number, Value};
 
-/// The value of a scalar with its style and tag.
+/// The value of a scalar with its style and tag. A tag of another type than the text has is ignored.
 pub(super) fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
-    let is_plain = match tag {
-        Some(tag) => matches!(tag.core_suffix(), Some("null" | "bool" | "int" | "float")),
-        None => style == ScalarStyle::Plain,
+    let known = match tag.map(Tag::core_suffix) {
+        Some(Some("null")) => Some(Value::Null),
+        Some(Some("bool")) => boolean(text),
+        Some(Some("int" | "float")) => number(text).map(Value::Number),
+        None if style == ScalarStyle::Plain => plain(text),
+        _ => None,
     };
-    let known = if is_plain { plain(text) } else { None };
     known.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
 fn plain(text: &str) -> Option<Value> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Some(Value::Null),
+        _ => boolean(text).or_else(|| number(text).map(Value::Number)),
+    }
+}
+
+fn boolean(text: &str) -> Option<Value> {
+    match text {
         "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true.into()),
         "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => {
             Some(false.into())
         }
-        _ => number(text).map(Value::Number),
+        _ => None,
     }
 }
 
@@ -33,35 +41,39 @@ fn number(text: &str) -> Option<Number> {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    if !digits.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
-        return None;
-    }
-    let digits = digits.replace('_', "");
-    if let Some(magnitude) = integer(&digits) {
+    if let Some(magnitude) = integer(digits) {
         let signed = if is_negative { -magnitude } else { magnitude };
         return Number::from_i128(signed).or_else(|| Number::from_f64(signed as f64));
     }
-    let is_decimal = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
-        // A leading zero without a point is an octal number, and this is none.
-        && (!digits.starts_with('0') || digits.contains('.') || digits == "0");
-    let magnitude: f64 = digits.parse().ok().filter(|_| is_decimal)?;
+    let magnitude = decimal(digits)?;
     Number::from_f64(if is_negative { -magnitude } else { magnitude })
 }
 
-/// Digits without a sign: binary, octal, hexadecimal or decimal.
+/// Digits without a sign: binary, octal, hexadecimal or decimal, with `_` between them.
 fn integer(digits: &str) -> Option<i128> {
     let (radix, digits) = match digits.as_bytes() {
         [b'0', b'b', ..] => (2, &digits[2..]),
         [b'0', b'o', ..] => (8, &digits[2..]),
         [b'0', b'x', ..] => (16, &digits[2..]),
         [b'0', _, ..] => (8, &digits[1..]),
-        _ => (10, digits),
+        [b'0'..=b'9', ..] => (10, digits),
+        _ => return None,
     };
-    // `from_str_radix` takes a sign here, too.
-    if digits.starts_with(['+', '-']) {
-        return None;
-    }
-    i128::from_str_radix(digits, radix).ok()
+    // `from_str_radix` would accept a sign.
+    let is_plain = digits.chars().all(|c| c == '_' || c.is_digit(radix));
+    i128::from_str_radix(&digits.replace('_', ""), radix).ok().filter(|_| is_plain)
+}
+
+/// Digits without a sign, with a point or an exponent. A `_` may stand before the exponent, after a first digit.
+fn decimal(digits: &str) -> Option<f64> {
+    let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
+    let first = mantissa.trim_start_matches('.').bytes().next()?;
+    let has_a_form = first.is_ascii_digit()
+        && mantissa.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'_' | b'.'))
+        // Without a point a leading zero means an octal number, and this is none.
+        && (mantissa.contains('.') || !mantissa.starts_with('0') || mantissa == "0");
+    let exponent: i32 = exponent.parse().ok().filter(|_| has_a_form)?;
+    format!("{}e{exponent}", mantissa.replace('_', "")).parse().ok()
 }
 
 #[cfg(test)]
@@ -89,22 +101,24 @@ mod tests {
             ("_1", json!("_1")),
             ("0b101", json!(5)),
             ("0x_ff", json!(255)),
+            ("0_x1f", json!("0_x1f")),
             ("017", json!(15)),
             ("08", json!("08")),
             ("1.5", json!(1.5)),
-            ("-.5", json!(-0.5)),
+            (".5", json!(0.5)),
+            ("._5", json!("._5")),
             ("1.", json!(1.0)),
             ("01.5", json!(1.5)),
             ("1_0.2_5", json!(10.25)),
             ("6.02e+23", json!(6.02e23)),
+            ("1.5e+_3", json!("1.5e+_3")),
             (".", json!(".")),
             ("-", json!("-")),
+            ("0x", json!("0x")),
             ("+-1", json!("+-1")),
             ("0x-1", json!("0x-1")),
             ("1.2.3", json!("1.2.3")),
             ("18446744073709551615", json!(u64::MAX)),
-            ("18446744073709551616", json!(18_446_744_073_709_551_616.0)),
-            ("2026-11-16", json!("2026-11-16")),
         ] {
             assert_eq!(read(text), expected, "{text}");
         }
@@ -114,12 +128,16 @@ mod tests {
     fn where_it_differs() {
         for (text, expected) in [
             ("1e3", json!(1000.0)),
+            ("0e3", json!(0.0)),
+            ("-.5", json!(-0.5)),
             ("0o17", json!(15)),
+            ("2026-11-16", json!("2026-11-16")),
             ("1:30", json!("1:30")),
             (".inf", json!(".inf")),
             ("-.INF", json!("-.INF")),
             (".nan", json!(".nan")),
-            ("1.0e999", json!("1.0e999")),
+            ("1.0e+999", json!("1.0e+999")),
+            ("18446744073709551616", json!(18_446_744_073_709_551_616.0)),
         ] {
             assert_eq!(read(text), expected, "{text}");
         }
@@ -127,11 +145,15 @@ mod tests {
 
     #[test]
     fn a_quote_or_a_tag_decides_before_the_text_does() {
-        let tag = |name: &str| Tag::new("tag:yaml.org,2002:", name);
-        let quoted = |text: &str, tag: Option<&Tag>| value(text, ScalarStyle::DoubleQuoted, tag);
-        assert_eq!(quoted("on", None), "on");
-        assert_eq!(quoted("5", Some(&tag("int"))), 5);
-        assert_eq!(value("5", ScalarStyle::Plain, Some(&tag("str"))), "5");
+        let tagged = |name: &str, text: &str| {
+            value(text, ScalarStyle::DoubleQuoted, Some(&Tag::new("tag:yaml.org,2002:", name)))
+        };
+        assert_eq!(value("on", ScalarStyle::DoubleQuoted, None), "on");
+        assert_eq!(tagged("int", "5"), 5);
+        assert_eq!(tagged("bool", "yes"), true);
+        assert_eq!(tagged("null", "x"), Value::Null);
+        assert_eq!(tagged("int", "yes"), "yes");
+        assert_eq!(tagged("str", "5"), "5");
         assert_eq!(value("5", ScalarStyle::Plain, Some(&Tag::new("!", "env"))), "5");
     }
 }
