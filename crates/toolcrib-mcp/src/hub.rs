@@ -208,10 +208,6 @@ impl Hub {
 
     /// Makes a new shelf where there is anything new.
     fn restock(&self) {
-        // Before it is asked whether there is anything new: what came between two looks is kept too.
-        for upstream in self.all() {
-            self.remember(&upstream);
-        }
         let config = self.config();
         let suppliers: Vec<Supplier> = self
             .all()
@@ -222,6 +218,10 @@ impl Hub {
                 Supplier::new(&upstream.name, upstream.config(), known, &status)
             })
             .collect();
+        // After the suppliers are taken and before a shelf of them is shown: what a client has seen, the next run knows.
+        for upstream in self.all() {
+            self.remember(&upstream);
+        }
         let before = self.shelf();
         if before.is_of(&config, &suppliers) {
             return;

@@ -238,7 +238,7 @@ impl Drop for AtClient {
     fn drop(&mut self) {
         if let (Some(handle), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current())
         {
-            runtime.spawn(handle.cancel(Some("the server does not wait any more".into())));
+            runtime.spawn(handle.cancel(Some("the answer is no longer waited for".into())));
         }
     }
 }

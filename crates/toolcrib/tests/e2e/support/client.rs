@@ -39,6 +39,9 @@ pub(crate) struct Client {
     next: u64,
     heard: Vec<Value>,
     early: Vec<Value>,
+    /// The ids of questions about roots. A server asks for them in its own time, not as part of a call, so the call that
+    /// they came with may end first; then they are cancelled.
+    asked_for_roots: Vec<Value>,
     /// What it said about itself when it was greeted; nothing in the newer era.
     pub(crate) greeting: Value,
 }
@@ -87,6 +90,7 @@ impl Client {
             next: 1,
             heard: Vec::new(),
             early: Vec::new(),
+            asked_for_roots: Vec::new(),
             greeting: Value::Null,
         };
         if era == Era::Old {
@@ -152,6 +156,13 @@ impl Client {
                 }
             };
             self.wire.send(&reply);
+            if method == "roots/list" {
+                self.asked_for_roots.push(id.clone());
+            }
+        }
+        let cancelled = &message["params"]["requestId"];
+        if method == "notifications/cancelled" && self.asked_for_roots.contains(cancelled) {
+            return;
         }
         self.remember(&method, message["params"].take());
     }
