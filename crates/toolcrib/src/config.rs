@@ -67,11 +67,8 @@ fn foreign(path: &Path, text: &str) -> Result<Option<Value>, Failure> {
         }
         _ => return Ok(None),
     };
-    read.map(Some).map_err(|(problem, hint)| {
-        // The first line says what and where; a picture of the place may follow it.
-        let problem = problem.lines().next().unwrap_or_default();
-        Failure::input(format!("`{}`", path.display()), &problem, hint)
-    })
+    read.map(Some)
+        .map_err(|(problem, hint)| Failure::input(format!("`{}`", path.display()), &problem, hint))
 }
 
 /// `./toolcrib.toml`, else the one in the user's config folder.

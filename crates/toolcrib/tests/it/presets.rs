@@ -176,6 +176,13 @@ fn files_that_are_nobodys_are_input_errors_with_a_hint() {
         let text = |key: &str| said[key].as_str().unwrap().to_owned();
         assert!(text("error").contains(name) && text("error").contains(problem), "{said}");
         assert!(text("hint").contains(hint), "{said}");
+        // The gateway and the proxy read YAML in the same way.
+        let commands = [&["mcp"][..], &["serve", "--listen", "127.0.0.1:0"]];
+        for command in commands.into_iter().filter(|_| name.contains(".yaml")) {
+            let run = toolcrib(&[command, &["--config", &config]].concat());
+            let is_told = run.err.contains(problem) && run.err.contains(hint);
+            assert!(run.code == 2 && is_told, "{command:?}: {run:?}");
+        }
     }
     let ours = file("ours.json", "{\"capabilities\": []}");
     let run = toolcrib(&["stats", "--config", &ours, "--preset", "words"]);
