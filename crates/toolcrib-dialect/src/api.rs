@@ -31,6 +31,15 @@ impl Api {
             Self::Gemini => "gemini",
         }
     }
+
+    /// Whether a path of this API counts tokens and generates nothing.
+    pub fn counts_at(self, path: &str) -> bool {
+        match self {
+            Self::Messages => path.ends_with("/messages/count_tokens"),
+            Self::Responses => path.ends_with("/responses/input_tokens"),
+            Self::Chat | Self::Gemini => false,
+        }
+    }
 }
 
 impl fmt::Display for Api {

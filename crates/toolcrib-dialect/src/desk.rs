@@ -11,12 +11,10 @@ use std::sync::Arc;
 use toolcrib_core::conversation::REVEALS;
 use toolcrib_core::{Conversation, Ledger, Outcome, Reply};
 
-use crate::mode::{Mode, Primitive};
-use crate::record::{Answer, Print, Reference};
+use crate::fingerprint::Fingerprint;
+use crate::mode::{Mode, Primitive, REFERENCES};
+use crate::record::{Answer, Reference};
 use crate::toolset::Toolset;
-
-/// Tools that one answer may load by reference. A report has it that more rebuild the provider's cache.
-pub(crate) const REFERENCES: usize = 5;
 
 /// How a call is to be treated from its first event on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,9 +52,9 @@ pub struct Desk {
     /// Answers of this round.
     answers: Vec<Answer>,
     /// What the client saw.
-    print: Box<Print>,
+    print: Box<Fingerprint>,
     /// The same without ids.
-    bare: Box<Print>,
+    bare: Box<Fingerprint>,
     /// Calls of this round so far.
     calls: usize,
     /// Calls the client got.
@@ -234,12 +232,12 @@ impl Desk {
         self.altered
     }
 
-    pub(crate) fn print(&self) -> &Print {
+    pub(crate) fn print(&self) -> &Fingerprint {
         &self.print
     }
 
     /// What the client saw, without ids.
-    pub(crate) fn bare(&self) -> &Print {
+    pub(crate) fn bare(&self) -> &Fingerprint {
         &self.bare
     }
 

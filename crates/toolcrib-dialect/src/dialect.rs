@@ -2,22 +2,31 @@
 
 use std::borrow::Cow;
 
-use crate::api::Api;
+use toolcrib_core::json::Fields;
+
 use crate::desk::Desk;
 use crate::record::Answer;
-use crate::request::{Bypass, Read, Request};
+use crate::request::{Conversation, Defers, Outline, Request};
 use crate::sse::Event;
-use crate::tools::Sheet;
+use crate::tools::WriteTools;
 use crate::toolset::Toolset;
 use crate::usage::Usage;
 
 /// One API.
 pub(crate) trait Dialect: Sync {
-    /// Reads a request.
-    fn read(&self, text: &str, target: &str) -> Result<Read, Bypass>;
+    /// What is seen at the top of a body.
+    fn outline<'a>(&self, body: &Fields<'a>, target: &str) -> Outline<'a>;
 
-    /// The tools to send in place of those that came in.
-    fn tools(&self, input: &str, sheet: &Sheet<'_>) -> String;
+    /// Reads the conversation in a body: `history` is a slice of `text`. `None` if it is none of this API.
+    fn conversation(&self, text: &str, history: &str) -> Option<Conversation>;
+
+    /// How the client defers by itself, if it does. `loads_tools` is what the conversation said.
+    fn defers(&self, _tools: &str, _history: &str, _loads_tools: bool) -> Option<Defers> {
+        None
+    }
+
+    /// Writes the tools to send in place of those that came in.
+    fn write_tools(&self) -> WriteTools;
 
     /// An entry of the model's in which calls of deferred tools go through `call` again: how it stands
     /// where no record tells. `None` where it has none.
@@ -60,16 +69,6 @@ pub(crate) trait Dialect: Sync {
 
     /// What shows a waiting client that somebody is still there.
     fn keep_alive(&self) -> &'static [u8];
-}
-
-/// One API's dialect.
-pub(crate) fn of(api: Api) -> &'static dyn Dialect {
-    match api {
-        Api::Chat => &crate::chat::Chat,
-        Api::Responses => &crate::responses::Responses,
-        Api::Messages => &crate::messages::Messages,
-        Api::Gemini => &crate::gemini::Gemini,
-    }
 }
 
 /// Reads the events of all rounds of a turn, and writes those of one message.

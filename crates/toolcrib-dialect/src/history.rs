@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::dialect::{self, Dialect};
+use crate::dialect::Dialect;
 use crate::mode::Mode;
 use crate::record::Past;
 use crate::request::{Choice, Request, Who};
@@ -15,7 +15,12 @@ use crate::toolset::Toolset;
 /// The tools that must be sent in full for this request, beside those that already are: one that the
 /// client forces, since what is deferred cannot be forced; and one that was called before, of which
 /// nothing is left that shows it, where the API cannot show it again at the end of the history.
-pub fn must_load(request: &Request, past: &Past, toolset: &Toolset) -> Vec<String> {
+pub(crate) fn must_load(
+    dialect: &dyn Dialect,
+    request: &Request,
+    past: &Past,
+    toolset: &Toolset,
+) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     if let Choice::Named(forced) = &request.choice {
         // What was found stands in `tools` already, where finding a tool puts it there.
@@ -24,7 +29,7 @@ pub fn must_load(request: &Request, past: &Past, toolset: &Toolset) -> Vec<Strin
         names.extend(forced.iter().filter(hidden).cloned());
     }
     let lost = lost(request, past, toolset);
-    if !lost.is_empty() && reminder(request, toolset, &lost).is_none() {
+    if !lost.is_empty() && reminder(dialect, request, toolset, &lost).is_none() {
         // One that was called blind was never shown, and nothing is lost.
         let accounted = past.accounted();
         names.extend(lost.into_iter().filter(|name| !accounted.contains(name)));
@@ -53,6 +58,7 @@ pub(crate) fn called(request: &Request) -> impl Iterator<Item = &String> {
 }
 
 pub(crate) fn reminder(
+    dialect: &dyn Dialect,
     request: &Request,
     toolset: &Toolset,
     lost: &[String],
@@ -62,7 +68,7 @@ pub(crate) fn reminder(
     }
     let tools: Vec<(&str, &str)> =
         lost.iter().filter_map(|name| Some((name.as_str(), toolset.definition(name)?))).collect();
-    dialect::of(request.api).remind(request, toolset, &tools)
+    dialect.remind(request, toolset, &tools)
 }
 
 /// The history as the upstream knows it: what the client sent, with what it never saw in its place.

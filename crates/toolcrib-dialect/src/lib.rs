@@ -3,26 +3,23 @@
 //! A client's request goes up rewritten, with a few tools instead of hundreds; a response comes down
 //! as if nothing had happened. In between stand our own search, answered in rounds the client never
 //! sees, and what it takes to put those rounds back into its history, byte for byte. Nothing here
-//! opens a socket or looks at a clock: [`Turn`] eats requests, responses and events, and says what to
-//! send next. The same code runs under the proxy, a test and a fuzzer.
+//! opens a socket or looks at a clock: an [`Exchange`] is told what came and says what to do next. The
+//! same code runs under the proxy, a test and a fuzzer.
 //!
-//! Reading order: [`request`] (what a client sent), [`toolset`] (what its tools become), [`turn`] (the
-//! loop), [`desk`] (what becomes of one call), [`record`] (what must outlive a request), and one folder
-//! for each API, with the same files in all of them. [`translate`] is for a backend that speaks another
-//! API than the client.
+//! Reading order: [`request`] and `read` (what a client sent), [`pass`] (whether it is rewritten at all),
+//! [`exchange`] (the life of a request), [`toolset`] (what its tools become), `turn` (the rounds), [`desk`]
+//! (what becomes of one call), [`record`] (what must outlive a request), and one folder for each API, with
+//! the same files in all of them. [`translate`] is for a backend that speaks another API than the client.
 //!
-//! A whole turn, in a harness that writes its provider's JSON itself; `send` stands for the way there:
+//! A whole exchange, in a harness that writes its provider's JSON itself; `send` stands for the network:
 //!
 //! ```
 //! use std::collections::HashMap;
 //! use std::sync::Arc;
 //!
-//! use toolcrib_core::{FourChars, Settings};
-//! use toolcrib_dialect::capability::{Learned, resolve};
-//! use toolcrib_dialect::decide::{Wish, decide};
-//! use toolcrib_dialect::history;
-//! use toolcrib_dialect::record::{Past, Places};
-//! use toolcrib_dialect::{Api, Key, Next, Plan, Request, Toolset, Turn, turn};
+//! use toolcrib_core::FourChars;
+//! use toolcrib_dialect::exchange::action::{Body, Setup};
+//! use toolcrib_dialect::{Action, Api, Exchange, Key, Request, Toolset};
 //!
 //! let tools: Vec<String> = (0..40).map(|at| format!(
 //!     r#"{{"type":"function","function":{{"name":"crm__report_{at}","description":"Report {at}, as it is sent to the board.",
@@ -31,89 +28,89 @@
 //! let messages = r#"[{"role":"user","content":"Report 7, please."}]"#;
 //! let body = format!(r#"{{"model":"gpt-5","messages":{messages},"tools":[{}]}}"#, tools.join(","));
 //! // Here the model searches, and then calls what it found.
-//! let mut said = [
+//! let mut calls = [
 //!     ("tool_search", r#"{\"query\":\"report 7\"}"#),
 //!     ("tool_call", r#"{\"name\":\"crm__report_7\",\"arguments\":{\"month\":\"May\"}}"#),
 //! ].into_iter();
-//! let mut send = |body: String| {
-//!     assert!(body.contains("tool_search") && body.len() < 7_000);
-//!     let (name, arguments) = said.next().unwrap();
+//! let mut send = |body: &[u8]| {
+//!     assert!(body.len() < 7_000);
+//!     let (name, arguments) = calls.next().unwrap();
 //!     let call = format!(r#"{{"id":"call_{name}","type":"function","function":{{"name":"{name}","arguments":"{arguments}"}}}}"#);
 //!     format!(r#"{{"choices":[{{"index":0,"message":{{"role":"assistant","tool_calls":[{call}]}},"finish_reason":"tool_calls"}}]}}"#)
 //! };
 //! // What outlives a request: bytes that never change, by key. Losing them breaks nothing.
-//! let mut kept: HashMap<Key, Vec<u8>> = HashMap::new();
+//! let mut store: HashMap<Key, Vec<u8>> = HashMap::new();
 //!
-//! let request = Request::read(Api::Chat, "/v1/chat/completions", body.into_bytes());
-//! let request = Arc::new(request.map_err(|(why, _)| why.to_string())?); // an error: send it as it is
-//! let places = Places::of(&request, [0; 32]); // who calls, where several do
-//! let past = Past::found(&places, places.keys().iter().map(|key| kept.get(key).cloned()).collect());
-//! let can = resolve(Api::Chat, "api.openai.com", &request.model, None, &Learned::default(), 0);
-//! let Some((mode, because)) = decide(Api::Chat, Wish::Auto, &can, past.mode()) else { unreachable!() };
-//! assert_eq!((mode.name(), because.to_string().as_str()), ("bridge", "the API has no such feature"));
-//! let plan = |loaded| Plan {
-//!     api: Api::Chat,
-//!     mode,
-//!     settings: Settings::default(),
-//!     counter: Arc::new(FourChars),
-//!     model: request.model.clone(),
-//!     context: None,
-//!     sticky: past.mode().is_some(),
-//!     second_names: past.second_names(),
-//!     counts: request.counts,
-//!     loaded,
-//! };
-//! let mut toolset = Toolset::new(plan(past.loaded()), request.tools());
-//! let more = history::must_load(&request, &past, &toolset);
-//! if !more.is_empty() {
-//!     toolset = Toolset::new(plan([past.loaded(), more].concat()), request.tools());
-//! }
-//! assert_eq!((toolset.deferred(), toolset.passes_through()), (40, false)); // if so: send it as it is
-//!
-//! let mut turn = Turn::new(Arc::clone(&request), places, past, Arc::new(toolset), turn::ROUNDS);
+//! let path = "/v1/chat/completions";
+//! let request = Request::read(Api::Chat, path, body.into_bytes());
+//! let setup = Setup::new("api.openai.com", Arc::new(FourChars));
+//! let mut exchange = Exchange::new(Api::Chat, path, request, setup);
+//! let mut response = Vec::new();
 //! let done = loop {
-//!     let answer = send(turn.request());
-//!     // For a stream: `bytes` with what comes, then `end`.
-//!     match turn.whole(answer.as_bytes()).ok_or("not an answer of this API")? {
-//!         Next::Again => {}
-//!         Next::Done(done) => break done,
+//!     match exchange.next() {
+//!         Some(Action::Load(keys)) => exchange.loaded(keys.iter().map(|key| store.get(key).cloned()).collect()),
+//!         Some(Action::Prepare(plan)) => {
+//!             let toolset = Toolset::new(*plan, exchange.tools()); // keep these: the next request has the same tools
+//!             exchange.prepared(Arc::new(toolset));
+//!         }
+//!         Some(Action::Send(request)) => {
+//!             let answer = send(&request.body);
+//!             exchange.answered(200, false); // the status; a stream of events: `true`
+//!             exchange.bytes(answer.into());
+//!             exchange.end();
+//!         }
+//!         Some(Action::Respond(start)) => if let Body::Complete(body) = start.body { response.extend(body) },
+//!         Some(Action::Forward(bytes)) => response.extend(bytes), // a stream
+//!         Some(Action::Store(records)) => store.extend(records),
+//!         Some(Action::FellBack(_) | Action::Learn(_)) => {} // a refused feature: see `Setup::learned`
+//!         Some(Action::Done(done)) => break done,
+//!         None => break Err("more of the response is awaited")?,
 //!     }
 //! };
-//! kept.extend(done.records);
-//! let answer = done.body.unwrap_or_default();
-//! assert!(answer.contains(r#""name":"crm__report_7","arguments":"{\"month\":\"May\"}""#), "{answer}");
-//! assert!(!answer.contains("tool_search"));
+//! assert_eq!(exchange.report().to_string(), "bridge: 40 tools, the threshold is 15; the API has no such feature");
+//! let response = String::from_utf8(response)?;
+//! assert!(response.contains(r#""name":"crm__report_7","arguments":"{\"month\":\"May\"}""#), "{response}");
+//! assert!(!response.contains("tool_search"));
 //! assert_eq!((done.summary.rounds, done.summary.searches), (2, 1));
-//! # Ok::<(), String>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod api;
+mod apis;
 pub mod capability;
 mod chat;
 pub mod decide;
 pub mod desk;
 mod dialect;
+pub mod exchange;
+mod fingerprint;
 mod gemini;
-pub mod history;
+mod history;
 pub mod messages;
 pub mod mode;
+pub mod pass;
+mod read;
 pub mod record;
 pub mod request;
 mod responses;
+mod splice;
 pub mod sse;
 mod tools;
 pub mod toolset;
 pub mod translate;
-pub mod turn;
+mod turn;
 pub mod usage;
 
 pub use api::Api;
+pub use exchange::Exchange;
+pub use exchange::action::Action;
 pub use mode::Mode;
+pub use pass::Bypass;
+pub use read::{Reading, Unread};
 pub use record::{Key, Record};
-pub use request::{Bypass, Defers, Request};
+pub use request::{Defers, Request};
 pub use responses::Inbound;
-pub use tools::narrowed;
 pub use toolset::{Plan, Toolset};
-pub use turn::{Next, Turn};
+pub use turn::{ROUNDS, Summary};

@@ -9,6 +9,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use toolcrib_core::disclose::Kind;
 
+/// Tools that one answer may load by reference. A report has it that more rebuild the provider's cache.
+pub(crate) const REFERENCES: usize = 5;
+
 /// How deferred tools are shown and become callable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -61,6 +64,11 @@ impl Mode {
             Self::Terse => Kind::Terse,
             Self::Append | Self::Reference(_) | Self::Hosted(_) => Kind::Append,
         }
+    }
+
+    /// Whether it needs a feature of the upstream.
+    pub(crate) fn is_native(self) -> bool {
+        matches!(self, Self::Reference(_) | Self::Hosted(_))
     }
 
     /// Whether `tools` changes with what was found.

@@ -14,73 +14,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::api::Api;
+use crate::fingerprint::Fingerprint;
 use crate::mode::Mode;
 use crate::request::{Request, Who};
 
 /// Where a record is kept: a hash that tells nothing of what it was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(pub [u8; 32]);
-
-/// Characters from which on an id can be taken for unique. Some servers count their calls: `call_0`.
-const UNIQUE_ID: usize = 12;
-
-/// What somebody said, however it is written down.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Print {
-    text: blake3::Hasher,
-    calls: blake3::Hasher,
-    has_unique_id: bool,
-}
-
-impl Print {
-    /// Adds text; how it is cut into pieces and its white space do not count.
-    pub(crate) fn text(&mut self, text: &str) {
-        for word in text.split_whitespace() {
-            self.text.update(word.as_bytes());
-        }
-    }
-
-    /// Adds a call, or the answer to one. Its arguments count only where there is no id to know it by.
-    pub(crate) fn call(&mut self, id: Option<&str>, name: &str, arguments: &str) {
-        let id = id.unwrap_or_default();
-        let unique = is_unique(id, name);
-        self.has_unique_id |= unique;
-        let canonical = if unique { String::new() } else { canonical(arguments) };
-        for part in [id, name, &canonical] {
-            self.calls.update(&(part.len() as u64).to_le_bytes());
-            self.calls.update(part.as_bytes());
-        }
-    }
-
-    fn hash(&self) -> [u8; 32] {
-        let mut both = blake3::Hasher::new();
-        both.update(self.text.finalize().as_bytes());
-        both.update(self.calls.finalize().as_bytes());
-        *both.finalize().as_bytes()
-    }
-}
-
-/// Whether an id can be taken for unique: one that ends in a number that only counts must have enough
-/// before it that is not the tool's name. `functions.bash:0` has not.
-fn is_unique(id: &str, name: &str) -> bool {
-    let bare = id.trim_end_matches(|c: char| c.is_ascii_digit());
-    if bare.len() == id.len() || !bare.ends_with([':', '_', '-', '.', '#']) {
-        return id.len() >= UNIQUE_ID;
-    }
-    let name = if name.is_empty() { 0 } else { bare.matches(name).count() * name.len() };
-    bare.len() - name >= UNIQUE_ID
-}
-
-/// JSON without white space and with its keys in order; any other text as it is.
-fn canonical(text: &str) -> String {
-    serde_json::from_str::<serde_json::Value>(text).map_or_else(
-        |_| text.to_owned(),
-        |mut value| {
-            value.sort_all_objects();
-            value.to_string()
-        },
-    )
-}
 
 /// Where the records of a conversation are.
 #[derive(Debug, Clone)]
@@ -133,7 +73,7 @@ impl Places {
     }
 
     /// The keys of the turn that is to come, once it is known what the model said in it.
-    pub(crate) fn turn(&self, said: &Print) -> [Option<Key>; 2] {
+    pub(crate) fn turn(&self, said: &Fingerprint) -> [Option<Key>; 2] {
         let said_hash = said.hash();
         let chained = self.key(b"turn", &[&self.chain, &self.question, &said_hash]);
         let alone = said.has_unique_id.then(|| self.key(b"said", &[&said_hash]));
@@ -141,7 +81,7 @@ impl Places {
     }
 
     /// Every key that the turn to come is kept under. `bare` is what was said without its ids.
-    pub(crate) fn written(&self, said: &Print, bare: &Print) -> Vec<Key> {
+    pub(crate) fn written(&self, said: &Fingerprint, bare: &Fingerprint) -> Vec<Key> {
         let mut keys = self.turn(said).to_vec();
         // Where ids are optional, clients leave out even those they got.
         let nameless = (self.api == Api::Gemini).then(|| self.turn(bare)).into_iter().flatten();
@@ -309,29 +249,4 @@ impl Past {
 fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     names.filter(|name| seen.insert(*name)).cloned().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_that_count_are_not_unique() {
-        for (id, name) in [
-            ("call_0", "bash"),
-            ("functions.bash:0", "bash"),
-            ("functions.read_file:12", "read_file"),
-            ("", "bash"),
-        ] {
-            assert!(!is_unique(id, name), "{id}");
-        }
-        for id in [
-            "call_hQ3xP0aZk71",
-            "toolu_01A09q90qw90lq917835",
-            "toolu_bash0001",
-            "3f2504e0-4f89-41d3",
-        ] {
-            assert!(is_unique(id, "bash"), "{id}");
-        }
-    }
 }

@@ -1,19 +1,22 @@
 //! A client's request, read but not taken apart.
 //!
 //! The text stays as it came. Beside it stands where in it the tools and the history are, and whose
-//! turn each stretch of the history is. Whatever is not named here is cargo: it goes up untouched.
+//! turn each stretch of the history is. All other fields go up untouched.
+//!
+//! A body is parsed once, in [`read`](crate::read). Whoever changes it afterwards (another model's name, fewer
+//! tools) edits the text and moves the places along.
 
-use std::fmt;
 use std::ops::Range;
 
 use toolcrib_core::json;
 
 use crate::api::Api;
-use crate::dialect;
-use crate::record::Print;
+use crate::fingerprint::Fingerprint;
+use crate::splice::{Edits, changed};
 
 /// A request that can be rewritten.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of its own in the body")]
 pub struct Request {
     /// Which API.
     pub api: Api,
@@ -39,6 +42,10 @@ pub struct Request {
     pub(crate) keeps: bool,
     /// How the client defers by itself, if it does.
     pub defers: Option<Defers>,
+    /// Whether the model is asked to think.
+    pub(crate) thinks: bool,
+    /// The place of the model's name, if the body has it.
+    pub(crate) model_at: Option<Range<usize>>,
 }
 
 /// How a client defers by itself.
@@ -97,67 +104,12 @@ pub(crate) struct Stretch {
     pub(crate) who: Who,
     pub(crate) entries: Vec<Entry>,
     /// What they say, however they are written.
-    pub(crate) print: Print,
+    pub(crate) print: Fingerprint,
     /// The names of the tools they call.
     pub(crate) calls: Vec<String>,
 }
 
-/// Why a request goes up as it came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bypass {
-    /// No JSON of this API: its own error is the answer.
-    Malformed,
-    /// No tools in it.
-    NoTools,
-    /// It asks for several answers at once, and hidden rounds have one.
-    SeveralAnswers,
-    /// It uses what was there before tools.
-    LegacyFunctions,
-    /// Its tools are in a cache of the provider.
-    CachedContent,
-    /// The answer is fetched later, from the provider, who knows of no rounds.
-    Background,
-    /// The provider keeps the conversation, and adds each round's input to it again.
-    Conversation,
-    /// Its answer is streamed as one JSON array, and not as events.
-    NoEvents,
-    /// Its answer has the arguments of calls in pieces.
-    CallsInPieces,
-}
-
-impl fmt::Display for Bypass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Malformed => "not a request of this API",
-            Self::NoTools => "no tools",
-            Self::SeveralAnswers => "several answers at once",
-            Self::LegacyFunctions => "legacy functions",
-            Self::CachedContent => "the tools are in the provider's cache",
-            Self::Background => "the answer is fetched later",
-            Self::Conversation => "the provider keeps the conversation",
-            Self::NoEvents => "streamed, and not as events",
-            Self::CallsInPieces => "calls in pieces",
-        })
-    }
-}
-
-/// A body after it was read: one that goes up as it came keeps its bytes.
-pub type Reading = Result<Request, (Bypass, Vec<u8>)>;
-
 impl Request {
-    /// Reads a body. `target` is the path and query it was sent to: some APIs say the model and the
-    /// stream there.
-    pub fn read(api: Api, target: &str, body: Vec<u8>) -> Reading {
-        let text = match String::from_utf8(body) {
-            Ok(text) => text,
-            Err(error) => return Err((Bypass::Malformed, error.into_bytes())),
-        };
-        match dialect::of(api).read(&text, target) {
-            Ok(read) => Ok(read.whole(api, text)),
-            Err(bypass) => Err((bypass, text.into_bytes())),
-        }
-    }
-
     /// The tools, as they came.
     pub fn tools(&self) -> &str {
         &self.text[self.tools.clone()]
@@ -187,16 +139,31 @@ impl Request {
         changed(&self.text, vec![(self.tools.clone(), tools.to_owned())])
     }
 
-    /// Lets go of the tools, which the toolset has: an empty list stands in their place. Else each of many
-    /// streams would hold the same hundred kilobytes for minutes.
-    pub fn let_go(&mut self) {
-        const NONE: &str = "[]";
-        self.text = self.with_tools(NONE);
-        let Range { start, end } = self.tools.clone();
-        let moved = |at: usize| if at < end { at } else { at - end + start + NONE.len() };
-        let shift = |place: &mut Range<usize>| *place = moved(place.start)..moved(place.end);
-        self.tools = start..start + NONE.len();
+    /// Asks for another model, if the body names one.
+    pub fn rename(&mut self, model: &str) {
+        let Some(place) = self.model_at.clone() else { return };
+        if self.api != Api::Gemini {
+            model.clone_into(&mut self.model);
+        }
+        self.edit(&Edits::new(vec![(place, json::quote(model))]));
+    }
+
+    /// Drops the text of the tools, which the toolset has: an empty list takes its place. Otherwise each of
+    /// many streams would hold the same hundred kilobytes for minutes.
+    pub(crate) fn drop_tools(&mut self) {
+        self.edit(&Edits::new(vec![(self.tools.clone(), "[]".to_owned())]));
+    }
+
+    /// Changes the text, and moves every place with it.
+    pub(crate) fn edit(&mut self, edits: &Edits) {
+        if edits.is_empty() {
+            return;
+        }
+        self.text = edits.apply(&self.text);
+        let shift = |place: &mut Range<usize>| *place = edits.moved(place);
+        shift(&mut self.tools);
         shift(&mut self.history);
+        self.model_at.iter_mut().for_each(shift);
         self.previous.iter_mut().for_each(|previous| shift(&mut previous.place));
         for entry in self.stretches.iter_mut().flat_map(|stretch| &mut stretch.entries) {
             if let Entry::At(place) = entry {
@@ -206,14 +173,11 @@ impl Request {
     }
 }
 
-/// The model that a body or its target asks for, whatever else is odd about it.
-pub fn model(api: Api, target: &str, body: &str) -> Option<String> {
-    if api == Api::Gemini {
-        let path = target.split('?').next()?;
-        let (_, last) = path.rsplit_once("/models/")?;
-        return last.split(':').next().map(str::to_owned);
-    }
-    json::Fields::read(body)?.string("model")
+/// The model that a path asks for, in an API that has it there.
+pub(crate) fn model_in_path(target: &str) -> Option<String> {
+    let path = target.split('?').next()?;
+    let (_, last) = path.rsplit_once("/models/")?;
+    last.split(':').next().map(str::to_owned)
 }
 
 /// The same target, asking for another model: where the API has it in the path.
@@ -227,45 +191,42 @@ pub fn with_model_in_path(target: &str, model: &str) -> String {
     )
 }
 
-/// The same body, asking for another model.
-pub fn with_model(body: &str, model: &str) -> Option<String> {
-    let fields = json::Fields::read(body)?;
-    let known = place(body, fields.get("model")?);
-    Some(changed(body, vec![(known, json::quote(model))]))
-}
-
-/// What a dialect reads off a body.
-#[derive(Debug)]
-pub(crate) struct Read {
-    pub(crate) model: String,
+/// What is seen at the top of a body, before the conversation in it is read. These are facts: whether one
+/// of them keeps the request from being rewritten is decided in [`pass`](crate::pass).
+#[derive(Debug, Default)]
+pub(crate) struct Outline<'a> {
+    /// The value of the history.
+    pub(crate) history: Option<&'a str>,
+    /// The model, in an API that has it in the path.
+    pub(crate) model: Option<String>,
     pub(crate) stream: bool,
-    pub(crate) counts: bool,
     pub(crate) choice: Choice,
-    pub(crate) tools: Range<usize>,
-    pub(crate) history: Range<usize>,
-    pub(crate) stretches: Vec<Stretch>,
-    pub(crate) previous: Option<Previous>,
+    /// The response that is continued: its id, and the value that names it.
+    pub(crate) previous: Option<(String, &'a str)>,
     pub(crate) keeps: bool,
-    pub(crate) defers: Option<Defers>,
+    pub(crate) thinks: bool,
+    pub(crate) features: Features,
 }
 
-impl Read {
-    fn whole(self, api: Api, text: String) -> Request {
-        Request {
-            api,
-            text,
-            model: self.model,
-            stream: self.stream,
-            counts: self.counts,
-            choice: self.choice,
-            tools: self.tools,
-            history: self.history,
-            stretches: self.stretches,
-            previous: self.previous,
-            keeps: self.keeps,
-            defers: self.defers,
-        }
-    }
+/// Features of an API that a request with hidden rounds cannot serve.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a feature of its own")]
+pub(crate) struct Features {
+    pub(crate) several_answers: bool,
+    pub(crate) legacy_functions: bool,
+    pub(crate) cached_content: bool,
+    pub(crate) background: bool,
+    pub(crate) conversation: bool,
+    pub(crate) streamed_without_events: bool,
+    pub(crate) calls_in_pieces: bool,
+}
+
+/// The conversation of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Conversation {
+    pub(crate) stretches: Vec<Stretch>,
+    /// Whether it has entries that load tools.
+    pub(crate) loads_tools: bool,
 }
 
 /// Puts entries in a row, by who speaks.
@@ -279,7 +240,7 @@ impl Rows {
             self.0.push(Stretch {
                 who,
                 entries: Vec::new(),
-                print: Print::default(),
+                print: Fingerprint::default(),
                 calls: Vec::new(),
             });
         }
@@ -289,31 +250,9 @@ impl Rows {
         stretch
     }
 
-    pub(crate) fn done(self) -> Vec<Stretch> {
-        self.0
+    pub(crate) fn done(self) -> Conversation {
+        Conversation { stretches: self.0, loads_tools: false }
     }
-}
-
-/// Where a part of a text stands in it. The part must be a slice of the text.
-pub(crate) fn place(text: &str, part: &str) -> Range<usize> {
-    let start = part.as_ptr() as usize - text.as_ptr() as usize;
-    start..start + part.len()
-}
-
-/// A text with some places changed.
-pub(crate) fn changed(text: &str, mut changes: Vec<(Range<usize>, String)>) -> String {
-    changes.sort_by_key(|(place, _)| place.start);
-    let kept = changes.iter().fold(text.len(), |left, (place, _)| left - place.len());
-    let new: usize = changes.iter().map(|(_, new)| new.len()).sum();
-    let mut out = String::with_capacity(kept + new);
-    let mut at = 0;
-    for (place, new) in changes {
-        out.push_str(&text[at..place.start]);
-        out.push_str(&new);
-        at = place.end;
-    }
-    out.push_str(&text[at..]);
-    out
 }
 
 #[cfg(test)]
@@ -321,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_that_let_go_of_its_tools_says_the_same_with_them() {
+    fn a_request_without_its_tools_is_the_same_once_they_are_put_back() {
         let bodies = [
             // Before the history, after it, and with a response that is continued.
             r#"{"tools": [ {"type":"function","name":"a"} ], "model":"m", "input":[{"role":"user","content":"é"}], "previous_response_id": "resp_1"}"#,
@@ -330,7 +269,7 @@ mod tests {
         for body in bodies {
             let read = Request::read(Api::Responses, "/v1/responses", body.into()).unwrap();
             let mut lean = read.clone();
-            lean.let_go();
+            lean.drop_tools();
             assert_eq!(lean.tools(), "[]");
             assert_eq!(lean.with_tools(read.tools()), body);
             let written = read.write("[7]", r#"{"role":"user"}"#, Some("resp_2"));

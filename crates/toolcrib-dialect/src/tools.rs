@@ -7,7 +7,6 @@ use toolcrib_core::disclose::OwnTool;
 use toolcrib_core::json::{self, Fields};
 
 use crate::mode::Mode;
-use crate::request::{changed, place};
 
 /// What becomes of one tool of the client's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +36,9 @@ pub(crate) struct Sheet<'a> {
     /// Definitions that were found, to stand last.
     pub(crate) found: &'a [&'a str],
 }
+
+/// Writes the `tools` of one API.
+pub(crate) type WriteTools = fn(&str, &Sheet<'_>) -> String;
 
 /// The name of an entry; `None` for one without, such as `{"googleSearch": {}}`.
 pub(crate) fn name(fields: &Fields<'_>) -> Option<String> {
@@ -103,24 +105,8 @@ pub(crate) fn kept(
     json::items(input).unwrap_or_default().iter().filter_map(|item| entry(item.get())).collect()
 }
 
-/// A body with only the tools that `visible` lets through, whatever else is odd about it; `None` when
-/// nothing is to be left out. What has no such list, or is no JSON, carries no tools.
-pub fn narrowed(body: &str, visible: &dyn Fn(&str) -> bool) -> Option<String> {
-    let fields = Fields::read(body)?;
-    let mut changes = Vec::new();
-    for key in ["tools", "functions"] {
-        if let Some(list) = fields.get(key)
-            && let Some(left) = only(list, visible)
-        {
-            changes.push((place(body, list), left));
-        }
-    }
-    (!changes.is_empty()).then(|| changed(body, changes))
-}
-
-/// `tools` with only those that `visible` lets through: what lies outside a caller's scope does not
-/// exist. The very same text when all of them do.
-fn only(input: &str, visible: &dyn Fn(&str) -> bool) -> Option<String> {
+/// A list of tools with only those that `visible` lets through; `None` when it lets all of them through.
+pub(crate) fn only(input: &str, visible: &dyn Fn(&str) -> bool) -> Option<String> {
     let sheet = Sheet {
         mode: Mode::Bridge,
         counts: false,

@@ -6,23 +6,21 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use toolcrib_core::conversation::REVEALS;
 use toolcrib_core::disclose::{OwnNames, OwnTool};
 use toolcrib_core::json;
-use toolcrib_core::policy::{self, Defers, Reason, Verdict};
+use toolcrib_core::policy::{self, Verdict};
 use toolcrib_core::{
     Catalog, Conversation, Crib, Ledger, Limits, Scope, Settings, TokenCounter, Turn as CoreTurn,
     ingest_beside,
 };
 
 use crate::api::Api;
-use crate::desk::REFERENCES;
-use crate::dialect;
-use crate::mode::Mode;
-use crate::tools::{self, Keep, Sheet};
+use crate::mode::{Mode, REFERENCES};
+use crate::pass::{Bypass, Facts, Numbers, Why, pass_through};
+use crate::tools::{self, Keep, Sheet, WriteTools};
 
 /// The listing's share of the tools' tokens, at most.
 const LISTING_PERCENT: usize = 7;
@@ -39,7 +37,7 @@ pub struct Plan {
     /// How tools are deferred, if they are.
     pub mode: Mode,
     /// The engine's settings; the disclosure is the mode's.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// How tokens are counted.
     pub counter: Arc<dyn TokenCounter>,
     /// The model, as the client calls it.
@@ -60,6 +58,7 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct Toolset {
     plan: Plan,
+    write_tools: WriteTools,
     input: String,
     /// The same on one line, where it is not; made when it is first asked for.
     compact: OnceLock<Option<String>>,
@@ -76,39 +75,11 @@ pub struct Toolset {
     tokens: (usize, usize),
 }
 
-/// Why tools are deferred or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
-    /// What the engine decided on the numbers.
-    Engine(Reason),
-    /// Deferring saves, but less than one answer of the search costs.
-    LostToSearch {
-        /// Tokens as they are.
-        before: usize,
-        /// Tokens deferred, with one answer of the search.
-        after: usize,
-    },
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Engine(reason) => reason.fmt(f),
-            Self::LostToSearch { before, after } => {
-                write!(
-                    f,
-                    "no saving: {before} tokens as they are, {after} deferred and searched once"
-                )
-            }
-        }
-    }
-}
-
 impl Toolset {
-    /// Makes a toolset of a request's `tools`.
-    pub fn new(plan: Plan, input: &str) -> Self {
+    /// Makes a toolset of a request's `tools`; `write` puts them into the words of the plan's API.
+    pub(crate) fn written_by(write: WriteTools, plan: Plan, input: &str) -> Self {
         let declared: HashSet<String> = tools::names(input).into_iter().collect();
-        let mut settings = plan.settings.clone();
+        let mut settings = Settings::clone(&plan.settings);
         settings.disclosure = plan.mode.kind();
         settings.names = OwnNames::default();
         let taken = settings.names.all().iter().any(|name| declared.contains(*name));
@@ -146,24 +117,25 @@ impl Toolset {
             .map(|shown| crib.catalog().tool(shown.id).name().to_owned())
             .filter(|name| !parted(name))
             .collect();
-        let mut why = Why::Engine(shown.decision.reason);
-        let mut passes = shown.passes_through() || deferred.is_empty();
         let (before, after) = (shown.tokens_before, shown.tokens_after);
-        let by_numbers =
-            matches!(shown.decision.reason, Reason::Count { .. } | Reason::Tokens { .. });
-        if by_numbers && shown.decision.defers == Defers::Everything {
-            // A turn that searches is two requests, and carries one answer.
-            let after = 2 * after + answer_tokens(&crib, deferred.len());
-            if after >= before {
-                (passes, why) = (true, Why::LostToSearch { before, after });
-            }
-        }
+        let numbers = Numbers {
+            decision: shown.decision,
+            deferred: deferred.len(),
+            before,
+            after,
+            answer: answer_tokens(&crib, deferred.len()),
+        };
+        let (passes, why) = match pass_through(Facts::Counted(numbers)) {
+            Some(Bypass::Counted(why)) => (true, why),
+            _ => (false, Why::Engine(shown.decision.reason)),
+        };
         let mut own = shown.own.clone();
         if let (Some(search), Some(instruction)) = (own.first_mut(), &shown.instruction) {
             // One place for all that is ours: a client's system prompt stays its own.
             search.description = format!("{instruction} {}", search.description);
         }
         let mut toolset = Self {
+            write_tools: write,
             plan,
             input: input.to_owned(),
             compact: OnceLock::new(),
@@ -317,7 +289,7 @@ impl Toolset {
         let counts = self.plan.counts;
         let sheet =
             Sheet { mode, counts, keep: &keep, group: &group, own: &self.own, found: &last };
-        dialect::of(self.plan.api).tools(&self.input, &sheet)
+        (self.write_tools)(&self.input, &sheet)
     }
 }
 

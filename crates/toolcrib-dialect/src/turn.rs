@@ -19,9 +19,9 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::api::Api;
+use crate::apis;
 use crate::desk::Desk;
-use crate::dialect::{self, Dialect, End, Round, Stream, Whole};
+use crate::dialect::{Dialect, End, Round, Stream, Whole};
 use crate::history::{called, history, lost, reminder};
 use crate::record::{Answer, Key, Past, Places, Record};
 use crate::request::Request;
@@ -34,7 +34,7 @@ pub const ROUNDS: usize = 5;
 
 /// What to do next.
 #[derive(Debug)]
-pub enum Next {
+pub(crate) enum Next {
     /// Send [`Turn::request`] again: it has grown.
     Again,
     /// The client has its answer.
@@ -43,13 +43,13 @@ pub enum Next {
 
 /// How a turn ended.
 #[derive(Debug, Default)]
-pub struct Done {
+pub(crate) struct Done {
     /// The response, where it is not a stream.
-    pub body: Option<String>,
+    pub(crate) body: Option<String>,
     /// What is to be kept for the next request.
-    pub records: Vec<(Key, Vec<u8>)>,
+    pub(crate) records: Vec<(Key, Vec<u8>)>,
     /// What it took.
-    pub summary: Summary,
+    pub(crate) summary: Summary,
 }
 
 /// What a turn took.
@@ -68,7 +68,7 @@ pub struct Summary {
 }
 
 /// One turn of the model.
-pub struct Turn {
+pub(crate) struct Turn {
     request: Arc<Request>,
     dialect: &'static dyn Dialect,
     toolset: Arc<Toolset>,
@@ -104,16 +104,17 @@ impl std::fmt::Debug for Turn {
 
 impl Turn {
     /// Begins a turn. `limit` is how many hidden rounds it may have.
-    pub fn new(
+    pub(crate) fn new(
         request: Arc<Request>,
         places: Places,
         past: Past,
         toolset: Arc<Toolset>,
         limit: usize,
     ) -> Self {
-        let dialect = dialect::of(request.api);
+        let dialect = apis::of(request.api);
         let lost = lost(&request, &past, &toolset);
-        let reminder = if lost.is_empty() { None } else { reminder(&request, &toolset, &lost) };
+        let reminder =
+            if lost.is_empty() { None } else { reminder(dialect, &request, &toolset, &lost) };
         let mut revealed = past.revealed();
         let mut reminded = Vec::new();
         // What is shown again is known again; where finding a tool changes `tools`, calling it did too.
@@ -156,7 +157,7 @@ impl Turn {
 
     /// Begins anew with other tools, after the upstream has refused in a hidden round what these were
     /// loaded by. What was searched is forgotten, and what the client has seen stays.
-    pub fn restart(&mut self, past: Past, toolset: Arc<Toolset>) {
+    pub(crate) fn restart(&mut self, past: Past, toolset: Arc<Toolset>) {
         let (request, places) = (Arc::clone(&self.request), self.places.clone());
         let mut anew = Self::new(request, places, past, toolset, self.limit);
         anew.desk.resume(&self.desk);
@@ -170,7 +171,7 @@ impl Turn {
     }
 
     /// The body to send.
-    pub fn request(&self) -> String {
+    pub(crate) fn request(&self) -> String {
         let mut revealed = self.revealed.clone();
         revealed.extend(self.desk.revealed().iter().cloned());
         let tools = self.toolset.tools(&revealed);
@@ -185,7 +186,7 @@ impl Turn {
     }
 
     /// Takes bytes of a streamed response; what the client gets goes to `out`.
-    pub fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if self.broken {
             return;
         }
@@ -209,7 +210,7 @@ impl Turn {
     }
 
     /// The streamed response is over.
-    pub fn end(&mut self, out: &mut Vec<u8>) -> Next {
+    pub(crate) fn end(&mut self, out: &mut Vec<u8>) -> Next {
         let rest = self.decoder.rest();
         if !rest.is_empty() && !self.broken {
             // Some servers forget the blank line after the last event.
@@ -230,7 +231,7 @@ impl Turn {
 
     /// Takes a whole response. `None` for what is no response of this API: it goes to the client as it
     /// came.
-    pub fn whole(&mut self, body: &[u8]) -> Option<Next> {
+    pub(crate) fn whole(&mut self, body: &[u8]) -> Option<Next> {
         let text = std::str::from_utf8(body).ok()?;
         let round = self.whole.as_mut()?.round(text, &mut self.desk)?;
         let mut next = self.next(round);
@@ -241,46 +242,45 @@ impl Turn {
     }
 
     /// A round after the first failed, and the client has part of a stream: the API's own error event.
-    pub fn fail(&mut self, status: u16, body: &[u8], out: &mut Vec<u8>) -> Summary {
+    pub(crate) fn fail(&mut self, status: u16, body: &[u8], out: &mut Vec<u8>) {
         if let Some(stream) = &mut self.stream {
             stream.fail(status, body, &self.desk, out);
         }
-        self.summary
     }
 
     /// Lets the round that is under way be the last whose searches are answered.
-    pub fn hurry(&mut self) {
+    pub(crate) fn hurry(&mut self) {
         self.limit = self.limit.min(self.summary.rounds + 1);
     }
 
     /// What shows a waiting client that somebody is still there; nothing for one that awaits a whole
     /// response.
-    pub fn keep_alive(&self) -> &'static [u8] {
+    pub(crate) fn keep_alive(&self) -> &'static [u8] {
         if self.stream.is_some() { self.dialect.keep_alive() } else { &[] }
     }
 
     /// Whether the client awaits events.
-    pub fn streams(&self) -> bool {
+    pub(crate) fn streams(&self) -> bool {
         self.request.stream
     }
 
     /// Whether only tokens are counted: the answer is then the upstream's own.
-    pub fn counts(&self) -> bool {
+    pub(crate) fn counts(&self) -> bool {
         self.request.counts
     }
 
     /// Whether the events of this round have come to their own end.
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.has_ended())
     }
 
     /// Whether the upstream sent what no event can be: nothing more is to be had from it.
-    pub fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         self.broken
     }
 
     /// What it took so far.
-    pub fn summary(&self) -> Summary {
+    pub(crate) fn summary(&self) -> Summary {
         self.summary
     }
 
@@ -363,14 +363,5 @@ impl Turn {
             records.extend(ids.map(|id| (self.places.response(id), bytes.clone())));
         }
         records
-    }
-}
-
-/// Whether an API has a place of its own for what is counted and not answered.
-pub fn counts_at(api: Api, path: &str) -> bool {
-    match api {
-        Api::Messages => path.ends_with("/messages/count_tokens"),
-        Api::Responses => path.ends_with("/responses/input_tokens"),
-        Api::Chat | Api::Gemini => false,
     }
 }

@@ -40,7 +40,7 @@ impl Default for Config {
             anthropic: "https://api.anthropic.com".into(),
             gemini: "https://generativelanguage.googleapis.com".into(),
             mode: Wish::Auto,
-            rounds: toolcrib_dialect::turn::ROUNDS,
+            rounds: toolcrib_dialect::ROUNDS,
             deadline: 300,
             request_bytes: 64 << 20,
             state: State::default(),

@@ -1,7 +1,8 @@
 //! Headers, on the way up and on the way down.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use toolcrib_dialect::turn::Summary;
+use toolcrib_dialect::Summary;
+use toolcrib_dialect::exchange::action::Report;
 
 use crate::Secret;
 use crate::route::{Credential, Vendor};
@@ -69,8 +70,8 @@ pub(crate) fn move_key(headers: &mut HeaderMap, vendor: Vendor) {
     }
 }
 
-/// Asks for an answer that we can read.
-pub(crate) fn ask_plain(headers: &mut HeaderMap) {
+/// Asks for a response that is not compressed, so that it can be read here.
+pub(crate) fn ask_uncompressed(headers: &mut HeaderMap) {
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
 }
 
@@ -118,28 +119,19 @@ pub(crate) fn down(headers: &HeaderMap, whole: bool) -> HeaderMap {
     out
 }
 
-/// What is said of a request in headers of ours.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Said {
-    pub(crate) mode: &'static str,
-    pub(crate) why: String,
-    pub(crate) tools: usize,
-    pub(crate) deferred: usize,
-    pub(crate) tokens: (usize, usize),
-}
+/// The names of the trailers of a stream: what [`taken`] writes.
+pub(crate) const TRAILERS: &str = "x-toolcrib-rounds, x-toolcrib-searches, x-toolcrib-last-input-tokens, x-toolcrib-last-output-tokens";
 
-impl Said {
-    /// Puts it into the headers of a response.
-    pub(crate) fn write(&self, out: &mut HeaderMap) {
-        put(out, "x-toolcrib-mode", self.mode);
-        // What is not ASCII cannot be in a header; reasons are ours, and are.
-        put(out, "x-toolcrib-why", &self.why);
-        if self.tools > 0 {
-            put(out, "x-toolcrib-tools", &self.tools.to_string());
-            put(out, "x-toolcrib-deferred", &self.deferred.to_string());
-            put(out, "x-toolcrib-tokens-before", &self.tokens.0.to_string());
-            put(out, "x-toolcrib-tokens-after", &self.tokens.1.to_string());
-        }
+/// Puts what was decided about a request into the headers of a response.
+pub(crate) fn write_report(report: &Report, out: &mut HeaderMap) {
+    put(out, "x-toolcrib-mode", report.mode);
+    // A header can only hold ASCII, and reasons are ASCII.
+    put(out, "x-toolcrib-why", &report.why);
+    if report.tools > 0 {
+        put(out, "x-toolcrib-tools", &report.tools.to_string());
+        put(out, "x-toolcrib-deferred", &report.deferred.to_string());
+        put(out, "x-toolcrib-tokens-before", &report.tokens.0.to_string());
+        put(out, "x-toolcrib-tokens-after", &report.tokens.1.to_string());
     }
 }
 

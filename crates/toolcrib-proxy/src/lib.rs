@@ -6,26 +6,26 @@
 //! who calls, where state is kept, and what was saved.
 //!
 //! Reading order: [`config`], [`route`] (which API, which upstream), [`caller`] (who, and what they may
-//! see), `exchange` (one request), `flow` (its stream), [`Proxy`].
+//! see), `accept` (a request up to its exchange), `drive` (the loop), [`Proxy`] (what they share).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
-mod answer;
+mod accept;
 pub mod caller;
 pub mod config;
-mod course;
-mod exchange;
-mod flow;
+mod drive;
+mod error;
 mod head;
 pub mod live;
+mod log;
 mod metrics;
-mod prepare;
 mod proxy;
-mod rewrite;
+mod records;
 pub mod route;
+mod router;
+mod toolsets;
 pub mod totals;
 mod upstream;
-mod wire;
 
 pub use config::Config;
 pub use proxy::{Proxy, Unusable};

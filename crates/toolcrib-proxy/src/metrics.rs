@@ -6,8 +6,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use toolcrib_dialect::Api;
-use toolcrib_dialect::turn::Summary;
+use toolcrib_dialect::{Api, Summary};
 
 /// A request, as far as it may be told apart: nothing in it comes from a client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

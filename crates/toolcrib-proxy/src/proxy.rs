@@ -1,12 +1,8 @@
-//! The proxy as a whole: what requests share, and its door.
+//! What all requests of the proxy share.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::Router;
-use axum::extract::{Request, State};
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 use toolcrib_core::Settings;
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::Learned;
@@ -14,13 +10,11 @@ use toolcrib_dialect::translate::adapter;
 use toolcrib_store::{Limits, Memory, Options, Redis, Shared};
 
 use crate::Secret;
-use crate::answer;
 use crate::caller::Callers;
 use crate::config::{self, Config};
-use crate::exchange;
 use crate::metrics::Metrics;
-use crate::prepare::Toolsets;
 use crate::route::{NoUrl, Routes};
+use crate::toolsets::ToolsetCache;
 use crate::totals::Running;
 
 /// How long an upstream may take to accept a connection.
@@ -32,13 +26,13 @@ const IDLE: Duration = Duration::from_secs(90);
 #[derive(Debug)]
 pub struct Proxy {
     pub(crate) config: Config,
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) routes: Routes,
     pub(crate) callers: Callers,
     pub(crate) store: Shared,
     pub(crate) client: reqwest::Client,
-    pub(crate) toolsets: Toolsets,
-    pub(crate) learned: Mutex<Learned>,
+    pub(crate) toolsets: ToolsetCache,
+    learned: Mutex<Learned>,
     pub(crate) metrics: Metrics,
     pub(crate) running: Running,
     started: Instant,
@@ -114,10 +108,10 @@ impl Proxy {
             routes: Routes::new(&config)?,
             callers: Callers::new(&config.callers, door),
             config,
-            settings,
+            settings: Arc::new(settings),
             store,
             client,
-            toolsets: Toolsets::default(),
+            toolsets: ToolsetCache::default(),
             learned: Mutex::default(),
             metrics: Metrics::default(),
             running: Running::default(),
@@ -125,34 +119,23 @@ impl Proxy {
         })
     }
 
-    /// The routes: our statistics, and everything else.
-    pub fn router(self: &Arc<Self>) -> Router {
-        Router::new()
-            .route("/toolcrib/stats", get(stats))
-            .fallback(pass)
-            .with_state(Arc::clone(self))
-    }
-
     /// What is counted, as Prometheus reads it.
     pub fn metrics(&self) -> String {
         self.metrics.text()
+    }
+
+    /// What upstreams have refused so far.
+    pub(crate) fn learned(&self) -> Learned {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Remembers what an upstream has refused.
+    pub(crate) fn learn(&self, refusals: Learned) {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner).merge(refusals);
     }
 
     /// Seconds since it was made: the clock of what is learned.
     pub(crate) fn now(&self) -> u64 {
         self.started.elapsed().as_secs()
     }
-}
-
-async fn stats(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
-    let (uri, headers) = (request.uri(), request.headers());
-    if proxy.callers.identify(uri, headers).is_err() {
-        return answer::no_key();
-    }
-    let json = serde_json::to_string(&proxy.running.totals()).unwrap_or_default();
-    ([(axum::http::header::CONTENT_TYPE, "application/json")], json).into_response()
-}
-
-async fn pass(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
-    Box::pin(exchange::exchange(&proxy, request)).await
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use toolcrib_dialect::turn::Summary;
+use toolcrib_dialect::Summary;
 
 /// Rows that are kept apart; the rest is one row. Clients choose their names themselves.
 const ROWS: usize = 256;

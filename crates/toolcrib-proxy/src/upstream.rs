@@ -1,21 +1,20 @@
-//! Requests to an upstream, and its answers.
-//!
-//! An answer is a head and a stream of bytes in the client's own API, whatever the upstream speaks: what
-//! is between them is [`wire`](crate::wire)'s.
+//! Requests to an upstream, and its responses.
 
 use std::pin::Pin;
 use std::sync::Arc;
 
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use bytes::Bytes;
-use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
-use toolcrib_dialect::translate::Untranslatable;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, Stream, StreamExt as _};
+use toolcrib_dialect::exchange::action::Outgoing;
+use toolcrib_dialect::{Api, request};
 
-use crate::route::Upstream;
-use crate::wire::Words;
-
-/// Bytes of a response that is read as a whole.
-const RESPONSE_BYTES: usize = 256 << 20;
+use crate::caller::Caller;
+use crate::head;
+use crate::proxy::Proxy;
+use crate::route::{self, Asked, Credential, Upstream, Vendor};
 
 /// A body as it comes.
 pub(crate) type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, Lost>> + Send>>;
@@ -27,15 +26,29 @@ pub(crate) struct Answer {
     pub(crate) body: Chunks,
 }
 
+impl Answer {
+    /// Whether the body is a stream of events.
+    pub(crate) fn is_events(&self) -> bool {
+        let kind = self.headers.get("content-type").and_then(|value| value.to_str().ok());
+        kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
+    }
+}
+
 /// An upstream that could not be reached, or broke off. Says nothing of the URL: a key may be in it.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Lost(String);
 
+impl Lost {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
 impl From<reqwest::Error> for Lost {
     fn from(error: reqwest::Error) -> Self {
         let error = error.without_url();
-        // The outermost says only that it failed; why stands below.
+        // The outermost says only that it failed; the reason is the innermost.
         let mut text = error.to_string();
         let mut below = std::error::Error::source(&error);
         while let Some(source) = below {
@@ -46,70 +59,71 @@ impl From<reqwest::Error> for Lost {
     }
 }
 
-impl Lost {
-    pub(crate) fn too_large() -> Self {
-        Self(toolcrib_dialect::sse::TooLarge.to_string())
-    }
-}
-
-impl Answer {
-    pub(crate) fn is_events(&self) -> bool {
-        let kind = self.headers.get("content-type").and_then(|value| value.to_str().ok());
-        kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
-    }
-
-    /// The body as a whole.
-    pub(crate) async fn whole(self) -> Result<Bytes, Lost> {
-        Ok(self.parted().await?.1)
-    }
-
-    /// The head, and the body as a whole.
-    pub(crate) async fn parted(mut self) -> Result<(Self, Bytes), Lost> {
-        let mut body = std::mem::replace(&mut self.body, Box::pin(stream::empty()));
-        let mut all = Vec::new();
-        while let Some(chunk) = body.try_next().await? {
-            if all.len() + chunk.len() > RESPONSE_BYTES {
-                return Err(Lost(format!("the response is larger than {RESPONSE_BYTES} bytes")));
-            }
-            all.extend_from_slice(&chunk);
-        }
-        Ok((self, all.into()))
-    }
-}
-
-/// A request that got no answer.
-#[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum Failed {
-    /// The upstream was not reached, or broke off.
-    #[error(transparent)]
-    Lost(#[from] Lost),
-    /// The upstream has no words for it: the client must say it otherwise.
-    #[error(transparent)]
-    Untranslatable(#[from] Untranslatable),
-}
-
-/// Where a request goes, with what, and in which words.
+/// The part of a request to an upstream that is the same for all of its rounds.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct UpstreamRequest {
     pub(crate) client: reqwest::Client,
     pub(crate) upstream: Arc<Upstream>,
     /// Path and query.
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
-    pub(crate) words: Words,
 }
 
-impl Line {
-    /// Sends a body that we read.
-    pub(crate) async fn post(&self, body: String) -> Result<Answer, Failed> {
-        let (body, path, translation) = self.words.put(body)?;
-        let url = self.upstream.at(path.unwrap_or(&self.target));
-        let request = self.client.post(url).headers(self.headers.clone()).body(body);
-        let answered = request.send().await.map_err(Lost::from)?;
-        Ok(translation.back(answer(answered)).await?)
+impl UpstreamRequest {
+    /// The request for an upstream. `read` names the API whose response is read.
+    pub(crate) fn new(
+        proxy: &Proxy,
+        parts: &Parts,
+        asked: Asked,
+        caller: &Caller,
+        upstream: &Arc<Upstream>,
+        read: Option<Api>,
+    ) -> Self {
+        let mut target = target(parts);
+        let credential = match (&upstream.credential, &caller.stands_in) {
+            (Credential::Clients, Some(keys)) => {
+                let key = match asked.vendor {
+                    Vendor::OpenAi => &keys.openai,
+                    Vendor::Anthropic => &keys.anthropic,
+                    Vendor::Google => &keys.gemini,
+                };
+                key.clone().map_or(Credential::None, Credential::Key)
+            }
+            (own, _) => own.clone(),
+        };
+        if credential != Credential::Clients {
+            target = without_key(&target);
+        }
+        if let (Some(Api::Gemini), Some(model)) = (asked.api, &upstream.model) {
+            target = request::with_model_in_path(&target, model);
+        }
+        let bare = matches!(asked.api, Some(Api::Chat | Api::Responses | Api::Messages));
+        if bare && !target.starts_with("/v1/") {
+            target = format!("/v1{target}");
+        }
+        let speaks = read.and_then(|api| speaks(upstream, api));
+        let vendor = speaks.map_or(asked.vendor, route::vendor);
+        let mut headers = head::up(&parts.headers, vendor, &credential);
+        if speaks.is_some() && credential == Credential::Clients {
+            head::move_key(&mut headers, vendor);
+        }
+        let (client, upstream) = (proxy.client.clone(), Arc::clone(upstream));
+        Self { client, upstream, target, headers }
     }
 
-    /// Sends a body as it comes, of this length where that is known: an upstream is told it as we were.
+    /// Sends one round.
+    pub(crate) fn post(&self, outgoing: Outgoing) -> BoxFuture<'static, Result<Answer, Lost>> {
+        let mut headers = self.headers.clone();
+        if outgoing.is_read {
+            head::ask_uncompressed(&mut headers);
+        }
+        head::add_betas(&mut headers, outgoing.betas);
+        let url = self.upstream.at(outgoing.path.unwrap_or(&self.target));
+        let sent = self.client.post(url).headers(headers).body(outgoing.body).send();
+        async move { Ok(answer(sent.await?)) }.boxed()
+    }
+
+    /// Sends a body as it comes, of this length if that is known: an upstream is told it as we were.
     pub(crate) async fn forward<E>(
         &self,
         method: Method,
@@ -137,4 +151,23 @@ fn answer(response: reqwest::Response) -> Answer {
         headers: response.headers().clone(),
         body: Box::pin(response.bytes_stream().map(|chunk| chunk.map_err(Lost::from))),
     }
+}
+
+/// The path and query of a request.
+pub(crate) fn target(parts: &Parts) -> String {
+    parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned()
+}
+
+/// The API that a request has to be translated to.
+pub(crate) fn speaks(upstream: &Upstream, api: Api) -> Option<Api> {
+    upstream.speaks.filter(|speaks| api != *speaks)
+}
+
+/// A target without the key that Google's clients put into it.
+fn without_key(target: &str) -> String {
+    let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
+    let keys = ["key=", "access_token="];
+    let secret = |pair: &&str| keys.iter().any(|key| pair.starts_with(key));
+    let kept: Vec<&str> = query.split('&').filter(|pair| !secret(pair)).collect();
+    if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
 }

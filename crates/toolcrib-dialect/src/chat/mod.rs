@@ -13,22 +13,28 @@ mod tools;
 
 use std::borrow::Cow;
 
+use toolcrib_core::json::Fields;
+
 use crate::dialect::{Dialect, Stream, Whole};
 use crate::record::Answer;
-use crate::request::{Bypass, Read, Request};
-use crate::tools::Sheet;
+use crate::request::{Conversation, Outline, Request};
+use crate::tools::WriteTools;
 use crate::toolset::Toolset;
 
 /// The dialect.
 pub(crate) struct Chat;
 
 impl Dialect for Chat {
-    fn read(&self, text: &str, _target: &str) -> Result<Read, Bypass> {
-        request::read(text)
+    fn outline<'a>(&self, body: &Fields<'a>, _target: &str) -> Outline<'a> {
+        request::outline(body)
     }
 
-    fn tools(&self, input: &str, sheet: &Sheet<'_>) -> String {
-        tools::write(input, sheet)
+    fn conversation(&self, text: &str, history: &str) -> Option<Conversation> {
+        request::conversation(text, history)
+    }
+
+    fn write_tools(&self) -> WriteTools {
+        tools::write
     }
 
     fn wrap(&self, entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {

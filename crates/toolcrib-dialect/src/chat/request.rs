@@ -3,29 +3,31 @@
 use toolcrib_core::json::{self, Fields};
 
 use super::message::{self, Message};
-use crate::request::{Bypass, Choice, Entry, Read, Rows, Who, place};
+use crate::request::{Choice, Conversation, Entry, Features, Outline, Rows, Who};
+use crate::splice::place;
 
-/// Reads a body.
-pub(super) fn read(text: &str) -> Result<Read, Bypass> {
-    let body = Fields::read(text).ok_or(Bypass::Malformed)?;
-    let messages = body.get("messages").ok_or(Bypass::Malformed)?;
-    let entries = json::items(messages).ok_or(Bypass::Malformed)?;
-    let tools = match body.get("tools").map(|tools| (tools, json::is_empty_list(tools))) {
-        Some((tools, Some(false))) => tools,
-        _ if body.get("functions").is_some() => return Err(Bypass::LegacyFunctions),
-        Some((_, None)) => return Err(Bypass::Malformed),
-        _ => return Err(Bypass::NoTools),
-    };
-    if body.get("functions").is_some() || body.get("function_call").is_some() {
-        return Err(Bypass::LegacyFunctions);
+/// Reads the top of a body.
+pub(super) fn outline<'a>(body: &Fields<'a>) -> Outline<'a> {
+    let has = |key: &str| body.get(key).is_some();
+    Outline {
+        history: body.get("messages"),
+        stream: body.get("stream") == Some("true"),
+        choice: body.get("tool_choice").map_or(Choice::Auto, choice),
+        features: Features {
+            legacy_functions: has("functions") || has("function_call"),
+            several_answers: body.get("n").is_some_and(|n| n != "1" && n != "null"),
+            ..Features::default()
+        },
+        ..Outline::default()
     }
-    if body.get("n").is_some_and(|n| n != "1" && n != "null") {
-        return Err(Bypass::SeveralAnswers);
-    }
+}
+
+/// Reads the conversation in a body.
+pub(super) fn conversation(text: &str, messages: &str) -> Option<Conversation> {
     let mut rows = Rows::default();
-    for entry in entries {
+    for entry in json::items(messages)? {
         let entry = entry.get();
-        let message = Message::read(entry).ok_or(Bypass::Malformed)?;
+        let message = Message::read(entry)?;
         let who = if message.role == "assistant" { Who::Model } else { Who::Client };
         let stretch = rows.add(who, Entry::At(place(text, entry)));
         // What a system says may change from one request to the next: the time, a folder.
@@ -41,18 +43,7 @@ pub(super) fn read(text: &str) -> Result<Read, Bypass> {
             stretch.print.call(Some(&id), "", "");
         }
     }
-    Ok(Read {
-        model: body.string("model").ok_or(Bypass::Malformed)?,
-        stream: body.get("stream") == Some("true"),
-        counts: false,
-        choice: body.get("tool_choice").map_or(Choice::Auto, choice),
-        tools: place(text, tools),
-        history: place(text, messages),
-        stretches: rows.done(),
-        previous: None,
-        keeps: false,
-        defers: None,
-    })
+    Some(rows.done())
 }
 
 /// What `tool_choice` says.

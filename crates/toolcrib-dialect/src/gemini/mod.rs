@@ -14,22 +14,28 @@ mod usage;
 
 use std::borrow::Cow;
 
+use toolcrib_core::json::Fields;
+
 use crate::dialect::{Dialect, Stream, Whole};
 use crate::record::Answer;
-use crate::request::{Bypass, Read, Request};
-use crate::tools::Sheet;
+use crate::request::{Conversation, Outline, Request};
+use crate::tools::WriteTools;
 use crate::toolset::Toolset;
 
 /// The dialect.
 pub(crate) struct Gemini;
 
 impl Dialect for Gemini {
-    fn read(&self, text: &str, target: &str) -> Result<Read, Bypass> {
-        request::read(text, target)
+    fn outline<'a>(&self, body: &Fields<'a>, target: &str) -> Outline<'a> {
+        request::outline(body, target)
     }
 
-    fn tools(&self, input: &str, sheet: &Sheet<'_>) -> String {
-        tools::write(input, sheet)
+    fn conversation(&self, text: &str, history: &str) -> Option<Conversation> {
+        request::conversation(text, history)
+    }
+
+    fn write_tools(&self) -> WriteTools {
+        tools::write
     }
 
     fn wrap(&self, entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {

@@ -3,40 +3,45 @@
 use toolcrib_core::json::{self, Fields};
 
 use super::content::{Content, Kind, Part, either};
-use crate::request::{Bypass, Choice, Entry, Read, Rows, Stretch, Who, place};
+use crate::request::{Choice, Conversation, Entry, Features, Outline, Rows, Stretch, Who};
+use crate::splice::place;
 
-/// Reads a body, and where it was sent to.
-pub(super) fn read(text: &str, target: &str) -> Result<Read, Bypass> {
-    let (model, stream) = asked(target)?;
-    let body = Fields::read(text).ok_or(Bypass::Malformed)?;
-    if either(&body, ["cachedContent", "cached_content"]).is_some_and(|(_, raw)| raw != "null") {
-        return Err(Bypass::CachedContent);
-    }
-    let contents = body.get("contents").ok_or(Bypass::Malformed)?;
-    let entries = json::items(contents).ok_or(Bypass::Malformed)?;
-    let tools = match body.get("tools").map(|tools| (tools, json::is_empty_list(tools))) {
-        Some((tools, Some(false))) => tools,
-        Some((tools, None)) if tools != "null" => return Err(Bypass::Malformed),
-        _ => return Err(Bypass::NoTools),
-    };
-    let inner = |keys| either(&body, keys).and_then(|(_, raw)| Fields::read(raw));
+/// Reads the top of a body, and the path it was sent to.
+pub(super) fn outline<'a>(body: &Fields<'a>, target: &str) -> Outline<'a> {
+    // Without a model and a method in the path it is no request of this API, whatever the body says.
+    let Some(asked) = asked(target) else { return Outline::default() };
+    let is_set = |value: Option<(&str, &str)>| value.is_some_and(|(_, raw)| raw != "null");
+    let inner = |keys| either(body, keys).and_then(|(_, raw)| Fields::read(raw));
     let generation = inner(["generationConfig", "generation_config"]);
     let count =
         generation.as_ref().and_then(|it| either(it, ["candidateCount", "candidate_count"]));
-    if count.is_some_and(|(_, count)| count != "1" && count != "null") {
-        return Err(Bypass::SeveralAnswers);
-    }
     let calling = inner(["toolConfig", "tool_config"])
         .and_then(|it| either(&it, ["functionCallingConfig", "function_calling_config"]))
         .and_then(|(_, raw)| Fields::read(raw));
     let in_pieces = ["streamFunctionCallArguments", "stream_function_call_arguments"];
-    if calling.as_ref().and_then(|it| either(it, in_pieces)).is_some_and(|(_, it)| it == "true") {
-        return Err(Bypass::CallsInPieces);
+    let in_pieces = calling.as_ref().and_then(|it| either(it, in_pieces));
+    Outline {
+        history: body.get("contents"),
+        model: Some(asked.model),
+        stream: asked.stream,
+        choice: calling.as_ref().map_or(Choice::Auto, choice),
+        features: Features {
+            streamed_without_events: asked.stream && !asked.events,
+            cached_content: is_set(either(body, ["cachedContent", "cached_content"])),
+            several_answers: is_set(count.filter(|(_, count)| *count != "1")),
+            calls_in_pieces: in_pieces.is_some_and(|(_, it)| it == "true"),
+            ..Features::default()
+        },
+        ..Outline::default()
     }
+}
+
+/// Reads the conversation in a body.
+pub(super) fn conversation(text: &str, contents: &str) -> Option<Conversation> {
     let mut rows = Rows::default();
-    for entry in entries {
+    for entry in json::items(contents)? {
         let entry = entry.get();
-        let content = Content::read(entry).ok_or(Bypass::Malformed)?;
+        let content = Content::read(entry)?;
         let who = if content.by_model { Who::Model } else { Who::Client };
         let stretch = rows.add(who, Entry::At(place(text, entry)));
         content
@@ -45,37 +50,27 @@ pub(super) fn read(text: &str, target: &str) -> Result<Read, Bypass> {
             .filter_map(|part| Part::read(part))
             .for_each(|part| print(stretch, part));
     }
-    Ok(Read {
-        model,
-        stream,
-        counts: false,
-        choice: calling.as_ref().map_or(Choice::Auto, choice),
-        tools: place(text, tools),
-        history: place(text, contents),
-        stretches: rows.done(),
-        previous: None,
-        keeps: false,
-        defers: None,
-    })
+    Some(rows.done())
 }
 
-/// The model, and whether the answer is to come as events.
-fn asked(target: &str) -> Result<(String, bool), Bypass> {
+/// What a path asks for.
+struct Asked {
+    model: String,
+    stream: bool,
+    /// Whether the stream is to be server-sent events.
+    events: bool,
+}
+
+fn asked(target: &str) -> Option<Asked> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let last = path.rsplit('/').next().unwrap_or_default();
-    let stream = match last.rsplit_once(':') {
-        Some((model, method)) if !model.is_empty() => match method {
-            "generateContent" => (model, false),
-            "streamGenerateContent" => (model, true),
-            _ => return Err(Bypass::Malformed),
-        },
-        _ => return Err(Bypass::Malformed),
+    let (model, method) = path.rsplit('/').next()?.rsplit_once(':')?;
+    let stream = match method {
+        "generateContent" => false,
+        "streamGenerateContent" => true,
+        _ => return None,
     };
     let events = query.split('&').any(|pair| matches!(pair, "alt=sse" | "$alt=sse" | "%24alt=sse"));
-    if stream.1 && !events {
-        return Err(Bypass::NoEvents);
-    }
-    Ok((stream.0.to_owned(), stream.1))
+    (!model.is_empty()).then(|| Asked { model: model.to_owned(), stream, events })
 }
 
 /// Adds what a part says to what its speaker says.

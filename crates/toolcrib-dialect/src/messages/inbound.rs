@@ -8,7 +8,8 @@ use toolcrib_core::json::{self, Fields};
 
 use super::content::{self, Block, Content, Message, blocks, list, reference};
 use super::history::edit;
-use crate::request::{Defers, changed, place};
+use crate::request::Defers;
+use crate::splice::{changed, place};
 
 /// What stands where a turn was nothing but a search of the provider's.
 const SEARCHED: &str = "I searched for tools.";

@@ -4,11 +4,11 @@
 //! anew. Editing old turns, or `tools`, would cost the cache; a search that never happened, with its
 //! result, costs a few tokens at the end.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_core::json;
 
 use super::content::message;
 use super::history::result;
-use crate::desk::REFERENCES;
+use crate::mode::REFERENCES;
 use crate::record::{Answer, Reference};
 use crate::request::{Request, Who};
 use crate::toolset::Toolset;
@@ -21,7 +21,7 @@ pub(super) fn remind(
     tools: &[(&str, &str)],
 ) -> Option<Vec<String>> {
     let ends = request.stretches.last().is_some_and(|last| last.who == Who::Client);
-    if !ends || thinks(request) || tools.is_empty() {
+    if !ends || request.thinks || tools.is_empty() {
         return None;
     }
     let search = json::quote(toolset.names().search);
@@ -47,12 +47,6 @@ pub(super) fn remind(
         results.push(result(&answer, toolset));
     }
     Some(vec![message("assistant", &calls), message("user", &results)])
-}
-
-fn thinks(request: &Request) -> bool {
-    let body = Fields::read(&request.text);
-    let thinking = body.as_ref().and_then(|body| body.get("thinking")).and_then(Fields::read);
-    thinking.is_some_and(|thinking| thinking.string("type").as_deref() != Some("disabled"))
 }
 
 /// An id that is the same whenever this request is made, and no other's in this conversation.

@@ -1,44 +1,37 @@
 //! A request of Messages, or one that only counts its tokens.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_core::json::Fields;
 
 use super::content::{Content, Message, blocks};
-use super::inbound;
-use crate::api::Api;
-use crate::request::{Bypass, Choice, Entry, Read, Rows, Stretch, Who, place};
-use crate::turn::counts_at;
+use crate::request::{Choice, Conversation, Entry, Outline, Rows, Stretch, Who};
+use crate::splice::place;
 
-/// Reads a body.
-pub(super) fn read(text: &str, target: &str) -> Result<Read, Bypass> {
-    let body = Fields::read(text).ok_or(Bypass::Malformed)?;
-    let messages = body.get("messages").ok_or(Bypass::Malformed)?;
-    let entries = blocks(messages).ok_or(Bypass::Malformed)?;
-    let tools = body.get("tools").filter(|raw| *raw != "null").ok_or(Bypass::NoTools)?;
-    if json::is_empty_list(tools).ok_or(Bypass::Malformed)? {
-        return Err(Bypass::NoTools);
+/// Reads the top of a body.
+pub(super) fn outline<'a>(body: &Fields<'a>) -> Outline<'a> {
+    let thinking = body.get("thinking").and_then(Fields::read);
+    let thinks =
+        thinking.is_some_and(|thinking| thinking.string("type").as_deref() != Some("disabled"));
+    Outline {
+        history: body.get("messages"),
+        stream: body.get("stream") == Some("true"),
+        choice: body.get("tool_choice").map_or(Choice::Auto, choice),
+        thinks,
+        ..Outline::default()
     }
+}
+
+/// Reads the conversation in a body.
+pub(super) fn conversation(text: &str, messages: &str) -> Option<Conversation> {
     let mut rows = Rows::default();
-    for entry in entries {
-        let message = Message::read(entry).ok_or(Bypass::Malformed)?;
+    for entry in blocks(messages)? {
+        let message = Message::read(entry)?;
         let who = if message.role == "assistant" { Who::Model } else { Who::Client };
         let stretch = rows.add(who, Entry::At(place(text, entry)));
         // What a system says may change from one request to the next: the time, a folder.
         let says = who == Who::Model || message.role == "user";
         note(&message, says, stretch);
     }
-    let path = target.split('?').next().unwrap_or_default();
-    Ok(Read {
-        model: body.string("model").ok_or(Bypass::Malformed)?,
-        stream: body.get("stream") == Some("true"),
-        counts: counts_at(Api::Messages, path),
-        choice: body.get("tool_choice").map_or(Choice::Auto, choice),
-        tools: place(text, tools),
-        history: place(text, messages),
-        stretches: rows.done(),
-        previous: None,
-        keeps: false,
-        defers: inbound::defers(tools, messages),
-    })
+    Some(rows.done())
 }
 
 /// Notes what a message says. Thinking is not part of it: clients drop it as they like.

@@ -7,7 +7,7 @@ use toolcrib_core::json::Fields;
 
 use super::content::{Message, blocks, list};
 use super::history::{edit, without_thinking};
-use crate::request::{changed, place};
+use crate::splice::{changed, place};
 
 /// The same request without any thinking in its history; the same text where there is none. A message
 /// that was nothing but thinking is left out.

@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 
 use toolcrib_core::json::{self, Fields};
 
-use super::request::is_search;
-use crate::request::{Request, place};
+use crate::request::Request;
+use crate::splice::place;
 use crate::tools;
 use crate::toolset::Toolset;
 
@@ -31,8 +31,6 @@ pub(super) struct Frame {
 struct Declared {
     /// The namespace of each; a name that stands in two places is not here.
     namespaces: HashMap<String, Option<String>>,
-    /// Whether a search of tools is among them.
-    searches: bool,
 }
 
 impl Frame {
@@ -46,11 +44,6 @@ impl Frame {
 
     fn declared(&self, toolset: &Toolset) -> &Declared {
         self.declared.get_or_init(|| Declared::of(toolset.input()))
-    }
-
-    /// Whether the client has a search of tools of its own.
-    pub(super) fn searches(&self, toolset: &Toolset) -> bool {
-        self.declared(toolset).searches
     }
 
     /// What to change in a response that stands in `text`, so that it answers what the client sent.
@@ -90,7 +83,6 @@ impl Declared {
     fn of(input: &str) -> Self {
         let mut all: HashMap<String, Option<String>> = HashMap::new();
         let mut twice: Vec<String> = Vec::new();
-        let mut searches = false;
         let mut add = |name: String, namespace: Option<&String>| {
             if all.insert(name.clone(), namespace.cloned()).is_some() {
                 twice.push(name);
@@ -98,7 +90,6 @@ impl Declared {
         };
         for item in json::items(input).unwrap_or_default() {
             let Some(fields) = Fields::read(item.get()) else { continue };
-            searches |= is_search(&fields);
             match tools::members(&fields) {
                 Some((_, members)) => {
                     let namespace = fields.string("name");
@@ -112,10 +103,6 @@ impl Declared {
         for name in &twice {
             all.remove(name);
         }
-        if searches {
-            // Then the client knows by itself which namespaces the API makes up.
-            all.clear();
-        }
-        Self { namespaces: all, searches }
+        Self { namespaces: all }
     }
 }

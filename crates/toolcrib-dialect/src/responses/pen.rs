@@ -9,7 +9,7 @@ use std::ops::Range;
 use toolcrib_core::json::{self, Fields};
 
 use super::item::Item;
-use crate::request::{changed, place};
+use crate::splice::{changed, place};
 use crate::sse::{self, Event};
 
 /// An event of the upstream's, read.

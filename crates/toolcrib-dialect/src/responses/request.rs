@@ -3,58 +3,46 @@
 use toolcrib_core::json::{self, Fields};
 
 use super::item::{Item, named};
-use crate::api::Api;
-use crate::request::{Bypass, Choice, Defers, Entry, Previous, Read, Rows, Who, place};
-use crate::turn;
+use crate::request::{Choice, Conversation, Defers, Entry, Features, Outline, Rows, Who};
+use crate::splice::place;
 
-/// Reads a body.
-pub(super) fn read(text: &str, target: &str) -> Result<Read, Bypass> {
-    let body = Fields::read(text).ok_or(Bypass::Malformed)?;
-    let input = body.get("input").ok_or(Bypass::Malformed)?;
-    let said = |key: &str| body.get(key).filter(|raw| *raw != "null");
-    let tools = match said("tools").map(|tools| (tools, json::is_empty_list(tools))) {
-        Some((tools, Some(false))) => tools,
-        Some((_, None)) => return Err(Bypass::Malformed),
-        _ => return Err(Bypass::NoTools),
-    };
-    if said("background") == Some("true") {
-        return Err(Bypass::Background);
+/// Reads the top of a body.
+pub(super) fn outline<'a>(body: &Fields<'a>) -> Outline<'a> {
+    let given = |key: &str| body.get(key).filter(|raw| *raw != "null");
+    let previous = given("previous_response_id");
+    Outline {
+        history: body.get("input"),
+        stream: body.get("stream") == Some("true"),
+        choice: body.get("tool_choice").map_or(Choice::Auto, choice),
+        previous: previous.and_then(|raw| Some((serde_json::from_str(raw).ok()?, raw))),
+        keeps: body.get("store") != Some("false"),
+        features: Features {
+            background: given("background") == Some("true"),
+            conversation: given("conversation").is_some(),
+            ..Features::default()
+        },
+        ..Outline::default()
     }
-    if said("conversation").is_some() {
-        return Err(Bypass::Conversation);
-    }
+}
+
+/// Reads the conversation in a body: a text, or a list of items.
+pub(super) fn conversation(text: &str, input: &str) -> Option<Conversation> {
     let mut rows = Rows::default();
-    let mut loads = false;
     if let Ok(words) = serde_json::from_str::<String>(input) {
         let entry = format!(r#"{{"type":"message","role":"user","content":{}}}"#, input.trim());
         rows.add(Who::Client, Entry::Made(entry)).print.text(&words);
-    } else {
-        for entry in json::items(input).ok_or(Bypass::Malformed)? {
-            let item = Item::read(entry.get()).ok_or(Bypass::Malformed)?;
-            loads |= matches!(
-                item.kind.as_str(),
-                "tool_search_call" | "tool_search_output" | "additional_tools"
-            );
-            add(&mut rows, &item, Entry::At(place(text, entry.get())));
-        }
+        return Some(rows.done());
     }
-    let previous = said("previous_response_id").and_then(|raw| {
-        let id = serde_json::from_str(raw).ok()?;
-        Some(Previous { id, place: place(text, raw) })
-    });
-    let path = target.split('?').next().unwrap_or_default();
-    Ok(Read {
-        model: body.string("model").ok_or(Bypass::Malformed)?,
-        stream: body.get("stream") == Some("true"),
-        counts: turn::counts_at(Api::Responses, path),
-        choice: body.get("tool_choice").map_or(Choice::Auto, choice),
-        tools: place(text, tools),
-        history: place(text, input),
-        stretches: rows.done(),
-        previous,
-        keeps: body.get("store") != Some("false"),
-        defers: defers(tools).or(loads.then_some(Defers::References)),
-    })
+    let mut loads_tools = false;
+    for entry in json::items(input)? {
+        let item = Item::read(entry.get())?;
+        loads_tools |= matches!(
+            item.kind.as_str(),
+            "tool_search_call" | "tool_search_output" | "additional_tools"
+        );
+        add(&mut rows, &item, Entry::At(place(text, entry.get())));
+    }
+    Some(Conversation { loads_tools, ..rows.done() })
 }
 
 fn add(rows: &mut Rows, item: &Item<'_>, entry: Entry) {
@@ -90,7 +78,7 @@ fn choice(text: &str) -> Choice {
 }
 
 /// How the client defers by itself, if its tools say so.
-fn defers(tools: &str) -> Option<Defers> {
+pub(super) fn defers(tools: &str) -> Option<Defers> {
     // Few clients do, and the tools of all others need not be taken apart to see it.
     if !tools.contains("tool_search") {
         return None;

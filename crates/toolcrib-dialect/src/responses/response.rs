@@ -10,7 +10,7 @@ use super::frame::Frame;
 use super::taken::{Shown, take};
 use crate::desk::Desk;
 use crate::dialect::{End, Round, Whole};
-use crate::request::{changed, place};
+use crate::splice::{changed, place};
 use crate::usage::{self, Usage};
 
 /// The responses of a turn.

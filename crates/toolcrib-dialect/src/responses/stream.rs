@@ -16,7 +16,7 @@ use super::pen::{Heard, Pen};
 use super::taken::{self, Shown, Taken, sort, take};
 use crate::desk::{Desk, Sort};
 use crate::dialect::{End, Round, Stream};
-use crate::request::{changed, place};
+use crate::splice::{changed, place};
 use crate::sse::Event;
 use crate::usage::Usage;
 
@@ -218,7 +218,7 @@ impl Events {
         match (kind, heard.fields.get("item")) {
             // Always a new one: some servers give every item the same index.
             ("response.output_item.added", Some(raw)) => {
-                let live = sort(raw, &self.frame, desk) == Sort::Live;
+                let live = sort(raw, desk) == Sort::Live;
                 let shown = self.slot(index, live);
                 if shown.is_some() {
                     let changes = self.renamed(heard.data, raw, desk);
@@ -269,7 +269,7 @@ impl Events {
         out: &mut Vec<u8>,
     ) {
         let known = self.round.slots.iter().rfind(|slot| slot.index == index).copied();
-        let live = sort(raw, &self.frame, desk) == Sort::Live;
+        let live = sort(raw, desk) == Sort::Live;
         // What the client was told of is never held: this is another of the same index.
         let known = known.filter(|slot| slot.shown.is_none() || live);
         if known.is_some_and(|slot| slot.done) {
@@ -306,5 +306,41 @@ impl Events {
             slot.done = true;
         }
         self.round.held = self.round.held.filter(|held| *held != index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use toolcrib_core::FourChars;
+
+    use super::*;
+    use crate::api::Api;
+    use crate::mode::Mode;
+    use crate::request::Request;
+    use crate::toolset::{Plan, Toolset};
+
+    #[test]
+    fn a_failure_before_anything_is_known_of_the_response_is_only_an_error() {
+        let body = r#"{"model":"m","input":"hi","tools":[{"type":"function","name":"a"}]}"#;
+        let request = Request::read(Api::Responses, "/v1/responses", body.into()).unwrap();
+        let plan = Plan {
+            api: Api::Responses,
+            mode: Mode::Bridge,
+            settings: Arc::default(),
+            counter: Arc::new(FourChars),
+            model: "m".into(),
+            context: None,
+            sticky: false,
+            second_names: false,
+            counts: false,
+            loaded: Vec::new(),
+        };
+        let desk = Desk::new(Arc::new(Toolset::new(plan, request.tools())), &[]);
+        let mut out = Vec::new();
+        Events::new(Frame::of(&request)).fail(502, b"<html>", &desk, &mut out);
+        let data = r#"{"type":"error","code":"server_error","message":"the upstream answered 502","param":null}"#;
+        assert_eq!(String::from_utf8(out).unwrap(), format!("data: {data}\n\n"));
     }
 }

@@ -30,12 +30,13 @@ pub(super) enum Shown {
 }
 
 /// How an item is to be treated from its first event on.
-pub(super) fn sort(raw: &str, frame: &Frame, desk: &Desk) -> Sort {
+pub(super) fn sort(raw: &str, desk: &Desk) -> Sort {
     match Item::read(raw) {
         Some(item) if item.kind == "function_call" => {
             item.name().map_or(Sort::Held, |name| desk.sort(&name))
         }
-        Some(item) if is_search(&item) && !frame.searches(desk.toolset()) => Sort::Held,
+        // Ours, or the provider's: a request of a client that has one of its own passes through.
+        Some(item) if is_search(&item) => Sort::Held,
         _ => Sort::Live,
     }
 }
@@ -44,7 +45,7 @@ pub(super) fn sort(raw: &str, frame: &Frame, desk: &Desk) -> Sort {
 pub(super) fn take(raw: &str, live: bool, frame: &Frame, desk: &mut Desk) -> Taken {
     let whole = |shown| Taken { entry: Some(raw.to_owned()), shown };
     let Some(item) = Item::read(raw) else { return whole(Shown::AsItCame) };
-    if is_search(&item) && !live && sort(raw, frame, desk) == Sort::Held {
+    if is_search(&item) && !live {
         return searched(raw, &item, desk);
     }
     item.texts(&mut |text| desk.text(text));

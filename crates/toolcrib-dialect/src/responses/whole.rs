@@ -14,7 +14,7 @@ use super::stream::Events;
 use super::taken::sort;
 use crate::desk::{Desk, Sort};
 use crate::dialect::End;
-use crate::request::place;
+use crate::splice::place;
 
 impl Events {
     /// The first events of a response. There is one response, and it has begun.
@@ -52,7 +52,7 @@ impl Events {
         let response = heard.response();
         let output = response.as_ref().and_then(|response| response.get("output"));
         let output = output.and_then(json::items).unwrap_or_default();
-        if output.iter().any(|item| sort(item.get(), &self.frame, desk) == Sort::Held) {
+        if output.iter().any(|item| sort(item.get(), desk) == Sort::Held) {
             // Then it is put together from what the client was told, whatever that was.
             self.pen.own();
         }

@@ -14,7 +14,7 @@ use self::fold::Fold;
 use super::item::Item;
 use super::pen::{Heard, Pen};
 use super::request::is_search;
-use crate::request::{changed, place};
+use crate::splice::{changed, place};
 use crate::sse::Event;
 
 /// A request and its answer, translated both ways.

@@ -1,7 +1,7 @@
 //! Answers that break off, fail, or have shapes that nobody expected.
 
+use crate::support::Next;
 use serde_json::json;
-use toolcrib_dialect::Next;
 
 use super::*;
 

@@ -7,7 +7,7 @@ use toolcrib_dialect::{Bypass, Request};
 use super::*;
 
 fn read(target: &str, body: &Value) -> Result<Request, Bypass> {
-    Request::read(Api::Gemini, target, body.to_string().into_bytes()).map_err(|(why, _)| why)
+    Request::read(Api::Gemini, target, body.to_string().into_bytes()).map_err(|unread| unread.why)
 }
 
 fn with(key: &str, value: Value) -> Value {
@@ -65,7 +65,9 @@ fn what_is_left_alone() {
     assert_eq!(read(WHOLE, &snake).unwrap_err(), Bypass::SeveralAnswers);
     let bytes = b"\xff{".to_vec();
     assert_eq!(
-        Request::read(Api::Gemini, WHOLE, bytes.clone()).unwrap_err(),
+        Request::read(Api::Gemini, WHOLE, bytes.clone())
+            .map_err(|unread| (unread.why, unread.body))
+            .unwrap_err(),
         (Bypass::Malformed, bytes)
     );
 }

@@ -4,14 +4,14 @@
 //! refuses a request in which a signature does not hold, as newer models do.
 
 use serde_json::{Value, json};
+use toolcrib_dialect::Mode;
 use toolcrib_dialect::messages::unbind::strip_thinking;
 use toolcrib_dialect::mode::{Hosted, Primitive};
-use toolcrib_dialect::{Mode, Next};
 
 use super::{
     BOTH, Says, TARGET, answer, call, request, result, search, seen, talk, text, thinking, user,
 };
-use crate::support::{Got, Talk};
+use crate::support::{Got, Next, Talk};
 
 /// The blocks of a history with their roles, however they are spread over messages.
 fn blocks(messages: &Value) -> Vec<(String, Value)> {

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib_dialect::mode::{Hosted, Primitive};
-use toolcrib_dialect::{Api, Bypass, Mode, Next, Request};
+use toolcrib_dialect::{Api, Bypass, Mode, Request};
+
+use crate::support::Next;
 
 use super::{
     TARGET, answer, call, play, request, result, search, seen, talk, text, thinking, user, valid,
@@ -95,21 +97,21 @@ fn an_error_in_the_stream_passes_and_ends_the_turn() {
 #[test]
 fn a_later_round_that_fails_is_an_error_event() {
     let body = request(&json!([user("Find Ada.")]), true).to_string();
-    let mut turn = talk(Mode::Bridge).turn(TARGET, &body);
-    let mut out = Vec::new();
-    turn.bytes(searching().as_bytes(), &mut out);
-    assert!(matches!(turn.end(&mut out), Next::Again));
-    let fail = |turn: &mut toolcrib_dialect::Turn, body: &str| {
+    let fail = |error: &str| {
+        let mut turn = talk(Mode::Bridge).turn(TARGET, &body);
         let mut out = Vec::new();
-        turn.fail(529, body.as_bytes(), &mut out);
-        String::from_utf8(out).unwrap()
+        turn.bytes(searching().as_bytes(), &mut out);
+        assert!(matches!(turn.end(&mut out), Next::Again));
+        let before = out.len();
+        turn.fail(529, error.as_bytes(), &mut out);
+        String::from_utf8(out.split_off(before)).unwrap()
     };
     assert_eq!(
-        fail(&mut turn, "{\"type\": \"error\",\n \"error\": {\"type\": \"overloaded_error\"}}"),
+        fail("{\"type\": \"error\",\n \"error\": {\"type\": \"overloaded_error\"}}"),
         "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n"
     );
     assert_eq!(
-        fail(&mut turn, "<html>"),
+        fail("<html>"),
         "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"the upstream answered 529\"}}\n\n"
     );
 }
@@ -292,7 +294,9 @@ fn empty_text_is_shown_and_not_sent_back() {
 #[test]
 fn bodies_that_are_none_are_left_alone() {
     let read = |body: &str| {
-        Request::read(Api::Messages, TARGET, body.as_bytes().to_vec()).map_err(|(why, _)| why).err()
+        Request::read(Api::Messages, TARGET, body.as_bytes().to_vec())
+            .map_err(|unread| unread.why)
+            .err()
     };
     assert_eq!(read("{"), Some(Bypass::Malformed));
     assert_eq!(read(r#"{"model":"m","messages":[]}"#), Some(Bypass::NoTools));
@@ -303,8 +307,8 @@ fn bodies_that_are_none_are_left_alone() {
     assert_eq!(read(r#"{"messages":[],"tools":[1]}"#), Some(Bypass::Malformed));
     assert_eq!(read(r#"{"model":"m","messages":[],"tools":[1]}"#), None);
     let body = request(&json!([user("Find Ada.")]), false).to_string();
-    let mut turn = talk(Mode::Bridge).turn(TARGET, &body);
     for error in ["", "<html>", r#"{"type":"error","error":{}}"#, r#"{"content":"x"}"#] {
+        let mut turn = talk(Mode::Bridge).turn(TARGET, &body);
         assert!(turn.whole(error.as_bytes()).is_none());
     }
 }

@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib_dialect::sse::Decoder;
-use toolcrib_dialect::{Api, Inbound, Next, Request, Turn};
+use toolcrib_dialect::{Api, Inbound, Request};
 
 use super::{
     BOTH, Events, TARGET, answer, answers, bridge, call, client_tools, message, output, reasoning,
     request, response, search, seen, talk, user,
 };
-use crate::support::Got;
+use crate::support::{Done, Got, Next, Turn};
 
 fn turn() -> Turn {
     talk().turn(TARGET, &request(&json!([user("Find Ada.")]), true).to_string())
@@ -114,8 +114,7 @@ fn an_error_in_the_stream_passes_and_ends_the_turn() {
     events.add("response.failed", &json!({"response": failed}));
     let (got, next) = play(&[events.text], &[11]);
     assert_eq!(records(next), 0);
-    let last =
-        Got { text: got, done: toolcrib_dialect::turn::Done::default() }.events().pop().unwrap();
+    let last = Got { text: got, done: Done::default() }.events().pop().unwrap();
     assert_eq!(last["sequence_number"], 1);
     assert_eq!(last["response"]["error"]["message"], "sorry");
     assert_eq!(last["response"]["output"], json!([]));
@@ -142,12 +141,6 @@ fn a_later_round_that_fails_is_told_in_the_stream() {
     expected["tools"] = client_tools();
     expected["error"] = json!({"code": "rate_limit", "message": "slow down"});
     assert_eq!(event["response"], expected);
-
-    // Before anything is known of the response there is only the error.
-    let (mut turn, mut out) = (super::faults::turn(), Vec::new());
-    turn.fail(502, b"<html>", &mut out);
-    let data = r#"{"type":"error","code":"server_error","message":"the upstream answered 502","param":null}"#;
-    assert_eq!(String::from_utf8(out).unwrap(), format!("data: {data}\n\n"));
 }
 
 #[test]

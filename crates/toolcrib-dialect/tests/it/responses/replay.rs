@@ -196,33 +196,3 @@ fn a_tool_that_the_model_made_up_is_answered() {
         assert!(input_of(&talk, 1)[2]["output"].as_str().unwrap().contains("crm__find_customer"));
     }
 }
-
-#[test]
-fn a_search_of_the_clients_own_parts_two_turns() {
-    for stream in BOTH {
-        let mut talk = talk();
-        let own = json!({"type": "tool_search", "execution": "client", "description": "d"});
-        let with = |input: &Value| {
-            let mut body = request(input, stream);
-            body["tools"].as_array_mut().unwrap().push(own.clone());
-            body
-        };
-        // The client's search is the client's, from the first event on.
-        let asked = json!({"id": "tsc_1", "type": "tool_search_call", "execution": "client",
-            "call_id": "call_own_00001", "status": "completed", "arguments": {"query": "x"}});
-        let upstream = answer(1, std::slice::from_ref(&asked), stream);
-        let mut input = json!([user("Find Ada.")]);
-        let got = talk.ask(TARGET, &with(&input), std::slice::from_ref(&upstream));
-        assert!(got.text.contains("call_own_00001") && got.done.records.is_empty());
-        let found = json!({"type": "tool_search_output", "execution": "client",
-            "call_id": "call_own_00001", "status": "completed", "tools": []});
-        input.as_array_mut().unwrap().extend([asked, found]);
-        let rounds: [&[Value]; 2] =
-            [&[search("call_search00001", "find customer")], &[message(3, "Nobody.")]];
-        talk.ask(TARGET, &with(&input), &answers(&rounds, stream));
-        input.as_array_mut().unwrap().extend([message(3, "Nobody."), user("Thanks.")]);
-        talk.ask(TARGET, &with(&input), &[answer(4, &[message(4, "Bye.")], stream)]);
-        assert!(begins_with(&talk.sent[3]["input"], &talk.sent[2]["input"]));
-        assert_eq!(input_of(&talk, 3).len(), 7);
-    }
-}

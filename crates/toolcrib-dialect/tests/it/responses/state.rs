@@ -122,7 +122,8 @@ fn other_choices_go_up_as_they_came() {
 }
 
 fn read(body: &Value) -> Result<Request, Bypass> {
-    Request::read(Api::Responses, TARGET, body.to_string().into_bytes()).map_err(|(why, _)| why)
+    Request::read(Api::Responses, TARGET, body.to_string().into_bytes())
+        .map_err(|unread| unread.why)
 }
 
 #[test]

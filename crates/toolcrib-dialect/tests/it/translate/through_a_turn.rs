@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use toolcrib_dialect::translate::adapter;
-use toolcrib_dialect::{Api, Mode, Next};
+use toolcrib_dialect::{Api, Mode};
 
 use super::{CLIENTS, call_chunk, chunk, counted, piece, usage, wire};
-use crate::support::{Talk, begins_with, tools};
+use crate::support::{Next, Talk, begins_with, tools};
 
 /// Id, name and arguments of a call.
 type Call<'a> = (&'a str, &'a str, Value);

@@ -1,0 +1,200 @@
+//! What an exchange asks of the program that drives it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use toolcrib_core::{Settings, TokenCounter};
+
+use crate::api::Api;
+use crate::capability::{Learned, NotNative, Overrides};
+use crate::decide::Wish;
+use crate::mode::Mode;
+use crate::record::Key;
+use crate::toolset::Plan;
+use crate::translate::Untranslatable;
+use crate::turn::{ROUNDS, Summary};
+
+/// Bytes of a response that is read as a whole, at most.
+pub const RESPONSE_BYTES: usize = 256 << 20;
+
+/// What an exchange is told at the beginning, beside the request.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The engine's settings.
+    pub settings: Arc<Settings>,
+    /// How tokens are counted.
+    pub counter: Arc<dyn TokenCounter>,
+    /// How tools are to be deferred.
+    pub wish: Wish,
+    /// Where the request goes.
+    pub upstream: Upstream,
+    /// A hash of who calls: records of one caller are not found by another.
+    pub caller: [u8; 32],
+    /// Hidden rounds of one response, at most.
+    pub rounds: usize,
+    /// Whether calls are checked even if nothing is deferred: the caller may not know of every tool, and a
+    /// model may still call one.
+    pub checks_calls: bool,
+    /// What upstreams have refused so far.
+    pub learned: Learned,
+    /// Seconds, on the clock that `learned` is kept by.
+    pub now: u64,
+}
+
+impl Setup {
+    /// A setup for a host, with everything else as it is by default.
+    pub fn new(host: impl Into<String>, counter: Arc<dyn TokenCounter>) -> Self {
+        Self {
+            settings: Arc::default(),
+            counter,
+            wish: Wish::Auto,
+            upstream: Upstream { host: host.into(), ..Upstream::default() },
+            caller: [0; 32],
+            rounds: ROUNDS,
+            checks_calls: false,
+            learned: Learned::default(),
+            now: 0,
+        }
+    }
+}
+
+/// Where a request goes, as far as it matters here.
+#[derive(Debug, Clone, Default)]
+pub struct Upstream {
+    /// Its host.
+    pub host: String,
+    /// The API it speaks, if that is not the client's.
+    pub speaks: Option<Api>,
+    /// What it can do natively, as configured.
+    pub native: Option<Overrides>,
+    /// The model's context window in tokens, if it is known.
+    pub context: Option<usize>,
+}
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Action {
+    /// Look these keys up, and call [`Exchange::loaded`](super::Exchange::loaded).
+    Load(Vec<Key>),
+    /// Make this toolset from [`Exchange::tools`](super::Exchange::tools), or take one that was made
+    /// before, and call [`Exchange::prepared`](super::Exchange::prepared).
+    Prepare(Box<Plan>),
+    /// Send this, and call [`Exchange::answered`](super::Exchange::answered) when the head of the response
+    /// is there, or [`Exchange::unreachable`](super::Exchange::unreachable).
+    Send(Outgoing),
+    /// Begin the client's response with the status in this value and the headers of the last answer.
+    Respond(Start),
+    /// Give these bytes of the body to the client.
+    Forward(Bytes),
+    /// Store these records. Before the client has the end of its response: its next request may reach
+    /// another replica at once.
+    Store(Vec<(Key, Vec<u8>)>),
+    /// For logs and counters: the request is sent again in another mode.
+    FellBack(FellBack),
+    /// Remember these refusals for the next requests.
+    Learn(Learned),
+    /// The exchange is over.
+    Done(Done),
+}
+
+/// A request for the upstream.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// The body.
+    pub body: Bytes,
+    /// The path it goes to, if that is not the client's.
+    pub path: Option<&'static str>,
+    /// Beta features to be asked for.
+    pub betas: &'static [&'static str],
+    /// Whether the response is read here, and so must not be compressed.
+    pub is_read: bool,
+    /// What the upstream's API has no words for: for logs.
+    pub dropped: Vec<String>,
+}
+
+/// The beginning of a client's response.
+#[derive(Debug)]
+pub struct Start {
+    /// The status.
+    pub status: u16,
+    /// The body, or where it comes from.
+    pub body: Body,
+    /// Whether the body is the one that came: then its length holds.
+    pub is_intact: bool,
+    /// Whether the body is translated: then headers that guard the one that came do not hold.
+    pub is_translated: bool,
+    /// What the turn took, if that is known by now.
+    pub summary: Option<Summary>,
+}
+
+/// The body of a client's response.
+#[derive(Debug)]
+pub enum Body {
+    /// This, and no more.
+    Complete(Bytes),
+    /// What follows in [`Action::Forward`], up to [`Action::Done`].
+    Forwarded,
+    /// The body of the last answer as it comes, which need not be fed to the exchange.
+    AsItComes,
+}
+
+/// A request that is sent again in another mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FellBack {
+    /// The mode it was sent in.
+    pub from: Mode,
+    /// The feature that the upstream refused; `None` if it was used wrongly.
+    pub missing: Option<NotNative>,
+}
+
+/// How an exchange ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// How.
+    pub ending: Ending,
+    /// The status for logs.
+    pub status: u16,
+    /// What it took.
+    pub summary: Summary,
+}
+
+/// How an exchange ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The client has its response.
+    Complete,
+    /// A hidden round failed, and the client has its API's own error event.
+    Failed,
+    /// The upstream was not reached, and the client has nothing yet.
+    Unreachable,
+    /// The upstream's response was cut off.
+    CutOff,
+    /// The upstream sent an event that is larger than the limit.
+    EventTooLarge,
+    /// The upstream sent a response that is larger than [`RESPONSE_BYTES`].
+    ResponseTooLarge,
+    /// The request cannot be translated for the upstream.
+    Untranslatable(Untranslatable),
+}
+
+/// What was decided about a request: for headers, logs and statistics.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The mode, or the way it passes through.
+    pub mode: &'static str,
+    /// Why.
+    pub why: String,
+    /// How many tools the client sent.
+    pub tools: usize,
+    /// How many of them were deferred.
+    pub deferred: usize,
+    /// Tokens of the tools as they came, and of what went up instead.
+    pub tokens: (usize, usize),
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.mode, self.why)
+    }
+}

@@ -1,0 +1,238 @@
+//! The way back: what an exchange does with the answers of the upstream.
+//!
+//! An answer is read as a whole if it has to be: a response that is not streamed, an error that may be a
+//! refusal, a body whose status depends on its translation. Everything else goes on to the client as it
+//! comes.
+
+use bytes::Bytes;
+
+use super::action::{Action, Body, Done, Ending, RESPONSE_BYTES, Start};
+use super::{Exchange, State};
+use crate::record::Key;
+use crate::turn::{Next, Summary, Turn};
+
+impl Exchange {
+    /// The upstream was not reached, or broke off before the head of its response.
+    pub fn unreachable(&mut self) {
+        if self.has_started {
+            self.status = 502;
+            return self.failed(&[]);
+        }
+        self.over(Ending::Unreachable, 502);
+    }
+
+    /// The head of a response: its status, and whether its body is a stream of events.
+    pub fn answered(&mut self, status: u16, is_events: bool) {
+        (self.status, self.is_events) = (status, is_events);
+        if self.translation.changes() && !is_events {
+            // Its status may be another in the client's API.
+            self.state = State::Collecting(Vec::new());
+        } else {
+            self.head(None);
+        }
+    }
+
+    /// Takes the head of a response in the client's API, and its body if that had to be read for it.
+    fn head(&mut self, body: Option<Vec<u8>>) {
+        let is_success = (200..300).contains(&self.status);
+        let learned = if is_success { self.fallback.worked() } else { None };
+        self.actions.extend(learned.map(Action::Learn));
+        let Some(turn) = &self.turn else { return self.hand_on(body, 1) };
+        // A response that is not streamed has all of its rounds in one piece.
+        let streams = self.has_started || turn.streams() && turn.summary().rounds == 0;
+        if is_success && self.is_events && streams && !turn.counts() {
+            if !self.has_started {
+                self.start(Body::Forwarded, false, None);
+            }
+            self.state = State::Streaming;
+            return;
+        }
+        let is_final = turn.counts() || !is_success && !self.fallback.may_follow(self.status);
+        if is_final && !self.has_started {
+            return self.hand_on(body, turn.summary().rounds);
+        }
+        match body {
+            Some(body) => self.whole(body),
+            None => self.state = State::Collecting(Vec::new()),
+        }
+    }
+
+    /// Gives the client a response that nothing is changed in but its words.
+    fn hand_on(&mut self, body: Option<Vec<u8>>, rounds: usize) {
+        let summary = Summary { rounds, ..self.summary() };
+        let body = match body {
+            Some(body) => Body::Complete(body.into()),
+            None if self.translation.changes() => {
+                self.start(Body::Forwarded, true, None);
+                self.state = State::Streaming;
+                return;
+            }
+            None => Body::AsItComes,
+        };
+        self.start(body, true, None);
+        self.done(Ending::Complete, self.status, summary);
+    }
+
+    /// The next bytes of a response.
+    pub fn bytes(&mut self, bytes: Bytes) {
+        match &mut self.state {
+            State::Collecting(body) if body.len() + bytes.len() > RESPONSE_BYTES => {
+                if self.has_started {
+                    self.failed(&[]);
+                } else {
+                    self.over(Ending::ResponseTooLarge, 502);
+                }
+            }
+            State::Collecting(body) => body.extend_from_slice(&bytes),
+            State::Streaming => {
+                let bytes = if self.translation.changes() {
+                    let mut out = Vec::new();
+                    self.translation.bytes(&bytes, &mut out);
+                    Bytes::from(out)
+                } else {
+                    bytes
+                };
+                self.stream(bytes);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes bytes of a stream in the client's API.
+    fn stream(&mut self, bytes: Bytes) {
+        let Some(turn) = &mut self.turn else { return self.forward(bytes) };
+        let mut out = Vec::new();
+        turn.bytes(&bytes, &mut out);
+        let is_broken = turn.is_broken();
+        self.forward(out.into());
+        if is_broken {
+            self.over(Ending::EventTooLarge, 502);
+        }
+    }
+
+    /// The response is over.
+    pub fn end(&mut self) {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Collecting(body) if self.translation.changes() && !self.is_events => {
+                let (status, body) = self.translation.whole(self.status, body);
+                // A status that no response can have is the upstream's own.
+                self.status = if (100..1000).contains(&status) { status } else { self.status };
+                self.head(Some(body));
+            }
+            State::Collecting(body) => self.whole(body),
+            State::Streaming => {
+                let mut rest = Vec::new();
+                if self.translation.changes() {
+                    self.translation.end(&mut rest);
+                }
+                self.state = State::Streaming;
+                self.stream(rest.into());
+                if matches!(self.state, State::Streaming) {
+                    self.end_stream();
+                }
+            }
+            other => self.state = other,
+        }
+    }
+
+    /// The response was cut off.
+    pub fn cut_off(&mut self) {
+        match &self.state {
+            // All was said before that.
+            State::Streaming if self.turn.as_ref().is_some_and(Turn::has_ended) => {
+                self.end_stream();
+            }
+            State::Collecting(_) if self.has_started => self.failed(&[]),
+            State::Collecting(_) | State::Streaming => self.over(Ending::CutOff, 502),
+            _ => {}
+        }
+    }
+
+    fn end_stream(&mut self) {
+        let Some(turn) = &mut self.turn else {
+            let summary = Summary { rounds: 1, ..Summary::default() };
+            return self.done(Ending::Complete, self.status, summary);
+        };
+        let mut out = Vec::new();
+        match turn.end(&mut out) {
+            Next::Again => {
+                self.forward(out.into());
+                self.send();
+            }
+            Next::Done(done) => {
+                self.store(done.records);
+                self.forward(out.into());
+                self.done(Ending::Complete, 200, done.summary);
+            }
+        }
+    }
+
+    /// Takes a response that was read as a whole: an answer, an error, or something else.
+    fn whole(&mut self, body: Vec<u8>) {
+        let Some(turn) = &mut self.turn else { return self.hand_on(Some(body), 1) };
+        let is_answer = (200..300).contains(&self.status) && !self.has_started;
+        match if is_answer { turn.whole(&body) } else { None } {
+            Some(Next::Again) => self.send(),
+            Some(Next::Done(done)) => {
+                self.store(done.records);
+                let body = Body::Complete(done.body.unwrap_or_default().into());
+                self.start(body, false, Some(done.summary));
+                self.done(Ending::Complete, self.status, done.summary);
+            }
+            None => self.failed(&body),
+        }
+    }
+
+    /// Takes an error, or something that is no response of this API: there may be another mode to try, and
+    /// if there is none the client gets it.
+    fn failed(&mut self, body: &[u8]) {
+        if let (Some(toolset), Some(request)) = (&self.toolset, &self.request)
+            && let Some(fell_back) =
+                self.fallback.refused(toolset.mode(), &request.model, self.status, body)
+        {
+            self.actions.push_back(Action::FellBack(fell_back));
+            return self.attempt();
+        }
+        if !self.has_started {
+            return self.hand_on(Some(body.to_vec()), self.summary().rounds);
+        }
+        if let Some(turn) = &mut self.turn {
+            let mut out = Vec::new();
+            turn.fail(self.status, body, &mut out);
+            self.forward(out.into());
+        }
+        self.over(Ending::Failed, self.status);
+    }
+
+    fn start(&mut self, body: Body, is_intact: bool, summary: Option<Summary>) {
+        self.has_started = true;
+        self.actions.push_back(Action::Respond(Start {
+            status: self.status,
+            body,
+            is_intact,
+            is_translated: self.translation.changes(),
+            summary,
+        }));
+    }
+
+    fn forward(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.actions.push_back(Action::Forward(bytes));
+        }
+    }
+
+    fn store(&mut self, records: Vec<(Key, Vec<u8>)>) {
+        if !records.is_empty() {
+            self.actions.push_back(Action::Store(records));
+        }
+    }
+
+    pub(super) fn over(&mut self, ending: Ending, status: u16) {
+        self.done(ending, status, self.summary());
+    }
+
+    fn done(&mut self, ending: Ending, status: u16, summary: Summary) {
+        self.state = State::Over;
+        self.actions.push_back(Action::Done(Done { ending, status, summary }));
+    }
+}

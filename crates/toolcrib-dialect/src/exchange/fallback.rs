@@ -1,0 +1,126 @@
+//! How a request goes up, and how else if that is refused.
+//!
+//! An upstream shows that it does not know a feature when it first meets it: with the first round, or with
+//! the first answer to a search. The request is then sent again in another mode. The client sees nothing
+//! of it, and the refusal is remembered once the other mode has worked.
+
+use crate::api::Api;
+use crate::capability::{self, Capability, Learned};
+use crate::decide::{Because, Wish, decide};
+use crate::mode::Mode;
+
+use super::action::{FellBack, Upstream};
+
+/// Times one request is sent again because an upstream refused what is native.
+const FALLBACKS: usize = 4;
+
+/// The mode of a request, and what is known about others.
+#[derive(Debug)]
+pub(super) struct Fallback {
+    api: Api,
+    upstream: Upstream,
+    now: u64,
+    wish: Wish,
+    /// How the conversation deferred before.
+    begun: Option<Mode>,
+    /// What is known of refusals, with those of this request.
+    learned: Learned,
+    /// Whether there is a refusal that is not remembered yet.
+    learns: bool,
+    /// Whether thinking is left out.
+    without_thinking: bool,
+    times: usize,
+}
+
+/// One way to send a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Attempt {
+    pub(super) mode: Mode,
+    pub(super) because: Because,
+    /// Beta features it needs.
+    pub(super) betas: &'static [&'static str],
+    pub(super) without_thinking: bool,
+}
+
+impl Fallback {
+    pub(super) fn new(
+        api: Api,
+        upstream: Upstream,
+        wish: Wish,
+        learned: Learned,
+        now: u64,
+    ) -> Self {
+        Self {
+            api,
+            upstream,
+            now,
+            wish,
+            begun: None,
+            learned,
+            learns: false,
+            without_thinking: false,
+            times: 0,
+        }
+    }
+
+    pub(super) fn wish(&self) -> Wish {
+        self.wish
+    }
+
+    /// The conversation deferred like this before.
+    pub(super) fn continues(&mut self, begun: Option<Mode>) {
+        self.begun = begun;
+    }
+
+    /// What the upstream can do natively, as far as is known.
+    pub(super) fn capability(&self, model: &str) -> Capability {
+        // A request in another API's words has only that API's features.
+        let api = self.upstream.speaks.unwrap_or(self.api);
+        let native = self.upstream.native.as_ref();
+        capability::resolve(api, &self.upstream.host, model, native, &self.learned, self.now)
+    }
+
+    /// The way to send the request as things stand; `None` if nothing is to be deferred.
+    pub(super) fn attempt(&self, model: &str) -> Option<Attempt> {
+        let capability = self.capability(model);
+        let (mode, because) = decide(self.api, self.wish, &capability, self.begun)?;
+        let betas = if mode.is_native() { capability.betas } else { &[] };
+        Some(Attempt { mode, because, betas, without_thinking: self.without_thinking })
+    }
+
+    /// Whether a response with this status may be a refusal that leads to another attempt.
+    pub(super) fn may_follow(&self, status: u16) -> bool {
+        matches!(status, 400 | 422) && self.times < FALLBACKS
+    }
+
+    /// Takes an error in; `Some` if there is another way to try.
+    pub(super) fn refused(
+        &mut self,
+        mode: Mode,
+        model: &str,
+        status: u16,
+        body: &[u8],
+    ) -> Option<FellBack> {
+        if !self.may_follow(status) {
+            return None;
+        }
+        let missing = capability::refusal(self.api, status, body).filter(|_| mode.is_native());
+        if let Some(missing) = missing {
+            self.learned.learn(self.api, &self.upstream.host, model, missing, self.now);
+            self.learns = true;
+        } else if mode.is_native() && capability::misused(self.api, status, body) {
+            (self.wish, self.begun) = (Wish::Bridge, None);
+        } else if !self.without_thinking && capability::thinking_refused(body) {
+            self.without_thinking = true;
+        } else {
+            return None;
+        }
+        self.times += 1;
+        Some(FellBack { from: mode, missing })
+    }
+
+    /// The refusals to remember, once the request has worked without what was refused.
+    pub(super) fn worked(&mut self) -> Option<Learned> {
+        std::mem::take(&mut self.learns).then(|| self.learned.clone())
+    }
+}

@@ -1,0 +1,372 @@
+//! One request of a client, until its response is over.
+//!
+//! An [`Exchange`] decides everything about a request: whether it passes through, which tools go up and in
+//! which mode, what to try if the upstream refuses that, how it is translated, when our own search is
+//! answered in a hidden round, and what is stored for the next request. It does no I/O: it says what to do
+//! next and is told what came of it. One loop drives it, in the proxy as in a test:
+//!
+//! ```text
+//! loop {
+//!     match exchange.next() {
+//!         Some(Action::Load(keys))    => exchange.loaded(look them up),
+//!         Some(Action::Prepare(plan)) => exchange.prepared(Toolset::new(*plan, exchange.tools())),
+//!         Some(Action::Send(request)) => exchange.answered(status, is it events),
+//!         Some(Action::Respond(start)), Some(Action::Forward(bytes)) => to the client
+//!         Some(Action::Store(records)) => keep them
+//!         Some(Action::FellBack(_)), Some(Action::Learn(_)) => logs, and the next requests
+//!         Some(Action::Done(done))    => break,
+//!         None                        => the next bytes: exchange.bytes(chunk), exchange.end()
+//!     }
+//! }
+//! ```
+//!
+//! Reading order: [`action`] (what it asks for), this file (the way to the upstream), `fallback` (in which
+//! mode), `translation` (in which words), `answer` (the way back); then `turn` for the rounds.
+
+pub mod action;
+mod answer;
+mod fallback;
+mod translation;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use self::action::{Action, Ending, Outgoing, Report, Setup};
+use self::fallback::{Attempt, Fallback};
+use self::translation::{Translation, Translator};
+use crate::api::Api;
+use crate::apis;
+use crate::capability::{Capability, Hosted};
+use crate::history;
+use crate::messages;
+use crate::pass::{Bypass, Facts, pass_through};
+use crate::read::Reading;
+use crate::record::{Past, Places};
+use crate::request::{Defers, Request};
+use crate::toolset::{Plan, Toolset};
+use crate::turn::{Summary, Turn};
+
+/// What an exchange waits for.
+#[derive(Debug)]
+enum State {
+    /// Records of the conversation.
+    Loading,
+    /// A toolset. It is the second one if the first left out a tool that must be sent in full.
+    Preparing { attempt: Attempt, is_second: bool },
+    /// The head of a response.
+    Sent,
+    /// The rest of a response that is read as a whole.
+    Collecting(Vec<u8>),
+    /// More of a response that goes on to the client as it comes.
+    Streaming,
+    /// Nothing.
+    Over,
+}
+
+/// One request of a client, until its response is over.
+#[derive(Debug)]
+pub struct Exchange {
+    setup: Setup,
+    fallback: Fallback,
+    translator: Translator,
+    /// `None` if the body is not rewritten.
+    request: Option<Arc<Request>>,
+    /// Where records of the conversation are, and what was found there.
+    places: Option<Places>,
+    past: Past,
+    /// The toolset of the last attempt: it has the tools, whose text the request drops.
+    toolset: Option<Arc<Toolset>>,
+    /// The rounds; `None` as long as nothing was sent, and if the request passes through.
+    turn: Option<Turn>,
+    betas: &'static [&'static str],
+    translation: Translation,
+    status: u16,
+    is_events: bool,
+    /// Whether the client's response has begun.
+    has_started: bool,
+    report: Report,
+    state: State,
+    actions: VecDeque<Action>,
+}
+
+impl Exchange {
+    /// Begins an exchange with a request that was read.
+    pub fn new(api: Api, target: &str, reading: Reading, setup: Setup) -> Self {
+        let Setup { upstream, wish, learned, now, .. } = &setup;
+        let mut exchange = Self {
+            fallback: Fallback::new(api, upstream.clone(), *wish, learned.clone(), *now),
+            translator: Translator {
+                api,
+                speaks: upstream.speaks,
+                plain: false,
+                without_thinking: false,
+            },
+            setup,
+            request: None,
+            places: None,
+            past: Past::default(),
+            toolset: None,
+            turn: None,
+            betas: &[],
+            translation: Translation::default(),
+            status: 0,
+            is_events: false,
+            has_started: false,
+            report: Report::default(),
+            state: State::Over,
+            actions: VecDeque::new(),
+        };
+        match reading {
+            Ok(request) => exchange.begin(target, request),
+            Err(unread) => exchange.bypass(unread.why, unread.body),
+        }
+        exchange
+    }
+
+    /// What to do next; `None` if the exchange waits for what it asked for last, or for more of a response.
+    #[expect(clippy::should_implement_trait, reason = "more may come after `None`")]
+    pub fn next(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// The tools that a toolset is to be made from.
+    pub fn tools(&self) -> &str {
+        match (&self.toolset, &self.request) {
+            (Some(toolset), _) => toolset.input(),
+            (None, Some(request)) => request.tools(),
+            (None, None) => "[]",
+        }
+    }
+
+    /// What was decided about the request so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// What it took so far.
+    pub fn summary(&self) -> Summary {
+        self.turn.as_ref().map(Turn::summary).unwrap_or_default()
+    }
+
+    /// Lets the round that is under way be the last whose searches are answered.
+    pub fn hurry(&mut self) {
+        self.turn.iter_mut().for_each(Turn::hurry);
+    }
+
+    /// Bytes that show a waiting client that the response goes on; empty if its API has none, or if it
+    /// waits for a complete response.
+    pub fn keep_alive(&self) -> &'static [u8] {
+        match &self.turn {
+            Some(turn) if self.has_started => turn.keep_alive(),
+            _ => &[],
+        }
+    }
+
+    /// Decides what can be decided before the tools are counted.
+    fn begin(&mut self, target: &str, mut request: Request) {
+        let capability = self.fallback.capability(&request.model);
+        if request.api == Api::Responses {
+            // An upstream that knows nothing native does not know namespaces either, and what a client put
+            // into them must stay callable.
+            let native = capability.client_search
+                || capability.additional_tools
+                || capability.hosted == Hosted::OpenAi;
+            let words = ["\"namespace\"", "additional_tools", "tool_search"];
+            self.translator.plain = !native && words.iter().any(|word| request.text.contains(word));
+        }
+        let client = request.defers.map(|defers| {
+            (
+                defers,
+                self.translator.speaks.is_none() && understands(request.api, defers, &capability),
+            )
+        });
+        let (api, wish) = (request.api, self.fallback.wish());
+        match pass_through(Facts::Upstream { api, wish, client }) {
+            Some(Bypass::ClientDefersPlainly) => {
+                let body = self.in_plain_words(request);
+                return self.bypass(Bypass::ClientDefersPlainly, body);
+            }
+            Some(why) => return self.bypass(why, request.text.into_bytes()),
+            None => {}
+        }
+        if client.is_some() {
+            match Request::read(api, target, self.in_plain_words(request)) {
+                Ok(plain) => request = plain,
+                Err(unread) => return self.bypass(unread.why, unread.body),
+            }
+        }
+        let places = Places::of(&request, self.setup.caller);
+        let keys = places.keys();
+        (self.request, self.places) = (Some(Arc::new(request)), Some(places));
+        if keys.is_empty() {
+            return self.attempt();
+        }
+        self.state = State::Loading;
+        self.actions.push_back(Action::Load(keys));
+    }
+
+    /// The body of a client that defers by itself, for an upstream that does not know how.
+    fn in_plain_words(&mut self, request: Request) -> Vec<u8> {
+        if request.api == Api::Responses {
+            // Its answer has to be translated back, so this is done where it is sent.
+            self.translator.plain = true;
+            return request.text.into_bytes();
+        }
+        let plain = messages::inbound::translate(&request.text);
+        plain.unwrap_or(request.text).into_bytes()
+    }
+
+    /// The records that were asked for, in the same order; none at all if the store does not answer.
+    pub fn loaded(&mut self, found: Vec<Option<Vec<u8>>>) {
+        if let (State::Loading, Some(places)) = (&self.state, &self.places) {
+            self.past = Past::found(places, found);
+            self.fallback.continues(self.past.mode());
+            self.attempt();
+        }
+    }
+
+    /// Asks for the toolset of the next attempt.
+    fn attempt(&mut self) {
+        let Some(request) = &self.request else { return };
+        let Some(attempt) = self.fallback.attempt(&request.model) else {
+            // Only if tool search is off, which was seen before.
+            let body = self.as_it_came();
+            return self.bypass(Bypass::Off, body);
+        };
+        self.prepare(attempt, self.past.loaded(), false);
+    }
+
+    fn prepare(&mut self, attempt: Attempt, loaded: Vec<String>, is_second: bool) {
+        let Some(request) = &self.request else { return };
+        let plan = Plan {
+            api: request.api,
+            mode: attempt.mode,
+            settings: Arc::clone(&self.setup.settings),
+            counter: Arc::clone(&self.setup.counter),
+            model: request.model.clone(),
+            context: self.setup.upstream.context,
+            sticky: self.past.mode().is_some(),
+            second_names: self.past.second_names(),
+            counts: request.counts,
+            loaded,
+        };
+        self.state = State::Preparing { attempt, is_second };
+        self.actions.push_back(Action::Prepare(Box::new(plan)));
+    }
+
+    /// The toolset that was asked for.
+    pub fn prepared(&mut self, toolset: Arc<Toolset>) {
+        let (State::Preparing { attempt, is_second }, Some(request), Some(places)) =
+            (&self.state, &mut self.request, &self.places)
+        else {
+            return;
+        };
+        let (attempt, dialect) = (*attempt, apis::of(request.api));
+        if !is_second {
+            let more = history::must_load(dialect, request, &self.past, &toolset);
+            if !more.is_empty() {
+                return self.prepare(attempt, [self.past.loaded(), more].concat(), true);
+            }
+        }
+        // Before there is a turn that shares it.
+        if let Some(request) = Arc::get_mut(request) {
+            request.drop_tools();
+        }
+        self.toolset = Some(Arc::clone(&toolset));
+        self.betas = attempt.betas;
+        self.translator.without_thinking = attempt.without_thinking;
+        self.report = report(&toolset, &attempt);
+        let (request, places) = (Arc::clone(request), places.clone());
+        let is_first = self.summary().rounds == 0;
+        if toolset.passes_through() && is_first && !self.setup.checks_calls {
+            let body = self.as_it_came();
+            return self.pass(body);
+        }
+        let past = self.past.clone();
+        if let Some(turn) = &mut self.turn {
+            turn.restart(past, toolset);
+        } else {
+            self.turn = Some(Turn::new(request, places, past, toolset, self.setup.rounds));
+        }
+        self.send();
+    }
+
+    /// The client's request as it came.
+    fn as_it_came(&self) -> Vec<u8> {
+        let text = self.request.as_ref().map(|request| request.with_tools(self.tools()));
+        text.unwrap_or_default().into_bytes()
+    }
+
+    fn bypass(&mut self, why: Bypass, body: Vec<u8>) {
+        self.report = Report { mode: why.mode(), why: why.to_string(), ..Report::default() };
+        self.pass(body);
+    }
+
+    /// Sends a body as it is; the response goes to the client as it comes.
+    fn pass(&mut self, body: Vec<u8>) {
+        (self.request, self.turn, self.betas) = (None, None, &[]);
+        match String::from_utf8(body) {
+            Ok(text) => self.send_text(text, self.translator.translates()),
+            Err(error) => {
+                self.translation = Translation::default();
+                self.put(Outgoing {
+                    body: error.into_bytes().into(),
+                    path: None,
+                    betas: &[],
+                    is_read: self.translator.translates(),
+                    dropped: Vec::new(),
+                });
+            }
+        }
+    }
+
+    /// Sends the next round.
+    fn send(&mut self) {
+        if let Some(turn) = &self.turn {
+            let body = turn.request();
+            self.send_text(body, true);
+        }
+    }
+
+    fn send_text(&mut self, body: String, is_read: bool) {
+        match self.translator.request(body) {
+            Ok((translated, back)) => {
+                self.translation = back;
+                self.put(Outgoing {
+                    body: translated.body.into(),
+                    path: translated.path,
+                    betas: self.betas,
+                    is_read,
+                    dropped: translated.dropped,
+                });
+            }
+            Err(why) if !self.has_started => self.over(Ending::Untranslatable(why), 400),
+            Err(_) => self.unreachable(),
+        }
+    }
+
+    fn put(&mut self, request: Outgoing) {
+        self.state = State::Sent;
+        self.actions.push_back(Action::Send(request));
+    }
+}
+
+/// Whether an upstream understands a client that defers by itself.
+fn understands(api: Api, defers: Defers, capability: &Capability) -> bool {
+    match (api, defers) {
+        (Api::Messages, Defers::Hosted) => capability.hosted != Hosted::None,
+        (Api::Messages, Defers::References) => capability.references,
+        _ => capability.client_search || capability.hosted == Hosted::OpenAi,
+    }
+}
+
+fn report(toolset: &Toolset, attempt: &Attempt) -> Report {
+    let why = toolset.why();
+    let (mode, why) = if toolset.passes_through() {
+        (Bypass::Counted(why).mode(), why.to_string())
+    } else {
+        (toolset.mode().name(), format!("{why}; {}", attempt.because))
+    };
+    let (tools, deferred, tokens) = (toolset.len(), toolset.deferred(), toolset.tokens());
+    Report { mode, why, tools, deferred, tokens }
+}

@@ -1,0 +1,132 @@
+//! What stands between a client's API and the API of the upstream.
+//!
+//! Most upstreams speak the client's API, and then nothing does. Others speak another API, or an older
+//! version of the same: what goes up is translated for them, what comes down is translated back, and the
+//! rest of an exchange works in the client's API throughout. Each round is translated by itself, since
+//! its request has everything that is needed.
+
+use crate::api::Api;
+use crate::messages::unbind::strip_thinking;
+use crate::responses::Inbound;
+use crate::sse::{Decoder, Event};
+use crate::translate::{Adapter, Untranslatable, adapter};
+
+/// How the requests of one exchange are translated.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Translator {
+    /// The client's API.
+    pub(super) api: Api,
+    /// The upstream's, if that is another.
+    pub(super) speaks: Option<Api>,
+    /// Whether namespaces and the client's own search are written as plain functions.
+    pub(super) plain: bool,
+    /// Whether thinking is left out: it was signed for a prompt that is no more.
+    pub(super) without_thinking: bool,
+}
+
+/// A request as the upstream gets it.
+pub(super) struct Translated {
+    pub(super) body: String,
+    /// The path it goes to, if that is another.
+    pub(super) path: Option<&'static str>,
+    /// What the upstream's API has no words for.
+    pub(super) dropped: Vec<String>,
+}
+
+/// The way back: one round's response, in the client's API.
+#[derive(Debug, Default)]
+pub(super) struct Translation {
+    inbound: Option<Inbound>,
+    adapter: Option<Adapter>,
+    decoder: Decoder,
+}
+
+impl Translator {
+    /// Whether anything is translated.
+    pub(super) fn translates(self) -> bool {
+        self.speaks.is_some() || self.plain || self.without_thinking
+    }
+
+    /// A body for the upstream, and the way back for its response.
+    pub(super) fn request(self, body: String) -> Result<(Translated, Translation), Untranslatable> {
+        let mut body = if self.without_thinking { strip_thinking(&body) } else { body };
+        let inbound = if self.plain { Inbound::read(&body) } else { None };
+        if let Some(inbound) = &inbound {
+            inbound.request().clone_into(&mut body);
+        }
+        let (mut path, mut dropped) = (None, Vec::new());
+        let mut adapter = self.speaks.and_then(|speaks| adapter(self.api, speaks));
+        if let Some(adapter) = &mut adapter {
+            let adapted = adapter.request(&body)?;
+            adapter.dropped().clone_into(&mut dropped);
+            (body, path) = (adapted.body, Some(adapted.path));
+        }
+        let back = Translation { inbound, adapter, decoder: Decoder::default() };
+        Ok((Translated { body, path, dropped }, back))
+    }
+}
+
+impl Translation {
+    /// Whether the response is another than the one that comes.
+    pub(super) fn changes(&self) -> bool {
+        self.inbound.is_some() || self.adapter.is_some()
+    }
+
+    /// A complete response: its status and its body.
+    pub(super) fn whole(&mut self, status: u16, body: Vec<u8>) -> (u16, Vec<u8>) {
+        let (status, body) = match &mut self.adapter {
+            Some(adapter) => {
+                let answer = adapter.whole(status, &body);
+                (answer.status, answer.body)
+            }
+            None => (status, body),
+        };
+        match (&self.inbound, std::str::from_utf8(&body)) {
+            (Some(inbound), Ok(text)) => (status, inbound.whole(text).into_bytes()),
+            _ => (status, body),
+        }
+    }
+
+    /// Takes bytes of a streamed response; those of the client's API go to `out`.
+    pub(super) fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        match &mut self.adapter {
+            Some(adapter) => {
+                let mut theirs = Vec::new();
+                adapter.bytes(bytes, &mut theirs);
+                self.events(&theirs, out);
+            }
+            None => self.events(bytes, out),
+        }
+    }
+
+    /// The streamed response is over.
+    pub(super) fn end(&mut self, out: &mut Vec<u8>) {
+        if let Some(adapter) = &mut self.adapter {
+            let mut theirs = Vec::new();
+            adapter.end(&mut theirs);
+            self.events(&theirs, out);
+        }
+        let rest = self.decoder.rest();
+        match &mut self.inbound {
+            // Some servers forget the blank line after the last event.
+            Some(inbound) if !rest.is_empty() => inbound.event(&Event::from_bytes(rest), out),
+            _ => out.extend_from_slice(&rest),
+        }
+    }
+
+    fn events(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        let Some(inbound) = &mut self.inbound else {
+            out.extend_from_slice(bytes);
+            return;
+        };
+        self.decoder.push(bytes);
+        loop {
+            match self.decoder.next_event() {
+                Ok(Some(event)) => inbound.event(&event, out),
+                Ok(None) => return,
+                // The turn that reads this next has the same limit, and reports it.
+                Err(_) => return out.extend_from_slice(&self.decoder.rest()),
+            }
+        }
+    }
+}

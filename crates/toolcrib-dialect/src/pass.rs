@@ -1,0 +1,214 @@
+//! Whether a request goes to the upstream as it came, and why.
+//!
+//! [`pass_through`] is the one function that decides. It is asked several times in the life of a request,
+//! each time with more facts: some reasons show in a header, others only once the tools are counted, and
+//! a request that has one of the first should not pay for the second. Every answer it gives is a reason
+//! that logs, headers and tests print.
+
+use std::fmt;
+
+use toolcrib_core::json;
+use toolcrib_core::policy::{Decision, Defers as Deferral, Reason};
+
+use crate::api::Api;
+use crate::decide::Wish;
+use crate::request::{Defers, Outline};
+
+/// What is known of a request when it is asked whether it passes through.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Facts<'a> {
+    /// The body cannot be read.
+    Unreadable(Unreadable),
+    /// The body is not a JSON object in UTF-8.
+    NotJson,
+    /// The top of the body was read.
+    #[doc(hidden)]
+    Outline(OutlineFacts<'a>),
+    /// The conversation was read, if it is one of this API, and so was the model's name.
+    Conversation {
+        /// Whether both could be read.
+        readable: bool,
+    },
+    /// The configuration and what the upstream can do are known.
+    Upstream {
+        /// The client's API.
+        api: Api,
+        /// What is wanted.
+        wish: Wish,
+        /// How the client defers by itself, and whether the upstream understands that.
+        client: Option<(Defers, bool)>,
+    },
+    /// The tools were counted.
+    Counted(Numbers),
+}
+
+/// The top of a body.
+#[derive(Debug, Clone, Copy)]
+pub struct OutlineFacts<'a> {
+    pub(crate) outline: &'a Outline<'a>,
+    /// The tools that the caller may see; `null` if there are none.
+    pub(crate) tools: &'a str,
+}
+
+/// Why a body is not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It is compressed.
+    Compressed,
+    /// It is larger than the limit.
+    TooLarge,
+}
+
+/// The tokens of a request's tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbers {
+    /// What the engine decided.
+    pub decision: Decision,
+    /// How many tools are deferred.
+    pub deferred: usize,
+    /// Tokens of the tools as they came.
+    pub before: usize,
+    /// Tokens of what is sent instead.
+    pub after: usize,
+    /// Tokens of one answer of the search.
+    pub answer: usize,
+}
+
+/// Why tools are deferred or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The engine's decision.
+    Engine(Reason),
+    /// Deferring saves, but less than one answer of the search costs.
+    LostToSearch {
+        /// Tokens as they are.
+        before: usize,
+        /// Tokens deferred, with one answer of the search.
+        after: usize,
+    },
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine(reason) => reason.fmt(f),
+            Self::LostToSearch { before, after } => {
+                write!(
+                    f,
+                    "no saving: {before} tokens as they are, {after} deferred and searched once"
+                )
+            }
+        }
+    }
+}
+
+/// Why a request goes up as it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Bypass {
+    /// The body was not read.
+    Unreadable(Unreadable),
+    /// No JSON of this API: its own error is the answer.
+    Malformed,
+    /// No tools in it.
+    NoTools,
+    /// It asks for several answers at once, and hidden rounds have one.
+    SeveralAnswers,
+    /// It uses what was there before tools.
+    LegacyFunctions,
+    /// Its tools are in a cache of the provider.
+    CachedContent,
+    /// The answer is fetched later, from the provider, who knows of no rounds.
+    Background,
+    /// The provider keeps the conversation, and adds each round's input to it again.
+    Conversation,
+    /// Its answer is streamed as one JSON array, and not as events.
+    NoEvents,
+    /// Its answer has the arguments of calls in pieces.
+    CallsInPieces,
+    /// Tool search is switched off.
+    Off,
+    /// The client defers by itself, and the upstream understands how.
+    ClientDefers,
+    /// The client defers by itself, and the request is put into words that the upstream understands.
+    ClientDefersPlainly,
+    /// The tools are not deferred.
+    Counted(Why),
+}
+
+impl Bypass {
+    /// Its name in headers, logs and metrics: requests whose tools were counted are told apart.
+    pub fn mode(self) -> &'static str {
+        if let Self::Counted(_) = self { "pass-through" } else { "bypass" }
+    }
+}
+
+impl fmt::Display for Bypass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unreadable(Unreadable::Compressed) => "the body is compressed",
+            Self::Unreadable(Unreadable::TooLarge) => "the body is too large to be read",
+            Self::Malformed => "not a request of this API",
+            Self::NoTools => "no tools",
+            Self::SeveralAnswers => "several answers at once",
+            Self::LegacyFunctions => "legacy functions",
+            Self::CachedContent => "the tools are in the provider's cache",
+            Self::Background => "the answer is fetched later",
+            Self::Conversation => "the provider keeps the conversation",
+            Self::NoEvents => "streamed, and not as events",
+            Self::CallsInPieces => "calls in pieces",
+            Self::Off => "tool search is off",
+            Self::ClientDefers => "the client defers by itself",
+            Self::ClientDefersPlainly => {
+                "the client defers by itself, in plain words for this upstream"
+            }
+            Self::Counted(why) => return why.fmt(f),
+        })
+    }
+}
+
+/// The one function that decides whether a request goes to the upstream as it came.
+pub fn pass_through(facts: Facts<'_>) -> Option<Bypass> {
+    match facts {
+        Facts::Unreadable(why) => Some(Bypass::Unreadable(why)),
+        Facts::NotJson | Facts::Conversation { readable: false } => Some(Bypass::Malformed),
+        Facts::Conversation { readable: true } => None,
+        Facts::Outline(OutlineFacts { outline, tools }) => {
+            let features = outline.features;
+            let list = (tools != "null").then(|| json::is_empty_list(tools));
+            [
+                (features.streamed_without_events, Bypass::NoEvents),
+                (features.cached_content, Bypass::CachedContent),
+                (outline.history.is_none(), Bypass::Malformed),
+                (features.legacy_functions, Bypass::LegacyFunctions),
+                (list == Some(None), Bypass::Malformed),
+                (list != Some(Some(false)), Bypass::NoTools),
+                (features.several_answers, Bypass::SeveralAnswers),
+                (features.calls_in_pieces, Bypass::CallsInPieces),
+                (features.background, Bypass::Background),
+                (features.conversation, Bypass::Conversation),
+            ]
+            .into_iter()
+            .find_map(|(is_so, why)| is_so.then_some(why))
+        }
+        Facts::Upstream { wish: Wish::Off, .. } => Some(Bypass::Off),
+        Facts::Upstream { api, client, .. } => match client? {
+            (_, true) => Some(Bypass::ClientDefers),
+            // The client's search is the provider's, and the upstream has none: ours takes its place.
+            (Defers::Hosted, false) if api == Api::Messages => None,
+            (Defers::Hosted | Defers::References, false) => Some(Bypass::ClientDefersPlainly),
+        },
+        Facts::Counted(Numbers { decision, deferred, before, after, answer }) => {
+            if decision.defers == Deferral::Nothing || deferred == 0 {
+                return Some(Bypass::Counted(Why::Engine(decision.reason)));
+            }
+            let by_numbers =
+                matches!(decision.reason, Reason::Count { .. } | Reason::Tokens { .. });
+            // A turn that searches is two requests, and carries one answer.
+            let after = 2 * after + answer;
+            let loses = by_numbers && decision.defers == Deferral::Everything && after >= before;
+            loses.then_some(Bypass::Counted(Why::LostToSearch { before, after }))
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The loop that drives an exchange: it does what the exchange asks for and tells it what came of it.
+//!
+//! The client pulls. Up to the head of its response the loop runs in the request's own task; after that it
+//! runs whenever the client asks for the next frame of a stream. If the client disconnects, this value is
+//! dropped, and with it the connection to the upstream.
+
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::{StreamExt as _, stream};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use toolcrib_dialect::exchange::action::{
+    self, Done, Ending, FellBack, Outgoing, RESPONSE_BYTES, Start,
+};
+use toolcrib_dialect::{Action, Exchange, Plan, sse};
+
+use crate::error::error;
+use crate::head;
+use crate::log::{RequestLog, unreachable};
+use crate::upstream::{Answer, Chunks, Lost, UpstreamRequest};
+
+/// How long a client waits for a sign of life. Clients and the proxies before them give up after a
+/// minute or more of silence.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Where the next bytes of the upstream come from.
+enum Source {
+    Nothing,
+    /// A request was sent.
+    Waiting(BoxFuture<'static, Result<Answer, Lost>>),
+    /// Its response comes in.
+    Reading(Chunks),
+}
+
+/// What the loop has for the client.
+enum Output {
+    Start(Start),
+    Frame(Result<Frame<Bytes>, Lost>),
+    Done(Done),
+}
+
+/// An exchange and its connections.
+pub(crate) struct Driver {
+    log: RequestLog,
+    upstream: UpstreamRequest,
+    exchange: Exchange,
+    source: Source,
+    /// The head of the last answer.
+    headers: HeaderMap,
+    /// Why the upstream was lost.
+    lost: Option<Lost>,
+    started: Instant,
+    /// Whether the client gets trailers.
+    has_trailers: bool,
+    is_over: bool,
+}
+
+impl Driver {
+    pub(crate) fn new(log: RequestLog, upstream: UpstreamRequest, exchange: Exchange) -> Self {
+        Self {
+            log,
+            upstream,
+            exchange,
+            source: Source::Nothing,
+            headers: HeaderMap::new(),
+            lost: None,
+            started: Instant::now(),
+            has_trailers: false,
+            is_over: false,
+        }
+    }
+
+    /// The response to the client.
+    pub(crate) async fn respond(mut self) -> Response {
+        loop {
+            match self.next().await {
+                Output::Start(start) => return self.start(start),
+                Output::Done(done) => return self.refuse(done),
+                Output::Frame(_) => {}
+            }
+        }
+    }
+
+    /// The loop: runs until there is something for the client.
+    async fn next(&mut self) -> Output {
+        loop {
+            match self.exchange.next() {
+                Some(Action::Load(keys)) => {
+                    let found = self.log.proxy.load(&keys).await;
+                    self.exchange.loaded(found);
+                }
+                Some(Action::Prepare(plan)) => self.prepare(*plan).await,
+                Some(Action::Send(request)) => self.send(request),
+                Some(Action::Store(records)) => self.log.proxy.store(records).await,
+                Some(Action::FellBack(fell_back)) => self.fell_back(fell_back),
+                Some(Action::Learn(learned)) => self.log.proxy.learn(learned),
+                Some(Action::Respond(start)) => return Output::Start(start),
+                Some(Action::Forward(bytes)) => return Output::Frame(Ok(Frame::data(bytes))),
+                Some(Action::Done(done)) => return Output::Done(done),
+                None => {
+                    if let Some(bytes) = self.receive().await {
+                        return Output::Frame(Ok(Frame::data(bytes)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for the upstream. Returns a sign of life for the client if that takes long.
+    async fn receive(&mut self) -> Option<Bytes> {
+        match &mut self.source {
+            Source::Waiting(answer) => match tokio::time::timeout(KEEP_ALIVE, answer).await {
+                Ok(Ok(answer)) => {
+                    let (status, is_events) = (answer.status.as_u16(), answer.is_events());
+                    self.headers = answer.headers;
+                    self.source = Source::Reading(answer.body);
+                    self.exchange.answered(status, is_events);
+                    None
+                }
+                Ok(Err(lost)) => {
+                    tracing::debug!(host = %self.log.host, %lost, "a round was not answered");
+                    self.lost = Some(lost);
+                    self.exchange.unreachable();
+                    None
+                }
+                Err(_) => self.keep_alive(),
+            },
+            Source::Reading(body) => match tokio::time::timeout(KEEP_ALIVE, body.next()).await {
+                Ok(Some(Ok(bytes))) => {
+                    self.exchange.bytes(bytes);
+                    None
+                }
+                Ok(end) => {
+                    if self.is_late() {
+                        self.exchange.hurry();
+                    }
+                    match end {
+                        Some(Err(lost)) => {
+                            self.lost = Some(lost);
+                            self.exchange.cut_off();
+                        }
+                        _ => self.exchange.end(),
+                    }
+                    None
+                }
+                Err(_) => self.keep_alive(),
+            },
+            // Nothing was asked for, so nothing can come: the exchange would wait for ever.
+            Source::Nothing => {
+                self.exchange.unreachable();
+                None
+            }
+        }
+    }
+
+    /// A sign of life, as long as the exchange is in time: after that the client's own patience counts.
+    fn keep_alive(&self) -> Option<Bytes> {
+        let bytes = if self.is_late() { &[] } else { self.exchange.keep_alive() };
+        (!bytes.is_empty()).then(|| Bytes::from_static(bytes))
+    }
+
+    /// Whether the exchange has taken so long that it should come to an end.
+    fn is_late(&self) -> bool {
+        self.started.elapsed().as_secs() >= self.log.proxy.config.deadline
+    }
+
+    fn send(&mut self, request: Outgoing) {
+        if !request.dropped.is_empty() {
+            tracing::debug!(dropped = ?request.dropped, "the upstream's API has no words for it");
+        }
+        self.source = Source::Waiting(self.upstream.post(request));
+    }
+
+    async fn prepare(&mut self, plan: Plan) {
+        let toolsets = &self.log.proxy.toolsets;
+        let toolset = match toolsets.get(&plan, self.exchange.tools()) {
+            Ok(toolset) => toolset,
+            Err(key) => {
+                let tools = self.exchange.tools().to_owned();
+                toolsets.make(key, plan, tools).await
+            }
+        };
+        self.exchange.prepared(toolset);
+    }
+
+    fn fell_back(&self, FellBack { from, missing }: FellBack) {
+        if let Some(missing) = missing {
+            let (host, model) = (&self.log.host, &self.log.model);
+            tracing::warn!(%host, model, ?missing, "a native feature was refused");
+        }
+        self.log.proxy.metrics.fallback(self.log.api, from.name());
+    }
+
+    /// The response, once its head is known.
+    fn start(mut self, start: Start) -> Response {
+        let mut headers = head::down(&self.headers, start.is_intact);
+        if start.is_translated {
+            // They guard a body in other words.
+            for name in ["content-length", "content-md5", "digest", "etag"] {
+                headers.remove(name);
+            }
+        }
+        head::write_report(self.exchange.report(), &mut headers);
+        if let Some(summary) = &start.summary {
+            head::taken(summary, &mut headers);
+        }
+        let body = match start.body {
+            action::Body::Complete(body) => {
+                self.finish();
+                Body::from(body)
+            }
+            action::Body::AsItComes => {
+                self.finish();
+                match std::mem::replace(&mut self.source, Source::Nothing) {
+                    Source::Reading(body) => Body::from_stream(body),
+                    _ => Body::empty(),
+                }
+            }
+            action::Body::Forwarded => {
+                self.has_trailers = !start.is_intact;
+                if self.has_trailers {
+                    let names = HeaderValue::from_static(head::TRAILERS);
+                    headers.insert(header::TRAILER, names);
+                }
+                let frames = stream::unfold(self, |mut driver| async move {
+                    let frame = driver.frame().await?;
+                    Some((frame, driver))
+                });
+                Body::new(StreamBody::new(frames))
+            }
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = StatusCode::from_u16(start.status).unwrap_or_default();
+        *response.headers_mut() = headers;
+        response
+    }
+
+    /// Reports an exchange whose response needs nothing more.
+    fn finish(&mut self) {
+        while let Some(action) = self.exchange.next() {
+            if let Action::Done(done) = action {
+                self.log.done(self.exchange.report(), &done.summary, done.status);
+            }
+        }
+    }
+
+    /// The next frame of a stream.
+    async fn frame(&mut self) -> Option<Result<Frame<Bytes>, Lost>> {
+        loop {
+            if self.is_over {
+                return None;
+            }
+            match self.next().await {
+                Output::Frame(frame) => return Some(frame),
+                Output::Start(_) => {}
+                Output::Done(done) => {
+                    self.is_over = true;
+                    return self.last_frame(done);
+                }
+            }
+        }
+    }
+
+    fn last_frame(&mut self, done: Done) -> Option<Result<Frame<Bytes>, Lost>> {
+        if done.ending != Ending::Complete {
+            self.log.proxy.metrics.failure();
+        }
+        self.log.done(self.exchange.report(), &done.summary, done.status);
+        match done.ending {
+            Ending::CutOff | Ending::EventTooLarge | Ending::ResponseTooLarge => {
+                // The client gets what it would have got without us: its stream is cut off too.
+                let lost = self.reason(done.ending);
+                tracing::warn!(%lost, "the upstream broke off");
+                Some(Err(lost))
+            }
+            Ending::Complete if self.has_trailers => {
+                let mut trailers = HeaderMap::new();
+                head::taken(&done.summary, &mut trailers);
+                Some(Ok(Frame::trailers(trailers)))
+            }
+            Ending::Failed => {
+                if let Some(lost) = &self.lost {
+                    tracing::warn!(%lost, "the upstream cannot be reached for a hidden round");
+                }
+                None
+            }
+            Ending::Complete | Ending::Unreachable | Ending::Untranslatable(_) => None,
+        }
+    }
+
+    /// The response to a request that got none.
+    fn refuse(mut self, done: Done) -> Response {
+        let lost = self.reason(done.ending);
+        match done.ending {
+            Ending::Untranslatable(why) => {
+                error(self.log.api, StatusCode::BAD_REQUEST, &why.to_string())
+            }
+            Ending::CutOff | Ending::EventTooLarge | Ending::ResponseTooLarge => {
+                self.log.broken(&lost)
+            }
+            Ending::Complete | Ending::Failed | Ending::Unreachable => {
+                unreachable(&self.log.proxy, Some(self.log.api), &self.log.host, &lost)
+            }
+        }
+    }
+
+    /// Why the upstream was lost.
+    fn reason(&mut self, ending: Ending) -> Lost {
+        match ending {
+            Ending::EventTooLarge => Lost::new(sse::TooLarge.to_string()),
+            Ending::ResponseTooLarge => {
+                Lost::new(format!("the response is larger than {RESPONSE_BYTES} bytes"))
+            }
+            _ => self.lost.take().unwrap_or_else(|| Lost::new("the connection was closed")),
+        }
+    }
+}

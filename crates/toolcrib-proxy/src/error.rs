@@ -1,0 +1,44 @@
+//! Errors of our own, in the shape of the client's API.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use toolcrib_dialect::Api;
+
+/// An error in the shape of an API.
+pub(crate) fn error(api: Api, status: StatusCode, text: &str) -> Response {
+    let text = serde_json::Value::from(format!("toolcrib: {text}"));
+    let code = status.as_u16();
+    let body = match api {
+        Api::Messages => {
+            format!(r#"{{"type":"error","error":{{"type":"api_error","message":{text}}}}}"#)
+        }
+        Api::Gemini => {
+            format!(r#"{{"error":{{"code":{code},"message":{text},"status":"UNAVAILABLE"}}}}"#)
+        }
+        Api::Chat | Api::Responses => {
+            format!(
+                r#"{{"error":{{"message":{text},"type":"api_error","param":null,"code":null}}}}"#
+            )
+        }
+    };
+    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// For a request without a key.
+pub(crate) fn no_key() -> Response {
+    let text = "a key is needed: send it as `x-toolcrib-key`";
+    let mut response = error(Api::Chat, StatusCode::UNAUTHORIZED, text);
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+/// For a request that asks for a socket, where nothing could be deferred. Passed on without its upgrade it
+/// would be another request, and the client would try it again and again; after this error Codex uses HTTP
+/// at once.
+pub(crate) fn no_socket(api: Api) -> Response {
+    let text = "there are no sockets here: POST the request";
+    let mut response = error(api, StatusCode::UPGRADE_REQUIRED, text);
+    response.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    response
+}

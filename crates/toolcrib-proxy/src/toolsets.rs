@@ -1,0 +1,82 @@
+//! Toolsets that were made before.
+//!
+//! A client sends the same tools on every turn. Reading, indexing and counting them takes milliseconds,
+//! finding the result again takes a hash.
+
+use std::num::NonZero;
+use std::sync::Arc;
+
+use moka::sync::Cache;
+use tokio::sync::Semaphore;
+use toolcrib_core::TokenCounter;
+use toolcrib_dialect::{Plan, Toolset};
+use toolcrib_tokens::Counter;
+
+/// Bytes of toolsets that are kept, roughly.
+const BYTES: u64 = 48 << 20;
+
+/// The toolsets of this process.
+#[derive(Debug)]
+pub(crate) struct ToolsetCache {
+    made: Cache<[u8; 32], Arc<Toolset>>,
+    /// One permit for each core. Many requests that come at once with the same new tools wait here for the
+    /// first of them, and not each on a thread of its own with a copy of the tools.
+    making: Semaphore,
+}
+
+impl Default for ToolsetCache {
+    fn default() -> Self {
+        let weigh =
+            |_: &[u8; 32], set: &Arc<Toolset>| u32::try_from(set.bytes()).unwrap_or(u32::MAX);
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self {
+            made: Cache::builder().max_capacity(BYTES).weigher(weigh).build(),
+            making: Semaphore::new(cores),
+        }
+    }
+}
+
+impl ToolsetCache {
+    /// The toolset of these tools under this plan, if it was made before. Otherwise the key to make it
+    /// under.
+    pub(crate) fn get(&self, plan: &Plan, tools: &str) -> Result<Arc<Toolset>, ToolsetKey> {
+        let key = ToolsetKey::of(plan, tools);
+        self.made.get(&key.0).ok_or(key)
+    }
+
+    /// Makes a toolset, unless another request does so at the moment.
+    pub(crate) async fn make(&self, key: ToolsetKey, plan: Plan, tools: String) -> Arc<Toolset> {
+        let _permit = self.making.acquire().await;
+        if let Some(made) = self.made.get(&key.0) {
+            return made;
+        }
+        let cache = self.made.clone();
+        // Counting tokens of thousands of tools would block every other request on this thread.
+        let make = move || cache.get_with(key.0, || Arc::new(Toolset::new(plan, &tools)));
+        match tokio::task::spawn_blocking(make).await {
+            Ok(made) => made,
+            Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+        }
+    }
+}
+
+/// The counter for a model. Its vocabulary is loaded when it first counts.
+pub(crate) fn counter(model: &str) -> Arc<dyn TokenCounter> {
+    Counter::for_model(model).shared()
+}
+
+/// A hash of everything a toolset depends on. The settings are the process's own and never change in it.
+#[derive(Debug)]
+pub(crate) struct ToolsetKey([u8; 32]);
+
+impl ToolsetKey {
+    fn of(plan: &Plan, tools: &str) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        let rest = (
+            (plan.api, plan.mode, &plan.model, plan.context),
+            (plan.sticky, plan.second_names, plan.counts, &plan.loaded),
+        );
+        hasher.update(format!("{rest:?}").as_bytes()).update(&[0]).update(tools.as_bytes());
+        Self(*hasher.finalize().as_bytes())
+    }
+}
