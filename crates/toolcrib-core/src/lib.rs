@@ -27,6 +27,7 @@ mod ingest;
 pub mod json;
 mod limits;
 pub mod listing;
+mod own_names;
 mod pattern;
 pub mod policy;
 pub mod preset;

@@ -8,10 +8,11 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::clean;
-use crate::disclose::{Guidance, Kind, OwnNames, Stub};
+use crate::disclose::{Guidance, Kind, Stub};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::listing::ListingSettings;
+use crate::own_names::OwnNames;
 use crate::policy::{Activation, Glob, Rules};
 use crate::preset::Preset;
 use crate::rank::{By, RankSettings, Table};

@@ -5,14 +5,14 @@
 //! forwards its own bytes. Above it, each tool has a verdict, and the disclosure says what stands for
 //! the deferred ones. When nothing has changed since the last turn, nothing is computed.
 
-mod names;
 mod own;
 mod plan;
 mod write;
 
-pub use names::{CALL, DESCRIBE, Own, OwnNames, SEARCH, SEARCH_REGEX};
 pub use own::{Guidance, OwnTool};
 pub(crate) use plan::{Frozen, Said};
+
+pub use crate::own_names::{CALL, DESCRIBE, Own, OwnNames, SEARCH, SEARCH_REGEX};
 
 use std::borrow::Cow;
 

@@ -8,8 +8,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, OwnNames};
+use super::Kind;
 use crate::listing::{Form, Listing, Place};
+use crate::own_names::OwnNames;
 use crate::settings::{Input, Settings};
 use crate::tool::Shape;
 

@@ -10,8 +10,8 @@ use super::{Disclosure, Kind, OwnTool, Shown, Turn, own};
 use crate::catalog::ToolId;
 use crate::conversation::{Conversation, Ledger};
 use crate::crib::Crib;
-use crate::json::compact;
-use crate::listing::{Listing, Place, data};
+use crate::json::{compact, data};
+use crate::listing::{Listing, Place};
 use crate::policy::{Because, Decision, Defers, Facts, Grounds, Reason, Verdict, verdict};
 use crate::tool::Defer;
 

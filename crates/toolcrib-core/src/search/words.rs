@@ -5,7 +5,7 @@ use crate::catalog::Catalog;
 use crate::conversation::Conversation;
 use crate::crib::Crib;
 use crate::disclose::Turn;
-use crate::listing::data;
+use crate::json::data;
 use crate::query::Words;
 use crate::rank::{Fit, Hit, Ranking, is_worth_showing};
 use crate::text::shorten;
