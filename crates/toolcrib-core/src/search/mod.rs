@@ -12,8 +12,8 @@ use crate::crib::Crib;
 use crate::disclose::Turn;
 use crate::pattern;
 use crate::query::Query;
-use crate::rank::{Fit, Hit};
-use crate::reply::{Correction, Missing, Reply};
+use crate::rank::{Correction, Fit, Hit};
+use crate::reply::{Missing, Reply};
 use crate::spelling::{self, ALIKE, Meaning};
 use crate::text::shorten;
 
