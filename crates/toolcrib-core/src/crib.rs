@@ -11,7 +11,6 @@ use rustc_hash::FxHasher;
 
 use crate::call::Validator;
 use crate::catalog::{Catalog, ToolId};
-use crate::disclose::Turn;
 use crate::json::compact;
 use crate::query::Query;
 use crate::query::Words;
@@ -23,6 +22,7 @@ use crate::settings::{Among, Settings};
 use crate::spelling::Spellings;
 use crate::tokens::{FourChars, TokenCounter};
 use crate::tool::Defer;
+use crate::turn::Turn;
 
 /// A catalog ready to be served.
 #[derive(Debug)]

@@ -22,6 +22,7 @@ pub mod clean;
 pub mod conversation;
 mod crib;
 pub mod disclose;
+mod disclosure;
 mod error;
 mod ingest;
 pub mod json;
@@ -43,6 +44,7 @@ mod spelling;
 pub mod text;
 mod tokens;
 mod tool;
+mod turn;
 mod weak;
 pub mod wire_name;
 
@@ -50,7 +52,7 @@ pub use call::{Call, Outcome, Refusal};
 pub use catalog::{Catalog, CatalogBuilder, ToolId};
 pub use conversation::{Conversation, Conversations, Ledger};
 pub use crib::Crib;
-pub use disclose::{Disclosure, Turn};
+pub use disclosure::Disclosure;
 pub use error::Error;
 pub use ingest::{Finding, Ingest, Origin, Problem, ingest, ingest_beside};
 pub use limits::Limits;
@@ -65,6 +67,7 @@ pub use signature::signature;
 pub use tokens::{FourChars, TokenCounter};
 pub use tool::{Defer, EMPTY_SCHEMA, Fingerprint, Hints, Shape, Tool};
 pub use toolcrib_embed::Model;
+pub use turn::Turn;
 pub use weak::Weakness;
 
 /// The page for harness authors, compiled and run with the tests.

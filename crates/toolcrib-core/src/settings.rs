@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::clean;
-use crate::disclose::{Guidance, Kind, Stub};
+use crate::disclosure::{Guidance, Kind, Stub};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::listing::ListingSettings;
@@ -68,6 +68,18 @@ impl Default for Settings {
             limits: Limits::default(),
             names: OwnNames::default(),
         }
+    }
+}
+
+impl Settings {
+    /// Whether a loaded tool is shown in full from the next turn on.
+    pub(crate) fn shows_revealed(&self) -> bool {
+        self.reveals && matches!(self.disclosure, Kind::Reveal | Kind::Append)
+    }
+
+    /// Whether hits carry their schemas. Without the bridge there is no `tool_describe` to get one.
+    pub(crate) fn shows_schemas(&self) -> bool {
+        self.search.schemas || self.disclosure != Kind::Bridge
     }
 }
 

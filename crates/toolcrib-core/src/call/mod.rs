@@ -20,7 +20,6 @@ use serde_json::value::RawValue;
 use crate::catalog::ToolId;
 use crate::conversation::Conversation;
 use crate::crib::Crib;
-use crate::disclose::Turn;
 use crate::json::{Fields, data};
 use crate::own_names::{Own, OwnNames};
 use crate::reply::Reply;
@@ -29,6 +28,7 @@ use crate::signature;
 use crate::spelling::{ALIKE, Meaning, likeness};
 use crate::text::shorten;
 use crate::text::words::fold_name;
+use crate::turn::Turn;
 
 /// A call to be run: the real tool, the real arguments.
 #[derive(Debug, Clone)]
