@@ -9,7 +9,6 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHasher;
 
-use crate::call::Validator;
 use crate::catalog::{Catalog, ToolId};
 use crate::json::compact;
 use crate::query::Query;
@@ -23,6 +22,7 @@ use crate::spelling::Spellings;
 use crate::tokens::{FourChars, TokenCounter};
 use crate::tool::Defer;
 use crate::turn::Turn;
+use crate::validate::Validator;
 
 /// A catalog ready to be served.
 #[derive(Debug)]

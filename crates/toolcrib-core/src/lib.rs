@@ -45,6 +45,7 @@ pub mod text;
 mod tokens;
 mod tool;
 mod turn;
+mod validate;
 mod weak;
 pub mod wire_name;
 

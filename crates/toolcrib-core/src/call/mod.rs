@@ -7,10 +7,9 @@
 
 mod arguments;
 mod refusal;
-mod validate;
 
-pub use refusal::{Code, Fault, Refusal};
-pub(crate) use validate::Validator;
+pub use crate::validate::Fault;
+pub use refusal::{Code, Refusal};
 
 use std::borrow::Cow;
 
