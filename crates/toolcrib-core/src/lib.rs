@@ -39,6 +39,7 @@ mod scope;
 mod search;
 mod secret;
 mod settings;
+mod settings_toml;
 mod signature;
 mod spelling;
 pub mod text;
