@@ -12,7 +12,8 @@
 //!
 //! Reading order: [`Crib`] (the engine), [`disclose`] (what the model sees), [`reply`] (what a search
 //! answers), [`call`] (how it calls), [`rank`] (why this tool and not that one), [`policy`] (which
-//! tools are deferred, and when), [`preset`] (to behave like another system).
+//! tools are deferred, and when), [`preset`] (to behave like another system). ARCHITECTURE.md lists
+//! all modules, each after those that it uses.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
