@@ -9,18 +9,20 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHasher;
 
-use crate::call::Validator;
 use crate::catalog::{Catalog, ToolId};
-use crate::disclose::Turn;
 use crate::json::compact;
 use crate::query::Query;
 use crate::query::Words;
-use crate::rank::{self, By, Embedded, Explanation, Hit, Judgement, Ranker, Ranking, Vectors};
+use crate::rank::{
+    self, By, Embedded, Explanation, Hit, Inputs, Judgement, Ranker, Ranking, Vectors,
+};
 use crate::scope::Scope;
 use crate::settings::{Among, Settings};
 use crate::spelling::Spellings;
 use crate::tokens::{FourChars, TokenCounter};
 use crate::tool::Defer;
+use crate::turn::Turn;
+use crate::validate::Validator;
 
 /// A catalog ready to be served.
 #[derive(Debug)]
@@ -74,7 +76,7 @@ impl Crib {
         counter: Arc<dyn TokenCounter>,
     ) -> Self {
         let ready = Ready {
-            ranker: rank::build(&catalog, &settings),
+            ranker: rank::build(&catalog, &settings.rank, &settings.limits),
             vectors: Arc::new(vectors),
             spellings: Arc::new(Spellings::of(&catalog)),
         };
@@ -89,7 +91,7 @@ impl Crib {
         let ranker = if same_limits && settings.rank.same_index(&self.settings.rank) {
             Arc::clone(&self.ranker)
         } else {
-            rank::build(&self.catalog, &settings)
+            rank::build(&self.catalog, &settings.rank, &settings.limits)
         };
         let (catalog, counter) = (Arc::clone(&self.catalog), Arc::clone(&self.counter));
         let vectors = if same_limits && self.vectors.are_of(&settings.table) {
@@ -148,10 +150,6 @@ impl Crib {
         }
     }
 
-    pub(crate) fn vectors(&self) -> &Vectors {
-        &self.vectors
-    }
-
     /// The tools.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
@@ -199,7 +197,19 @@ impl Crib {
             0 => limit,
             cap => limit.min(cap),
         };
-        self.ranker.search(self, words, &self.searched(self.own(scope)), limit)
+        self.ranker.search(&self.inputs(), words, &self.searched(self.own(scope)), limit)
+    }
+
+    /// What the ranker reads of this crib.
+    fn inputs(&self) -> Inputs<'_> {
+        Inputs {
+            catalog: &self.catalog,
+            spellings: &self.spellings,
+            vectors: &self.vectors,
+            settings: &self.settings.rank,
+            limits: &self.settings.limits,
+            must_in_name: self.settings.search.must_in_name,
+        }
     }
 
     /// Whether these hits, best first as [`rank`](Self::rank) gives them, are an answer, and why. `None`
@@ -212,7 +222,7 @@ impl Crib {
     /// Every number behind a tool's rank; `None` for a tool that is not searched.
     pub fn explain(&self, words: &Words, scope: &Scope, id: ToolId) -> Option<Explanation> {
         let scope = self.searched(self.own(scope));
-        scope.contains(id).then(|| self.ranker.explain(self, words, &scope, id))
+        scope.contains(id).then(|| self.ranker.explain(&self.inputs(), words, &scope, id))
     }
 
     /// The tools of a scope that a search looks at.

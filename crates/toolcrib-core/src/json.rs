@@ -133,6 +133,11 @@ pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
+/// Catalog text as a quoted string that cannot close any wrapper around it.
+pub(crate) fn data(text: &str) -> String {
+    quote(text).replace('<', "\\u003c")
+}
+
 /// How deep and how large a JSON text is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Measure {

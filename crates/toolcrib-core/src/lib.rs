@@ -12,7 +12,8 @@
 //!
 //! Reading order: [`Crib`] (the engine), [`disclose`] (what the model sees), [`reply`] (what a search
 //! answers), [`call`] (how it calls), [`rank`] (why this tool and not that one), [`policy`] (which
-//! tools are deferred, and when), [`preset`] (to behave like another system).
+//! tools are deferred, and when), [`preset`] (to behave like another system). ARCHITECTURE.md lists
+//! all modules, each after those that it uses.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -22,11 +23,13 @@ pub mod clean;
 pub mod conversation;
 mod crib;
 pub mod disclose;
+mod disclosure;
 mod error;
 mod ingest;
 pub mod json;
 mod limits;
 pub mod listing;
+mod own_names;
 mod pattern;
 pub mod policy;
 pub mod preset;
@@ -37,11 +40,14 @@ mod scope;
 mod search;
 mod secret;
 mod settings;
+mod settings_toml;
 mod signature;
 mod spelling;
 pub mod text;
 mod tokens;
 mod tool;
+mod turn;
+mod validate;
 mod weak;
 pub mod wire_name;
 
@@ -49,7 +55,7 @@ pub use call::{Call, Outcome, Refusal};
 pub use catalog::{Catalog, CatalogBuilder, ToolId};
 pub use conversation::{Conversation, Conversations, Ledger};
 pub use crib::Crib;
-pub use disclose::{Disclosure, Turn};
+pub use disclosure::Disclosure;
 pub use error::Error;
 pub use ingest::{Finding, Ingest, Origin, Problem, ingest, ingest_beside};
 pub use limits::Limits;
@@ -64,6 +70,7 @@ pub use signature::signature;
 pub use tokens::{FourChars, TokenCounter};
 pub use tool::{Defer, EMPTY_SCHEMA, Fingerprint, Hints, Shape, Tool};
 pub use toolcrib_embed::Model;
+pub use turn::Turn;
 pub use weak::Weakness;
 
 /// The page for harness authors, compiled and run with the tests.

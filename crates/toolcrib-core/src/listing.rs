@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, ToolId};
-use crate::json::quote;
+use crate::json::data;
 use crate::text::first_sentence;
 use crate::tokens::TokenCounter;
 use crate::wire_name;
@@ -255,9 +255,4 @@ fn label(server: &str) -> String {
 fn shown_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
     if wire_name::is_valid(name) || name.chars().all(plain) { name.to_owned() } else { data(name) }
-}
-
-/// Catalog text as a quoted string that cannot close any wrapper around it.
-pub(crate) fn data(text: &str) -> String {
-    quote(text).replace('<', "\\u003c")
 }

@@ -1,22 +1,20 @@
-//! What people can choose.
+//! What people can choose, as plain values.
 //!
-//! Written as TOML, checked once, and then meant: a typo in a key or a value out of range is an
-//! error with a hint, never a silent default. A preset is nothing but another value of [`Settings`],
-//! and a file that names one says only what it wants otherwise.
+//! Each part of the engine declares its own settings; this module puts them together and checks their
+//! ranges. A preset is nothing but another value of [`Settings`]. How they are written in a file is in
+//! `settings_toml`.
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::clean;
-use crate::disclose::{Guidance, Kind, OwnNames, Stub};
+use crate::disclosure::{Guidance, Kind, Stub};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::listing::ListingSettings;
-use crate::policy::{Activation, Glob, Rules};
-use crate::preset::Preset;
+use crate::own_names::OwnNames;
+use crate::policy::{Activation, Rules};
 use crate::rank::{By, RankSettings, Table};
 use crate::reply::Form;
-use crate::tool::Defer;
 
 /// The settings of an engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +65,18 @@ impl Default for Settings {
             limits: Limits::default(),
             names: OwnNames::default(),
         }
+    }
+}
+
+impl Settings {
+    /// Whether a loaded tool is shown in full from the next turn on.
+    pub(crate) fn shows_revealed(&self) -> bool {
+        self.reveals && matches!(self.disclosure, Kind::Reveal | Kind::Append)
+    }
+
+    /// Whether hits carry their schemas. Without the bridge there is no `tool_describe` to get one.
+    pub(crate) fn shows_schemas(&self) -> bool {
+        self.search.schemas || self.disclosure != Kind::Bridge
     }
 }
 
@@ -157,144 +167,9 @@ pub(crate) fn is_mark(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().nth(MARK).is_none() && clean::is_clean(text)
 }
 
-/// The file, as people write it.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Written {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    preset: Option<Preset>,
-    disclosure: Kind,
-    reveals: bool,
-    stub: Stub,
-    mark: String,
-    guidance: Guidance,
-    activation: Activation,
-    defer: WrittenRules,
-    listing: ListingSettings,
-    rank: RankSettings,
-    search: SearchSettings,
-    limits: Limits,
-    // Tables of the other doors, in the same file: whoever opens those reads them.
-    #[serde(skip_serializing)]
-    servers: Option<IgnoredAny>,
-    #[serde(skip_serializing)]
-    profiles: Option<IgnoredAny>,
-    #[serde(skip_serializing)]
-    gateway: Option<IgnoredAny>,
-    #[serde(skip_serializing)]
-    http: Option<IgnoredAny>,
-    #[serde(skip_serializing)]
-    proxy: Option<IgnoredAny>,
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct WrittenRules {
-    never: Vec<String>,
-    always: Vec<String>,
-    servers: std::collections::BTreeMap<String, Defer>,
-}
-
-impl Default for Written {
-    fn default() -> Self {
-        Self::of(Settings::default())
-    }
-}
-
-impl Written {
-    fn of(settings: Settings) -> Self {
-        let texts = |globs: &[Glob]| globs.iter().map(Glob::to_string).collect();
-        let servers = settings.rules.servers.iter().map(|(glob, defer)| (glob.to_string(), *defer));
-        Self {
-            preset: None,
-            disclosure: settings.disclosure,
-            reveals: settings.reveals,
-            stub: settings.stub,
-            mark: settings.mark,
-            guidance: settings.guidance,
-            activation: settings.activation,
-            defer: WrittenRules {
-                never: texts(&settings.rules.never),
-                always: texts(&settings.rules.always),
-                servers: servers.collect(),
-            },
-            listing: settings.listing,
-            rank: settings.rank,
-            search: settings.search,
-            limits: settings.limits,
-            servers: None,
-            profiles: None,
-            gateway: None,
-            http: None,
-            proxy: None,
-        }
-    }
-
-    fn settings(self) -> Settings {
-        let globs = |patterns: &[String]| patterns.iter().map(|text| Glob::new(text)).collect();
-        let servers = self.defer.servers.iter();
-        Settings {
-            rules: Rules {
-                never: globs(&self.defer.never),
-                always: globs(&self.defer.always),
-                servers: servers.map(|(server, defer)| (Glob::new(server), *defer)).collect(),
-                hot: Vec::new(),
-            },
-            activation: self.activation,
-            disclosure: self.disclosure,
-            reveals: self.reveals,
-            stub: self.stub,
-            mark: self.mark,
-            guidance: self.guidance,
-            listing: self.listing,
-            rank: self.rank,
-            table: Table::default(),
-            search: self.search,
-            limits: self.limits,
-            names: OwnNames::default(),
-        }
-    }
-}
-
 impl Settings {
-    /// Reads settings from TOML: over the preset that the text names, or over our own.
-    ///
-    /// ```
-    /// use toolcrib_core::Settings;
-    /// let settings = Settings::from_toml("[activation]\ntools = 20\n[defer]\nnever = ['read_*']")?;
-    /// assert_eq!(settings.activation.tools, 20);
-    /// let error = Settings::from_toml("[activation]\ntool = 20").unwrap_err();
-    /// assert!(error.to_string().contains("unknown field `tool`"));
-    /// # Ok::<(), toolcrib_core::Error>(())
-    /// ```
-    pub fn from_toml(text: &str) -> Result<Self, Error> {
-        Self::from_toml_over(None, text)
-    }
-
-    /// Reads settings from TOML over a preset, whichever the text names. What it says of a key
-    /// replaces what the preset says; its rules are added to the preset's.
-    pub(crate) fn from_toml_over(preset: Option<Preset>, text: &str) -> Result<Self, Error> {
-        let unreadable = |error: toml::de::Error| Error::Settings {
-            problem: told(text, &error),
-            hint: "the keys and their defaults are in docs/settings.md".into(),
-        };
-        // First alone: then an error tells its line.
-        let written: Written = toml::from_str(text).map_err(unreadable)?;
-        let preset = preset.or(written.preset).unwrap_or_default().settings();
-        let rules = preset.rules.clone().merged(written.settings().rules);
-        let mut table = toml::Table::try_from(Written::of(preset)).map_err(|error| {
-            // Every preset is written out in a test.
-            Error::Settings { problem: error.to_string(), hint: "this is a bug; report it".into() }
-        })?;
-        let own: toml::Table = toml::from_str(text).map_err(unreadable)?;
-        overlay(&mut table, own);
-        let merged: Written = table.try_into().map_err(unreadable)?;
-        let settings = Self { rules, ..merged.settings() };
-        settings.check()?;
-        Ok(settings)
-    }
-
-    fn check(&self) -> Result<(), Error> {
+    /// Whether every number is within its range.
+    pub(crate) fn check(&self) -> Result<(), Error> {
         let percent = 0.0..=100.0;
         let search = &self.search;
         let checks = [
@@ -338,28 +213,6 @@ impl Settings {
                 problem: format!("`{key}` is out of range"),
                 hint: format!("`{key}` may be {range}"),
             }),
-        }
-    }
-}
-
-/// What is wrong with a text, and where. The parser's own picture of the line is left out: the line
-/// may be a server's, with a token in it.
-fn told(text: &str, error: &toml::de::Error) -> String {
-    let Some(span) = error.span() else { return error.message().to_owned() };
-    let before = text.get(..span.start).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    format!("{} at line {line}, column {column}", error.message())
-}
-
-/// Puts `over` on top of `under`, table by table.
-fn overlay(under: &mut toml::Table, over: toml::Table) {
-    for (key, value) in over {
-        match (under.get_mut(&key), value) {
-            (Some(toml::Value::Table(under)), toml::Value::Table(over)) => overlay(under, over),
-            (_, value) => {
-                under.insert(key, value);
-            }
         }
     }
 }

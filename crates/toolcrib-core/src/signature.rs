@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::listing::data;
+use crate::json::data;
 use crate::text::shorten;
 
 /// Levels that are spelled out.

@@ -7,13 +7,11 @@
 
 use std::borrow::Cow;
 
-use crate::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+pub use crate::own_names::PROVIDERS;
+use crate::own_names::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 
 /// The longest name that every provider accepts.
 pub const MAX_WIRE_NAME: usize = 64;
-
-/// Names of the providers' own search tools.
-pub const PROVIDERS: [&str; 2] = ["tool_search_tool_regex", "tool_search_tool_bm25"];
 
 /// Names that are ours by default, or a provider's own, and never a stranger's.
 pub const RESERVED: [&str; 6] = [SEARCH, SEARCH_REGEX, DESCRIBE, CALL, PROVIDERS[0], PROVIDERS[1]];

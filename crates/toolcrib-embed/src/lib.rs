@@ -41,8 +41,9 @@ mod wordpiece;
 mod words;
 
 pub use error::Error;
-pub use external::{ExternalTable, Tokenizer};
+pub use external::ExternalTable;
 pub use field::Field;
 pub use model::Model;
+pub use reader::Tokenizer;
 pub use rows::{Row, Rows};
 pub use vector::Vector;

@@ -22,10 +22,12 @@ mod lost;
 mod memory;
 mod record;
 mod redis;
+mod shared;
 mod store;
 
 pub use crate::redis::{BadUrl, Options, Redis};
 pub use key::Key;
 pub use lost::Lost;
 pub use memory::{Limits, Memory};
-pub use store::{Shared, Store};
+pub use shared::Shared;
+pub use store::Store;

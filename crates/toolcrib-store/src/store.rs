@@ -1,8 +1,8 @@
-//! The two verbs of state, and the choice of where it lies.
+//! The two verbs of state.
 
 use bytes::Bytes;
 
-use crate::{Key, Lost, Memory, Redis};
+use crate::{Key, Lost};
 
 /// Somewhere immutable records are kept until nobody reads them any more.
 pub trait Store {
@@ -14,29 +14,4 @@ pub trait Store {
     ///
     /// Returns how many were not kept because they are too large.
     fn put(&self, records: Vec<(Key, Bytes)>) -> impl Future<Output = Result<usize, Lost>> + Send;
-}
-
-/// The store that was configured. Clones share what is kept.
-#[derive(Debug, Clone)]
-pub enum Shared {
-    /// Shared by the requests of this process, and gone with it.
-    Memory(Memory),
-    /// Shared by all replicas, and still there after a restart.
-    Redis(Redis),
-}
-
-impl Store for Shared {
-    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Bytes>>, Lost> {
-        match self {
-            Self::Memory(memory) => memory.get(keys).await,
-            Self::Redis(redis) => redis.get(keys).await,
-        }
-    }
-
-    async fn put(&self, records: Vec<(Key, Bytes)>) -> Result<usize, Lost> {
-        match self {
-            Self::Memory(memory) => memory.put(records).await,
-            Self::Redis(redis) => redis.put(records).await,
-        }
-    }
 }

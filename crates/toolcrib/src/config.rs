@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use toolcrib_core::{Preset, Settings};
 use toolcrib_eval::files;
+use toolcrib_mcp::config::TABLES;
 
 use crate::args::Source;
 use crate::output::{Failure, remark};
@@ -29,8 +30,8 @@ pub(crate) fn settings(source: &Source) -> Result<Settings, Failure> {
     let text = text.trim_start_matches('\u{feff}');
     let Some(config) = foreign(&path, text)? else {
         return match source.preset {
-            Some(preset) => preset.with_toml(text).map_err(failed),
-            None => Settings::from_toml(text).map_err(failed),
+            Some(preset) => preset.with_shared_toml(text, &TABLES).map_err(failed),
+            None => Settings::from_shared_toml(text, &TABLES).map_err(failed),
         };
     };
     let preset = source.preset.or_else(|| {

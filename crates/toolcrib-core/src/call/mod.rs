@@ -7,10 +7,9 @@
 
 mod arguments;
 mod refusal;
-mod validate;
 
-pub use refusal::{Code, Fault, Refusal};
-pub(crate) use validate::Validator;
+pub use crate::validate::Fault;
+pub use refusal::{Code, Refusal};
 
 use std::borrow::Cow;
 
@@ -20,15 +19,15 @@ use serde_json::value::RawValue;
 use crate::catalog::ToolId;
 use crate::conversation::Conversation;
 use crate::crib::Crib;
-use crate::disclose::{Own, OwnNames, Turn};
-use crate::json::Fields;
-use crate::listing::data;
+use crate::json::{Fields, data};
+use crate::own_names::{Own, OwnNames};
 use crate::reply::Reply;
 use crate::search::Ask;
 use crate::signature;
 use crate::spelling::{ALIKE, Meaning, likeness};
 use crate::text::shorten;
 use crate::text::words::fold_name;
+use crate::turn::Turn;
 
 /// A call to be run: the real tool, the real arguments.
 #[derive(Debug, Clone)]

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::reply::Down;
+use crate::validate::Fault;
 
 /// Why a call was not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -21,15 +22,6 @@ pub enum Code {
     InvalidInput,
     /// One of our own tools was called through `tool_call`.
     Recursion,
-}
-
-/// One thing that is wrong with the arguments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fault {
-    /// Where, as a JSON pointer; empty for the whole.
-    pub at: String,
-    /// What.
-    pub problem: String,
 }
 
 /// An answer in place of a result: what is wrong, where, and what would be right.

@@ -4,9 +4,11 @@
 //! there is no shared set for them to leak through. [`Conversations`] keeps the most recently used
 //! of them.
 
+mod frozen;
 mod guard;
 mod ledger;
 
+pub(crate) use frozen::{Frozen, Said};
 pub(crate) use guard::{Circling, Guard};
 pub use ledger::{Ledger, Past, Reveal};
 
@@ -15,7 +17,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::disclose::{Disclosure, Frozen, Said};
+use crate::disclosure::Disclosure;
 
 /// Reveals a conversation keeps by default.
 pub const REVEALS: usize = 64;

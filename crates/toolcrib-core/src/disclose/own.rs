@@ -6,62 +6,10 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
-
-use super::{Kind, OwnNames};
+use crate::disclosure::{Kind, OwnTool};
 use crate::listing::{Form, Listing, Place};
+use crate::own_names::OwnNames;
 use crate::settings::{Input, Settings};
-use crate::tool::Shape;
-
-/// A tool of ours, ready to be written in any shape.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnTool {
-    /// Its name.
-    pub name: &'static str,
-    /// Its description, the listing included where there is one.
-    pub description: String,
-    /// Its input schema, as JSON text.
-    pub schema: &'static str,
-}
-
-impl OwnTool {
-    /// The definition in a provider's shape.
-    pub fn definition(&self, shape: Shape) -> String {
-        shape.write(self.name, &self.description, self.schema)
-    }
-}
-
-/// How hard the model is told to search.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Guidance {
-    /// By the model's name: strong unless its family is known to search by itself.
-    #[default]
-    Auto,
-    /// Two sentences.
-    Short,
-    /// With an example and a prohibition, for models that were not trained on deferred tools.
-    Strong,
-    /// Short for Anthropic's models and strong for every other provider's.
-    Provider,
-}
-
-impl Guidance {
-    fn is_strong(self, model: Option<&str>) -> bool {
-        match self {
-            Self::Short => false,
-            Self::Strong => true,
-            // Both vendors ship tool search themselves and train for it.
-            Self::Auto => !is_of(model, &["claude", "gpt-5", "gpt-6"]),
-            Self::Provider => !is_of(model, &["claude"]),
-        }
-    }
-}
-
-fn is_of(model: Option<&str>, families: &[&str]) -> bool {
-    let model = model.unwrap_or_default().to_ascii_lowercase();
-    families.iter().any(|family| model.contains(family))
-}
 
 /// Characters that the search tool's description has before the listing, at most.
 pub(super) const PREFACE_CHARS: usize = 300;

@@ -6,52 +6,16 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashSet, FxHasher};
 
-use super::{Disclosure, Kind, OwnTool, Shown, Turn, own};
+use super::own;
 use crate::catalog::ToolId;
-use crate::conversation::{Conversation, Ledger};
+use crate::conversation::{Conversation, Frozen, Ledger, Said};
 use crate::crib::Crib;
-use crate::json::compact;
-use crate::listing::{Listing, Place, data};
+use crate::disclosure::{Disclosure, Kind, OwnTool, Shown};
+use crate::json::{compact, data};
+use crate::listing::{Listing, Place};
 use crate::policy::{Because, Decision, Defers, Facts, Grounds, Reason, Verdict, verdict};
-use crate::tool::Defer;
-
-/// The listing a conversation has seen. It stays as it is, since it stands in the cached prefix;
-/// what changes after it is announced.
-#[derive(Debug, Clone)]
-pub(crate) struct Frozen {
-    listing: Listing,
-    /// How much was deferred when it was made.
-    defers: Defers,
-    /// The names it was made of.
-    listed: BTreeSet<String>,
-    /// The names the model knows of by now, listed or announced.
-    known: BTreeSet<String>,
-    place: Place,
-}
-
-/// What became of a list that was said in a message.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// None was.
-    #[default]
-    No,
-    /// It stands in the conversation.
-    Yes,
-    /// It was taken back.
-    Withdrawn,
-}
-
-impl Frozen {
-    /// Whether it is a message, and not a part of the prompt.
-    pub(crate) fn is_message(&self) -> bool {
-        self.place == Place::Message
-    }
-
-    /// Takes what was announced since as not yet said.
-    pub(crate) fn forget_announced(&mut self) {
-        self.known.clone_from(&self.listed);
-    }
-}
+use crate::tool::{Defer, Shape};
+use crate::turn::Turn;
 
 /// Names in one announcement.
 const ANNOUNCED: usize = 50;
@@ -266,7 +230,7 @@ impl Crib {
 
     fn count(&self, parts: &Parts) -> usize {
         let counter = self.counter();
-        let shape = crate::tool::Shape::Own;
+        let shape = Shape::Own;
         let own: usize = parts.own.iter().map(|own| counter.count(&own.definition(shape))).sum();
         let stubs: usize = parts.stubs().map(|text| counter.count(&compact(text))).sum();
         let message = if self.settings().listing.place == Place::Message {
@@ -324,7 +288,7 @@ impl Crib {
 /// The pieces of a disclosure that defers.
 struct Parts {
     shown: Vec<Shown>,
-    own: Vec<own::OwnTool>,
+    own: Vec<OwnTool>,
     instruction: String,
     listing: Option<Listing>,
     /// Every name the model is to know without its definition.

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
-use super::{Disclosure, Kind};
 use crate::crib::Crib;
+use crate::disclosure::{Disclosure, Kind};
 use crate::ingest::group;
 use crate::json::{self, Fields};
 use crate::policy::{Because, Verdict};

@@ -13,10 +13,10 @@ pub(crate) use read::group;
 pub(crate) use schema::{NAMED, Part, walk};
 
 use crate::clean::one_line;
-use crate::disclose::OwnNames;
 use crate::error::Error;
 use crate::json::{self, Fields};
 use crate::limits::Limits;
+use crate::own_names::OwnNames;
 use crate::text::shorten;
 use crate::tool::Tool;
 use crate::wire_name;

@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 use super::finding::{Finding, Problem};
 use super::{Ingest, Origin, schema};
 use crate::clean::{self, Hidden};
-use crate::disclose::OwnNames;
 use crate::json::{self, Fields};
 use crate::limits::Limits;
+use crate::own_names::OwnNames;
 use crate::text::shorten;
 use crate::tool::{Defer, Shape, Tool};
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::config::{Config, brief};
-use crate::disclose::{Guidance, Kind};
+use crate::disclosure::{Guidance, Kind};
 use crate::listing::{Form as ListingForm, ListingSettings, Place};
 use crate::policy::{Activation, Glob, Mode};
 use crate::rank::{By, RankSettings};

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::config::{Config, brief};
-use crate::disclose::{Guidance, Kind, Stub};
+use crate::disclosure::{Guidance, Kind, Stub};
 use crate::policy::{Activation, Mode, Rules};
 use crate::rank::{By, RankSettings};
 use crate::reply::Form;

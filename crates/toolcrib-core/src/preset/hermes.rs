@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::config::{Config, brief};
-use crate::disclose::{Guidance, Kind};
+use crate::disclosure::{Guidance, Kind};
 use crate::listing::{Form as ListingForm, ListingSettings, Place};
 use crate::policy::{Activation, Mode, Rules};
 use crate::rank::{Bm25Settings, By, RankSettings};

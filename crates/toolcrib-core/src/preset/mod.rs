@@ -82,11 +82,6 @@ impl Preset {
         }
     }
 
-    /// Its settings under a TOML file of ours, whichever preset the file names.
-    pub fn with_toml(self, text: &str) -> Result<Settings, Error> {
-        Settings::from_toml_over(Some(self), text)
-    }
-
     /// Its settings under that system's own configuration, parsed from whatever it is written in.
     ///
     /// ```

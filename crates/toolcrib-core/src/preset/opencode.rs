@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::config::{Config, brief, join};
-use crate::disclose::{Guidance, Kind};
+use crate::disclosure::{Guidance, Kind};
 use crate::listing::Form as ListingForm;
 use crate::policy::{Activation, Glob, Mode, Rules};
 use crate::rank::{Bm25Settings, By, RankSettings};

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use toolcrib_embed::{Row, Rows};
 
+use super::Correction;
 use super::needs::{self, Needs};
+use super::vectors::Vectors;
 use crate::catalog::ToolId;
-use crate::crib::Crib;
-use crate::reply::Correction;
 
 /// How much of a tool's nearness is that to the need it serves best, and not to the whole request:
 /// training/README.md.
@@ -22,9 +22,9 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn new(crib: &Crib, text: &str, corrections: &[Correction]) -> Self {
-        let text = corrected(crib, text, corrections);
-        let vector = |text: &str| crib.vectors().query(text);
+    pub(super) fn new(vectors: &Vectors, text: &str, corrections: &[Correction]) -> Self {
+        let text = corrected(vectors, text, corrections);
+        let vector = |text: &str| vectors.query(text);
         let Needs { texts, apart } = needs::of(&text);
         Self { whole: vector(&text), needs: texts.iter().map(|need| vector(need)).collect(), apart }
     }
@@ -44,9 +44,9 @@ impl Asked {
 /// The query as it was read: what was misspelled has no vector worth asking. A word that the table has
 /// is no misspelling, though the catalog does not know it. All else stays, since lines and full stops part
 /// the needs, and each need has its own words.
-fn corrected<'a>(crib: &Crib, text: &'a str, corrections: &[Correction]) -> Cow<'a, str> {
+fn corrected<'a>(vectors: &Vectors, text: &'a str, corrections: &[Correction]) -> Cow<'a, str> {
     let mut read = Cow::Borrowed(text);
-    for correction in corrections.iter().filter(|found| !crib.vectors().knows(&found.word)) {
+    for correction in corrections.iter().filter(|found| !vectors.knows(&found.word)) {
         let mut from = 0;
         while let Some(at) = place_of(&read, from, &correction.word) {
             read.to_mut().replace_range(at..at + correction.word.len(), &correction.read_as);
@@ -72,15 +72,13 @@ fn place_of(text: &str, from: usize, word: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Catalog;
-    use crate::settings::Settings;
 
     #[test]
     fn a_misspelled_word_is_read_right_and_the_rest_stays_as_it_was() {
-        let tools = br#"[{"name":"close_issue","description":"Close an issue."}]"#;
-        let crib = Crib::new(Catalog::from_json(tools).unwrap(), Settings::default());
+        let vectors = Vectors::default();
         let found = |word: &str| Correction { word: word.into(), read_as: "issue".into() };
-        let read = |text| corrected(&crib, text, &[found("isuee"), found("invoice")]).into_owned();
+        let read =
+            |text| corrected(&vectors, text, &[found("isuee"), found("invoice")]).into_owned();
         // The table has `invoice`: that is another word and no typo.
         assert_eq!(
             read("Close the Isuee.\nMail the invoice"),

@@ -9,9 +9,8 @@ use rustc_hash::FxHashMap;
 
 use super::explain::{Explanation, Points};
 use super::index::idf;
-use super::{Ranker, Ranking, best_first};
+use super::{Inputs, Ranker, Ranking, best_first};
 use crate::catalog::{Catalog, ToolId};
-use crate::crib::Crib;
 use crate::query::Words;
 use crate::rank::{Bm25Settings, Via};
 use crate::scope::Scope;
@@ -60,9 +59,9 @@ impl Bm25 {
 }
 
 impl Ranker for Bm25 {
-    fn search(&self, crib: &Crib, words: &Words, scope: &Scope, limit: usize) -> Ranking {
-        let corpus = self.corpus(crib, scope);
-        let (terms, cut) = Self::terms(words, crib.settings().limits.query_words);
+    fn search(&self, inputs: &Inputs<'_>, words: &Words, scope: &Scope, limit: usize) -> Ranking {
+        let corpus = self.corpus(inputs.settings.bm25, scope);
+        let (terms, cut) = Self::terms(words, inputs.limits.query_words);
         let mut sums = vec![0.0; self.lengths.len()];
         for (term, times) in &terms {
             let Some((list, rarity)) = self.listed(term, scope, &corpus) else { continue };
@@ -72,17 +71,23 @@ impl Ranker for Bm25 {
         }
         let mut scored: Vec<(ToolId, f32)> =
             scope.ids().map(|id| (id, sums[id.index()])).filter(|(_, sum)| *sum > 0.0).collect();
-        if scored.is_empty() && !terms.is_empty() && crib.settings().rank.bm25.substring {
-            let named = scope.ids().filter(|id| names(crib.catalog().tool(*id), words));
+        if scored.is_empty() && !terms.is_empty() && inputs.settings.bm25.substring {
+            let named = scope.ids().filter(|id| names(inputs.catalog.tool(*id), words));
             scored = named.map(|id| (id, SUBSTRING)).collect();
         }
         Ranking { hits: best_first(scored, limit), corrections: Vec::new(), cut }
     }
 
-    fn explain(&self, crib: &Crib, words: &Words, scope: &Scope, id: ToolId) -> Explanation {
-        let corpus = self.corpus(crib, scope);
-        let (terms, _) = Self::terms(words, crib.settings().limits.query_words);
-        let mut explanation = Explanation::of(crib.catalog().tool(id));
+    fn explain(
+        &self,
+        inputs: &Inputs<'_>,
+        words: &Words,
+        scope: &Scope,
+        id: ToolId,
+    ) -> Explanation {
+        let corpus = self.corpus(inputs.settings.bm25, scope);
+        let (terms, _) = Self::terms(words, inputs.limits.query_words);
+        let mut explanation = Explanation::of(inputs.catalog.tool(id));
         for (term, times) in terms {
             let Some((list, idf)) = self.listed(&term, scope, &corpus) else {
                 explanation.unknown.push(term);
@@ -104,7 +109,7 @@ impl Ranker for Bm25 {
         }
         explanation.score = explanation.words.iter().map(|word| word.points).sum();
         if explanation.words.is_empty() {
-            let hits = self.search(crib, words, scope, usize::MAX).hits;
+            let hits = self.search(inputs, words, scope, usize::MAX).hits;
             if hits.iter().any(|hit| hit.id == id) {
                 explanation.substring_bonus = SUBSTRING;
                 explanation.score = SUBSTRING;
@@ -132,8 +137,8 @@ impl Bm25 {
         (terms, cut)
     }
 
-    fn corpus(&self, crib: &Crib, scope: &Scope) -> Corpus {
-        let Bm25Settings { k1, b, .. } = crib.settings().rank.bm25;
+    fn corpus(&self, settings: Bm25Settings, scope: &Scope) -> Corpus {
+        let Bm25Settings { k1, b, .. } = settings;
         let words: u64 = scope.ids().map(|id| u64::from(self.lengths[id.index()])).sum();
         let tools = scope.len();
         Corpus { tools, average: words as f32 / tools.max(1) as f32, k1, b }

@@ -10,8 +10,7 @@ use rustc_hash::FxHashMap;
 use super::filter::Named;
 use super::index::{Index, Term};
 use super::plan::{Plan, Slot};
-use crate::catalog::ToolId;
-use crate::crib::Crib;
+use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
 use crate::scope::Scope;
 use crate::text::words;
@@ -61,7 +60,7 @@ pub(super) struct Candidate {
 /// The questions, ready to be asked.
 pub(super) struct SecondLook<'a> {
     index: &'a Index,
-    crib: &'a Crib,
+    catalog: &'a Catalog,
     scope: &'a Scope,
     plan: &'a Plan,
     named: &'a Named,
@@ -75,7 +74,7 @@ pub(super) struct SecondLook<'a> {
 impl<'a> SecondLook<'a> {
     pub(super) fn new(
         index: &'a Index,
-        crib: &'a Crib,
+        catalog: &'a Catalog,
         scope: &'a Scope,
         (plan, words): (&'a Plan, &Words),
         named: &'a Named,
@@ -86,7 +85,7 @@ impl<'a> SecondLook<'a> {
         covered.dedup_by_key(|(term, _)| *term);
         let phrases = words.phrases.iter().map(|phrase| words::fold_name(phrase)).collect();
         let firsts = plan.pairs.iter().fold(0, |mask, (first, _, _)| mask | 1 << (first % 64));
-        Self { index, crib, scope, plan, named, phrases, covered, firsts }
+        Self { index, catalog, scope, plan, named, phrases, covered, firsts }
     }
 
     /// Looks at all candidates; the neighbours' part needs them together.
@@ -119,7 +118,7 @@ impl<'a> SecondLook<'a> {
     }
 
     fn server_size(&self, server: usize) -> usize {
-        let ids = &self.crib.catalog().servers()[server].1;
+        let ids = &self.catalog.servers()[server].1;
         if self.scope.is_all() {
             return ids.len();
         }
@@ -167,7 +166,7 @@ impl<'a> SecondLook<'a> {
         if self.phrases.is_empty() || self.plan.slots.is_empty() {
             return 0.0;
         }
-        let tool = self.crib.catalog().tool(id);
+        let tool = self.catalog.tool(id);
         let text = words::fold_name(&format!("{} {}", tool.name(), tool.description()));
         let there = self.phrases.iter().filter(|phrase| text.contains(phrase.as_str())).count();
         let worth = |slot: &Slot| slot.weight * slot.members[0].idf;

@@ -7,8 +7,7 @@ use super::confidence::{Signals, confidence};
 use super::fields::{self, FIELDS, Field};
 use super::index::{Index, total_weight};
 use super::plan::{Plan, Via};
-use crate::catalog::ToolId;
-use crate::crib::Crib;
+use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
 use crate::text::{is_filler, is_stop, stem, words};
 use crate::tool::Tool;
@@ -160,13 +159,13 @@ impl Index {
     /// their numbers all the same.
     pub(super) fn explained(
         &self,
-        crib: &Crib,
+        catalog: &Catalog,
         query: &Words,
         plan: &Plan,
         id: ToolId,
         found: Option<Candidate>,
     ) -> Explanation {
-        let (occurrences, lengths) = self.occurrences(crib.catalog(), id);
+        let (occurrences, lengths) = self.occurrences(catalog, id);
         let mut points = Vec::new();
         for slot in &plan.slots {
             let best = slot.members.iter().filter_map(|member| {
@@ -217,7 +216,7 @@ impl Index {
             exact_bonus: bonus.exact,
             filter_bonus,
             unknown,
-            ..Explanation::of(crib.catalog().tool(id))
+            ..Explanation::of(catalog.tool(id))
         }
     }
 }

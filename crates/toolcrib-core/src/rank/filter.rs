@@ -1,8 +1,8 @@
 //! Which tools a query may find at all, and which it names.
 
+use super::Inputs;
 use super::index::{Index, Term};
-use crate::catalog::ToolId;
-use crate::crib::Crib;
+use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
 use crate::scope::Scope;
 use crate::spelling::{self, How, Meaning};
@@ -19,7 +19,7 @@ const MOST: usize = 64;
 /// The scope and the query's own conditions.
 pub(super) struct Filter<'a> {
     index: &'a Index,
-    crib: &'a Crib,
+    catalog: &'a Catalog,
     pub(super) scope: &'a Scope,
     servers: &'a [String],
     /// `None` for a word that no tool has.
@@ -34,7 +34,7 @@ pub(super) struct Filter<'a> {
 impl<'a> Filter<'a> {
     pub(super) fn new(
         index: &'a Index,
-        crib: &'a Crib,
+        inputs: &Inputs<'a>,
         words: &'a Words,
         scope: &'a Scope,
     ) -> Self {
@@ -46,8 +46,8 @@ impl<'a> Filter<'a> {
         let (must, must_not) = (terms(&words.must), terms(&words.must_not));
         let servers = &words.servers;
         let open = scope.is_all() && servers.is_empty() && must.is_empty() && must_not.is_empty();
-        let in_name = crib.settings().search.must_in_name;
-        Self { index, crib, scope, servers, must, in_name, must_not, open }
+        let (catalog, in_name) = (inputs.catalog, inputs.must_in_name);
+        Self { index, catalog, scope, servers, must, in_name, must_not, open }
     }
 
     /// Whether it leaves out tools in scope, so that it is an answer even without words.
@@ -66,7 +66,7 @@ impl<'a> Filter<'a> {
         };
         let named =
             |term: &Option<Term>| term.is_some_and(|term| self.index.is_in_full_name(id, term));
-        let server = || self.crib.catalog().tool(id).server().unwrap_or_default();
+        let server = || self.catalog.tool(id).server().unwrap_or_default();
         self.scope.contains(id)
             && (self.servers.is_empty()
                 || self.servers.iter().any(|name| name.eq_ignore_ascii_case(server())))
@@ -79,22 +79,27 @@ impl<'a> Filter<'a> {
 pub(super) struct Named(Vec<(ToolId, f32)>);
 
 impl Named {
-    pub(super) fn in_query(index: &Index, crib: &Crib, words: &Words, scope: &Scope) -> Self {
+    pub(super) fn in_query(
+        index: &Index,
+        inputs: &Inputs<'_>,
+        words: &Words,
+        scope: &Scope,
+    ) -> Self {
         let mut named = Self(Vec::new());
         // No name is longer than a name may be.
-        if words.text.len() <= 2 * crib.settings().limits.name_bytes {
-            named.add(index, crib, scope, &words.text);
+        if words.text.len() <= 2 * inputs.limits.name_bytes {
+            named.add(index, inputs, scope, &words.text);
         }
         for token in words.text.split_whitespace().map(spelling::unwrap) {
             if is_identifier(token) {
-                named.add(index, crib, scope, token);
+                named.add(index, inputs, scope, token);
             }
         }
         named
     }
 
-    fn add(&mut self, index: &Index, crib: &Crib, scope: &Scope, spelling: &str) {
-        let (ids, worth) = match crib.spellings.resolve(crib.catalog(), scope, spelling) {
+    fn add(&mut self, index: &Index, inputs: &Inputs<'_>, scope: &Scope, spelling: &str) {
+        let (ids, worth) = match inputs.spellings.resolve(inputs.catalog, scope, spelling) {
             Meaning::One(id, How::Exact | How::Whole) => (vec![id], EXACT),
             Meaning::One(id, How::Tail) => (vec![id], EXACT_TAIL),
             Meaning::Several(mut ids) => {

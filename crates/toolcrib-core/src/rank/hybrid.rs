@@ -17,9 +17,8 @@ use super::filter::Filter;
 use super::fuse::{Fused, Yardstick, fuse};
 use super::index::Index;
 use super::plan::Plan;
-use super::{Hit, Ranker, Ranking};
+use super::{Hit, Inputs, Ranker, Ranking};
 use crate::catalog::{Catalog, ToolId};
-use crate::crib::Crib;
 use crate::limits::Limits;
 use crate::query::Words;
 use crate::scope::Scope;
@@ -38,7 +37,7 @@ thread_local! {
     static COSINES: RefCell<Vec<f32>> = RefCell::default();
 }
 
-/// Our ranker: the index of the words. The vectors are the crib's.
+/// Our ranker: the index of the words. The vectors come with the inputs.
 #[derive(Debug)]
 pub(crate) struct Hybrid(Index);
 
@@ -85,14 +84,14 @@ impl Hybrid {
         Self(Index::build(catalog, limits))
     }
 
-    fn look(&self, crib: &Crib, query: &Words, scope: &Scope, plan: &Plan) -> Look {
+    fn look(&self, inputs: &Inputs<'_>, query: &Words, scope: &Scope, plan: &Plan) -> Look {
         COSINES.with_borrow_mut(|cosines| {
-            let asked = Asked::new(crib, &query.text, &plan.corrections);
-            let rows = crib.vectors().rows(crib.catalog(), &self.0.limits);
+            let asked = Asked::new(inputs.vectors, &query.text, &plan.corrections);
+            let rows = inputs.vectors.rows(inputs.catalog, &self.0.limits);
             rows.scan(&asked.whole, cosines);
             let most = if asked.apart { 2 * NEAREST } else { NEAREST };
             let nearest = |filter: &Filter<'_>| self.nearest(cosines, most, filter);
-            let candidates = self.0.candidates(crib, query, scope, plan, nearest);
+            let candidates = self.0.candidates(inputs, query, scope, plan, nearest);
             let scores = candidates.iter().map(|found| found.bonus.words(found.base));
             let best_words = scores.fold(0.0, f32::max);
             let mut length = 0;
@@ -169,9 +168,9 @@ fn foremost(found: &[Found]) -> (f32, f32) {
 }
 
 impl Ranker for Hybrid {
-    fn search(&self, crib: &Crib, words: &Words, scope: &Scope, limit: usize) -> Ranking {
-        let plan = Plan::new(&self.0, crib.catalog(), words, scope);
-        let look = self.look(crib, words, scope, &plan);
+    fn search(&self, inputs: &Inputs<'_>, words: &Words, scope: &Scope, limit: usize) -> Ranking {
+        let plan = Plan::new(&self.0, inputs.catalog, words, scope);
+        let look = self.look(inputs, words, scope, &plan);
         let hits = look.found.iter().map(|found| {
             let Found { candidate, fused, added, .. } = found;
             let signals = Signals::of(candidate, &plan, look.surely(*fused, *added));
@@ -187,14 +186,20 @@ impl Ranker for Hybrid {
         Ranking { hits, corrections: plan.corrections, cut: plan.cut }
     }
 
-    fn explain(&self, crib: &Crib, words: &Words, scope: &Scope, id: ToolId) -> Explanation {
-        let plan = Plan::new(&self.0, crib.catalog(), words, scope);
-        let look = self.look(crib, words, scope, &plan);
+    fn explain(
+        &self,
+        inputs: &Inputs<'_>,
+        words: &Words,
+        scope: &Scope,
+        id: ToolId,
+    ) -> Explanation {
+        let plan = Plan::new(&self.0, inputs.catalog, words, scope);
+        let look = self.look(inputs, words, scope, &plan);
         let found = look.found.iter().find(|found| found.candidate.id == id);
         let candidate = found.map(|found| found.candidate);
-        let by_words = self.0.explained(crib, words, &plan, id, candidate);
+        let by_words = self.0.explained(inputs.catalog, words, &plan, id, candidate);
         let exact = by_words.exact_bonus;
-        let rows = crib.vectors().rows(crib.catalog(), &self.0.limits);
+        let rows = inputs.vectors.rows(inputs.catalog, &self.0.limits);
         let cosine = rows.dot(id.index(), &look.asked.whole);
         let to_needs = look.asked.to_needs(rows, id);
         let nearness = look.asked.nearness(cosine, &to_needs);
@@ -230,15 +235,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::settings::Settings;
+    use crate::rank::{RankSettings, Vectors};
+    use crate::spelling::Spellings;
 
     /// Far more tools than are kept; in the catalog the later names come first.
     const TOOLS: usize = 2_000;
 
-    fn crib() -> Crib {
+    fn catalog() -> Catalog {
         let names = (0..TOOLS).rev().map(|n| format!(r#"{{"name":"t{n:04}","description":"x"}}"#));
         let text = names.collect::<Vec<_>>().join("\n");
-        Crib::new(Catalog::from_json(text.as_bytes()).unwrap(), Settings::default())
+        Catalog::from_json(text.as_bytes()).unwrap()
     }
 
     proptest! {
@@ -251,17 +257,25 @@ mod tests {
             values in 2..48_u8,
             every in 1..6_usize,
         ) {
-            let crib = crib();
-            let hybrid = Hybrid::build(crib.catalog(), &Limits::default());
-            let scope = Scope::of(crib.catalog(), crib.catalog().ids().step_by(every));
+            let (catalog, limits) = (catalog(), Limits::default());
+            let hybrid = Hybrid::build(&catalog, &limits);
+            let scope = Scope::of(&catalog, catalog.ids().step_by(every));
             let words = Words::default();
-            let filter = Filter::new(&hybrid.0, &crib, &words, &scope);
+            let inputs = Inputs {
+                catalog: &catalog,
+                spellings: &Spellings::of(&catalog),
+                vectors: &Vectors::default(),
+                settings: &RankSettings::default(),
+                limits: &limits,
+                must_in_name: false,
+            };
+            let filter = Filter::new(&hybrid.0, &inputs, &words, &scope);
             let cosines: Vec<f32> = steps.iter().map(|step| f32::from(step % values) / 64.0).collect();
             let above = |id: &ToolId| cosines[id.index()] > 0.0;
             let mut all: Vec<ToolId> = scope.ids().filter(above).collect();
             all.sort_by(|a, b| {
                 let by_cosine = cosines[b.index()].total_cmp(&cosines[a.index()]);
-                let name = |id: &ToolId| crib.catalog().tool(*id).name();
+                let name = |id: &ToolId| catalog.tool(*id).name();
                 by_cosine.then_with(|| name(a).cmp(name(b)))
             });
             all.truncate(NEAREST);

@@ -49,11 +49,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, ToolId};
-use crate::crib::Crib;
+use crate::limits::Limits;
 use crate::query::Words;
-use crate::reply::Correction;
 use crate::scope::Scope;
-use crate::settings::Settings;
+use crate::spelling::Spellings;
 use bm25::Bm25;
 use hybrid::Hybrid;
 use index::Index;
@@ -68,7 +67,7 @@ pub struct RankSettings {
     /// Results at most, however many were asked for; 0 for as many as fit.
     pub cap: usize,
     /// A folder with another table of vectors than the one inside the program. This crate does no I/O:
-    /// whoever reads the file reads the folder too, and says so in [`Settings::table`].
+    /// whoever reads the file reads the folder too, and says so in [`Settings::table`](crate::Settings::table).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding_model: Option<PathBuf>,
     /// What plain BM25 is told.
@@ -131,24 +130,46 @@ impl By {
     }
 }
 
+/// What a ranker reads besides its own index, the query and the scope.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Inputs<'a> {
+    /// The catalog that the ranker was built from.
+    pub(crate) catalog: &'a Catalog,
+    /// The spellings of its names.
+    pub(crate) spellings: &'a Spellings,
+    /// The vectors of its tools.
+    pub(crate) vectors: &'a Vectors,
+    /// How tools are ranked.
+    pub(crate) settings: &'a RankSettings,
+    /// Limits on queries and names.
+    pub(crate) limits: &'a Limits,
+    /// Whether a `+word` must be in the name of a tool.
+    pub(crate) must_in_name: bool,
+}
+
 /// One way of ranking, made ready for one catalog.
 pub(crate) trait Ranker: fmt::Debug + Send + Sync {
     /// The best `limit` tools in scope for the words.
-    fn search(&self, crib: &Crib, words: &Words, scope: &Scope, limit: usize) -> Ranking;
+    fn search(&self, inputs: &Inputs<'_>, words: &Words, scope: &Scope, limit: usize) -> Ranking;
 
     /// Every number behind a tool's rank.
-    fn explain(&self, crib: &Crib, words: &Words, scope: &Scope, id: ToolId) -> Explanation;
+    fn explain(&self, inputs: &Inputs<'_>, words: &Words, scope: &Scope, id: ToolId)
+    -> Explanation;
 
     /// Bytes on the heap, as allocated for what is there.
     fn bytes(&self) -> usize;
 }
 
 /// Makes a catalog ready for the way of ranking that is set.
-pub(crate) fn build(catalog: &Catalog, settings: &Settings) -> Arc<dyn Ranker> {
-    match settings.rank.by {
-        By::Hybrid => Arc::new(Hybrid::build(catalog, &settings.limits)),
-        By::Words => Arc::new(Index::build(catalog, &settings.limits)),
-        By::Bm25 => Arc::new(Bm25::build(catalog, settings.rank.bm25.parameters)),
+pub(crate) fn build(
+    catalog: &Catalog,
+    settings: &RankSettings,
+    limits: &Limits,
+) -> Arc<dyn Ranker> {
+    match settings.by {
+        By::Hybrid => Arc::new(Hybrid::build(catalog, limits)),
+        By::Words => Arc::new(Index::build(catalog, limits)),
+        By::Bm25 => Arc::new(Bm25::build(catalog, settings.bm25.parameters)),
         By::Overlap => Arc::new(Overlap::build(catalog)),
     }
 }
@@ -168,6 +189,15 @@ pub struct Hit {
     /// How likely it is to serve, from 0 to 1; docs/ranking.md says where that holds. `None` from the
     /// rankers of other systems.
     pub confidence: Option<f32>,
+}
+
+/// A word that was read as another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Correction {
+    /// As it was written.
+    pub word: String,
+    /// As it was read.
+    pub read_as: String,
 }
 
 /// A ranking and what was done to the query for it.

@@ -5,9 +5,8 @@
 //! that depends on another tool. Ties go to the tool that came first.
 
 use super::explain::{Explanation, Points};
-use super::{Ranker, Ranking, best_first};
+use super::{Inputs, Ranker, Ranking, best_first};
 use crate::catalog::{Catalog, ToolId};
-use crate::crib::Crib;
 use crate::query::Words;
 use crate::rank::{Field, Via};
 use crate::scope::Scope;
@@ -46,8 +45,8 @@ impl Overlap {
 }
 
 impl Ranker for Overlap {
-    fn search(&self, crib: &Crib, words: &Words, scope: &Scope, limit: usize) -> Ranking {
-        let asked = Asked::new(words, crib.settings().limits.query_words);
+    fn search(&self, inputs: &Inputs<'_>, words: &Words, scope: &Scope, limit: usize) -> Ranking {
+        let asked = Asked::new(words, inputs.limits.query_words);
         let sum = |id| {
             let points = asked.terms.iter().map(|term| self.points(id, term).map_or(0.0, |p| p.0));
             (id, points.sum::<f32>() + self.exact(id, &asked))
@@ -56,9 +55,15 @@ impl Ranker for Overlap {
         Ranking { hits: best_first(scored, limit), corrections: Vec::new(), cut: asked.cut }
     }
 
-    fn explain(&self, crib: &Crib, words: &Words, scope: &Scope, id: ToolId) -> Explanation {
-        let asked = Asked::new(words, crib.settings().limits.query_words);
-        let mut explanation = Explanation::of(crib.catalog().tool(id));
+    fn explain(
+        &self,
+        inputs: &Inputs<'_>,
+        words: &Words,
+        scope: &Scope,
+        id: ToolId,
+    ) -> Explanation {
+        let asked = Asked::new(words, inputs.limits.query_words);
+        let mut explanation = Explanation::of(inputs.catalog.tool(id));
         for term in &asked.terms {
             match self.points(id, term) {
                 Some((points, field)) => explanation.words.push(Points {

@@ -6,11 +6,11 @@
 
 use std::borrow::Cow;
 
+use super::Correction;
 use super::index::{Index, Term, idf};
 use super::relation::are_relatives;
 use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
-use crate::reply::Correction;
 use crate::scope::Scope;
 use crate::text::{is_common, is_filler, is_stop, related, stem, words};
 

@@ -8,9 +8,8 @@ use super::explain::Explanation;
 use super::filter::{Filter, Named};
 use super::index::Index;
 use super::plan::Plan;
-use super::{Hit, Ranker, Ranking};
+use super::{Hit, Inputs, Ranker, Ranking};
 use crate::catalog::ToolId;
-use crate::crib::Crib;
 use crate::query::Words;
 use crate::scope::Scope;
 use crate::text::words;
@@ -62,9 +61,9 @@ thread_local! {
 }
 
 impl Ranker for Index {
-    fn search(&self, crib: &Crib, words: &Words, scope: &Scope, limit: usize) -> Ranking {
-        let plan = Plan::new(self, crib.catalog(), words, scope);
-        let candidates = self.candidates(crib, words, scope, &plan, |_| Vec::new());
+    fn search(&self, inputs: &Inputs<'_>, words: &Words, scope: &Scope, limit: usize) -> Ranking {
+        let plan = Plan::new(self, inputs.catalog, words, scope);
+        let candidates = self.candidates(inputs, words, scope, &plan, |_| Vec::new());
         let hits = candidates.iter().map(|found| Hit {
             cover: 0.0,
             id: found.id,
@@ -76,11 +75,17 @@ impl Ranker for Index {
         Ranking { hits, corrections: plan.corrections, cut: plan.cut }
     }
 
-    fn explain(&self, crib: &Crib, words: &Words, scope: &Scope, id: ToolId) -> Explanation {
-        let plan = Plan::new(self, crib.catalog(), words, scope);
-        let candidates = self.candidates(crib, words, scope, &plan, |_| Vec::new());
+    fn explain(
+        &self,
+        inputs: &Inputs<'_>,
+        words: &Words,
+        scope: &Scope,
+        id: ToolId,
+    ) -> Explanation {
+        let plan = Plan::new(self, inputs.catalog, words, scope);
+        let candidates = self.candidates(inputs, words, scope, &plan, |_| Vec::new());
         let found = candidates.into_iter().find(|found| found.id == id);
-        self.explained(crib, words, &plan, id, found).rated(&plan, None)
+        self.explained(inputs.catalog, words, &plan, id, found).rated(&plan, None)
     }
 
     fn bytes(&self) -> usize {
@@ -93,14 +98,14 @@ impl Index {
     /// candidates of its own to add, of those that pass.
     pub(super) fn candidates(
         &self,
-        crib: &Crib,
+        inputs: &Inputs<'_>,
         query: &Words,
         scope: &Scope,
         plan: &Plan,
         near: impl FnOnce(&Filter<'_>) -> Vec<ToolId>,
     ) -> Vec<Candidate> {
-        let filter = Filter::new(self, crib, query, scope);
-        let named = Named::in_query(self, crib, query, scope);
+        let filter = Filter::new(self, inputs, query, scope);
+        let named = Named::in_query(self, inputs, query, scope);
         // Whoever is named is a candidate, whatever its words came to.
         let mut also: Vec<ToolId> = named.ids().filter(|id| filter.passes(*id)).collect();
         also.extend(near(&filter));
@@ -112,7 +117,7 @@ impl Index {
         // Sums over candidates must not depend on the order the catalog is in.
         bases.sort_unstable_by_key(|(id, _)| self.name_rank(*id));
         bases.dedup_by_key(|(id, _)| *id);
-        SecondLook::new(self, crib, scope, (plan, query), &named).at(&bases)
+        SecondLook::new(self, inputs.catalog, scope, (plan, query), &named).at(&bases)
     }
 
     /// The best `limit` of these, in order.

@@ -13,6 +13,7 @@ pub(crate) use read::names_in;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+pub use crate::rank::Correction;
 use crate::rank::Fit;
 use crate::tool::Hints;
 
@@ -123,15 +124,6 @@ pub struct Missing {
     pub name: String,
     /// Names like it.
     pub nearest: Vec<String>,
-}
-
-/// A word that was read as another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Correction {
-    /// As it was written.
-    pub word: String,
-    /// As it was read.
-    pub read_as: String,
 }
 
 /// What there is.

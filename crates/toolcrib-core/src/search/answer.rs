@@ -8,15 +8,15 @@ use super::Finds;
 use crate::catalog::ToolId;
 use crate::conversation::{Circling, Conversation};
 use crate::crib::Crib;
-use crate::disclose::{Kind, Turn};
-use crate::json::compact;
-use crate::listing::data;
+use crate::disclosure::Kind;
+use crate::json::{compact, data};
 use crate::rank::{Fit, Hit};
 use crate::reply::{Available, Found, Reply, ServerSize};
 use crate::settings::Settings;
 use crate::signature;
 use crate::text::shorten;
 use crate::tool::Defer;
+use crate::turn::Turn;
 
 /// Characters of a description where only a signature is shown.
 const BRIEF: usize = 400;

@@ -9,13 +9,13 @@ mod words;
 use crate::catalog::{Catalog, ToolId};
 use crate::conversation::{Circling, Conversation};
 use crate::crib::Crib;
-use crate::disclose::Turn;
 use crate::pattern;
 use crate::query::Query;
-use crate::rank::{Fit, Hit};
-use crate::reply::{Correction, Missing, Reply};
+use crate::rank::{Correction, Fit, Hit};
+use crate::reply::{Missing, Reply};
 use crate::spelling::{self, ALIKE, Meaning};
 use crate::text::shorten;
+use crate::turn::Turn;
 
 /// What one call of a search tool asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

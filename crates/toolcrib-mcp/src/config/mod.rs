@@ -16,6 +16,7 @@ mod write;
 pub use error::ConfigError;
 pub use foreign::{Client, Foreign};
 pub use mask::masked;
+pub use native::TABLES;
 pub use server::{OAuth, Server, Transport};
 pub use write::server_toml;
 

@@ -1,8 +1,8 @@
 //! Our own file: `[servers]`, `[profiles]`, `[gateway]`, `[http]` and `[proxy]` beside the engine's
 //! settings.
 //!
-//! One text, two readers: the engine takes its keys and skips these five tables, and here it is the
-//! other way round. Each sees the whole text, so that the lines in errors are those of the file.
+//! One text, two readers: the engine is told to skip these five tables, and here it is the other way
+//! round. Each sees the whole text, so that the lines in errors are those of the file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,6 +21,9 @@ use super::{
 use crate::Secret;
 
 const KEYS: &str = "the keys and their defaults are in docs/gateway-config.md";
+
+/// The top-level tables of `toolcrib.toml` that the engine does not read.
+pub const TABLES: [&str; 5] = ["servers", "profiles", "gateway", "http", "proxy"];
 
 /// The five tables, as people write them. All other keys are the engine's, which knows them.
 #[derive(Deserialize, Default)]
@@ -149,8 +152,8 @@ impl Config {
         }
         let written: Written = toml::from_str(text).map_err(|error| unreadable(text, &error))?;
         let settings = match preset {
-            Some(preset) => preset.with_toml(text),
-            None => Settings::from_toml(text),
+            Some(preset) => preset.with_shared_toml(text, &TABLES),
+            None => Settings::from_shared_toml(text, &TABLES),
         };
         let settings =
             settings.map_err(|error| ConfigError::new(error.to_string(), error.hint()))?;

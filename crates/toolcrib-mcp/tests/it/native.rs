@@ -2,7 +2,7 @@
 
 use toolcrib_core::{Defer, Preset, Settings};
 use toolcrib_mcp::Config;
-use toolcrib_mcp::config::{GatewaySettings, HttpSettings, Limits, OAuth, Profile, Server};
+use toolcrib_mcp::config::{GatewaySettings, HttpSettings, Limits, OAuth, Profile, Server, TABLES};
 
 use crate::{address, in_folder, program, texts};
 
@@ -114,7 +114,7 @@ fn every_key_is_read() {
     };
     assert!(Config::from_toml(ALL).unwrap() == expected);
     // The engine reads the same text and leaves these tables alone.
-    assert_eq!(Settings::from_toml(ALL).unwrap(), expected.settings);
+    assert_eq!(Settings::from_shared_toml(ALL, &TABLES).unwrap(), expected.settings);
     let mut over = Preset::Everruns.settings();
     over.activation.tools = 7;
     assert_eq!(Config::from_toml_over(Some(Preset::Everruns), ALL).unwrap().settings, over);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toolcrib_mcp::Config;
 use toolcrib_mcp::config::foreign::{Place, read};
-use toolcrib_mcp::config::{masked, server_toml};
+use toolcrib_mcp::config::{TABLES, masked, server_toml};
 
 use crate::{SAMPLES, taken};
 
@@ -88,7 +88,7 @@ fn errors_tell_nothing() {
             let error = Config::from_toml(text).unwrap_err();
             silent(&format!("{error} {error:?}"), text);
             // The engine's own reader meets the same file.
-            if let Err(error) = toolcrib_core::Settings::from_toml(text) {
+            if let Err(error) = toolcrib_core::Settings::from_shared_toml(text, &TABLES) {
                 silent(&format!("{error} {error:?}"), text);
             }
         }

@@ -1,4 +1,5 @@
 //! The command line as people and scripts meet it: the real binary, its output and its exit codes.
+//! `modules` is about the whole workspace: which modules import which others.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -7,6 +8,7 @@ mod demo;
 mod eval;
 mod explain;
 mod import;
+mod modules;
 mod presets;
 mod sample;
 mod search;

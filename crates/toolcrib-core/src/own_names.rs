@@ -4,8 +4,6 @@
 //! the whole conversation, and the client's tool is a tool like any other. Both sets are as long as
 //! each other, so that no budget changes with the choice.
 
-use crate::wire_name::PROVIDERS;
-
 /// The name of the search tool.
 pub const SEARCH: &str = "tool_search";
 /// The name of the pattern search tool.
@@ -14,6 +12,9 @@ pub const SEARCH_REGEX: &str = "tool_search_regex";
 pub const DESCRIBE: &str = "tool_describe";
 /// The name of the tool that runs another.
 pub const CALL: &str = "tool_call";
+
+/// Names of the providers' own search tools. They are reserved like ours.
+pub const PROVIDERS: [&str; 2] = ["tool_search_tool_regex", "tool_search_tool_bm25"];
 
 /// One of our tools, by what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,12 @@
 //! How a model reads text: with our own tokenizer, or with the one of an external table.
 
+mod external;
+
+pub(crate) use external::ExternalReader;
+pub use external::Tokenizer;
+
 use std::ops::ControlFlow;
 
-use crate::external::ExternalReader;
 use crate::vocabulary::Vocabulary;
 use crate::wordpiece;
 

@@ -1,0 +1,163 @@
+//! What the model sees in one turn, as a value, and the ways to show deferred tools.
+//!
+//! The settings choose the way, [`disclose`](crate::disclose) computes the [`Disclosure`], and a
+//! conversation keeps the last one, to repeat it while nothing changes.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::ToolId;
+use crate::json::quote;
+use crate::listing::Listing;
+use crate::own_names::OwnNames;
+use crate::policy::{Because, Decision, Defers, Verdict};
+use crate::tool::{Shape, Tool};
+
+/// How deferred tools are shown and become callable.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Three stable tools, search, describe and call; the rest is a listing.
+    #[default]
+    Bridge,
+    /// Name, description and a stub schema, replaced by the real one once revealed.
+    Reveal,
+    /// Name and parameters, the description withheld.
+    Terse,
+    /// A listing; a definition is appended once found, in order of discovery.
+    Append,
+}
+
+/// What stands for a schema that is not shown.
+///
+/// Always an object with `properties`, even if empty: grammar converters of local servers refuse a
+/// bare object. Always open: capable models often guess right, and a valid guess is run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stub {
+    /// Nothing more: a sentence per tool would grow with the catalog and eat the saving.
+    #[default]
+    Open,
+    /// Naming the query that loads the tool, for models that need to be told each time.
+    Hint,
+}
+
+impl Stub {
+    pub(crate) fn schema(self, tool: &Tool, names: OwnNames) -> String {
+        let open = r#"{"type":"object","properties":{},"additionalProperties":true"#;
+        match self {
+            Self::Open => format!("{open}}}"),
+            Self::Hint => {
+                let (search, name) = (names.search, tool.name());
+                let hint = format!("Not loaded: call {search} with the query {name} first.");
+                format!("{open},\"description\":{}}}", quote(&hint))
+            }
+        }
+    }
+}
+
+/// How hard the model is told to search.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Guidance {
+    /// By the model's name: strong unless its family is known to search by itself.
+    #[default]
+    Auto,
+    /// Two sentences.
+    Short,
+    /// With an example and a prohibition, for models that were not trained on deferred tools.
+    Strong,
+    /// Short for Anthropic's models and strong for every other provider's.
+    Provider,
+}
+
+impl Guidance {
+    pub(crate) fn is_strong(self, model: Option<&str>) -> bool {
+        match self {
+            Self::Short => false,
+            Self::Strong => true,
+            // Both vendors ship tool search themselves and train for it.
+            Self::Auto => !is_of(model, &["claude", "gpt-5", "gpt-6"]),
+            Self::Provider => !is_of(model, &["claude"]),
+        }
+    }
+}
+
+fn is_of(model: Option<&str>, families: &[&str]) -> bool {
+    let model = model.unwrap_or_default().to_ascii_lowercase();
+    families.iter().any(|family| model.contains(family))
+}
+
+/// A tool of ours, ready to be written in any shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnTool {
+    /// Its name.
+    pub name: &'static str,
+    /// Its description, the listing included where there is one.
+    pub description: String,
+    /// Its input schema, as JSON text.
+    pub schema: &'static str,
+}
+
+impl OwnTool {
+    /// The definition in a provider's shape.
+    pub fn definition(&self, shape: Shape) -> String {
+        shape.write(self.name, &self.description, self.schema)
+    }
+}
+
+/// One tool as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// Which tool.
+    pub id: ToolId,
+    /// Its definition in its own shape; `None` for a tool that is only listed.
+    pub definition: Option<String>,
+    /// What was decided about it, and why.
+    pub verdict: Verdict,
+}
+
+/// What the model sees this turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disclosure {
+    /// Whether anything is deferred, and why.
+    pub decision: Decision,
+    /// How, if so.
+    pub kind: Kind,
+    /// The tools in scope, in the order their definitions are to stand in.
+    pub shown: Vec<Shown>,
+    /// Our own tools.
+    pub own: Vec<OwnTool>,
+    /// For the system prompt, once.
+    pub instruction: Option<String>,
+    /// The table of contents that stands in the search tool's description.
+    pub listing: Option<Listing>,
+    /// Tools that came or went since the listing was frozen: for a message, not for the prompt.
+    pub announcement: Option<String>,
+    /// Tokens of the tools as they came.
+    pub tokens_before: usize,
+    /// Tokens of what is shown instead, the instruction included.
+    pub tokens_after: usize,
+}
+
+impl Disclosure {
+    /// Whether the tools pass as they came.
+    pub fn passes_through(&self) -> bool {
+        self.decision.defers == Defers::Nothing
+    }
+
+    /// The definitions to send, for who puts an array together: each tool in its own shape, ours in
+    /// `shape`, and appended ones last. [`Crib::tools_json`](crate::Crib::tools_json) edits an array
+    /// that came in.
+    pub fn definitions(&self, shape: Shape) -> Vec<Cow<'_, str>> {
+        let appended = |shown: &&Shown| {
+            self.kind == Kind::Append && shown.verdict == Verdict::Full(Because::Revealed)
+        };
+        let definition = |shown: &'_ Shown| shown.definition.clone().map(Cow::Owned);
+        let first = self.shown.iter().filter(|shown| !appended(shown)).filter_map(definition);
+        let own = self.own.iter().map(|own| Cow::Owned(own.definition(shape)));
+        let last = self.shown.iter().filter(appended).filter_map(definition);
+        first.chain(own).chain(last).collect()
+    }
+}

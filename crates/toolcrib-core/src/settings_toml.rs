@@ -1,0 +1,238 @@
+//! Settings written as TOML, read over a preset.
+//!
+//! The text names a preset, or none for our own, and says only what it wants otherwise. It is read
+//! strictly: a typo in a key or a value out of range is an error with a hint, never a silent default.
+//! The file may have other readers too; their top-level keys are left to them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use toml::de::DeTable;
+
+use crate::disclosure::{Guidance, Kind, Stub};
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::listing::ListingSettings;
+use crate::own_names::OwnNames;
+use crate::policy::{Activation, Glob, Rules};
+use crate::preset::Preset;
+use crate::rank::{RankSettings, Table};
+use crate::settings::{SearchSettings, Settings};
+use crate::tool::Defer;
+
+impl Settings {
+    /// Reads settings from TOML: over the preset that the text names, or over our own.
+    ///
+    /// ```
+    /// use toolcrib_core::Settings;
+    /// let settings = Settings::from_toml("[activation]\ntools = 20\n[defer]\nnever = ['read_*']")?;
+    /// assert_eq!(settings.activation.tools, 20);
+    /// let error = Settings::from_toml("[activation]\ntool = 20").unwrap_err();
+    /// assert!(error.to_string().contains("unknown field `tool`"));
+    /// # Ok::<(), toolcrib_core::Error>(())
+    /// ```
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        Self::from_shared_toml(text, &[])
+    }
+
+    /// Reads settings from TOML that has other readers too. `others` are the top-level keys that
+    /// belong to those: whatever they hold is ignored. Any other unknown key is an error.
+    ///
+    /// ```
+    /// use toolcrib_core::Settings;
+    /// let text = "mark = '…'\n[window]\nwidth = 80";
+    /// assert_eq!(Settings::from_shared_toml(text, &["window"])?.mark, "…");
+    /// assert!(Settings::from_toml(text).is_err());
+    /// # Ok::<(), toolcrib_core::Error>(())
+    /// ```
+    pub fn from_shared_toml(text: &str, others: &[&str]) -> Result<Self, Error> {
+        read(None, text, others)
+    }
+}
+
+impl Preset {
+    /// Its settings under a TOML file of ours, whichever preset the file names.
+    pub fn with_toml(self, text: &str) -> Result<Settings, Error> {
+        self.with_shared_toml(text, &[])
+    }
+
+    /// The same for a file that has other readers too: [`Settings::from_shared_toml`] says what
+    /// `others` are.
+    pub fn with_shared_toml(self, text: &str, others: &[&str]) -> Result<Settings, Error> {
+        read(Some(self), text, others)
+    }
+}
+
+/// The settings, as people write them.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preset: Option<Preset>,
+    disclosure: Kind,
+    reveals: bool,
+    stub: Stub,
+    mark: String,
+    guidance: Guidance,
+    activation: Activation,
+    defer: WrittenRules,
+    listing: ListingSettings,
+    rank: RankSettings,
+    search: SearchSettings,
+    limits: Limits,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenRules {
+    never: Vec<String>,
+    always: Vec<String>,
+    servers: BTreeMap<String, Defer>,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self::of(Settings::default())
+    }
+}
+
+impl Written {
+    fn of(settings: Settings) -> Self {
+        let texts = |globs: &[Glob]| globs.iter().map(Glob::to_string).collect();
+        let servers = settings.rules.servers.iter().map(|(glob, defer)| (glob.to_string(), *defer));
+        Self {
+            preset: None,
+            disclosure: settings.disclosure,
+            reveals: settings.reveals,
+            stub: settings.stub,
+            mark: settings.mark,
+            guidance: settings.guidance,
+            activation: settings.activation,
+            defer: WrittenRules {
+                never: texts(&settings.rules.never),
+                always: texts(&settings.rules.always),
+                servers: servers.collect(),
+            },
+            listing: settings.listing,
+            rank: settings.rank,
+            search: settings.search,
+            limits: settings.limits,
+        }
+    }
+
+    fn settings(self) -> Settings {
+        let globs = |patterns: &[String]| patterns.iter().map(|text| Glob::new(text)).collect();
+        let servers = self.defer.servers.iter();
+        Settings {
+            rules: Rules {
+                never: globs(&self.defer.never),
+                always: globs(&self.defer.always),
+                servers: servers.map(|(server, defer)| (Glob::new(server), *defer)).collect(),
+                hot: Vec::new(),
+            },
+            activation: self.activation,
+            disclosure: self.disclosure,
+            reveals: self.reveals,
+            stub: self.stub,
+            mark: self.mark,
+            guidance: self.guidance,
+            listing: self.listing,
+            rank: self.rank,
+            table: Table::default(),
+            search: self.search,
+            limits: self.limits,
+            names: OwnNames::default(),
+        }
+    }
+}
+
+/// Reads a text over this preset, or over the one that the text names. What it says of a key replaces
+/// what the preset says; its rules are added to the preset's.
+fn read(preset: Option<Preset>, text: &str, others: &[&str]) -> Result<Settings, Error> {
+    let failed = |error: toml::de::Error| unreadable(text, &error, &[]);
+    let mut root = DeTable::parse(text).map_err(failed)?;
+    for key in others {
+        root.get_mut().remove(*key);
+    }
+    // First without the preset: only what is parsed from the text has lines to name in an error.
+    let written =
+        Written::deserialize(toml::Deserializer::from(root.clone())).map_err(|error| {
+            // An unknown top-level key may be a misspelled key of another reader.
+            let is_top_level = root.get_ref().keys().any(|key| error.span() == Some(key.span()));
+            unreadable(text, &error, if is_top_level { others } else { &[] })
+        })?;
+    let preset = preset.or(written.preset).unwrap_or_default().settings();
+    let rules = preset.rules.clone().merged(written.settings().rules);
+    let mut table = toml::Table::try_from(Written::of(preset)).map_err(|error| {
+        // Every preset is written out in a test.
+        Error::Settings { problem: error.to_string(), hint: "this is a bug; report it".into() }
+    })?;
+    let own = toml::Table::deserialize(toml::Deserializer::from(root)).map_err(failed)?;
+    overlay(&mut table, own);
+    let merged: Written = table.try_into().map_err(failed)?;
+    let settings = Settings { rules, ..merged.settings() };
+    settings.check()?;
+    Ok(settings)
+}
+
+/// What is wrong with a text, and where. The parser's own picture of the line is left out: the line
+/// may belong to another reader and have a token in it. `more_keys` are added to the keys that the
+/// message lists.
+fn unreadable(text: &str, error: &toml::de::Error, more_keys: &[&str]) -> Error {
+    let mut problem = error.message().to_owned();
+    for key in more_keys {
+        let _ = write!(problem, ", `{key}`");
+    }
+    if let Some(span) = error.span() {
+        let before = text.get(..span.start).unwrap_or(text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let _ = write!(problem, " at line {line}, column {column}");
+    }
+    Error::Settings { problem, hint: "the keys and their defaults are in docs/settings.md".into() }
+}
+
+/// Puts `over` on top of `under`, table by table.
+fn overlay(under: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (under.get_mut(&key), value) {
+            (Some(toml::Value::Table(under)), toml::Value::Table(over)) => overlay(under, over),
+            (_, value) => {
+                under.insert(key, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OTHERS: [&str; 2] = ["window", "theme"];
+
+    #[test]
+    fn keys_of_other_readers_are_ignored_whatever_they_hold() {
+        let text = "theme = 'dark'\nmark = '…'\n[window]\nmark = 7\n[[window.tab]]\nlimit = -1";
+        let expected = Settings { mark: "…".into(), ..Settings::default() };
+        assert_eq!(Settings::from_shared_toml(text, &OTHERS).unwrap(), expected);
+        let expected = Settings { mark: "…".into(), ..Preset::Hermes.settings() };
+        assert_eq!(Preset::Hermes.with_shared_toml(text, &OTHERS).unwrap(), expected);
+        assert!(Settings::from_toml(text).is_err(), "here they are nobody's");
+        let nested = Settings::from_shared_toml("[search]\nwindow = 1", &OTHERS).unwrap_err();
+        assert!(nested.to_string().ends_with("at line 2, column 1"), "{nested}");
+    }
+
+    #[test]
+    fn an_error_names_the_line_of_the_whole_file_and_the_keys_of_all_readers() {
+        let error = |text| Settings::from_shared_toml(text, &OTHERS).unwrap_err().to_string();
+        assert_eq!(
+            error("theme = 1\n[window]\nx = 1\n[activation]\n tools = 'many'"),
+            "invalid type: string \"many\", expected usize at line 5, column 10"
+        );
+        let unknown = error("[window]\nx = 1\n[widnow]");
+        let (problem, keys) = unknown.split_once(", expected one of `preset`, ").unwrap();
+        assert_eq!(problem, "unknown field `widnow`");
+        assert!(keys.ends_with(", `limits`, `window`, `theme` at line 3, column 2"), "{keys}");
+    }
+}

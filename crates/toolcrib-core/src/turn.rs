@@ -1,0 +1,28 @@
+//! What the engine is told about one turn.
+//!
+//! A crib is the same for every caller. What differs comes in here with each call: the tools that the
+//! caller may know of, the model, and which servers are not connected yet.
+
+use crate::scope::Scope;
+
+/// What is true this turn, from outside the engine.
+#[derive(Debug, Clone)]
+pub struct Turn<'a> {
+    /// The tools this caller may know of.
+    pub scope: &'a Scope,
+    /// The model's context window in tokens, where it is known.
+    pub context: Option<usize>,
+    /// The model's name, where it is known.
+    pub model: Option<&'a str>,
+    /// Servers that are still connecting.
+    pub connecting: &'a [String],
+    /// Whether the caller lets the model use our search tool.
+    pub search_allowed: bool,
+}
+
+impl<'a> Turn<'a> {
+    /// A turn of which nothing is known but the scope.
+    pub fn new(scope: &'a Scope) -> Self {
+        Self { scope, context: None, model: None, connecting: &[], search_allowed: true }
+    }
+}

@@ -1,0 +1,152 @@
+//! Whether validating takes an acceptable number of steps.
+//!
+//! Two checks: of the schema alone, before it is compiled, and of the schema with the arguments at
+//! hand, before they are validated.
+
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value};
+
+use super::VALUES;
+use crate::ingest::NAMED;
+
+/// Steps of the walk over schema and arguments.
+const STEPS: usize = 20_000;
+/// Nesting of that walk.
+const DEPTH: usize = 200;
+/// Whether a schema may be compiled.
+pub(super) fn allows(schema: &Value) -> bool {
+    is_tame(schema, schema) && unevaluated(schema) < 2 && unrolled(schema) <= STEPS
+}
+
+/// Whether arguments may be validated against a schema that may be compiled.
+pub(super) fn allows_for(schema: &Value, arguments: &Value) -> bool {
+    Walk { root: schema, steps: STEPS }.affordable(schema, arguments, DEPTH)
+}
+
+/// Whether every reference is a plain pointer into this document. Anchors, escaped pointers, other
+/// bases and dynamic references could lead anywhere, and no budget here would see where.
+fn is_tame(value: &Value, root: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.iter().all(|(key, value)| match (key.as_str(), value) {
+            ("$dynamicRef" | "$recursiveRef", _) => false,
+            ("$id" | "id", Value::String(_)) => std::ptr::eq(map, root.as_object().unwrap_or(map)),
+            ("$ref", Value::String(target)) => {
+                let pointer = target.strip_prefix('#').filter(|pointer| !pointer.contains('%'));
+                pointer.is_some_and(|pointer| root.pointer(pointer).is_some())
+            }
+            // Names of somebody's choosing, which may be those of keywords.
+            (key, Value::Object(members)) if NAMED.contains(&key) => {
+                members.values().all(|member| is_tame(member, root))
+            }
+            (key, _) if VALUES.contains(&key) => true,
+            _ => is_tame(value, root),
+        }),
+        Value::Array(items) => items.iter().all(|item| is_tame(item, root)),
+        _ => true,
+    }
+}
+
+/// How often a schema asks what no other keyword has evaluated. One within another makes the
+/// validator evaluate everything below both again, at every level: two are one too many.
+fn unevaluated(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => {
+            let own = ["unevaluatedProperties", "unevaluatedItems"];
+            own.iter().filter(|key| map.contains_key(**key)).count()
+                + map.values().map(unevaluated).sum::<usize>()
+        }
+        Value::Array(items) => items.iter().map(unevaluated).sum(),
+        _ => 0,
+    }
+}
+
+/// Where a local reference points.
+fn target<'a>(root: &'a Value, map: &Map<String, Value>) -> Option<(&'a Value, String)> {
+    let pointer = map.get("$ref").and_then(Value::as_str)?.strip_prefix('#')?;
+    Some((root.pointer(pointer)?, pointer.to_owned()))
+}
+
+/// What each reference comes to.
+type Sizes = FxHashMap<String, usize>;
+
+/// How many values the schema has with every reference written out, a cycle counted once.
+fn unrolled(schema: &Value) -> usize {
+    fn size(value: &Value, root: &Value, sizes: &mut Sizes, depth: usize) -> usize {
+        let Some(depth) = depth.checked_sub(1) else { return usize::MAX };
+        let below = match value {
+            Value::Object(map) => {
+                let referred = target(root, map).map_or(0, |(found, pointer)| {
+                    if let Some(known) = sizes.get(&pointer) {
+                        return *known;
+                    }
+                    // Entered before descending, so that a cycle ends here.
+                    sizes.insert(pointer.clone(), 1);
+                    let size = size(found, root, sizes, depth);
+                    sizes.insert(pointer, size);
+                    size
+                });
+                map.values().fold(referred, |sum, value| {
+                    sum.saturating_add(size(value, root, sizes, depth))
+                })
+            }
+            Value::Array(items) => items
+                .iter()
+                .fold(0usize, |sum, item| sum.saturating_add(size(item, root, sizes, depth))),
+            _ => 0,
+        };
+        below.saturating_add(1)
+    }
+    size(schema, schema, &mut Sizes::default(), DEPTH)
+}
+
+/// The steps a validator would take, counted with a budget.
+struct Walk<'a> {
+    root: &'a Value,
+    steps: usize,
+}
+
+impl Walk<'_> {
+    fn affordable(&mut self, schema: &Value, instance: &Value, depth: usize) -> bool {
+        let Value::Object(map) = schema else { return true };
+        let (Some(steps), Some(depth)) = (self.steps.checked_sub(1), depth.checked_sub(1)) else {
+            return false;
+        };
+        self.steps = steps;
+        if let Some((found, _)) = target(self.root, map)
+            && !self.affordable(found, instance, depth)
+        {
+            return false;
+        }
+        map.iter().all(|(keyword, value)| match (keyword.as_str(), value, instance) {
+            ("allOf" | "anyOf" | "oneOf", Value::Array(all), _) => {
+                all.iter().all(|part| self.affordable(part, instance, depth))
+            }
+            ("not" | "if" | "then" | "else", part, _) => self.affordable(part, instance, depth),
+            ("dependentSchemas" | "dependencies", Value::Object(parts), _) => {
+                parts.values().all(|part| self.affordable(part, instance, depth))
+            }
+            ("properties", Value::Object(parts), Value::Object(members)) => {
+                parts.iter().all(|(name, part)| {
+                    members.get(name).is_none_or(|member| self.affordable(part, member, depth))
+                })
+            }
+            ("patternProperties", Value::Object(parts), Value::Object(members)) => parts
+                .values()
+                .all(|part| members.values().all(|member| self.affordable(part, member, depth))),
+            (
+                "additionalProperties" | "unevaluatedProperties" | "propertyNames",
+                part,
+                Value::Object(members),
+            ) => members.values().all(|member| self.affordable(part, member, depth)),
+            ("prefixItems" | "items", Value::Array(parts), Value::Array(items)) => {
+                parts.iter().zip(items).all(|(part, item)| self.affordable(part, item, depth))
+            }
+            (
+                "items" | "contains" | "additionalItems" | "unevaluatedItems",
+                part,
+                Value::Array(items),
+            ) => items.iter().all(|item| self.affordable(part, item, depth)),
+            _ => true,
+        })
+    }
+}

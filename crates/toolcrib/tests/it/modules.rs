@@ -1,0 +1,183 @@
+//! The top-level modules of each crate form no cycle of imports.
+//!
+//! Without cycles there is an order in which to read them: each needs only those before it.
+
+mod graph;
+mod paths;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use graph::Graph;
+
+/// The crates that are checked.
+const CRATES: [&str; 9] = [
+    "toolcrib",
+    "toolcrib-core",
+    "toolcrib-embed",
+    "toolcrib-eval",
+    "toolcrib-model2vec",
+    "toolcrib-store",
+    "toolcrib-testkit",
+    "toolcrib-tls",
+    "toolcrib-tokens",
+];
+
+fn workspace() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// The graph of a crate in this workspace. Programs under `bin` are crates of their own.
+fn graph_of(name: &str) -> Graph {
+    let src = workspace().join("crates").join(name).join("src");
+    let mut files = Vec::new();
+    read_folder(&src, &mut files);
+    let relative =
+        |path: &PathBuf| path.strip_prefix(&src).unwrap().to_str().unwrap().replace('\\', "/");
+    let files: Vec<(String, String)> =
+        files.iter().map(|path| (relative(path), fs::read_to_string(path).unwrap())).collect();
+    let files = files.iter().filter(|(path, _)| !path.starts_with("bin/"));
+    Graph::of(files.map(|(path, text)| (path.as_str(), text.as_str())))
+}
+
+/// The Rust files of a folder and the folders in it, by name.
+fn read_folder(folder: &Path, files: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            read_folder(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_crate_has_modules_that_import_each_other_in_a_cycle() {
+    let cycles: Vec<String> = CRATES
+        .iter()
+        .filter_map(|name| Some(format!("{name}: {}", graph_of(name).cycle()?)))
+        .collect();
+    assert!(cycles.is_empty(), "modules import each other in a cycle:\n{}", cycles.join("\n"));
+}
+
+/// The list of modules in ARCHITECTURE.md is complete, and each module uses only those before it.
+#[test]
+fn the_core_modules_can_be_read_in_the_order_of_the_list() {
+    let page = fs::read_to_string(workspace().join("ARCHITECTURE.md")).unwrap();
+    let section = page.split("### The modules of the core\n").nth(1).unwrap();
+    let list = section.split("```").nth(1).unwrap();
+    let order: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let uses = graph_of("toolcrib-core").uses;
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, uses.keys().collect::<Vec<_>>());
+    let place = |name: &String| order.iter().position(|listed| listed == name);
+    for (module, used) in &uses {
+        for (name, file) in used {
+            assert!(
+                place(name) < place(module),
+                "`{module}` uses `{name}`, which is listed after it ({file})"
+            );
+        }
+    }
+}
+
+fn edges(files: &[(&str, &str)]) -> Vec<String> {
+    let uses = Graph::of(files.iter().copied()).uses;
+    let edges = uses.iter().flat_map(|(module, used)| {
+        used.iter().map(move |(name, file)| format!("{module} -> {name} ({file})"))
+    });
+    edges.collect()
+}
+
+fn cycle(files: &[(&str, &str)]) -> Option<String> {
+    Graph::of(files.iter().copied()).cycle()
+}
+
+#[test]
+fn a_cycle_is_printed_with_the_files_that_make_it() {
+    let lib = ("lib.rs", "mod a; pub mod b; mod c;");
+    let a = ("a/mod.rs", "mod deep; pub fn f() {}");
+    let deep = ("a/deep.rs", "fn g() -> crate::b::B { todo!() }");
+    let b = ("b.rs", "use crate::c::C; pub struct B(C);");
+    let back = ("c.rs", "use crate::a; pub struct C; fn h() { a::f() }");
+    assert_eq!(
+        cycle(&[lib, a, deep, b, back]).unwrap(),
+        "a -> b (a/deep.rs) -> c (b.rs) -> a (c.rs)"
+    );
+    assert_eq!(cycle(&[lib, a, deep, b, ("c.rs", "pub struct C;")]), None);
+    let short = ("c.rs", "use crate::b::B; use crate::a; pub struct C;");
+    assert_eq!(cycle(&[lib, a, deep, b, short]).unwrap(), "b -> c (b.rs) -> b (c.rs)");
+}
+
+#[test]
+fn every_way_to_name_a_module_counts() {
+    let lib = ("lib.rs", "mod a; mod b;");
+    let b = ("b.rs", "pub mod x { pub fn f() {} } pub struct B;");
+    for code in [
+        "use crate::b::B;",
+        "use crate::{a, b::x::{self, f}};",
+        "pub use crate::b as other;",
+        "fn g() { use super::b::B; }",
+        "mod inner { use super::super::b; }",
+        "fn g(b: &[crate::b::B]) {}",
+        "fn g() { crate::b::x::f() }",
+        "impl Iterator for X { type Item = crate::b::B; }",
+        "fn g() { println!(\"{:?}\", (1, crate::b::B)) }",
+        "macro_rules! m { () => { $crate::b::x::f() } }",
+        "m! { use crate::{a::{c, d}, a as e, b}; }",
+        "#[derive(Debug)] #[attribute(crate::b)] struct S;",
+        "pub(in crate::b) struct S;",
+    ] {
+        assert_eq!(edges(&[lib, ("a.rs", code), b]), ["a -> b (a.rs)"], "{code}");
+    }
+    let inside = "mod inner { use super::f; pub(super) fn g() { self::h(); crate::a::f() } }";
+    for code in
+        [inside, "use std::b::B;", "fn g(b: B) { b::c() }", "/// See [`crate::b`].\nfn g() {}"]
+    {
+        assert_eq!(edges(&[lib, ("a.rs", code), b]), [""; 0], "{code}");
+    }
+}
+
+#[test]
+fn a_name_that_the_root_imports_means_the_module_it_comes_from() {
+    let lib = "mod a; mod b; pub use b::{B, x as y}; use self::b::hidden; pub use serde::Value;";
+    for (name, edge) in [
+        ("B", &["a -> b (a.rs)"][..]),
+        ("y::Z", &["a -> b (a.rs)"]),
+        ("hidden", &["a -> b (a.rs)"]),
+        ("Value", &[]),
+    ] {
+        let code = format!("use crate::{name};");
+        assert_eq!(edges(&[("lib.rs", lib), ("a.rs", &code), ("b.rs", "")]), edge, "{name}");
+    }
+    let own = "mod a; mod b; use b::B; pub struct Own(B);";
+    assert_eq!(
+        edges(&[("lib.rs", own), ("a.rs", "fn f(own: super::Own) {}"), ("b.rs", "")]),
+        ["a -> lib (a.rs)", "lib -> b (lib.rs)"]
+    );
+}
+
+#[test]
+fn code_for_tests_does_not_count() {
+    let lib = "mod a; mod b; #[cfg(test)] mod c; #[cfg(doctest)] struct Page(b::B);";
+    let a = "#[cfg(test)] mod checks;
+        #[cfg(test)] use crate::b::B;
+        impl A { #[cfg(test)] fn f() { crate::b::f() } }
+        #[cfg(all(test, unix))] mod tests { use crate::b::B; }";
+    let test = "use crate::b::B;";
+    let files =
+        [("lib.rs", lib), ("a/mod.rs", a), ("a/checks.rs", test), ("a/checks/more.rs", test)];
+    assert_eq!(edges(&[&files[..], &[("b.rs", ""), ("c.rs", test)]].concat()), [""; 0]);
+    let not_only = "#[cfg(any(test, unix))] use crate::b::B;";
+    assert_eq!(edges(&[("lib.rs", lib), ("a.rs", not_only), ("b.rs", "")]), ["a -> b (a.rs)"]);
+}
+
+#[test]
+#[should_panic(expected = "a.rs: nothing in the root is called `*`")]
+fn importing_all_of_the_root_is_refused() {
+    edges(&[("lib.rs", "mod a; mod b;"), ("a.rs", "use crate::*;"), ("b.rs", "")]);
+}

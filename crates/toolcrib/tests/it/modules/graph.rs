@@ -1,0 +1,176 @@
+//! Which top-level modules of a crate use which others.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Write as _;
+
+use syn::Item;
+
+use super::paths::{Paths, imports, is_for_tests};
+
+/// What is defined in `lib.rs` itself is a module of this name.
+const ROOT: &str = "lib";
+
+/// For each module the modules that it uses, and the first file in which it does.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    pub(super) uses: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Graph {
+    /// The graph of a crate with these files, each with its path under `src`.
+    pub(super) fn of<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let parsed: Vec<File<'_>> =
+            files.into_iter().map(|(path, text)| File::parse(path, text)).collect();
+        let root = parsed.iter().find(|file| file.module.is_empty()).unwrap();
+        let names = Names::of(&root.items);
+        let for_tests: BTreeSet<Vec<String>> = parsed.iter().flat_map(File::test_modules).collect();
+        let mut graph = Self::default();
+        for module in &names.modules {
+            graph.uses.entry(module.clone()).or_default();
+        }
+        for file in &parsed {
+            if (1..=file.module.len()).any(|length| for_tests.contains(&file.module[..length])) {
+                continue;
+            }
+            let own = file.module.first().map_or(ROOT, String::as_str);
+            for path in file.paths() {
+                let Some(name) = path.first() else { continue };
+                match names.module_of(name) {
+                    Some(used) if used != own => {
+                        let uses = graph.uses.entry(own.to_owned()).or_default();
+                        uses.entry(used.to_owned()).or_insert_with(|| file.path.to_owned());
+                    }
+                    Some(_) => {}
+                    None if file.module.is_empty() || names.external.contains(name) => {}
+                    None => panic!("{}: nothing in the root is called `{name}`", file.path),
+                }
+            }
+        }
+        graph
+    }
+
+    /// The shortest cycle, as `a -> b (a/file.rs) -> a (b.rs)`: after each module the file that uses it.
+    pub(super) fn cycle(&self) -> Option<String> {
+        let cycles = self.uses.keys().filter_map(|module| self.way_back(module));
+        let shortest = cycles.min_by_key(Vec::len)?;
+        let mut text = shortest[0].to_owned();
+        for pair in shortest.windows(2) {
+            let _ = write!(text, " -> {} ({})", pair[1], self.uses[pair[0]][pair[1]]);
+        }
+        Some(text)
+    }
+
+    /// The shortest way from a module over what it uses back to itself.
+    fn way_back<'a>(&'a self, module: &'a str) -> Option<Vec<&'a str>> {
+        let mut from: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut next = VecDeque::from([module]);
+        while let Some(at) = next.pop_front() {
+            for used in self.uses.get(at).into_iter().flat_map(BTreeMap::keys) {
+                if from.contains_key(used.as_str()) {
+                    continue;
+                }
+                from.insert(used, at);
+                next.push_back(used);
+            }
+        }
+        let mut way = vec![module, from.get(module)?];
+        while way[way.len() - 1] != module {
+            way.push(from[way[way.len() - 1]]);
+        }
+        way.reverse();
+        Some(way)
+    }
+}
+
+/// One file of a crate.
+struct File<'a> {
+    /// Under `src`.
+    path: &'a str,
+    /// The module that it is; empty for the root.
+    module: Vec<String>,
+    items: Vec<Item>,
+}
+
+impl<'a> File<'a> {
+    fn parse(path: &'a str, text: &str) -> Self {
+        let parsed = syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let mut module: Vec<String> =
+            path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+        if module.last().is_some_and(|name| name == "mod") || matches!(path, "lib.rs" | "main.rs") {
+            module.pop();
+        }
+        Self { path, module, items: parsed.items }
+    }
+
+    /// The modules with files of their own that are compiled for tests only.
+    fn test_modules(&self) -> impl Iterator<Item = Vec<String>> + '_ {
+        self.items.iter().filter(|item| is_for_tests(item)).filter_map(|item| match item {
+            Item::Mod(item) => {
+                Some(self.module.iter().cloned().chain([item.ident.to_string()]).collect())
+            }
+            _ => None,
+        })
+    }
+
+    /// The paths in its items. What the root imports is no use by the root: it gives a name to what
+    /// others use.
+    fn paths(&self) -> Vec<Vec<String>> {
+        let imports = |item: &&Item| self.module.is_empty() && matches!(item, Item::Use(_));
+        Paths::in_items(&self.module, self.items.iter().filter(|item| !imports(item)))
+    }
+}
+
+/// What `crate::name` means.
+#[derive(Default)]
+struct Names {
+    modules: BTreeSet<String>,
+    /// What the root imports from a module, and which module that is.
+    imported: BTreeMap<String, String>,
+    /// What the root imports from other crates.
+    external: BTreeSet<String>,
+    /// What the root defines itself.
+    own: BTreeSet<String>,
+}
+
+impl Names {
+    fn of(root: &[Item]) -> Self {
+        let mut names = Self::default();
+        let items = || root.iter().filter(|item| !is_for_tests(item));
+        for item in items() {
+            let own = match item {
+                Item::Mod(item) => {
+                    names.modules.insert(item.ident.to_string());
+                    continue;
+                }
+                Item::Const(item) => &item.ident,
+                Item::Enum(item) => &item.ident,
+                Item::Fn(item) => &item.sig.ident,
+                Item::Static(item) => &item.ident,
+                Item::Struct(item) => &item.ident,
+                Item::Trait(item) => &item.ident,
+                Item::Type(item) => &item.ident,
+                Item::Macro(syn::ItemMacro { ident: Some(ident), .. }) => ident,
+                _ => continue,
+            };
+            names.own.insert(own.to_string());
+        }
+        for item in items() {
+            let Item::Use(item) = item else { continue };
+            for (path, here) in imports(&item.tree) {
+                let mut path =
+                    path.into_iter().skip_while(|name| name == "crate" || name == "self");
+                match path.next().filter(|first| names.modules.contains(first)) {
+                    Some(module) => _ = names.imported.insert(here, module),
+                    None => _ = names.external.insert(here),
+                }
+            }
+        }
+        names
+    }
+
+    /// The module in which the root's `name` is defined.
+    fn module_of(&self, name: &str) -> Option<&str> {
+        let module = self.modules.get(name).or_else(|| self.imported.get(name));
+        module.map(String::as_str).or_else(|| self.own.contains(name).then_some(ROOT))
+    }
+}
