@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 use graph::Graph;
 
 /// The crates that are checked.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 11] = [
     "toolcrib",
     "toolcrib-core",
+    "toolcrib-dialect",
     "toolcrib-embed",
     "toolcrib-eval",
     "toolcrib-model2vec",
+    "toolcrib-proxy",
     "toolcrib-store",
     "toolcrib-testkit",
     "toolcrib-tls",
