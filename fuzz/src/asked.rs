@@ -9,9 +9,10 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use toolcrib_core::json::{self, Fields};
 use toolcrib_dialect::messages::{inbound, unbind};
-use toolcrib_dialect::{Api, Inbound, Mode, Next, Request, narrowed, request};
+use toolcrib_dialect::{Api, Inbound, Mode, Request};
 
 use crate::client::{self, begin, head, history_key, target};
+use crate::played::Next;
 use crate::{downstream, heard, upstream};
 
 /// Reads an input as a request of this API, and checks what goes up in its place.
@@ -28,23 +29,28 @@ pub fn check(api: Api, data: &[u8]) {
         match Request::read(api, target, body.clone()) {
             Ok(request) => {
                 assert_eq!(request.text.as_bytes(), body);
-                check_request(request, head.mode, head.kind.is_ascii_uppercase());
+                check_request(request, target, head.mode, head.kind.is_ascii_uppercase());
             }
-            Err((_, back)) => assert_eq!(back, body, "what is not read goes up as it came"),
+            Err(unread) => assert_eq!(unread.body, body, "what is not read goes up as it came"),
         }
+        check_narrowed(api, target, &body);
     }
     if let Ok(text) = std::str::from_utf8(&body) {
         check_rewritten(text);
     }
 }
 
-fn check_request(request: Request, mode: Mode, recorded: bool) {
+fn check_request(request: Request, target: &str, mode: Mode, recorded: bool) {
     let api = request.api;
-    let kept = |_: usize| recorded.then(|| RECORDS[api as usize].clone());
-    let turn = begin(request.clone(), mode, &kept);
+    let kept = || recorded.then(|| RECORDS[api as usize].clone());
+    let turn = begin(request.clone(), target, mode, kept());
     let up = turn.request();
-    assert_eq!(up, begin(request.clone(), mode, &kept).request(), "asked again");
-    assert_eq!(up, turn.request());
+    assert_eq!(up, begin(request.clone(), target, mode, kept()).request(), "asked again");
+    if request.defers.is_some() {
+        // It passes, or is put into plain words first: checked below.
+        assert!(heard::is_json(&up), "{up}");
+        return;
+    }
     let (old, new) = (read(&request.text), read(&up));
     assert_eq!(old.len(), new.len());
     for ((key, old), (same, new)) in old.iter().zip(&new) {
@@ -107,17 +113,32 @@ fn check_history(api: Api, names: &[String], old: &[&str], new: &[&str]) {
     }
 }
 
-/// What else a proxy may do to a body before it goes up.
-fn check_rewritten(text: &str) {
+/// Tools that a caller may not know of are left out, and another model can be asked for, whether the body
+/// is rewritten or not.
+fn check_narrowed(api: Api, target: &str, body: &[u8]) {
     let odd = |name: &str| name.len() % 2 == 1;
-    let fewer = narrowed(text, &odd);
-    if let Some(fewer) = &fewer {
-        assert!(heard::is_json(fewer), "{fewer}");
-        assert_eq!(narrowed(fewer, &odd), None, "{fewer}");
+    let read = |body: Vec<u8>| match Request::read_visible(api, target, body, &odd) {
+        Ok(mut request) => {
+            let left = request.text.clone().into_bytes();
+            request.rename("n\"n");
+            (left, request.text.into_bytes())
+        }
+        Err(mut unread) => {
+            let left = unread.body.clone();
+            unread.rename("n\"n");
+            (left, unread.body)
+        }
+    };
+    let (left, renamed) = read(body.to_vec());
+    assert_eq!(read(left.clone()).0, left, "left out again");
+    let is_json = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok_and(heard::is_json);
+    if is_json(&left) {
+        assert!(is_json(&renamed), "{}", String::from_utf8_lossy(&renamed));
     }
-    if let Some(other) = request::with_model(text, "n\"n") {
-        assert_eq!(request::model(Api::Chat, "", &other).as_deref(), Some("n\"n"));
-    }
+}
+
+/// What else may be done to a body before it goes up.
+fn check_rewritten(text: &str) {
     let bare = unbind::strip_thinking(text);
     assert_eq!(unbind::strip_thinking(&bare), bare);
     assert_eq!(heard::is_json(&bare), heard::is_json(text));

@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::{Value, json};
+use toolcrib_core::policy::Mode as Activation;
 use toolcrib_core::{FourChars, Settings};
+use toolcrib_dialect::exchange::action::Setup;
 use toolcrib_dialect::mode::{Hosted, Primitive};
-use toolcrib_dialect::record::{Past, Places};
-use toolcrib_dialect::history;
-use toolcrib_dialect::turn::ROUNDS;
-use toolcrib_dialect::{Api, Mode, Plan, Request, Toolset, Turn};
+use toolcrib_dialect::{Api, Exchange, Mode, Plan, Request, Toolset};
+
+use crate::played::{Turn, forced};
 
 /// How an input is played: `2s7`, for the third mode, a stream, and pieces of seven bytes.
 pub struct Head {
@@ -133,62 +134,56 @@ pub fn body(api: Api, stream: bool) -> String {
 }
 
 /// The turn of the request with the forty tools.
-pub fn turn(api: Api, mode: Mode, stream: bool) -> Turn {
+pub(crate) fn turn(api: Api, mode: Mode, stream: bool) -> Turn {
     static READ: LazyLock<HashMap<(Api, bool), Request>> = LazyLock::new(|| {
         let pairs = Api::ALL.into_iter().flat_map(|api| [(api, false), (api, true)]);
         let read = |(api, stream): (Api, bool)| {
             let body = body(api, stream).into_bytes();
             let request = Request::read(api, target(api, stream), body);
-            ((api, stream), request.unwrap_or_else(|(why, _)| panic!("{why}")))
+            ((api, stream), request.unwrap_or_else(|unread| panic!("{}", unread.why)))
         };
         pairs.map(read).collect()
     });
-    begin(READ[&(api, stream)].clone(), mode, &|_| None)
+    let turn = begin(READ[&(api, stream)].clone(), target(api, stream), mode, None);
+    assert_eq!(turn.report().mode, mode.name(), "{}", turn.report());
+    turn
 }
 
-/// The turn of a request, as a proxy would make it. `kept` is what a store has under the key of that place.
-pub fn begin(request: Request, mode: Mode, kept: &dyn Fn(usize) -> Option<Vec<u8>>) -> Turn {
-    let request = Arc::new(request);
-    let places = Places::of(&request, [7; 32]);
-    let found = (0..places.keys().len()).map(kept).collect();
-    let past = Past::found(&places, found);
-    let toolset = toolset(&request, mode, past.loaded());
-    let more = history::must_load(&request, &past, &toolset);
-    let toolset = match more.is_empty() {
-        true => toolset,
-        false => self::toolset(&request, mode, [past.loaded(), more].concat()),
-    };
-    Turn::new(request, places, past, toolset, ROUNDS)
+/// The turn of a request. `kept` is what a store has under every key.
+pub(crate) fn begin(request: Request, target: &str, mode: Mode, kept: Option<Vec<u8>>) -> Turn {
+    static SETTINGS: LazyLock<Arc<Settings>> = LazyLock::new(|| {
+        let mut settings = Settings::default();
+        settings.rules = settings.rules.never_defer(["crm__update_customer"]);
+        // Few tools are deferred too.
+        settings.activation.mode = Activation::On;
+        Arc::new(settings)
+    });
+    let (wish, native) = forced(mode);
+    let mut setup = Setup::new("localhost", Arc::new(FourChars));
+    setup.settings = Arc::clone(&SETTINGS);
+    (setup.wish, setup.upstream.native, setup.caller) = (wish, Some(native), [7; 32]);
+    let exchange = Exchange::new(request.api, target, Ok(request), setup);
+    Turn::new(exchange, Box::new(move |_, _| kept.clone()), toolset)
 }
 
-fn toolset(request: &Request, mode: Mode, loaded: Vec<String>) -> Arc<Toolset> {
+fn toolset(plan: Plan, input: &str) -> Arc<Toolset> {
     /// To index forty tools takes longer than all the rest.
     static KNOWN: LazyLock<Mutex<HashMap<(Api, Mode), Arc<Toolset>>>> =
         LazyLock::new(Mutex::default);
-    let usual = request.tools() == tools(request.api) && loaded.is_empty() && !request.counts;
+    let key = (plan.api, plan.mode);
+    let usual = input == tools(plan.api)
+        && plan.loaded.is_empty()
+        && !plan.counts
+        && !plan.sticky
+        && !plan.second_names;
     let mut known = KNOWN.lock().expect("one thread");
-    if let Some(toolset) = known.get(&(request.api, mode)).filter(|_| usual) {
+    if let Some(toolset) = known.get(&key).filter(|_| usual) {
         return Arc::clone(toolset);
     }
-    let mut settings = Settings::default();
-    settings.rules = settings.rules.never_defer(["crm__update_customer"]);
-    let plan = Plan {
-        api: request.api,
-        mode,
-        settings,
-        counter: Arc::new(FourChars),
-        model: request.model.clone(),
-        context: None,
-        // Few tools are deferred too.
-        sticky: true,
-        second_names: false,
-        counts: request.counts,
-        loaded,
-    };
-    let toolset = Arc::new(Toolset::new(plan, request.tools()));
+    let toolset = Arc::new(Toolset::new(plan, input));
     if usual {
         assert!(!toolset.passes_through(), "{}", toolset.why());
-        known.insert((request.api, mode), Arc::clone(&toolset));
+        known.insert(key, Arc::clone(&toolset));
     }
     toolset
 }

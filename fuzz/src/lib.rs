@@ -8,6 +8,9 @@ pub mod asked;
 pub mod client;
 pub mod downstream;
 pub mod heard;
+#[path = "../../crates/toolcrib-dialect/tests/it/played.rs"]
+#[expect(dead_code, reason = "the tests of the dialects play failures too")]
+mod played;
 pub mod told;
 pub mod translated;
 pub mod upstream;

@@ -5,10 +5,10 @@
 //! both are made up (`g` and `h`). The last round is told again for as long as one is asked for.
 
 use toolcrib_core::json::{self, Fields};
-use toolcrib_dialect::turn::ROUNDS;
-use toolcrib_dialect::{Api, Mode, Next, Turn};
+use toolcrib_dialect::{Api, Mode, ROUNDS};
 
 use crate::client::{self, head, history_key};
+use crate::played::{Next, Turn};
 use crate::{heard, upstream};
 
 /// Between two rounds.

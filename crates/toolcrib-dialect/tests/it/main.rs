@@ -5,6 +5,7 @@ mod chat;
 mod exchange;
 mod gemini;
 mod messages;
+mod played;
 mod responses;
 mod support;
 mod translate;

@@ -1,20 +1,18 @@
 //! A client and an upstream played by hand.
 //!
 //! A [`Talk`] is one conversation over several requests: it keeps the records as a store would, plays
-//! the upstream's answers one after the other, and remembers every body that went up. A [`Turn`] drives
-//! the exchange of one request, with nothing decided on the way but what the exchange itself decides.
+//! the upstream's answers one after the other, and remembers every body that went up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 use toolcrib_core::{FourChars, Settings};
-use toolcrib_dialect::capability::{self, Overrides};
-use toolcrib_dialect::decide::Wish;
-use toolcrib_dialect::exchange::action::{Body, Setup};
-use toolcrib_dialect::mode::{Hosted, Primitive};
-use toolcrib_dialect::{Action, Api, Exchange, Key, Mode, ROUNDS, Request, Summary, Toolset};
+use toolcrib_dialect::exchange::action::Setup;
+use toolcrib_dialect::{Api, Exchange, Key, Mode, ROUNDS, Request, Toolset};
+
+use crate::played::forced;
+pub(crate) use crate::played::{Done, Next, Turn};
 
 /// One conversation.
 pub(crate) struct Talk {
@@ -52,155 +50,6 @@ impl Got {
     }
 }
 
-/// What becomes of a turn after a round.
-#[derive(Debug)]
-pub(crate) enum Next {
-    /// Another round.
-    Again,
-    /// The client has its answer.
-    Done(Done),
-}
-
-/// How a turn ended.
-#[derive(Debug, Default)]
-pub(crate) struct Done {
-    /// The response, unless it is a stream.
-    pub(crate) body: Option<String>,
-    /// What is kept for the next request.
-    pub(crate) records: Vec<(Key, Vec<u8>)>,
-    pub(crate) summary: Summary,
-}
-
-/// The exchange of one request, driven by hand.
-pub(crate) struct Turn {
-    exchange: Exchange,
-    kept: HashMap<Key, Vec<u8>>,
-    /// The body that was sent last.
-    sent: String,
-    /// Whether an answer to it has begun.
-    is_answered: bool,
-}
-
-impl Turn {
-    fn new(exchange: Exchange, kept: HashMap<Key, Vec<u8>>) -> Self {
-        let mut turn = Self { exchange, kept, sent: String::new(), is_answered: false };
-        assert!(matches!(turn.drive(&mut Vec::new()), Some(Next::Again)));
-        turn
-    }
-
-    /// Does what the exchange asks for until it waits for the upstream: `Again` if something was sent to
-    /// it. What the client gets goes to `out`.
-    fn drive(&mut self, out: &mut Vec<u8>) -> Option<Next> {
-        let mut done = Done::default();
-        let mut next = None;
-        while let Some(action) = self.exchange.next() {
-            match action {
-                Action::Load(keys) => {
-                    self.exchange
-                        .loaded(keys.iter().map(|key| self.kept.get(key).cloned()).collect());
-                }
-                Action::Prepare(plan) => {
-                    let toolset = Arc::new(Toolset::new(*plan, self.exchange.tools()));
-                    self.exchange.prepared(toolset);
-                }
-                Action::Send(request) => {
-                    self.sent = String::from_utf8(request.body.to_vec()).unwrap();
-                    (self.is_answered, next) = (false, Some(Next::Again));
-                }
-                Action::Respond(start) => match start.body {
-                    Body::Complete(body) if !start.is_intact => {
-                        done.body = Some(String::from_utf8(body.to_vec()).unwrap());
-                    }
-                    // Not an answer of this API.
-                    Body::Complete(_) | Body::AsItComes => return None,
-                    Body::Forwarded => {}
-                },
-                Action::Forward(bytes) => out.extend_from_slice(&bytes),
-                Action::Store(records) => done.records = records,
-                Action::Done(ended) => {
-                    done.summary = ended.summary;
-                    next = Some(Next::Done(std::mem::take(&mut done)));
-                }
-                Action::FellBack(_) | Action::Learn(_) => {}
-            }
-        }
-        next
-    }
-
-    fn answer(&mut self, status: u16, is_events: bool) {
-        if !std::mem::replace(&mut self.is_answered, true) {
-            self.exchange.answered(status, is_events);
-        }
-    }
-
-    /// The body that went up last.
-    pub(crate) fn request(&self) -> String {
-        self.sent.clone()
-    }
-
-    /// Plays bytes of a streamed answer.
-    pub(crate) fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        self.answer(200, true);
-        self.exchange.bytes(Bytes::copy_from_slice(bytes));
-        self.drive(out);
-    }
-
-    /// The streamed answer is over.
-    pub(crate) fn end(&mut self, out: &mut Vec<u8>) -> Next {
-        self.answer(200, true);
-        self.exchange.end();
-        self.drive(out).unwrap_or(Next::Done(Done::default()))
-    }
-
-    /// Plays a complete answer; `None` if the client got it as it came.
-    pub(crate) fn whole(&mut self, body: &[u8]) -> Option<Next> {
-        self.answer(200, false);
-        self.exchange.bytes(Bytes::copy_from_slice(body));
-        self.exchange.end();
-        self.drive(&mut Vec::new())
-    }
-
-    /// Plays an error.
-    pub(crate) fn fail(&mut self, status: u16, body: &[u8], out: &mut Vec<u8>) {
-        self.answer(status, false);
-        self.exchange.bytes(Bytes::copy_from_slice(body));
-        self.exchange.end();
-        self.drive(out);
-    }
-
-    pub(crate) fn keep_alive(&self) -> &'static [u8] {
-        self.exchange.keep_alive()
-    }
-}
-
-/// An upstream and a configuration under which requests are sent in this mode.
-fn forced(mode: Mode) -> (Wish, Overrides) {
-    // An upstream that knows nothing would get other words.
-    let knows = Overrides { client_search: Some(true), ..Overrides::default() };
-    match mode {
-        Mode::Bridge => (Wish::Bridge, knows),
-        Mode::Reveal => (Wish::Reveal, knows),
-        Mode::Terse => (Wish::Terse, knows),
-        Mode::Append => (Wish::Append, knows),
-        Mode::Reference(Primitive::ToolReference) => {
-            (Wish::Reference, Overrides { references: Some(true), ..knows })
-        }
-        Mode::Reference(Primitive::SearchOutput) => (Wish::Reference, knows),
-        Mode::Reference(Primitive::AdditionalTools) => {
-            let items = Overrides { additional_tools: Some(true), ..Overrides::default() };
-            (Wish::Reference, Overrides { client_search: Some(false), ..items })
-        }
-        Mode::Hosted(hosted) => {
-            let hosted = match hosted {
-                Hosted::Regex => capability::Hosted::Regex,
-                Hosted::Bm25 => capability::Hosted::Both,
-                Hosted::Namespaces => capability::Hosted::OpenAi,
-            };
-            (Wish::Hosted, Overrides { hosted: Some(hosted), ..Overrides::default() })
-        }
-    }
-}
-
 impl Talk {
     pub(crate) fn new(api: Api, mode: Mode) -> Self {
         let settings = Settings::default();
@@ -217,8 +66,10 @@ impl Talk {
         (setup.caller, setup.rounds) = (self.caller, self.rounds);
         let request = Request::read(self.api, target, body.as_bytes().to_vec());
         let exchange = Exchange::new(self.api, target, request, setup);
-        let turn = Turn::new(exchange, self.kept.clone());
-        let report = turn.exchange.report();
+        let kept = self.kept.clone();
+        let records = Box::new(move |_, key: &Key| kept.get(key).cloned());
+        let turn = Turn::new(exchange, records, |plan, tools| Arc::new(Toolset::new(plan, tools)));
+        let report = turn.report();
         assert_eq!(report.mode, self.mode.name(), "{report}");
         turn
     }
