@@ -16,6 +16,10 @@ pub struct Turn<'a> {
     pub model: Option<&'a str>,
     /// Servers that are still connecting.
     pub connecting: &'a [String],
+    /// Whether some servers have not listed their tools yet and everything that may be deferred is deferred
+    /// until they have. For a caller whose list must not begin long and become short: each change of the
+    /// list costs the whole prompt.
+    pub incomplete: bool,
     /// Whether the caller lets the model use our search tool.
     pub search_allowed: bool,
 }
@@ -23,6 +27,13 @@ pub struct Turn<'a> {
 impl<'a> Turn<'a> {
     /// A turn of which nothing is known but the scope.
     pub fn new(scope: &'a Scope) -> Self {
-        Self { scope, context: None, model: None, connecting: &[], search_allowed: true }
+        Self {
+            scope,
+            context: None,
+            model: None,
+            connecting: &[],
+            incomplete: false,
+            search_allowed: true,
+        }
     }
 }

@@ -96,7 +96,11 @@ impl Toolset {
         let hot = policy::hot(crib.catalog(), crib.sizes(), &settings.rules);
         let names = hot.iter().map(|id| crib.catalog().tool(*id).name());
         let loaded = plan.loaded.iter().map(String::as_str);
-        settings.rules = settings.rules.keep_hot(names).never_defer(loaded);
+        // A tool whose name had to be changed is unknown to the client under the new one, so the model has
+        // to see it as the client wrote it.
+        let all = crib.catalog().ids().map(|id| crib.catalog().tool(id).name());
+        let renamed = all.filter(|name| !declared.contains(*name));
+        settings.rules = settings.rules.keep_hot(names).never_defer(loaded).never_defer(renamed);
         settings.listing.tokens = settings.listing.tokens.min(listing_tokens(&crib));
         let crib = crib.with_settings(settings);
         let scope = Scope::all(crib.catalog());
@@ -109,13 +113,11 @@ impl Toolset {
         };
         let shown = crib.disclose(&turn, &mut conversation);
 
-        let parted = |name: &str| !declared.contains(name);
         let deferred: HashSet<String> = shown
             .shown
             .iter()
             .filter(|shown| matches!(shown.verdict, Verdict::Deferred(_)))
             .map(|shown| crib.catalog().tool(shown.id).name().to_owned())
-            .filter(|name| !parted(name))
             .collect();
         let (before, after) = (shown.tokens_before, shown.tokens_after);
         let numbers = Numbers {

@@ -55,8 +55,8 @@ impl Crib {
     fn key(&self, turn: &Turn<'_>, conversation: &Conversation) -> u64 {
         let mut hasher = FxHasher::default();
         (self.fingerprint(), turn.scope, turn.context, turn.model).hash(&mut hasher);
-        (turn.connecting.is_empty(), turn.search_allowed, conversation.ledger.deferred())
-            .hash(&mut hasher);
+        (turn.connecting.is_empty(), turn.incomplete, turn.search_allowed).hash(&mut hasher);
+        conversation.ledger.deferred().hash(&mut hasher);
         // A stable disclosure does not change with what was revealed.
         let shows = self.settings().shows_revealed();
         for reveal in conversation.ledger.reveals().filter(|_| shows) {
@@ -80,6 +80,7 @@ impl Crib {
             replacement_tokens: 0,
             context: turn.context,
             filling: !turn.connecting.is_empty(),
+            incomplete: turn.incomplete,
             search_allowed: turn.search_allowed,
             deferred_before: conversation.ledger.deferred(),
         };

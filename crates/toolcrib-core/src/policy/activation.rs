@@ -100,6 +100,8 @@ pub struct Facts {
     pub context: Option<usize>,
     /// Whether servers are still connecting.
     pub filling: bool,
+    /// Whether tools are deferred until the catalog is complete.
+    pub incomplete: bool,
     /// Whether the model may call the search tool.
     pub search_allowed: bool,
     /// Whether this conversation has deferred before.
@@ -126,6 +128,8 @@ pub enum Reason {
     NothingToDefer,
     /// Configured on.
     On,
+    /// Not every server has answered yet, and the caller defers until they have.
+    Incomplete,
     /// It has deferred before.
     Sticky,
     /// Enough tools.
@@ -175,6 +179,9 @@ impl Activation {
         if self.mode == Mode::On {
             return everything(Reason::On);
         }
+        if facts.incomplete {
+            return everything(Reason::Incomplete);
+        }
         if self.sticky && facts.deferred_before {
             return everything(Reason::Sticky);
         }
@@ -218,6 +225,7 @@ impl fmt::Display for Reason {
             Self::NoSearch => f.write_str("the search tool is not allowed, so every tool is shown"),
             Self::NothingToDefer => f.write_str("no tool may be deferred"),
             Self::On => f.write_str("tool search is on"),
+            Self::Incomplete => f.write_str("not every server has answered yet"),
             Self::Sticky => f.write_str("this conversation already defers"),
             Self::Count { tools, threshold } => {
                 write!(f, "{tools} tools, the threshold is {threshold}")
@@ -254,6 +262,19 @@ mod tests {
         change(&mut activation, &mut facts);
         let Decision { defers, reason } = activation.decide(&facts);
         (defers, reason)
+    }
+
+    #[test]
+    fn an_incomplete_catalog_defers_unless_it_is_configured_otherwise() {
+        let few = |mode| {
+            decide(|activation, facts| {
+                activation.mode = mode;
+                (facts.tools, facts.deferrable_tokens, facts.incomplete) = (2, 20, true);
+            })
+        };
+        assert_eq!(few(Mode::Auto), (Defers::Everything, Reason::Incomplete));
+        assert_eq!(few(Mode::On), (Defers::Everything, Reason::On));
+        assert_eq!(few(Mode::Off), (Defers::Nothing, Reason::Off));
     }
 
     #[test]

@@ -72,14 +72,10 @@ impl View {
         // What other servers do says nothing here, not even by the length of the list.
         let complete = shelf.is_complete_of(|name| servers.contains(name));
         let mode = shelf.crib.settings().activation.mode;
-        let undecided = (!complete && mode == Mode::Auto).then(|| {
-            // Whether it is worth it can be told when all is known; until then the short list stands.
-            let mut settings = shelf.crib.settings().clone();
-            settings.activation.mode = Mode::On;
-            shelf.crib.with_settings(settings)
-        });
-        let crib = undecided.as_ref().unwrap_or(&shelf.crib);
-        let shown = crib.disclose(&Turn::new(&scope), &mut Conversation::new());
+        let crib = &shelf.crib;
+        // Whether deferring is worth it shows when all is known; until then the short list stands.
+        let turn = Turn { incomplete: !complete, ..Turn::new(&scope) };
+        let shown = crib.disclose(&turn, &mut Conversation::new());
         let mut own: Vec<&OwnTool> = shown.own.iter().collect();
         let waits = shown.passes_through() && !complete && mode != Mode::Off;
         // Nothing is known yet, but something will be: what stands in the list then stands there now.
