@@ -15,7 +15,6 @@
 
 pub mod config;
 mod doctor;
-mod early_id;
 mod gateway;
 pub mod http;
 mod hub;
@@ -25,6 +24,7 @@ pub mod metrics;
 pub mod oauth;
 mod private_file;
 pub mod process;
+mod request_id;
 pub mod serve;
 mod shelf;
 mod upstream;
