@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 use graph::Graph;
 
 /// The crates that are checked.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 11] = [
     "toolcrib",
     "toolcrib-core",
     "toolcrib-embed",
     "toolcrib-eval",
+    "toolcrib-mcp",
     "toolcrib-model2vec",
+    "toolcrib-server",
     "toolcrib-store",
     "toolcrib-testkit",
     "toolcrib-tls",
