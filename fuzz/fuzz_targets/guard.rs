@@ -4,8 +4,8 @@
 
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use libfuzzer_sys::fuzz_target;
-use toolcrib_mcp::http::guard::Guard;
-use toolcrib_mcp::http::token::Access;
+use toolcrib_server::access::Access;
+use toolcrib_server::guard::Guard;
 
 fuzz_target!(|data: (Vec<u8>, Option<Vec<u8>>)| {
     let (host, origin) = data;

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use toolcrib_mcp::Config;
-use toolcrib_mcp::config::expand::{Source, expand};
 use toolcrib_mcp::config::foreign::{Place, read, read_as};
 use toolcrib_mcp::config::{Client, Server, masked, server_toml};
+use toolcrib_server::expand::{Source, expand};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };

@@ -142,14 +142,8 @@ impl Hub {
 
     /// Another config takes the place of this one. Servers that it does not change stay as they are.
     pub(crate) fn reload(&self, config: Config) {
-        let before = self.config();
-        if *before == config {
+        if *self.config() == config {
             return;
-        }
-        if before.http != config.http || before.gateway.limits != config.gateway.limits {
-            tracing::warn!(
-                "`[http]` and `[gateway.limits]` are read when the gateway starts: start it again"
-            );
         }
         self.apply(Arc::new(config));
         self.shared.news.notify_one();

@@ -6,7 +6,8 @@
 //!
 //! Reading order: [`config`] (what people can choose), `upstream` (one server, kept connected), `shelf`
 //! (everything clients can see, at one moment), `gateway` (what a client asks for, and what becomes of
-//! it), [`serve`] (the two doors). This crate is the only one that knows the SDK.
+//! it), [`serve`] (stdio for one client, routes for an HTTP server). This crate is the only one that
+//! knows the SDK.
 
 #![cfg(unix)]
 // What the SDK calls deprecated is the older era of the protocol: half of what a gateway speaks.
@@ -15,21 +16,19 @@
 
 pub mod config;
 mod doctor;
-mod early_id;
 mod gateway;
-pub mod http;
 mod hub;
 pub mod lines;
 mod memory;
 pub mod metrics;
 pub mod oauth;
-mod private_file;
 pub mod process;
+mod request_id;
 pub mod serve;
 mod shelf;
 mod upstream;
 
-/// Doors for the fuzzer into what eats bytes of servers and clients.
+/// Entry points for the fuzzer.
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing {
     pub use crate::upstream::messages_in;
@@ -38,5 +37,5 @@ pub mod fuzzing {
 pub use config::Config;
 pub use doctor::Checkup;
 pub use gateway::Gateway;
-pub use toolcrib_core::Secret;
+pub use toolcrib_server::Secret;
 pub use upstream::{Environment, Era, Phase, Status};

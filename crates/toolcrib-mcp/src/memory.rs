@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
+use toolcrib_server::private_file;
 
 use crate::config::{Server, Transport};
-use crate::private_file;
 use crate::upstream::Known;
 
 /// Changes with the form of the file.

@@ -1,9 +1,8 @@
-//! What the gateway counts, for Prometheus and for the dashboard.
+//! The gateway's metrics.
 //!
-//! One registry per [`Metrics`], no global one. Every series exists from the start and in a fixed
-//! order: the ready-made label families keep theirs in a hash map, so that two scrapes of the same
-//! numbers would differ. The label `server` only ever holds a name from the config; whatever else is
-//! asked for is not counted, so a stranger cannot make series.
+//! Every series exists from the start and in a fixed order. `Family` keeps its series in a hash map, so
+//! that two scrapes of the same numbers would differ. The label `server` only ever has a name from the
+//! config; other names are not counted, so that a client cannot create series.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,15 +11,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
-
-/// The media type of [`Metrics::encode`].
-pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use prometheus_client::registry::Unit;
+use toolcrib_server::metrics::Registry;
 
 /// From a cache hit in the same process to the default limit of a call (120 s), three steps a decade.
 const SECONDS: [f64; 17] = [
@@ -79,16 +76,9 @@ impl State {
 }
 
 /// The counters of one gateway. A clone shares them.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Metrics {
     counts: Arc<Counts>,
-    registry: Arc<Registry>,
-}
-
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").finish_non_exhaustive()
-    }
 }
 
 #[derive(Debug, Default)]
@@ -128,12 +118,14 @@ impl Default for Server {
 impl Metrics {
     /// Counters for the servers of the config, all at zero, every server still connecting.
     pub fn new<'n>(servers: impl IntoIterator<Item = &'n str>) -> Self {
-        let counts = Arc::new(Counts::default());
-        let mut registry = Registry::with_prefix("toolcrib");
-        registry.register_collector(Box::new(Arc::clone(&counts)));
-        let metrics = Self { counts, registry: Arc::new(registry) };
+        let metrics = Self { counts: Arc::default() };
         metrics.set_servers(servers);
         metrics
+    }
+
+    /// Makes them part of a registry. The same numbers always give the same text.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(Arc::clone(&self.counts)));
     }
 
     /// The servers of a config read again: those that stay keep their numbers.
@@ -202,16 +194,6 @@ impl Metrics {
     pub fn session(&self) -> Session {
         self.counts.sessions.inc();
         Session { counts: Arc::clone(&self.counts) }
-    }
-
-    /// All numbers as `OpenMetrics` text; the same numbers give the same bytes.
-    pub fn encode(&self) -> String {
-        let mut out = String::new();
-        match text::encode(&mut out, &self.registry) {
-            Ok(()) => out,
-            // Writing to a string does not fail.
-            Err(fmt::Error) => String::new(),
-        }
     }
 
     fn server(&self, name: &str) -> Option<Arc<Server>> {

@@ -60,8 +60,8 @@ impl Scope {
 #[derive(Debug)]
 pub struct Callers {
     known: Vec<(config::Caller, Rule)>,
-    /// Needed by whoever has no key of its own; `None` on a listener that only this machine reaches.
-    door: Option<Secret>,
+    /// The key for callers that have none of their own; `None` on a listener that only this machine reaches.
+    shared_key: Option<Secret>,
 }
 
 /// A key is needed, and there is none or a wrong one.
@@ -69,14 +69,14 @@ pub struct Callers {
 pub struct NoKey;
 
 impl Callers {
-    /// Those of a config, and the key of the door.
-    pub fn new(known: &[config::Caller], door: Option<Secret>) -> Self {
+    /// The callers of a config, and the key for all others.
+    pub fn new(known: &[config::Caller], shared_key: Option<Secret>) -> Self {
         let globs = |texts: &[String]| texts.iter().map(|text| Glob::new(text)).collect();
         let known = known.iter().map(|caller| {
             let rule = Rule { only: globs(&caller.tools), hidden: globs(&caller.hidden) };
             (caller.clone(), rule)
         });
-        Self { known: known.collect(), door }
+        Self { known: known.collect(), shared_key }
     }
 
     /// Who sent a request.
@@ -86,16 +86,17 @@ impl Callers {
         let known = |given: &str| self.known.iter().find(|(caller, _)| caller.key.matches(given));
         let stands_in = providers.iter().find_map(|given| known(given));
         let found = own.and_then(known).or(stands_in);
-        let at_door = match &self.door {
-            Some(door) => own.is_some_and(|own| door.matches(own)),
-            // A wrong key is no key: whoever sends one means to be somebody.
+        let is_unnamed = match &self.shared_key {
+            Some(shared) => own.is_some_and(|own| shared.matches(own)),
+            // A wrong key is an error, not the absence of a key: its sender expects to be recognised.
             None => own.is_none(),
         };
-        if found.is_none() && !at_door {
+        if found.is_none() && !is_unnamed {
             return Err(NoKey);
         }
-        let door = self.door.as_ref();
-        let shows_door = providers.iter().any(|given| door.is_some_and(|door| door.matches(given)));
+        let shared_key = self.shared_key.as_ref();
+        let sends_shared_key =
+            providers.iter().any(|given| shared_key.is_some_and(|shared| shared.matches(given)));
         let header = headers.get(TOOLS).and_then(|value| value.to_str().ok()).map(rule);
         let scope =
             Scope { all: found.map(|(_, rule)| rule.clone()).into_iter().chain(header).collect() };
@@ -108,7 +109,7 @@ impl Callers {
             // A key of ours that stood in place of a credential is none.
             stands_in: match found {
                 Some((caller, _)) if stands_in.is_some() => Some(caller.upstream_keys.clone()),
-                _ if shows_door => Some(Keys::default()),
+                _ if sends_shared_key => Some(Keys::default()),
                 _ => None,
             },
             scope,
@@ -159,7 +160,7 @@ mod tests {
             .collect()
     }
 
-    fn callers(door: Option<&str>) -> Callers {
+    fn callers(shared_key: Option<&str>) -> Callers {
         let ci = config::Caller {
             name: "ci".into(),
             key: Secret::from("tc-ci"),
@@ -167,7 +168,7 @@ mod tests {
             hidden: vec!["*delete*".into()],
             upstream_keys: Keys { openai: Some(Secret::from("sk-real")), ..Keys::default() },
         };
-        Callers::new(&[ci], door.map(Secret::from))
+        Callers::new(&[ci], shared_key.map(Secret::from))
     }
 
     fn who(callers: &Callers, pairs: &[(&'static str, &str)]) -> Result<Caller, NoKey> {

@@ -1,35 +1,36 @@
-//! What people can choose about the proxy: the `[proxy]` section of the file.
+//! The configuration of the proxy: the `[proxy]` section of the file.
 
 use serde::Deserialize;
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::Overrides;
 use toolcrib_dialect::decide::Wish;
+use toolcrib_server::{ConfigError, ConfigFile};
 
 use crate::Secret;
 
 /// The proxy's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a map")]
 pub struct Config {
-    /// Where Chat Completions and Responses go.
+    /// The upstream for Chat Completions and Responses.
     pub openai: String,
-    /// Where Messages go.
+    /// The upstream for Messages.
     pub anthropic: String,
-    /// Where `generateContent` goes.
+    /// The upstream for `generateContent`.
     pub gemini: String,
-    /// How tools are deferred, where no route says otherwise.
+    /// How tools are deferred, unless a route says otherwise.
     pub mode: Wish,
-    /// Hidden rounds of one turn, at most.
+    /// Maximum number of hidden rounds in one turn.
     pub rounds: usize,
     /// Seconds after which a turn gets no more hidden rounds.
     pub deadline: u64,
-    /// Bytes of a request that is read; a larger one passes as it comes.
+    /// Maximum size of a request that is read, in bytes. A larger one passes unchanged.
     pub request_bytes: usize,
     /// Where state is kept.
     pub state: State,
-    /// Models that go elsewhere. The first that fits counts.
+    /// Models that have another upstream. The first match counts.
     pub routes: Vec<Route>,
-    /// Who may come in, and what they may see.
+    /// Who may send requests, and what they may see.
     pub callers: Vec<Caller>,
 }
 
@@ -51,7 +52,15 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Every credential in it, for whoever replaces references to the environment.
+    /// The name of the section.
+    pub const SECTION: &str = "proxy";
+
+    /// Reads the section.
+    pub fn read(file: &ConfigFile<'_>) -> Result<Self, ConfigError> {
+        file.section(Self::SECTION, "docs/proxy.md")
+    }
+
+    /// Every credential in it, so that references in them can be expanded.
     pub fn secrets(&mut self) -> impl Iterator<Item = &mut Secret> {
         let routes = self.routes.iter_mut().filter_map(|route| route.key.as_mut());
         let callers = self.callers.iter_mut().flat_map(|caller| {
@@ -67,11 +76,11 @@ impl Config {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct State {
-    /// A Redis that several replicas share; without one, this process's memory.
+    /// The URL of a Redis that several replicas share. Without one, state is kept in memory.
     pub redis: Option<Secret>,
-    /// Bytes of state in memory, at most.
+    /// Maximum size of the state in memory, in bytes.
     pub bytes: usize,
-    /// Hours that state stays which nobody asks for.
+    /// Hours after which unused state is dropped.
     pub hours: u64,
 }
 
@@ -81,21 +90,21 @@ impl Default for State {
     }
 }
 
-/// Models that go to an upstream of their own.
+/// Models that have an upstream of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
     /// Names or patterns of models: `qwen*`.
     pub models: Vec<String>,
-    /// The API that clients ask for it by; all of them if none is named.
+    /// The API of the clients that it applies to. If not set, all of them.
     #[serde(default)]
     pub api: Option<Api>,
-    /// Where it is.
+    /// The URL of the upstream.
     pub url: String,
-    /// The API that it speaks, where that is not the client's.
+    /// The API of the upstream, if it is not the client's.
     #[serde(default)]
     pub speaks: Option<Api>,
-    /// The name of the model there, where clients call it by another.
+    /// The upstream's name for the model, if clients use another.
     #[serde(default)]
     pub model: Option<String>,
     /// How tools are deferred.
@@ -104,44 +113,45 @@ pub struct Route {
     /// The model's context window, in tokens.
     #[serde(default)]
     pub context: Option<usize>,
-    /// The credential to send. The client's own goes nowhere but to the three upstreams above.
+    /// The credential to send. Without it, none is sent: the client's own is only for the three upstreams
+    /// above.
     #[serde(default)]
     pub key: Option<Secret>,
-    /// Whether the client's own credential is sent, where there is no `key`.
+    /// Whether the client's own credential is sent if there is no `key`.
     #[serde(default)]
     pub client_key: bool,
-    /// What it can do natively, where that is known better than by its name.
+    /// What the upstream supports natively, overriding what its name suggests.
     #[serde(default)]
     pub native: Option<Overrides>,
 }
 
-/// Somebody who may come in with a key of ours.
+/// A caller with a key that we issued.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caller {
     /// Its name, in logs and statistics.
     pub name: String,
-    /// Its key: in `x-toolcrib-key`, or in place of the provider's.
+    /// Its key, sent in `x-toolcrib-key` or in place of the provider's credential.
     pub key: Secret,
-    /// The tools it may know of, as names or patterns; all of them if none is named.
+    /// Names or patterns of the tools it may know of. If empty, all.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Tools it may not know of.
+    /// Names or patterns of the tools it may not know of.
     #[serde(default)]
     pub hidden: Vec<String>,
-    /// The providers' credentials that are sent for it, where its key stood in place of one.
+    /// The credentials that are sent to providers if its key was sent in place of one.
     #[serde(default)]
     pub upstream_keys: Keys,
 }
 
-/// A credential for each provider; one of them is never sent to another.
+/// A credential for each provider. It is never sent to another one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Keys {
-    /// For where Chat Completions and Responses go.
+    /// For the upstream of Chat Completions and Responses.
     pub openai: Option<Secret>,
-    /// For where Messages go.
+    /// For the upstream of Messages.
     pub anthropic: Option<Secret>,
-    /// For where `generateContent` goes.
+    /// For the upstream of `generateContent`.
     pub gemini: Option<Secret>,
 }

@@ -29,4 +29,4 @@ mod upstream;
 
 pub use config::Config;
 pub use proxy::{Proxy, Unusable};
-pub use toolcrib_core::Secret;
+pub use toolcrib_server::Secret;

@@ -1,14 +1,13 @@
-//! What is counted.
+//! The proxy's metrics.
 
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 use toolcrib_dialect::{Api, Summary};
+use toolcrib_server::metrics::Registry;
 
-/// A request, as far as it may be told apart: nothing in it comes from a client.
+/// The labels of a request. Their values are ours: a client cannot create series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Kind {
     api: &'static str,
@@ -16,9 +15,8 @@ struct Kind {
 }
 
 /// The counters of the proxy.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    registry: Registry,
     requests: Family<Kind, Counter>,
     rounds: Family<Kind, Counter>,
     searches: Family<Kind, Counter>,
@@ -30,46 +28,32 @@ pub(crate) struct Metrics {
     open: Gauge,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        let mut registry = Registry::with_prefix("toolcrib_proxy");
-        let mut family = |name, help| {
-            let family = Family::<Kind, Counter>::default();
+impl Metrics {
+    /// Makes them part of a registry, with names that begin with `proxy_`.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("proxy");
+        let mut family = |name, help, family: &Family<Kind, Counter>| {
             registry.register(name, help, family.clone());
-            family
         };
-        let requests = family("requests", "Requests of clients to an API that has tools");
-        let rounds = family("upstream_rounds", "Requests to upstreams, hidden rounds included");
-        let searches = family("searches", "Searches answered");
-        let before = family("tool_tokens_before", "Tokens of tools as clients sent them");
-        let after = family("tool_tokens_after", "Tokens of tools as they went up");
-        let fallbacks =
-            family("fallbacks", "Requests sent again because a native feature was refused");
-        let (failures, state_lost, open) =
-            (Counter::default(), Counter::default(), Gauge::default());
+        family("requests", "Requests of clients to an API that has tools", &self.requests);
+        family("upstream_rounds", "Requests to upstreams, hidden rounds included", &self.rounds);
+        family("searches", "Searches answered", &self.searches);
+        family("tool_tokens_before", "Tokens of tools as clients sent them", &self.before);
+        family("tool_tokens_after", "Tokens of tools as they went up", &self.after);
+        family(
+            "fallbacks",
+            "Requests sent again because a native feature was refused",
+            &self.fallbacks,
+        );
         registry.register(
             "upstream_failures",
             "Upstreams not reached, or broken off",
-            failures.clone(),
+            self.failures.clone(),
         );
-        registry.register("state_lost", "Times the store did not answer", state_lost.clone());
-        registry.register("open_requests", "Requests under way", open.clone());
-        Self {
-            registry,
-            requests,
-            rounds,
-            searches,
-            before,
-            after,
-            fallbacks,
-            failures,
-            state_lost,
-            open,
-        }
+        registry.register("state_lost", "Times the store did not answer", self.state_lost.clone());
+        registry.register("open_requests", "Requests under way", self.open.clone());
     }
-}
 
-impl Metrics {
     pub(crate) fn request(
         &self,
         api: Api,
@@ -97,22 +81,14 @@ impl Metrics {
         self.state_lost.inc();
     }
 
-    /// Counts a request as under way for as long as what it returns lives.
+    /// Counts a request as open until the returned value is dropped.
     pub(crate) fn open(&self) -> Open {
         self.open.inc();
         Open(self.open.clone())
     }
-
-    /// All of it, as Prometheus reads it.
-    pub(crate) fn text(&self) -> String {
-        let mut text = String::new();
-        // Writing to a string does not fail.
-        let _ = encode(&mut text, &self.registry);
-        text
-    }
 }
 
-/// A request under way.
+/// A request that is counted as open.
 #[derive(Debug)]
 pub(crate) struct Open(Gauge);
 

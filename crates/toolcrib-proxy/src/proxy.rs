@@ -7,6 +7,7 @@ use toolcrib_core::Settings;
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::Learned;
 use toolcrib_dialect::translate::adapter;
+use toolcrib_server::metrics::Registry;
 use toolcrib_store::{Limits, Memory, Options, Redis, Shared};
 
 use crate::Secret;
@@ -74,9 +75,13 @@ impl Unusable {
 }
 
 impl Proxy {
-    /// A proxy with this config, the engine's settings, and the key that callers without one of their own
-    /// must have; `None` where only this machine can reach it.
-    pub fn new(config: Config, settings: Settings, door: Option<Secret>) -> Result<Self, Unusable> {
+    /// A proxy with this config and the engine's settings. Callers that have no key of their own must send
+    /// `shared_key`; it is `None` if only this machine can reach the proxy.
+    pub fn new(
+        config: Config,
+        settings: Settings,
+        shared_key: Option<Secret>,
+    ) -> Result<Self, Unusable> {
         for speaks in config.routes.iter().filter_map(|route| route.speaks) {
             if !Api::ALL.iter().any(|from| adapter(*from, speaks).is_some()) {
                 return Err(Unusable::Speaks(speaks));
@@ -106,7 +111,7 @@ impl Proxy {
             .map_err(Unusable::Client)?;
         Ok(Self {
             routes: Routes::new(&config)?,
-            callers: Callers::new(&config.callers, door),
+            callers: Callers::new(&config.callers, shared_key),
             config,
             settings: Arc::new(settings),
             store,
@@ -119,9 +124,9 @@ impl Proxy {
         })
     }
 
-    /// What is counted, as Prometheus reads it.
-    pub fn metrics(&self) -> String {
-        self.metrics.text()
+    /// Makes the proxy's metrics part of a registry.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
     }
 
     /// What upstreams have refused so far.
@@ -134,7 +139,7 @@ impl Proxy {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner).merge(refusals);
     }
 
-    /// Seconds since it was made: the clock of what is learned.
+    /// Seconds since the proxy was created: the clock of learned capabilities.
     pub(crate) fn now(&self) -> u64 {
         self.started.elapsed().as_secs()
     }

@@ -9,12 +9,26 @@ mod yaml;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use toolcrib_core::{Preset, Settings};
+use toolcrib_core::{Error, Preset, Settings};
 use toolcrib_eval::files;
-use toolcrib_mcp::config::TABLES;
+use toolcrib_server::HttpSettings;
 
 use crate::args::Source;
 use crate::output::{Failure, remark};
+
+/// The sections of our file that the engine does not read.
+const OTHERS: [&str; 5] = {
+    let [servers, profiles, gateway] = toolcrib_mcp::config::SECTIONS;
+    [servers, profiles, gateway, HttpSettings::SECTION, toolcrib_proxy::Config::SECTION]
+};
+
+/// The engine's settings in our file, over this preset or over the one that the file names.
+fn engine_settings(preset: Option<Preset>, text: &str) -> Result<Settings, Error> {
+    match preset {
+        Some(preset) => preset.with_shared_toml(text, &OTHERS),
+        None => Settings::from_shared_toml(text, &OTHERS),
+    }
+}
 
 /// The settings for a command. What was not taken as it stands is remarked on.
 pub(crate) fn settings(source: &Source) -> Result<Settings, Failure> {
@@ -25,14 +39,11 @@ pub(crate) fn settings(source: &Source) -> Result<Settings, Failure> {
     let place = format!("`{}`", path.display());
     let text = String::from_utf8(bytes)
         .map_err(|_| Failure::input(&place, &"not UTF-8 text", "save the file as UTF-8"))?;
-    let failed = |error: toolcrib_core::Error| Failure::input(&place, &error, error.hint());
+    let failed = |error: Error| Failure::input(&place, &error, error.hint());
     // Some editors put a mark before the text.
     let text = text.trim_start_matches('\u{feff}');
     let Some(config) = foreign(&path, text)? else {
-        return match source.preset {
-            Some(preset) => preset.with_shared_toml(text, &TABLES).map_err(failed),
-            None => Settings::from_shared_toml(text, &TABLES).map_err(failed),
-        };
+        return engine_settings(source.preset, text).map_err(failed);
     };
     let preset = source.preset.or_else(|| {
         let preset = Preset::of_config(&config)?;

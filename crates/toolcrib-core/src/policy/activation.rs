@@ -85,6 +85,7 @@ impl Default for Activation {
 
 /// What the decision rests on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Facts {
     /// All tools in scope.
     pub tools: usize,

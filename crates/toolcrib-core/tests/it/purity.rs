@@ -23,7 +23,6 @@ fn the_core_depends_on_nothing_that_does_io() {
         "rustc-hash",
         "serde",
         "serde_json",
-        "subtle",
         "thiserror",
         "toml",
         "toolcrib-embed",

@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use toolcrib_core::Defer;
+use toolcrib_server::url;
 
-use super::url;
 use crate::Secret;
 
 /// One server.

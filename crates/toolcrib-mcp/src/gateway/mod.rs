@@ -26,6 +26,7 @@ use std::time::Duration;
 use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::Value;
 use toolcrib_core::TokenCounter;
+use toolcrib_server::metrics::Registry;
 
 use crate::config::Config;
 use crate::hub::Hub;
@@ -96,9 +97,15 @@ impl Gateway {
         self.hub.config()
     }
 
-    /// Another config takes the place of this one. Servers that it does not change go on.
+    /// Replaces the config. Servers that it does not change keep running; changed limits take effect only
+    /// in a new gateway.
     pub fn reload(&self, config: Config) {
         self.hub.reload(config);
+    }
+
+    /// Makes the gateway's metrics part of a registry.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        self.hub.metrics().register(registry);
     }
 
     /// Ends all servers.

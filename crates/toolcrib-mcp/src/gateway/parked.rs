@@ -50,7 +50,7 @@ impl Lot {
         answer: oneshot::Sender<Result<Value, ErrorData>>,
         profile: Option<String>,
     ) -> std::io::Result<String> {
-        let name = format!("toolcrib-{}", crate::private_file::random_hex::<16>()?);
+        let name = format!("toolcrib-{}", toolcrib_server::random::hex::<16>()?);
         self.sweep();
         let mut calls = self.lock();
         exchange.rest();

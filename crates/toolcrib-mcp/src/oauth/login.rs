@@ -22,6 +22,8 @@ use rmcp::transport::auth::{
 };
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use toolcrib_server::access::Access;
+use toolcrib_server::guard::Guard;
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 use url::{Url, form_urlencoded};
@@ -29,8 +31,6 @@ use url::{Url, form_urlencoded};
 use super::store::Store;
 use super::{ClientId, Error, Upstream, clean, failure, manager_for, reach};
 use crate::Secret;
-use crate::http::guard::Guard;
-use crate::http::token::Access;
 
 /// How long a person has for signing in.
 const LIMIT: Duration = Duration::from_mins(5);

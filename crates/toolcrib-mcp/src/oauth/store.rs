@@ -16,10 +16,10 @@ use rmcp::transport::auth::{
     AuthError, CredentialRefreshGuard, CredentialStore, OAuthTokenResponse, StoredCredentials,
 };
 use serde::{Deserialize, Serialize};
+use toolcrib_server::private_file;
 use url::Url;
 
 use crate::Secret;
-use crate::private_file;
 
 /// Raised when the file's shape changes; other versions are not read.
 const VERSION: u32 = 1;

@@ -10,9 +10,9 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-use crate::early_id::early_id;
 use crate::gateway::TOO_LARGE;
 use crate::lines::{Event, Lines};
+use crate::request_id::early_id;
 
 /// Bytes read at once.
 const CHUNK: usize = 16 << 10;

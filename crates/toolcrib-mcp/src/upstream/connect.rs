@@ -15,6 +15,7 @@ use rmcp::service::{
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, Transport as Wire};
 use tokio::sync::mpsc;
+use toolcrib_server::expand::surroundings;
 
 use super::client::OurSide;
 use super::http::TappedHttp;
@@ -26,7 +27,6 @@ use super::stdio::StdioWire;
 use super::tap::Tap;
 use super::{Upstream, reason};
 use crate::Secret;
-use crate::config::expand::surroundings;
 use crate::config::{OAuth, Server, Transport};
 use crate::oauth;
 use crate::process::{self, Exit, GracePeriods, Launch, Process};

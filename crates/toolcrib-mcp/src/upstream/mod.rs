@@ -44,7 +44,6 @@ pub(crate) use status::CONNECTING;
 pub use status::{Era, Phase, Status};
 #[cfg(feature = "fuzzing")]
 pub use stdio::messages_in;
-pub(crate) use tap::request_id;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

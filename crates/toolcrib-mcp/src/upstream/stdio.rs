@@ -15,9 +15,9 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Mutex;
 
-use super::tap::{Seen, Tap, request_id};
-use crate::early_id::early_id;
+use super::tap::{Seen, Tap};
 use crate::lines::{Event, Lines};
+use crate::request_id::{early_id, request_id};
 
 /// Bytes read at once.
 const CHUNK: usize = 64 << 10;

@@ -11,8 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, GetMeta as _, JsonRpcMessage, NumberOrString,
-    ProgressToken, RequestId,
+    ClientJsonRpcMessage, ClientRequest, GetMeta as _, JsonRpcMessage, ProgressToken, RequestId,
 };
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
@@ -21,6 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use super::callers::{Callers, Said};
 use super::secrets::Secrets;
+use crate::request_id::request_id;
 
 /// Progress messages that wait for one slow client; what comes beyond is dropped, as progress may.
 const PROGRESS_QUEUE: usize = 1_024;
@@ -322,18 +322,5 @@ impl Tap {
     /// Why the connection is over.
     pub(crate) fn why(&self) -> Option<String> {
         self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// An id as the protocol has it: a number or a text.
-pub(crate) fn request_id(value: &Value) -> Option<NumberOrString> {
-    match value {
-        Value::String(text) => Some(NumberOrString::String(text.as_str().into())),
-        // Some servers answer 1.0 to 1.
-        Value::Number(number) => number
-            .as_i64()
-            .or_else(|| number.as_f64().filter(|n| n.fract() == 0.0).map(|n| n as i64))
-            .map(NumberOrString::Number),
-        _ => None,
     }
 }

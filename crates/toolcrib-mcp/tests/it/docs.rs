@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use toolcrib_core::Settings;
-use toolcrib_mcp::Config;
-use toolcrib_mcp::config::{GatewaySettings, HttpSettings, Profile, Server};
+use toolcrib_mcp::config::{GatewaySettings, Profile, Server};
+use toolcrib_server::HttpSettings;
+
+use crate::read_file;
 
 fn page() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/gateway-config.md");
@@ -19,7 +21,7 @@ fn blocks(page: &str) -> Vec<&str> {
 
 /// The names that a struct knows, as its reader tells them when it meets one that it does not.
 fn known(text: &str) -> BTreeSet<String> {
-    let error = Config::from_toml(text).unwrap_err().problem;
+    let error = read_file(text).unwrap_err().problem;
     let (_, known) = error.split_once(", expected one of ").unwrap();
     known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
@@ -28,7 +30,7 @@ fn known(text: &str) -> BTreeSet<String> {
 fn the_first_block_shows_the_defaults() {
     let page = page();
     let text = blocks(&page)[0];
-    let config = Config::from_toml(text).unwrap();
+    let (config, http) = read_file(text).unwrap();
     assert_eq!(config.settings, Settings::default());
     let program = &config.servers["files"];
     assert!(*program == Server::new(program.transport.clone()));
@@ -36,7 +38,7 @@ fn the_first_block_shows_the_defaults() {
     assert!(*address == Server::new(address.transport.clone()));
     assert_eq!(config.profiles["work"], Profile::default());
     assert_eq!(config.gateway, GatewaySettings::default());
-    assert_eq!(config.http, HttpSettings::default());
+    assert_eq!(http, HttpSettings::default());
 }
 
 /// A key that is left out would be its default too. One that has no default to show stands in a
@@ -66,6 +68,6 @@ fn the_first_block_names_every_key() {
 #[test]
 fn every_block_is_a_config() {
     for block in blocks(&page()) {
-        Config::from_toml(block).unwrap_or_else(|error| panic!("{error}:\n{block}"));
+        read_file(block).unwrap_or_else(|error| panic!("{error}:\n{block}"));
     }
 }

@@ -6,7 +6,6 @@ mod docs;
 mod expand;
 mod fake_sign_in;
 mod foreign;
-mod guard;
 mod metrics;
 mod native;
 mod oauth;
@@ -17,9 +16,34 @@ mod write;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use toolcrib_mcp::Secret;
+use toolcrib_core::{Preset, Settings};
 use toolcrib_mcp::config::foreign::{Foreign, Place, read};
 use toolcrib_mcp::config::{OAuth, Server, Transport};
+use toolcrib_mcp::{Config, Secret};
+use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
+
+/// The sections of a complete file that the engine does not read.
+const OTHERS: [&str; 5] = ["servers", "profiles", "gateway", "http", "proxy"];
+
+/// A complete file, as the binary reads it.
+fn read_file(text: &str) -> Result<(Config, HttpSettings), ConfigError> {
+    read_file_over(None, text)
+}
+
+/// The same with the engine's settings over this preset.
+fn read_file_over(
+    preset: Option<Preset>,
+    text: &str,
+) -> Result<(Config, HttpSettings), ConfigError> {
+    let file = ConfigFile::parse(text)?;
+    let http = HttpSettings::read(&file)?;
+    let settings = match preset {
+        Some(preset) => preset.with_shared_toml(text, &OTHERS),
+        None => Settings::from_shared_toml(text, &OTHERS),
+    };
+    let settings = settings.map_err(|error| ConfigError::new(error.to_string(), error.hint()))?;
+    Ok((Config::read(&file, settings)?, http))
+}
 
 /// A sample, relative to `tests/samples`.
 fn sample(name: &str) -> (PathBuf, String) {

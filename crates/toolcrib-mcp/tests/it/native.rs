@@ -2,9 +2,10 @@
 
 use toolcrib_core::{Defer, Preset, Settings};
 use toolcrib_mcp::Config;
-use toolcrib_mcp::config::{GatewaySettings, HttpSettings, Limits, OAuth, Profile, Server, TABLES};
+use toolcrib_mcp::config::{GatewaySettings, Limits, OAuth, Profile, Server};
+use toolcrib_server::HttpSettings;
 
-use crate::{address, in_folder, program, texts};
+use crate::{OTHERS, address, in_folder, program, read_file, read_file_over, texts};
 
 const ALL: &str = r#"
 preset = "hermes"
@@ -104,20 +105,21 @@ fn every_key_is_read() {
             profile: Some("work".into()),
             limits: Limits { pages: 3, ..Limits::default() },
         },
-        http: HttpSettings {
-            listen: "127.0.0.1:9000".parse().unwrap(),
-            token: Some("t".into()),
-            allowed_hosts: texts(&["crib.example.com"]),
-            allowed_origins: texts(&["https://app.example.com"]),
-        },
-        proxy: toml::Table::from_iter([("rounds".to_owned(), toml::Value::Integer(3))]),
     };
-    assert!(Config::from_toml(ALL).unwrap() == expected);
+    let http = HttpSettings {
+        listen: "127.0.0.1:9000".parse().unwrap(),
+        token: Some("t".into()),
+        allowed_hosts: texts(&["crib.example.com"]),
+        allowed_origins: texts(&["https://app.example.com"]),
+    };
+    let read = read_file(ALL).unwrap();
+    assert!(read.0 == expected);
+    assert_eq!(read.1, http);
     // The engine reads the same text and leaves these tables alone.
-    assert_eq!(Settings::from_shared_toml(ALL, &TABLES).unwrap(), expected.settings);
+    assert_eq!(Settings::from_shared_toml(ALL, &OTHERS).unwrap(), expected.settings);
     let mut over = Preset::Everruns.settings();
     over.activation.tools = 7;
-    assert_eq!(Config::from_toml_over(Some(Preset::Everruns), ALL).unwrap().settings, over);
+    assert_eq!(read_file_over(Some(Preset::Everruns), ALL).unwrap().0.settings, over);
     assert_eq!(Config::from_toml("").unwrap(), Config::default());
 }
 
@@ -222,7 +224,7 @@ const WRONG: &[(&str, &str)] = &[
 #[test]
 fn what_is_wrong_is_told_with_its_place() {
     for (text, expected) in WRONG {
-        let error = Config::from_toml(text).unwrap_err();
+        let error = read_file(text).unwrap_err();
         assert_eq!(error.to_string(), *expected, "{text}");
         assert!(!error.hint.is_empty());
     }

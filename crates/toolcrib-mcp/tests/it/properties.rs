@@ -5,9 +5,9 @@ use std::path::Path;
 use proptest::prelude::*;
 use proptest::sample::select;
 use toolcrib_mcp::Config;
-use toolcrib_mcp::config::expand::{Source, expand};
 use toolcrib_mcp::config::foreign::{Place, read, read_as};
 use toolcrib_mcp::config::{Client, masked, server_toml};
+use toolcrib_server::expand::{Source, expand};
 
 use crate::{SAMPLES, sample};
 

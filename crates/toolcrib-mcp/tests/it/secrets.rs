@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use toolcrib_mcp::Config;
 use toolcrib_mcp::config::foreign::{Place, read};
-use toolcrib_mcp::config::{TABLES, masked, server_toml};
+use toolcrib_mcp::config::{masked, server_toml};
 
-use crate::{SAMPLES, taken};
+use crate::{OTHERS, SAMPLES, read_file, taken};
 
 const CANARY: &str = "CANARY";
 
@@ -30,7 +29,7 @@ fn silent(text: &str, of: &str) {
 
 #[test]
 fn debug_tells_nothing() {
-    silent(&format!("{:?}", Config::from_toml(CONFIG).unwrap()), "Debug");
+    silent(&format!("{:?}", read_file(CONFIG).unwrap()), "Debug");
     for name in SAMPLES {
         silent(&format!("{:?}", taken(name)), name);
     }
@@ -38,7 +37,7 @@ fn debug_tells_nothing() {
 
 #[test]
 fn a_masked_server_tells_nothing() {
-    let mut servers = Config::from_toml(CONFIG).unwrap().servers;
+    let mut servers = read_file(CONFIG).unwrap().0.servers;
     for name in SAMPLES {
         servers.extend(taken(name).servers);
     }
@@ -66,7 +65,7 @@ fn errors_tell_nothing() {
             let mut broken = lines.clone();
             let line = broken[at].replacen(from, to, 1);
             broken[at] = &line;
-            let Err(error) = Config::from_toml(&broken.join("\n")) else { continue };
+            let Err(error) = read_file(&broken.join("\n")) else { continue };
             refused += 1;
             silent(&format!("{error} {error:?} {}", error.hint), &line);
         }
@@ -85,10 +84,10 @@ fn errors_tell_nothing() {
             "[servers.a]\nstart_timeout = 'CANARY'",
             "[servers.a.oauth]\nscopes = 'CANARY'",
         ] {
-            let error = Config::from_toml(text).unwrap_err();
+            let error = read_file(text).unwrap_err();
             silent(&format!("{error} {error:?}"), text);
             // The engine's own reader meets the same file.
-            if let Err(error) = toolcrib_core::Settings::from_shared_toml(text, &TABLES) {
+            if let Err(error) = toolcrib_core::Settings::from_shared_toml(text, &OTHERS) {
                 silent(&format!("{error} {error:?}"), text);
             }
         }

@@ -260,7 +260,7 @@ async fn no_secret_is_in_what_we_say() {
     }
     let stats = stage.client.get(format!("{}/toolcrib/stats", stage.url));
     said.push(get(stats.header("x-toolcrib-key", "canary-door")).await.text());
-    said.push(stage.proxy.metrics());
+    said.push(stage.metrics());
     let log = logged();
     for heard in ["answered", "cannot be reached", "broke off", "state cannot be"] {
         assert!(log.contains(heard), "{heard}");

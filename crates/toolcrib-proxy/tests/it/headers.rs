@@ -134,7 +134,7 @@ async fn the_statistics_add_up() {
 
 /// The metrics say the same.
 fn metrics(stage: &Stage, case: Case, stats: &Value) {
-    let text = stage.proxy.metrics();
+    let text = stage.metrics();
     let api = case.api.name();
     let value = |name: &str, mode: &str| {
         let start = format!("toolcrib_proxy_{name}_total{{api=\"{api}\",mode=\"{mode}\"}} ");

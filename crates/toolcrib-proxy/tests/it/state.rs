@@ -92,7 +92,7 @@ async fn a_redis_that_does_not_answer_holds_nobody_up() {
 }
 
 fn lost(stage: &Stage) -> u64 {
-    let metrics = stage.proxy.metrics();
+    let metrics = stage.metrics();
     let line = metrics.lines().find(|line| line.starts_with("toolcrib_proxy_state_lost_total"));
     line.unwrap().rsplit(' ').next().unwrap().parse().unwrap()
 }

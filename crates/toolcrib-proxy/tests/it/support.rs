@@ -87,9 +87,13 @@ impl Stage {
         Self::start(provider, config, None).await
     }
 
-    /// A proxy with this config, whose door has this key.
-    pub(crate) async fn start(provider: Provider, config: Config, door: Option<Secret>) -> Self {
-        let proxy = Arc::new(Proxy::new(config, Settings::default(), door).unwrap());
+    /// A proxy with this config, and this key for callers without one of their own.
+    pub(crate) async fn start(
+        provider: Provider,
+        config: Config,
+        shared_key: Option<Secret>,
+    ) -> Self {
+        let proxy = Arc::new(Proxy::new(config, Settings::default(), shared_key).unwrap());
         let url = serve(&proxy).await;
         Self { provider, proxy, url, client: toolcrib_tls::client_builder().build().unwrap() }
     }
@@ -124,6 +128,13 @@ impl Stage {
     pub(crate) fn texts(&self) -> Vec<String> {
         let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
         self.provider.requests().iter().map(|request| text(&request.body)).collect()
+    }
+
+    /// The metrics of the proxy, as `/metrics` has them.
+    pub(crate) fn metrics(&self) -> String {
+        let mut registry = toolcrib_server::metrics::registry();
+        self.proxy.register_metrics(&mut registry);
+        toolcrib_server::metrics::encode(&registry)
     }
 
     /// What the proxy says of itself.

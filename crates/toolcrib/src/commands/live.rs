@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use toolcrib_core::Secret;
 use toolcrib_proxy::live::totals;
 use toolcrib_proxy::totals::{Row, Totals};
+use toolcrib_server::Secret;
 
 use crate::output::{Failure, Output};
 

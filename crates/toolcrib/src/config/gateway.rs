@@ -1,4 +1,4 @@
-//! The whole config of the gateway: our file with its servers, or another client's as it is.
+//! The configuration of the network interfaces: our own file, or another client's file with its servers.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -8,40 +8,84 @@ use toolcrib_core::{Preset, Settings};
 use toolcrib_eval::files::FileError;
 use toolcrib_mcp::Config;
 use toolcrib_mcp::config::foreign::{self, Place};
-use toolcrib_mcp::config::{ConfigError, MAX_BYTES};
+use toolcrib_server::config::MAX_BYTES;
+use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
 
+use super::engine_settings;
 use crate::output::Failure;
 use crate::vectors;
 
-/// A config for the gateway, and what to say about it.
+/// Everything that a file configures.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sections {
+    /// The gateway, with the engine's settings.
+    pub(crate) gateway: Config,
+    /// The HTTP server.
+    pub(crate) http: HttpSettings,
+    /// The LLM proxy. Only `serve` needs it, so an error in it stops no other command.
+    pub(crate) proxy: Result<toolcrib_proxy::Config, ConfigError>,
+}
+
+impl Sections {
+    /// Reads a file of ours, with the engine's settings over this preset or over the one that it names.
+    pub(crate) fn read(preset: Option<Preset>, text: &str) -> Result<Self, ConfigError> {
+        let file = ConfigFile::parse(text)?;
+        let settings = engine_settings(preset, text)
+            .map_err(|error| ConfigError::new(error.to_string(), error.hint()))?;
+        Ok(Self {
+            gateway: Config::read(&file, settings)?,
+            http: HttpSettings::read(&file)?,
+            proxy: toolcrib_proxy::Config::read(&file),
+        })
+    }
+}
+
+/// A file that configures the gateway and nothing else.
+impl From<Config> for Sections {
+    fn from(gateway: Config) -> Self {
+        let proxy = Ok(toolcrib_proxy::Config::default());
+        Self { gateway, http: HttpSettings::default(), proxy }
+    }
+}
+
+/// A configuration, and the remarks about it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Loaded {
-    pub(crate) config: Config,
-    /// The file it came from, to look at again when it changes.
+    pub(crate) sections: Sections,
+    /// The file it came from, to read it again when it changes.
     pub(crate) path: Option<PathBuf>,
     /// What was not taken as it stands.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Loaded {
-    /// The same with the table of vectors that it names, or `named` instead, for a command that ranks.
+    /// The same with the vector table that it names, or `named` instead, for a command that ranks.
     pub(crate) fn with_vectors(
         mut self,
         named: Option<&Path>,
         before: Option<&Settings>,
     ) -> Result<Self, Failure> {
-        self.config.settings = vectors::loaded(self.config.settings, named, before)?;
+        let settings = &mut self.sections.gateway.settings;
+        *settings = vectors::loaded(std::mem::take(settings), named, before)?;
         Ok(self)
+    }
+
+    /// The config of the proxy, for the command that runs it.
+    pub(crate) fn proxy(&self) -> Result<toolcrib_proxy::Config, Failure> {
+        let place = self.path.as_deref().unwrap_or(Path::new("config")).display();
+        let failed =
+            |error: ConfigError| Failure::input(format!("`{place}`"), &error, error.hint.clone());
+        self.sections.proxy.clone().map_err(failed)
     }
 }
 
-/// The whole config: the file that is named, else `./toolcrib.toml`, else the one in the user's
-/// config folder, else an empty one. A file of another client is read as it is.
+/// Loads the file that is named, else `./toolcrib.toml`, else the one in the user's config folder, else an
+/// empty one. Another client's file is read in that client's format.
 pub(crate) fn load(named: Option<&Path>, preset: Option<Preset>) -> Result<Loaded, Failure> {
     let Some(path) = named.map(Path::to_owned).or_else(super::found) else {
         let config =
             Config { settings: preset.unwrap_or_default().settings(), ..Config::default() };
-        return Ok(Loaded { config, path: None, warnings: Vec::new() });
+        return Ok(Loaded { sections: config.into(), path: None, warnings: Vec::new() });
     };
     let text = read_text(&path)?;
     let place = format!("`{}`", path.display());
@@ -55,8 +99,8 @@ pub(crate) fn load(named: Option<&Path>, preset: Option<Preset>) -> Result<Loade
     };
     let is_ours = theirs.is_none() && has_ending(&path, "toml");
     if is_ours {
-        let config = Config::from_toml_over(preset, &text).map_err(failed)?;
-        return Ok(Loaded { config, path: Some(path), warnings: Vec::new() });
+        let sections = Sections::read(preset, &text).map_err(failed)?;
+        return Ok(Loaded { sections, path: Some(path), warnings: Vec::new() });
     }
     let (settings, mut warnings) = engine(&path, &text, preset, theirs.is_some())?;
     let servers = theirs.map(|theirs| {
@@ -64,7 +108,7 @@ pub(crate) fn load(named: Option<&Path>, preset: Option<Preset>) -> Result<Loade
         theirs.servers
     });
     let config = Config { settings, servers: servers.unwrap_or_default(), ..Config::default() };
-    Ok(Loaded { config, path: Some(path), warnings })
+    Ok(Loaded { sections: config.into(), path: Some(path), warnings })
 }
 
 /// The engine's settings of another system's file. Most files with servers have none: then ours hold.
@@ -149,11 +193,11 @@ mod tests {
     #[test]
     fn our_file_has_settings_and_servers() {
         let text = "[activation]\ntools = 3\n[servers.time]\ncommand = 'uvx'\n";
-        let config = loaded("ours.toml", text, None).unwrap().config;
+        let config = loaded("ours.toml", text, None).unwrap().sections.gateway;
         assert_eq!(config, Config::from_toml(text).unwrap());
         assert_eq!((config.settings.activation.tools, config.servers.len()), (3, 1));
         let config = loaded("hermes.toml", "[servers.a]\nurl = 'http://a'", Some(Preset::Hermes));
-        assert_eq!(config.unwrap().config.settings, Preset::Hermes.settings());
+        assert_eq!(config.unwrap().sections.gateway.settings, Preset::Hermes.settings());
     }
 
     #[test]
@@ -164,7 +208,7 @@ mod tests {
             ("three.json", r#"{"mcp": {"a": {"type": "local", "command": ["x"]}}}"#),
             ("four.toml", "[mcp_servers.a]\ncommand = 'x'"),
         ] {
-            let config = loaded(name, text, None).unwrap().config;
+            let config = loaded(name, text, None).unwrap().sections.gateway;
             assert_eq!(config.settings, Settings::default(), "{name}");
             assert_eq!(config.servers.keys().collect::<Vec<_>>(), ["a"], "{name}");
         }
@@ -173,14 +217,14 @@ mod tests {
     #[test]
     fn what_a_file_says_about_tool_search_holds() {
         let text = r#"{"env": {"ENABLE_TOOL_SEARCH": "auto:5"}, "mcpServers": {}}"#;
-        let config = loaded("claude.json", text, None).unwrap().config;
+        let config = loaded("claude.json", text, None).unwrap().sections.gateway;
         assert_ne!(config.settings, Preset::ClaudeCode.settings());
         assert_eq!(config.settings.disclosure, Preset::ClaudeCode.settings().disclosure);
         let text = r#"{"mcpServers": {"a": {"command": "x"}}}"#;
-        let config = loaded("as.json", text, Some(Preset::ClaudeCode)).unwrap().config;
+        let config = loaded("as.json", text, Some(Preset::ClaudeCode)).unwrap().sections.gateway;
         assert_eq!(config.settings, Preset::ClaudeCode.settings());
         let text = "tools:\n  tool_search:\n    enabled: on\n";
-        let config = loaded("hermes.yaml", text, None).unwrap().config;
+        let config = loaded("hermes.yaml", text, None).unwrap().sections.gateway;
         assert!(config.servers.is_empty());
         assert_ne!(config.settings, Settings::default());
     }

@@ -1,8 +1,8 @@
 //! Codex: `[mcp_servers]` in `config.toml`, with names of variables in place of references.
 
 use serde_json::Value;
+use toolcrib_server::expand::is_name;
 
-use super::super::expand::is_name;
 use super::super::{Server, Transport, check};
 use super::entry::{Entry, Found};
 use super::shared;

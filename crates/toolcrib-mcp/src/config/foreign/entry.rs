@@ -5,8 +5,9 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+use toolcrib_server::{HttpSettings, url};
 
-use super::super::{HttpSettings, OAuth, Server, Transport, check, url};
+use super::super::{OAuth, Server, Transport, check};
 use crate::Secret;
 
 /// What was found so far.
@@ -275,6 +276,8 @@ fn is_toolcrib(transport: &Transport) -> bool {
             let runs = |pair: &[Secret]| is_name(pair[0].expose()) && pair[1].expose() == "mcp";
             is_name(command) || args.windows(2).any(runs)
         }
-        Transport::Http { url, .. } => url::is_own(url, HttpSettings::default().listen.port()),
+        Transport::Http { url, .. } => {
+            url::is_local(url, HttpSettings::default().listen.port(), "/mcp")
+        }
     }
 }

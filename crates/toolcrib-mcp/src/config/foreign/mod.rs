@@ -25,9 +25,9 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::error::place_of;
-use super::native::unreadable;
-use super::{ConfigError, MAX_BYTES, Server};
+use toolcrib_server::config::MAX_BYTES;
+
+use super::{ConfigError, Server};
 
 /// A client whose file we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -169,7 +169,7 @@ pub fn json(text: &str) -> Result<Value, ConfigError> {
         |error| {
             let problem = format!("not JSON: {}", error.kind());
             ConfigError::new(problem, "comments and trailing commas are fine, the rest is JSON")
-                .at(Some(place_of(text, error.range().start)))
+                .at_byte(text, error.range().start)
         },
     )
 }
@@ -178,8 +178,6 @@ pub fn json(text: &str) -> Result<Value, ConfigError> {
 fn toml(text: &str) -> Result<Value, ConfigError> {
     within_bounds(text)?;
     let text = text.trim_start_matches('\u{feff}');
-    toml::from_str(text).map_err(|error| ConfigError {
-        hint: "the file must be TOML".into(),
-        ..unreadable(text, &error)
-    })
+    toml::from_str(text)
+        .map_err(|error| ConfigError::unreadable(text, &error, "the file must be TOML"))
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::Value;
+use toolcrib_server::expand::is_name;
 
-use super::super::expand::is_name;
 use super::super::{Server, Transport, check};
 use super::Place;
 use super::entry::{Entry, Found};

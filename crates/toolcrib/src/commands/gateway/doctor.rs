@@ -100,7 +100,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
     let found = loaded(args.config.as_deref())?;
     let config = found.path.as_ref().map(|path| path.display().to_string());
     let (mut rows, (cost, notes)): (Vec<Row>, _) = block_on(async {
-        let gateway = start_counting(found.config, Counter::for_model("gpt-5").shared());
+        let gateway = start_counting(found.sections.gateway, Counter::for_model("gpt-5").shared());
         gateway.settled().await;
         let rows = gateway.checkup().into_iter().map(Row::from).collect();
         let told = (gateway.cost(), gateway.remarks());

@@ -1,8 +1,8 @@
 //! `toolcrib login`: signs in to a server that asks for it.
 
-use toolcrib_mcp::config::expand::surroundings;
 use toolcrib_mcp::config::{Server, Transport};
 use toolcrib_mcp::oauth::{Login, Upstream};
+use toolcrib_server::expand::surroundings;
 
 use super::{block_on, loaded, state};
 use crate::args::LoginArgs;
@@ -10,7 +10,7 @@ use crate::output::{Failure, Output};
 
 pub(crate) fn run(args: &LoginArgs, output: &mut Output) -> Result<bool, Failure> {
     let found = loaded(args.config.as_deref())?;
-    let servers = &found.config.servers;
+    let servers = &found.sections.gateway.servers;
     let server = servers.get(&args.server).ok_or_else(|| {
         let names: Vec<&str> = servers.keys().map(String::as_str).collect();
         let hint = if names.is_empty() {

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use toolcrib_mcp::serve;
 
-use super::{END, block_on, closed, loaded, log, start, stop_on_signals, watch};
+use super::{END, block_on, loaded, log, not_served, start, stop_on_signals, watch};
 use crate::args::McpArgs;
 use crate::output::{Failure, Output, remark};
 
@@ -19,12 +19,13 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
                 "note: waiting for an MCP client on standard input; it is the client that starts this",
             );
         }
-        let gateway = start(found.config);
+        let gateway = start(found.sections.gateway);
         if let Some(path) = found.path {
-            tokio::spawn(watch::watch(gateway.clone(), path, args.vectors.embedding_model.clone()));
+            let vectors = args.vectors.embedding_model.clone();
+            tokio::spawn(watch::watch(gateway.clone(), found.sections.http, path, vectors));
         }
         let served = serve::stdio(&gateway, args.profile.clone(), stop).await;
         gateway.stop(END).await;
-        served.map(|()| true).map_err(|error| closed(&error))
+        served.map(|()| true).map_err(|error| not_served(&error, error.hint()))
     })
 }

@@ -45,7 +45,7 @@ fn log() {
         .find(|known| level.eq_ignore_ascii_case(known))
         .unwrap_or("info");
     let filter = EnvFilter::new(format!(
-        "warn,rmcp=off,toolcrib={level},toolcrib_mcp={level},toolcrib_proxy={level},toolcrib_store={level}"
+        "warn,rmcp=off,toolcrib={level},toolcrib_mcp={level},toolcrib_proxy={level},toolcrib_server={level},toolcrib_store={level}"
     ));
     let colours = std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours);
@@ -57,7 +57,7 @@ fn log() {
 /// The config of a command, with what is odd about it said.
 fn loaded(named: Option<&Path>) -> Result<Loaded, Failure> {
     let loaded = load_quietly(named)?;
-    if loaded.config.servers.is_empty() {
+    if loaded.sections.gateway.servers.is_empty() {
         let what = match &loaded.path {
             Some(path) => format!("`{}` names no server", path.display()),
             None => "there is no config".into(),
@@ -131,7 +131,7 @@ fn stop_on_signals() -> std::io::Result<CancellationToken> {
     Ok(stop)
 }
 
-/// A door that did not open.
-fn closed(error: &toolcrib_mcp::serve::Closed) -> Failure {
-    Failure::input("gateway", error, error.hint())
+/// Why the gateway is not served.
+fn not_served(error: &impl std::fmt::Display, hint: impl Into<String>) -> Failure {
+    Failure::input("gateway", error, hint)
 }

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use toolcrib_core::{Secret, Settings};
-use toolcrib_mcp::config::expand::{expand, surroundings};
-use toolcrib_mcp::http::token::{Access, FILE};
-use toolcrib_mcp::serve::{Closed, Door, MountedService};
+use toolcrib_core::Settings;
+use toolcrib_mcp::serve::routes;
 use toolcrib_proxy::Proxy;
+use toolcrib_server::access::{Access, FILE};
+use toolcrib_server::expand::{expand, surroundings};
+use toolcrib_server::http::Authentication;
+use toolcrib_server::{HttpServer, Secret, metrics};
 
-use super::{END, block_on, closed, load_quietly, log, start, state, stop_on_signals, watch};
+use super::{END, block_on, load_quietly, log, not_served, start, state, stop_on_signals, watch};
 use crate::args::ServeArgs;
+use crate::config::gateway::Sections;
 use crate::output::{Failure, Output, remark};
 
 pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failure> {
@@ -18,37 +21,39 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
     let found = load_quietly(args.config.as_deref())?.with_vectors(named, None)?;
     block_on(async {
         let stop = stop_on_signals()?;
-        let http = &found.config.http;
+        let http = &found.sections.http;
         let listen = args.listen.unwrap_or(http.listen);
         let token = http.token.as_ref().map(|token| expand(token, &surroundings)).transpose();
         let token = token.map_err(|error| Failure::input("`http.token`", &error, error.hint()))?;
-        let (made, unnamed) = (token.is_none(), http.allowed_hosts.is_empty());
+        let is_generated = token.is_none();
         let access = Access::decide(listen.ip(), token, &state())
-            .map_err(|error| closed(&Closed::Token(error)))?;
+            .map_err(|error| not_served(&error, error.hint()))?;
         let key = match &access {
             Access::Bearer(token) => Some(token.clone()),
             Access::Open => None,
         };
-        let asks = key.is_some();
-        let config = proxy_config(args, &found.config)?;
-        let proxy = proxy(config, found.config.settings.clone(), key)?;
-        let mounted = {
-            let proxy = Arc::clone(&proxy);
-            MountedService { router: proxy.router(), metrics: Box::new(move || proxy.metrics()) }
-        };
-        let gateway = start(found.config);
-        let door =
-            Door { listen, access, mounted: Some(mounted) }.open(&gateway, stop.clone()).await;
-        let door = door.map_err(|error| closed(&error))?;
-        let address = door.address;
+        let needs_token = key.is_some();
+        let config = with_arguments(found.proxy()?, args)?;
+        let Sections { gateway, http, .. } = found.sections;
+        let proxy = proxy(config, gateway.settings.clone(), key)?;
+        let gateway = start(gateway);
+        let mut registry = metrics::registry();
+        gateway.register_metrics(&mut registry);
+        proxy.register_metrics(&mut registry);
+        let server = HttpServer::bind(listen, &http, access).await;
+        let server = server.map_err(|error| not_served(&error, error.hint()))?;
+        let (address, drain) = (server.address(), server.drain());
+        let server = server
+            .mount(routes(&gateway, &drain), Authentication::BearerToken)
+            .mount(drain.wait_for(proxy.router()), Authentication::OwnKeys);
         remark(&format!("listening on http://{address}/mcp"));
         remark(&format!("the LLM proxy is at http://{address}"));
-        if !listen.ip().is_loopback() && unnamed {
+        if !listen.ip().is_loopback() && http.allowed_hosts.is_empty() {
             remark(
                 "warning: only requests for `localhost` are answered; name this machine in `http.allowed_hosts`",
             );
         }
-        if asks && made {
+        if needs_token && is_generated {
             let file = state().join(FILE);
             remark(&format!(
                 "clients must send the token in `{}` as `Authorization: Bearer …`, to the proxy as `x-toolcrib-key`",
@@ -56,21 +61,20 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
             ));
         }
         if let Some(path) = found.path {
-            tokio::spawn(watch::watch(gateway.clone(), path, args.vectors.embedding_model.clone()));
+            let vectors = args.vectors.embedding_model.clone();
+            tokio::spawn(watch::watch(gateway.clone(), http, path, vectors));
         }
-        let served = door.serve().await;
+        let served = server.serve(registry, stop).await;
         gateway.stop(END).await;
-        served.map(|()| true).map_err(|error| closed(&error))
+        served.map(|()| true).map_err(|error| not_served(&error, error.hint()))
     })
 }
 
-/// The proxy's config: the file's, with what the command line says instead.
-fn proxy_config(
+/// The proxy's config with its references expanded, and with the upstreams of the command line.
+fn with_arguments(
+    mut proxy: toolcrib_proxy::Config,
     args: &ServeArgs,
-    config: &toolcrib_mcp::Config,
 ) -> Result<toolcrib_proxy::Config, Failure> {
-    let read = config.proxy::<toolcrib_proxy::Config>();
-    let mut proxy = read.map_err(|error| Failure::input("config", &error, error.hint.clone()))?;
     for (stated, key) in [
         (&args.openai, &mut proxy.openai),
         (&args.anthropic, &mut proxy.anthropic),

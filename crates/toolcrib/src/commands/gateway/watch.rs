@@ -1,23 +1,29 @@
-//! The config file, looked at again when it changes.
+//! The config file, loaded again when it changes.
 //!
-//! By asking twice a second, and not by being told: editors replace files, networks and containers do not
-//! tell, and one question costs nothing. A file that cannot be used is said to be so, and the config
-//! that runs goes on.
+//! The file is polled twice a second instead of watched: editors replace files, network file systems and
+//! containers send no events, and one read costs almost nothing. A file that cannot be used is logged as
+//! an error, and the config in use stays.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use toolcrib_mcp::Gateway;
+use toolcrib_server::HttpSettings;
 
 use crate::config::gateway::load;
 
-/// How often the file is looked at.
+/// How often the file is read.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Reloads the gateway whenever the file changes. A folder of vectors that was named when it started
-/// stays.
-pub(super) async fn watch(gateway: Arc<Gateway>, path: PathBuf, vectors: Option<PathBuf>) {
+/// Reloads the gateway whenever the file changes. `http` is what the file says now. A vector table that
+/// was named on the command line stays.
+pub(super) async fn watch(
+    gateway: Arc<Gateway>,
+    mut http: HttpSettings,
+    path: PathBuf,
+    vectors: Option<PathBuf>,
+) {
     let mut before = tokio::fs::read(&path).await.ok();
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -36,11 +42,18 @@ pub(super) async fn watch(gateway: Arc<Gateway>, path: PathBuf, vectors: Option<
                 for warning in &loaded.warnings {
                     tracing::warn!("{warning}");
                 }
+                let new = loaded.sections;
                 tracing::info!(
-                    servers = loaded.config.servers.len(),
+                    servers = new.gateway.servers.len(),
                     "the config changed and is in use"
                 );
-                gateway.reload(loaded.config);
+                if new.http != http || new.gateway.gateway.limits != before.gateway.limits {
+                    tracing::warn!(
+                        "`[http]` and `[gateway.limits]` are read when the gateway starts: start it again"
+                    );
+                }
+                http = new.http;
+                gateway.reload(new.gateway);
             }
             Err(failure) => {
                 tracing::error!(

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use toolcrib_mcp::Config;
 use toolcrib_mcp::config::{Server, server_toml};
 
-use crate::config::gateway::read_text;
+use crate::config::gateway::{Sections, read_text};
 use crate::output::Failure;
 
 const HEAD: &str = "# Written by `toolcrib import`. Every key: docs/gateway-config.md\n";
@@ -19,9 +19,9 @@ const HEAD: &str = "# Written by `toolcrib import`. Every key: docs/gateway-conf
 /// A config that servers are added to.
 pub(super) struct Target {
     path: PathBuf,
-    /// What is in it; `None` where there is no such file yet.
+    /// Its text; `None` if there is no such file yet.
     text: Option<String>,
-    config: Config,
+    sections: Sections,
 }
 
 impl Target {
@@ -29,17 +29,17 @@ impl Target {
         // Behind a link is the file that people mean.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if !path.exists() {
-            return Ok(Self { path, text: None, config: Config::default() });
+            return Ok(Self { path, text: None, sections: Config::default().into() });
         }
         let text = read_text(&path)?;
-        let config = Config::from_toml(&text).map_err(|error| {
+        let sections = Sections::read(None, &text).map_err(|error| {
             Failure::input(format!("`{}`", path.display()), &error, error.hint.clone())
         })?;
-        Ok(Self { path, text: Some(text), config })
+        Ok(Self { path, text: Some(text), sections })
     }
 
     pub(super) fn servers(&self) -> BTreeMap<String, Server> {
-        self.config.servers.clone()
+        self.sections.gateway.servers.clone()
     }
 
     /// Adds servers and writes the file.
@@ -59,8 +59,9 @@ impl Target {
                 text.push_str(&server_toml(name, server));
             }
         }
-        let whole = Config { servers, ..self.config };
-        if Config::from_toml(&text).as_ref() != Ok(&whole) {
+        let gateway = Config { servers, ..self.sections.gateway };
+        let whole = Sections { gateway, ..self.sections };
+        if Sections::read(None, &text).as_ref() != Ok(&whole) {
             return Err(Failure::input(
                 format!("`{}`", self.path.display()),
                 &"servers cannot be added at its end",

@@ -13,7 +13,8 @@ use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde::Serialize;
 use toolcrib_mcp::config::foreign::{Place, read_as};
-use toolcrib_mcp::config::{Client, ConfigError, Foreign, masked, server_toml};
+use toolcrib_mcp::config::{Client, Foreign, masked, server_toml};
+use toolcrib_server::ConfigError;
 
 use crate::args::ImportArgs;
 use crate::config::gateway::read_text;

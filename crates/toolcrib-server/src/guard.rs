@@ -1,14 +1,10 @@
-//! Who may speak to the gateway over HTTP.
+//! Who may send requests: the `Host` and `Origin` check, and the bearer token.
 //!
-//! A web page that the user merely looks at can send requests to this machine, and with a rebound
-//! DNS name it can read the answers. What such a page cannot do is choose its `Host` and `Origin`.
-//! So every request on every route must name a host that is ours and, if it comes from a page, an
-//! origin that is ours; [`Guard::check`] is the only place that decides.
-//!
-//! Names count only in the one spelling that browsers send: lower case, no trailing dot, dotted
-//! IPv4, shortest IPv6. Reading other spellings generously is how such checks are fooled.
+//! Any web page that the user opens can send requests to this machine, and by rebinding its DNS name it
+//! can read the responses. It cannot choose the `Host` and `Origin` headers. So every request on every
+//! route must name an allowed host and, if it comes from a page, an allowed origin. [`Guard::check`] is
+//! the only place that decides.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::Router;
@@ -19,42 +15,43 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use super::token::Access;
+use crate::access::Access;
+use crate::authority::{Authority, Origin};
 
-/// The one route that asks for no token: it says that the process lives, and nothing else.
+/// The only route that never requires the token: it says that the process is alive, and nothing else.
 pub const HEALTH: &str = "/healthz";
 
-/// Why a request was turned away. Carries nothing that the request said.
+/// Why a request was refused. Contains nothing from the request itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// Neither a `Host` header nor an authority.
     #[error("the request names no host")]
     NoHost,
-    /// Two `Host` headers: whoever reads the other one sees another request.
+    /// Two `Host` headers: software that reads the other one would see another request.
     #[error("the request names two hosts")]
     ManyHosts,
-    /// Not `name` or `name:port` in its plain spelling.
+    /// Not `name` or `name:port` in its canonical spelling.
     #[error("the request's host is malformed")]
     MalformedHost,
-    /// A well-formed name that is not ours.
+    /// A well-formed name that is not allowed.
     #[error("the request's host is not served here")]
     ForeignHost,
     /// Two `Origin` headers.
     #[error("the request names two origins")]
     ManyOrigins,
-    /// `Origin: null`: a sandboxed frame, a local file, a redirect; anybody's.
+    /// `Origin: null`, which any sandboxed frame, local file or redirect can send.
     #[error("the request's origin is `null`")]
     NullOrigin,
     /// Not `http://host` or `https://host` with an optional port.
     #[error("the request's origin is malformed")]
     MalformedOrigin,
-    /// A page of somebody else.
+    /// A page whose origin is not allowed.
     #[error("the request's origin is not allowed here")]
     ForeignOrigin,
-    /// No bearer token, where one is needed.
+    /// No bearer token, although one is required.
     #[error("a bearer token is needed")]
     NoToken,
-    /// A bearer token that is not ours.
+    /// A wrong bearer token.
     #[error("the bearer token is wrong")]
     WrongToken,
 }
@@ -74,7 +71,7 @@ impl Refused {
         }
     }
 
-    /// 401 where a token would help, 403 where nothing would.
+    /// 401 if a token would help, 403 otherwise.
     pub fn status(self) -> StatusCode {
         match self {
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
@@ -120,18 +117,11 @@ pub struct Guard {
     hosts: Vec<Authority>,
     origins: Vec<Origin>,
     access: Access,
-    /// Whether paths that are not the gateway's have a key of their own asked for behind this guard.
-    shares: bool,
-}
-
-/// Whether a path is the gateway's.
-fn is_gateways(path: &str) -> bool {
-    matches!(path, "/mcp" | "/metrics") || path.starts_with("/mcp/")
 }
 
 impl Guard {
-    /// Loopback names and origins are always ours; `allowed_hosts` and `allowed_origins` add to them.
-    /// An allowed host without a port stands for all its ports.
+    /// Allows loopback names and origins, and those in `allowed_hosts` and `allowed_origins`. A host
+    /// without a port is allowed on every port.
     pub fn new(
         allowed_hosts: &[String],
         allowed_origins: &[String],
@@ -147,37 +137,33 @@ impl Guard {
             hosts: allowed_hosts.iter().map(host).collect::<Result<_, _>>()?,
             origins: allowed_origins.iter().map(origin).collect::<Result<_, _>>()?,
             access,
-            shares: false,
         })
     }
 
-    /// The same guard for a listener that also serves the proxy. On the proxy's routes it asks for no token: the
-    /// proxy checks its own keys, and `Authorization` is the provider's.
+    /// The same hosts and origins without the bearer token, for routes that check keys of their own.
     #[must_use]
-    pub fn for_shared_listener(self) -> Self {
-        Self { shares: true, ..self }
+    pub fn without_token(&self) -> Self {
+        Self { access: Access::Open, ..self.clone() }
     }
 
-    /// The decision. `uri` carries the authority of an HTTP/2 request or of an absolute request line.
+    /// Decides about a request. `uri` has the authority of an HTTP/2 request or of an absolute request line.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
         self.check_host(uri, headers)?;
         self.check_origin(headers)?;
-        let path = uri.path();
-        let asks = path != HEALTH && (is_gateways(path) || !self.shares);
-        if asks { self.check_token(headers) } else { Ok(()) }
+        if uri.path() == HEALTH { Ok(()) } else { self.check_token(headers) }
     }
 
     fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
         let header = single(headers, &HOST, Refused::ManyHosts, Refused::MalformedHost)?;
         let named = [header, uri.authority().map(axum::http::uri::Authority::as_str)];
-        // Where both are given both must be ours: we need not know which one a reader prefers.
+        // If both are present, both must be allowed: software behind us may prefer either.
         let mut named = named.into_iter().flatten().peekable();
         if named.peek().is_none() {
             return Err(Refused::NoHost);
         }
         for text in named {
             let host = Authority::read(text).ok_or(Refused::MalformedHost)?;
-            if !host.is_loopback() && !self.hosts.iter().any(|ours| ours.covers(&host)) {
+            if !host.is_loopback() && !self.hosts.iter().any(|allowed| allowed.covers(&host)) {
                 return Err(Refused::ForeignHost);
             }
         }
@@ -210,13 +196,13 @@ impl Guard {
         if token.matches(value) { Ok(()) } else { Err(Refused::WrongToken) }
     }
 
-    /// `router` with this guard before every route and before the answer for unknown ones.
+    /// Puts this guard in front of every route of `router`, its fallback included.
     pub fn protect(self, router: Router) -> Router {
-        router.layer(from_fn_with_state(Arc::new(self), stop_or_pass))
+        router.layer(from_fn_with_state(Arc::new(self), guarded))
     }
 }
 
-async fn stop_or_pass(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     match guard.check(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(refused) => {
@@ -226,7 +212,7 @@ async fn stop_or_pass(State(guard): State<Arc<Guard>>, request: Request, next: N
     }
 }
 
-/// The only value of a header, if there is one.
+/// The value of a header that may occur only once.
 fn single<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
@@ -239,98 +225,4 @@ fn single<'h>(
         return Err(many);
     }
     value.to_str().map(Some).map_err(|_| malformed)
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Origin {
-    secure: bool,
-    authority: Authority,
-}
-
-impl Origin {
-    fn read(text: &str) -> Option<Self> {
-        let (scheme, rest) = text.split_once("://")?;
-        let secure = match scheme {
-            "https" => true,
-            "http" => false,
-            _ => return None,
-        };
-        let mut authority = Authority::read(rest)?;
-        // A browser leaves the scheme's own port out; a config may spell it.
-        let usual = if secure { 443 } else { 80 };
-        authority.port = authority.port.filter(|port| *port != usual);
-        Some(Self { secure, authority })
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Authority {
-    host: Host,
-    port: Option<u16>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Host {
-    V4(Ipv4Addr),
-    V6(Ipv6Addr),
-    Name(String),
-}
-
-impl Authority {
-    fn read(text: &str) -> Option<Self> {
-        let (host, port) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (inside, after) = rest.split_once(']')?;
-                let address: Ipv6Addr = inside.parse().ok()?;
-                if address.to_string() != inside {
-                    return None;
-                }
-                let port = if after.is_empty() { None } else { Some(after.strip_prefix(':')?) };
-                (Host::V6(address), port)
-            }
-            None => match text.split_once(':') {
-                Some((name, port)) => (Host::read(name)?, Some(port)),
-                None => (Host::read(text)?, None),
-            },
-        };
-        let port = match port {
-            Some(text) => Some(read_port(text)?),
-            None => None,
-        };
-        Some(Self { host, port })
-    }
-
-    fn is_loopback(&self) -> bool {
-        match &self.host {
-            Host::V4(address) => address.is_loopback(),
-            Host::V6(address) => address.is_loopback(),
-            Host::Name(name) => name == "localhost",
-        }
-    }
-
-    fn covers(&self, other: &Self) -> bool {
-        self.host == other.host && (self.port.is_none() || self.port == other.port)
-    }
-}
-
-impl Host {
-    fn read(text: &str) -> Option<Self> {
-        if let Ok(address) = text.parse() {
-            return Some(Self::V4(address));
-        }
-        let plain = |byte: u8| {
-            byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_'
-        };
-        let label = |label: &str| !label.is_empty() && label.bytes().all(plain);
-        // A name that ends in a number is an IPv4 address in disguise: `2130706433`, `127.1`, `0x7f.1`.
-        let last = text.rsplit('.').next()?;
-        let number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
-        (text.split('.').all(label) && !number).then(|| Self::Name(text.to_owned()))
-    }
-}
-
-/// Digits only: `u16` itself would read `+80` and `00080`.
-fn read_port(text: &str) -> Option<u16> {
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
-    if digits { text.parse().ok() } else { None }
 }

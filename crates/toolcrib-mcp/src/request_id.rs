@@ -1,14 +1,25 @@
-//! The id of a message of which only the beginning is there.
+//! The ids of JSON-RPC messages, complete or truncated.
 //!
-//! A line over the limit is skipped, and whoever waits for what it answers is to hear of that at once. Most
-//! peers write the id early; one that stands inside the result is another's.
+//! A line over the limit is skipped, and its request must fail at once instead of waiting for it. Most
+//! peers write the id early, so it is looked for in the first bytes of the line.
 
-use rmcp::model::RequestId;
+use rmcp::model::{NumberOrString, RequestId};
 use serde_json::Value;
 
-use crate::upstream::request_id;
+/// An id: a number or a string.
+pub(crate) fn request_id(value: &Value) -> Option<RequestId> {
+    match value {
+        Value::String(text) => Some(NumberOrString::String(text.as_str().into())),
+        // Some servers answer request 1 with id 1.0.
+        Value::Number(number) => number
+            .as_i64()
+            .or_else(|| number.as_f64().filter(|n| n.fract() == 0.0).map(|n| n as i64))
+            .map(NumberOrString::Number),
+        _ => None,
+    }
+}
 
-/// The message's own id, where it is whole.
+/// The id of a truncated message, if it is complete. An `id` inside the result is not the message's.
 pub(crate) fn early_id(piece: &[u8]) -> Option<RequestId> {
     let (mut at, mut depth, mut at_key) = (0, 0_usize, false);
     while let Some(byte) = piece.get(at) {
@@ -35,7 +46,7 @@ pub(crate) fn early_id(piece: &[u8]) -> Option<RequestId> {
     None
 }
 
-/// An id that ends within the piece: half a number would be another number.
+/// An id that ends within the piece: a truncated number would be another number.
 fn value(rest: &[u8]) -> Option<RequestId> {
     let rest = rest.trim_ascii_start();
     let end = if rest.first() == Some(&b'"') {
@@ -46,7 +57,7 @@ fn value(rest: &[u8]) -> Option<RequestId> {
     request_id(&serde_json::from_slice::<Value>(&rest[..end]).ok()?)
 }
 
-/// Where the text that begins at `start` is over.
+/// The end of the string that begins at `start`.
 fn text_end(piece: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
@@ -61,7 +72,6 @@ fn text_end(piece: &[u8], start: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use rmcp::model::NumberOrString;
     use serde_json::json;
 
     use super::*;

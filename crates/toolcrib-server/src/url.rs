@@ -1,11 +1,10 @@
-//! Addresses of servers: whether one can be used, and what of it may be shown.
+//! URLs in a configuration: whether one can be used, and how much of it may be printed.
 //!
-//! Only as much of a URL is understood as these two questions need; the HTTP client reads it for
-//! good. Keys are found in every part of an address: before the host, behind the question mark, and
-//! as a part of the path.
+//! URLs are parsed only as far as these two questions need; the HTTP client parses them properly. People
+//! put keys into every part of a URL: before the host, into the query, and into the path.
 
-/// What is wrong with an address, if anything.
-pub(super) fn problem(url: &str) -> Option<&'static str> {
+/// What is wrong with a URL, if anything, in words that follow the name of its key.
+pub fn problem(url: &str) -> Option<&'static str> {
     if url.starts_with('-') {
         return Some("begins with `-`");
     }
@@ -24,9 +23,9 @@ pub(super) fn problem(url: &str) -> Option<&'static str> {
     port.is_some_and(|port| port.parse::<u16>().is_err()).then_some("has a port that is no number")
 }
 
-/// An address as it may be printed: without user, password and query, and without parts of the path
-/// that look like keys.
-pub(super) fn shown(url: &str) -> String {
+/// A URL as it may be printed: without user, password and query, and without path segments that look
+/// like keys.
+pub fn shown(url: &str) -> String {
     let Some((scheme, rest)) = split(url) else { return "***".into() };
     let (authority, path) = authority(rest);
     let host = authority.rsplit('@').next().unwrap_or_default();
@@ -40,8 +39,8 @@ pub(super) fn shown(url: &str) -> String {
     format!("{scheme}://{user}{host}{}{query}", parts.join("/"))
 }
 
-/// Whether an address is Toolcrib's own: on this machine, at our port, under `/mcp`.
-pub(super) fn is_own(url: &str, port: u16) -> bool {
+/// Whether a URL is on this machine, at this port, at this path or below it.
+pub fn is_local(url: &str, port: u16, base: &str) -> bool {
     let Some((_, rest)) = split(url) else { return false };
     let (authority, path) = authority(rest);
     let (host, written) = host_and_port(authority.rsplit('@').next().unwrap_or_default());
@@ -49,11 +48,11 @@ pub(super) fn is_own(url: &str, port: u16) -> bool {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     local.iter().any(|name| host.eq_ignore_ascii_case(name))
         && written.and_then(|written| written.parse().ok()) == Some(port)
-        && (path == "/mcp" || path.starts_with("/mcp/"))
+        && path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a text could be a key: long, without blanks, of letters and digits mixed.
-pub(super) fn is_keylike(text: &str) -> bool {
+/// Whether a text could be a key: long, without spaces, letters mixed with digits.
+pub fn is_keylike(text: &str) -> bool {
     text.len() >= 16
         && text
             .chars()
@@ -62,7 +61,7 @@ pub(super) fn is_keylike(text: &str) -> bool {
         && text.contains(|c: char| c.is_ascii_alphabetic())
 }
 
-/// Scheme and the rest, of an address we speak.
+/// Scheme and rest of an `http` or `https` URL.
 fn split(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     ["http", "https"]
@@ -76,7 +75,7 @@ fn authority(rest: &str) -> (&str, &str) {
 }
 
 fn host_and_port(authority: &str) -> (&str, Option<&str>) {
-    // The colons of an IPv6 address stand in brackets.
+    // The colons of an IPv6 address are inside brackets.
     match authority.rfind(':') {
         Some(at) if !authority[at..].contains(']') => {
             (&authority[..at], Some(&authority[at + 1..]))
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_door_is_known() {
+    fn a_local_url_is_recognised() {
         for (url, own) in [
             ("http://127.0.0.1:4180/mcp", true),
             ("http://LOCALHOST:4180/mcp/work?x=1", true),
@@ -130,7 +129,7 @@ mod tests {
             ("http://127.0.0.1:4180/mcpx", false),
             ("http://example.com:4180/mcp", false),
         ] {
-            assert_eq!(is_own(url, 4180), own, "{url}");
+            assert_eq!(is_local(url, 4180, "/mcp"), own, "{url}");
         }
     }
 }

@@ -1,30 +1,37 @@
-//! Files that only their owner may read, written whole or not at all.
+//! Files that only their owner may read, written completely or not at all.
 //!
-//! A file is born with mode 0600 under a name nobody else knows, filled, flushed, and only then
-//! given its real name: there is no moment at which another user or a crash sees half of it.
-//! The calls block. Tokens and credentials are a few hundred bytes, so nobody moves them off the runtime;
-//! remembered lists are larger, and written where blocking is allowed.
+//! A file is created with mode 0600 under a random name, written, flushed, and only then renamed: neither
+//! another user nor a crash ever leaves half of it visible. The calls block. Tokens and credentials are a
+//! few hundred bytes, which is short enough for an async task; larger files belong on a blocking thread.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// No token or credential of ours is near this; a file that is larger is not one.
+use crate::random;
+
+/// Maximum size of a file that is read, in bytes. Far above any token or credential.
 const LARGEST: u64 = 1 << 20;
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unreadable {
+pub enum Unreadable {
+    /// Other users have access to it.
     #[error("other users may read it (mode {mode:o})")]
-    Shared { mode: u32 },
+    Shared {
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It is too large to be a file of ours.
     #[error("it is larger than {LARGEST} bytes")]
     TooLarge,
+    /// The system refused.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Makes `folder` and its parents; what is made is closed to other users.
-pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+/// Creates `folder` and its parents, without access for other users.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -32,29 +39,29 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Puts `bytes` in the place of whatever `path` held.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes `bytes` to `path`, replacing any file there.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = write_draft(path, bytes)?;
     fs::rename(&draft, path).inspect_err(|_| discard(&draft))
 }
 
-/// Puts `bytes` at `path` if nothing is there; `AlreadyExists` otherwise.
-pub(crate) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes `bytes` to `path` if there is no such file; fails with `AlreadyExists` otherwise.
+pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = write_draft(path, bytes)?;
-    // A link, for a rename would silently win over the other of two first runs.
+    // A link fails if the file exists. A rename would silently replace the file of a concurrent first run.
     let linked = fs::hard_link(&draft, path);
     discard(&draft);
     linked
 }
 
-/// The bytes at `path`, or nothing where there is no file.
-pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Unreadable> {
+/// The bytes at `path`, or `None` if there is no such file.
+pub fn read(path: &Path) -> Result<Option<Vec<u8>>, Unreadable> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    // Asked of the open file, not of the path: the path may be another file by now.
+    // Of the open file, not of the path, which may name another file by now.
     let about = file.metadata()?;
     #[cfg(unix)]
     {
@@ -71,19 +78,8 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Unreadable> {
     Ok(Some(bytes))
 }
 
-/// `N` bytes from the operating system, as lower-case hex.
-pub(crate) fn random_hex<const N: usize>() -> io::Result<String> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(hex_digit).collect())
-}
-
-fn hex_digit(half: u8) -> char {
-    char::from_digit(u32::from(half), 16).unwrap_or('0')
-}
-
 fn write_draft(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
-    let draft = path.with_extension(format!("{}.draft", random_hex::<8>()?));
+    let draft = path.with_extension(format!("{}.draft", random::hex::<8>()?));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -93,7 +89,7 @@ fn write_draft(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     Ok(draft)
 }
 
-/// A draft that stays behind is litter, not a fault of what was asked for.
+/// Removes a draft. A draft that cannot be removed does no harm, so the error is ignored.
 fn discard(draft: &Path) {
     let _ = fs::remove_file(draft);
 }

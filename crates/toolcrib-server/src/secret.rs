@@ -1,4 +1,4 @@
-//! A text that must not be printed: tokens, header values, values of environment variables.
+//! Text that must not be printed: tokens, header values, values of environment variables.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use subtle::ConstantTimeEq as _;
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// The text itself. Every use of this function is a place to look at.
+    /// The text itself. Every call of this function deserves a review.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether `given` is this secret, in a time that tells nothing about it.
+    /// Whether `given` is this secret, compared in constant time.
     ///
-    /// Both sides are hashed first: comparing slices of different length would tell the length. An empty
-    /// secret is none, and nobody has it.
+    /// Both sides are hashed first: comparing slices of different length would reveal the length. An empty
+    /// secret matches nothing.
     pub fn matches(&self, given: &str) -> bool {
         if self.0.is_empty() {
             return false;

@@ -1,8 +1,8 @@
-//! Connections as the HTTP door takes them: answers go out at once, requests come in by small pieces.
+//! TCP connections for hyper: small reads, and no delay on writes.
 //!
-//! hyper doubles its buffer whenever one read fills it, up to 400 KB, and keeps it for as long as the
-//! connection lives. Clients of the proxy send 100 KB and more and then listen for minutes, hundreds of
-//! them at a time. Whoever reads a piece at a time never fills more than a small buffer.
+//! hyper doubles its read buffer whenever one read fills it, up to 400 KB, and keeps it for as long as
+//! the connection lives. Clients of the proxy send 100 KB and more and then wait for minutes, hundreds of
+//! them at a time. With reads of at most [`MAX_READ`] bytes the buffer stays small.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -13,23 +13,23 @@ use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Bytes of one read, at most.
-const PIECE: usize = 16 << 10;
+/// Maximum size of one read, in bytes.
+const MAX_READ: usize = 16 << 10;
 
-/// The listener of the door.
+/// A listener whose connections read at most [`MAX_READ`] bytes at a time.
 #[derive(Debug)]
-pub(super) struct Pieces(pub(super) TcpListener);
+pub(crate) struct SmallReads(pub(crate) TcpListener);
 
-impl Listener for Pieces {
-    type Io = Piecewise;
+impl Listener for SmallReads {
+    type Io = Connection;
     type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (Piecewise, SocketAddr) {
+    async fn accept(&mut self) -> (Connection, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.0).await;
-        // An answer is several small writes, and each is to go out at once: held back until the one before
-        // is acknowledged, which a client may put off, it would be 40 ms late.
+        // A response is several small writes. Nagle's algorithm would hold each back until the one before is
+        // acknowledged, and with delayed acknowledgements that takes 40 ms.
         let _ = stream.set_nodelay(true);
-        (Piecewise(stream), address)
+        (Connection(stream), address)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -39,24 +39,24 @@ impl Listener for Pieces {
 
 /// One connection.
 #[derive(Debug)]
-pub(super) struct Piecewise(TcpStream);
+pub(crate) struct Connection(TcpStream);
 
-impl AsyncRead for Piecewise {
+impl AsyncRead for Connection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let size = buf.remaining().min(PIECE);
-        let mut piece = ReadBuf::new(buf.initialize_unfilled_to(size));
-        ready!(Pin::new(&mut self.0).poll_read(cx, &mut piece))?;
-        let read = piece.filled().len();
+        let size = buf.remaining().min(MAX_READ);
+        let mut part = ReadBuf::new(buf.initialize_unfilled_to(size));
+        ready!(Pin::new(&mut self.0).poll_read(cx, &mut part))?;
+        let read = part.filled().len();
         buf.advance(read);
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Piecewise {
+impl AsyncWrite for Connection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -92,23 +92,23 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     #[tokio::test]
-    async fn what_comes_at_once_is_read_by_pieces_and_whole() {
-        let mut listener = Pieces(TcpListener::bind("127.0.0.1:0").await.unwrap());
+    async fn large_writes_arrive_complete_in_small_reads() {
+        let mut listener = SmallReads(TcpListener::bind("127.0.0.1:0").await.unwrap());
         let address = listener.local_addr().unwrap();
-        let sent: Vec<u8> = (0..5 * PIECE + 7).map(|at| at as u8).collect();
+        let sent: Vec<u8> = (0..5 * MAX_READ + 7).map(|at| at as u8).collect();
         let all = sent.clone();
         let client = tokio::spawn(async move {
             let mut client = TcpStream::connect(address).await.unwrap();
             client.write_all(&all).await.unwrap();
         });
         let (mut stream, _) = listener.accept().await;
-        let (mut came, mut buffer) = (Vec::new(), vec![0; 4 * PIECE]);
-        while came.len() < sent.len() {
+        let (mut received, mut buffer) = (Vec::new(), vec![0; 4 * MAX_READ]);
+        while received.len() < sent.len() {
             let read = stream.read(&mut buffer).await.unwrap();
-            assert!((1..=PIECE).contains(&read), "{read} bytes at once");
-            came.extend_from_slice(&buffer[..read]);
+            assert!((1..=MAX_READ).contains(&read), "{read} bytes at once");
+            received.extend_from_slice(&buffer[..read]);
         }
         client.await.unwrap();
-        assert_eq!(came, sent);
+        assert_eq!(received, sent);
     }
 }

@@ -7,9 +7,9 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
 use axum::routing::get;
 use proptest::prelude::*;
-use toolcrib_mcp::Secret;
-use toolcrib_mcp::http::guard::{Guard, Refused, Unusable};
-use toolcrib_mcp::http::token::{self, Access, TokenError};
+use toolcrib_server::Secret;
+use toolcrib_server::access::{self, Access, TokenError};
+use toolcrib_server::guard::{Guard, Refused, Unusable};
 use tower::ServiceExt as _;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -328,10 +328,10 @@ fn a_token_is_asked_for_off_loopback_or_when_configured() {
         assert!(matches!(decide(address, None), Ok(Access::Open)), "{address}");
         assert!(matches!(decide(address, Some(TOKEN)), Ok(Access::Bearer(_))), "{address}");
     }
-    assert!(!state.path().join(token::FILE).exists(), "no token is made where none is needed");
+    assert!(!state.path().join(access::FILE).exists(), "no token is made where none is needed");
     for address in ["0.0.0.0", "::", "192.168.1.2", "::ffff:10.0.0.1"] {
         let Ok(Access::Bearer(made)) = decide(address, None) else { panic!("{address} is open") };
-        assert!(made.matches(token::load_or_create(state.path()).unwrap().expose()));
+        assert!(made.matches(access::load_or_create(state.path()).unwrap().expose()));
     }
     for weak in ["", "secret-api-key", "0123456789 abcdef0123"] {
         let error = decide("0.0.0.0", Some(weak)).unwrap_err();
@@ -342,16 +342,16 @@ fn a_token_is_asked_for_off_loopback_or_when_configured() {
 #[test]
 fn a_token_is_made_once_and_differs_between_folders() {
     let (one, two) = (state(), state());
-    let made = token::load_or_create(one.path()).unwrap();
+    let made = access::load_or_create(one.path()).unwrap();
     assert_eq!(made.expose().len(), 64);
-    assert!(made.matches(token::load_or_create(one.path()).unwrap().expose()));
-    assert!(!made.matches(token::load_or_create(two.path()).unwrap().expose()));
+    assert!(made.matches(access::load_or_create(one.path()).unwrap().expose()));
+    assert!(!made.matches(access::load_or_create(two.path()).unwrap().expose()));
     assert_eq!(std::fs::read_dir(one.path()).unwrap().count(), 1);
 
     let racing = state();
     let folder = racing.path().join("new");
     let tokens: Vec<String> = std::thread::scope(|scope| {
-        let start = || token::load_or_create(&folder).unwrap().expose().to_owned();
+        let start = || access::load_or_create(&folder).unwrap().expose().to_owned();
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
@@ -365,18 +365,18 @@ fn the_file_is_private_and_a_shared_one_is_refused() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let state = state();
-    let made = token::load_or_create(state.path()).unwrap();
-    let path = state.path().join(token::FILE);
+    let made = access::load_or_create(state.path()).unwrap();
+    let path = state.path().join(access::FILE);
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     for mode in [0o640, 0o604, 0o644, 0o620] {
         set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-        let error = token::load_or_create(state.path()).unwrap_err();
+        let error = access::load_or_create(state.path()).unwrap_err();
         assert!(matches!(error, TokenError::Shared { mode: found, .. } if found == mode));
         assert!(error.hint().starts_with("delete `"), "{}", error.hint());
         assert!(!format!("{error} {error:?}").contains(made.expose()));
     }
     set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     std::fs::write(&path, "short").unwrap();
-    let error = token::load_or_create(state.path()).unwrap_err();
+    let error = access::load_or_create(state.path()).unwrap_err();
     assert!(matches!(error, TokenError::Weak { path: Some(_) }));
 }

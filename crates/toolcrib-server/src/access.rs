@@ -1,33 +1,33 @@
-//! The gateway's bearer token: made at the first run, kept in a file that only its owner reads.
+//! The bearer token: generated at the first start, kept in a file that only its owner may read.
 //!
-//! There is no default token and no way to listen to the network without one.
+//! There is no default token, and no way to listen on a network address without one.
 
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use crate::Secret;
 use crate::private_file::{self, Unreadable};
+use crate::{Secret, random};
 
-/// The file's name in the state folder.
+/// The name of the token file in the state folder.
 pub const FILE: &str = "token";
 
-/// Shorter tokens can be guessed over the network; ours has 64 characters.
+/// Minimum length of a token. Shorter ones could be guessed over the network; a generated one has 64 characters.
 const SHORTEST: usize = 16;
 
-/// What a caller must show.
+/// What a caller must send.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// Nothing: the listener is on loopback and the config asks for no token.
+    /// Nothing: the listener is on loopback, and no token is configured.
     Open,
     /// This token, on every route but the health check.
     Bearer(Secret),
 }
 
-/// Why there is no token to compare with. The gateway must not start then.
+/// Why there is no token to compare with. The server must not start then.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// Others could read the file; whoever did knows the token.
+    /// Other users could read the file, and may know the token.
     #[error("other users may read the token in `{}` (mode {mode:o})", path.display())]
     Shared {
         /// The file.
@@ -38,10 +38,10 @@ pub enum TokenError {
     /// The token in the file or in the config is too short to be one.
     #[error("the token {} has fewer than {SHORTEST} characters, or others than visible ASCII", source_of(path.as_deref()))]
     Weak {
-        /// The file; none for a token from the config.
+        /// The file; `None` for a token from the config.
         path: Option<PathBuf>,
     },
-    /// The file can be neither read nor made.
+    /// The file can be neither read nor created.
     #[error("the token file `{}` cannot be used: {source}", path.display())]
     Io {
         /// The file.
@@ -71,8 +71,8 @@ fn source_of(path: Option<&Path>) -> String {
 }
 
 impl Access {
-    /// What a listener on `address` asks for: the configured token if there is one, else a token of
-    /// its own off loopback, else nothing.
+    /// What a listener on `address` requires: the configured token if there is one; otherwise the
+    /// generated token, or nothing on a loopback address.
     pub fn decide(
         address: IpAddr,
         configured: Option<Secret>,
@@ -87,7 +87,7 @@ impl Access {
     }
 }
 
-/// The token in the state folder, made now if there is none: 256 bits from the operating system.
+/// The token in the state folder, generated if there is none: 256 bits from the operating system.
 pub fn load_or_create(state: &Path) -> Result<Secret, TokenError> {
     let path = state.join(FILE);
     if let Some(token) = load(&path)? {
@@ -95,10 +95,10 @@ pub fn load_or_create(state: &Path) -> Result<Secret, TokenError> {
     }
     let io = |source| TokenError::Io { path: path.clone(), source };
     private_file::make_folder(state).map_err(io)?;
-    let token = private_file::random_hex::<32>().map_err(io)?;
+    let token = random::hex::<32>().map_err(io)?;
     match private_file::create(&path, token.as_bytes()) {
         Ok(()) => Ok(token.into()),
-        // Another first run was faster: its token is the token.
+        // A concurrent first start created the file: use its token.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             load(&path)?.ok_or_else(|| io(error))
         }

@@ -1,4 +1,0 @@
-//! The gateway's own HTTP door: who may knock, and with which key.
-
-pub mod guard;
-pub mod token;

@@ -1,0 +1,133 @@
+//! Errors about a configuration: what is wrong, where, and what to do.
+//!
+//! They never contain a value from the file. Any line of a config can hold a token, so an error names
+//! keys, servers, lines and columns only.
+
+use std::fmt;
+
+/// A config that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// What is wrong.
+    pub problem: String,
+    /// The line, counted from 1, if it is known.
+    pub line: Option<usize>,
+    /// The character in that line, counted from 1.
+    pub column: Option<usize>,
+    /// How to fix it.
+    pub hint: String,
+}
+
+impl ConfigError {
+    /// An error whose position is not known.
+    pub fn new(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { problem: problem.into(), line: None, column: None, hint: hint.into() }
+    }
+
+    /// An error of the TOML parser, without the values that its message quotes and without its picture of
+    /// the line.
+    pub fn unreadable(text: &str, error: &toml::de::Error, hint: impl Into<String>) -> Self {
+        let told = Self::new(without_values(error.message()), hint);
+        match error.span() {
+            Some(span) => told.at_byte(text, span.start),
+            None => told,
+        }
+    }
+
+    /// The same error at a byte of `text`.
+    #[must_use]
+    pub fn at_byte(self, text: &str, byte: usize) -> Self {
+        let before = text.get(..byte).unwrap_or(text);
+        let line = before.matches('\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        Self { line: Some(line), column: Some(before[start..].chars().count() + 1), ..self }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem)?;
+        if let Some(line) = self.line {
+            write!(f, " at line {line}")?;
+        }
+        if let Some(column) = self.column {
+            write!(f, ", column {column}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// A value that is out of range or contradicts another, found after the text was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The keys that lead to the value.
+    pub path: Vec<String>,
+    /// What is wrong, in words that follow the key.
+    pub problem: String,
+    /// How to fix it.
+    pub hint: String,
+}
+
+impl Fault {
+    /// A fault of the value at `path`.
+    pub fn new(path: &[&str], problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        let path = path.iter().map(|key| (*key).to_owned()).collect();
+        Self { path, problem: problem.into(), hint: hint.into() }
+    }
+
+    /// `Ok` if `holds`, else the fault.
+    pub fn unless(holds: bool, fault: impl FnOnce() -> Self) -> Result<(), Self> {
+        if holds { Ok(()) } else { Err(fault()) }
+    }
+
+    /// The same fault with `table` in front of its path.
+    #[must_use]
+    pub fn within(self, table: &[&str]) -> Self {
+        let path = table.iter().map(|key| (*key).to_owned()).chain(self.path).collect();
+        Self { path, ..self }
+    }
+}
+
+/// A message of serde without the value that was found.
+fn without_values(message: &str) -> String {
+    let lead = ["invalid type: ", "invalid value: ", "unknown variant "];
+    let Some(lead) = lead.into_iter().find(|lead| message.starts_with(lead)) else {
+        return message.trim_end().to_owned();
+    };
+    // The value may contain anything, this separator included; the expectation comes last and is ours.
+    let end = message.rfind(", expected ").unwrap_or(message.len());
+    let kind = message[lead.len()..end].split(['"', '`']).next().unwrap_or_default();
+    format!("{}{}", format!("{lead}{}", kind.trim()).trim_end_matches([' ', ':']), &message[end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_values;
+
+    #[test]
+    fn messages_lose_the_value_and_keep_what_was_expected() {
+        for (message, expected) in [
+            (
+                "invalid type: string \"a, expected b\", expected a map",
+                "invalid type: string, expected a map",
+            ),
+            (
+                "invalid type: integer `5`, expected a string",
+                "invalid type: integer, expected a string",
+            ),
+            ("invalid type: map, expected a string", "invalid type: map, expected a string"),
+            (
+                "unknown variant `s3cret`, expected one of `never`, `always`",
+                "unknown variant, expected one of `never`, `always`",
+            ),
+            (
+                "unknown field `comand`, expected `command`",
+                "unknown field `comand`, expected `command`",
+            ),
+        ] {
+            assert_eq!(without_values(message), expected);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The text of `toolcrib.toml`, parsed once and read section by section.
+//!
+//! Each crate knows the keys of its own sections and no others. All of them read from the same parsed
+//! text, so that every error has the line of the file. Splitting the text among the readers would have
+//! changed the line numbers.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+use super::{ConfigError, Fault};
+
+/// Maximum size of a config file in bytes, ours or another client's. The largest that people have, Claude
+/// Code's own with its history of projects, are a few hundred kilobytes.
+pub const MAX_BYTES: usize = 4 << 20;
+
+/// The documentation of the file as a whole.
+pub(super) const DOCS: &str = "docs/gateway-config.md";
+
+/// A parsed config file.
+pub struct ConfigFile<'t> {
+    text: &'t str,
+    root: DeTable<'t>,
+}
+
+/// Without the text, which may contain secrets.
+impl fmt::Debug for ConfigFile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConfigFile").finish_non_exhaustive()
+    }
+}
+
+impl<'t> ConfigFile<'t> {
+    /// Parses a text.
+    pub fn parse(text: &'t str) -> Result<Self, ConfigError> {
+        if text.len() > MAX_BYTES {
+            return Err(ConfigError::new("more than 4 MiB", "a config is a few pages of text"));
+        }
+        let root = DeTable::parse(text)
+            .map_err(|error| ConfigError::unreadable(text, &error, keys_are_in(DOCS)))?;
+        Ok(Self { text, root: root.into_inner() })
+    }
+
+    /// The text.
+    pub fn text(&self) -> &'t str {
+        self.text
+    }
+
+    /// The section of this name, or its default if the file has none. `docs` is the page that lists its keys.
+    pub fn section<T>(&self, name: &str, docs: &str) -> Result<T, ConfigError>
+    where
+        T: DeserializeOwned + Default,
+    {
+        let Some(value) = self.root.get(name) else { return Ok(T::default()) };
+        T::deserialize(ValueDeserializer::from(value.clone()))
+            .map_err(|error| ConfigError::unreadable(self.text, &error, keys_are_in(docs)))
+    }
+
+    /// A fault as an error with the position of its key, or of the table that lacks it.
+    pub fn locate(&self, fault: Fault) -> ConfigError {
+        let error =
+            ConfigError::new(format!("`{}` {}", fault.path.join("."), fault.problem), fault.hint);
+        let mut table = &self.root;
+        let mut found = None;
+        for name in &fault.path {
+            let Some((key, value)) = table.iter().find(|(key, _)| key.get_ref() == name) else {
+                break;
+            };
+            found = Some(key.span().start);
+            let DeValue::Table(inner) = value.get_ref() else { break };
+            table = inner;
+        }
+        match found {
+            Some(byte) => error.at_byte(self.text, byte),
+            None => error,
+        }
+    }
+}
+
+fn keys_are_in(docs: &str) -> String {
+    format!("the keys and their defaults are in {docs}")
+}

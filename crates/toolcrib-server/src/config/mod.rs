@@ -1,0 +1,9 @@
+//! The configuration file: parsed once, read by section, with errors that never show a value.
+
+mod error;
+mod file;
+mod http;
+
+pub use error::{ConfigError, Fault};
+pub use file::{ConfigFile, MAX_BYTES};
+pub use http::HttpSettings;

@@ -1,0 +1,82 @@
+//! Graceful shutdown: requests in flight may finish, streams without an end are closed.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use http_body::Frame;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+/// Maximum time that requests in flight may take to finish after a stop.
+const MAX_DRAIN: Duration = Duration::from_secs(30);
+/// Time for the last bytes of streams to be sent after they were closed.
+const LAST: Duration = Duration::from_secs(1);
+
+/// The shutdown of a server, as its services take part in it. A clone is the same shutdown.
+#[derive(Debug, Clone, Default)]
+pub struct Drain {
+    in_flight: TaskTracker,
+    closed: CancellationToken,
+}
+
+impl Drain {
+    /// Shutdown waits until the returned token is dropped. For requests that end on their own.
+    pub fn in_flight(&self) -> TaskTrackerToken {
+        self.in_flight.token()
+    }
+
+    /// Cancelled once shutdown no longer waits. Ends the streams that last as long as their client listens.
+    pub fn closed(&self) -> &CancellationToken {
+        &self.closed
+    }
+
+    /// Makes shutdown wait for every request to `router`, until the last byte of its response.
+    pub fn wait_for(&self, router: Router) -> Router {
+        let tracker = self.in_flight.clone();
+        router.layer(from_fn(move |request: Request, next: Next| {
+            let in_flight = tracker.token();
+            async move {
+                let response = next.run(request).await;
+                response.map(|body| Body::new(InFlightBody { body, _in_flight: in_flight }))
+            }
+        }))
+    }
+
+    /// Runs the shutdown once `stop` is cancelled.
+    pub(crate) async fn finish(&self, stop: CancellationToken) {
+        stop.cancelled().await;
+        self.in_flight.close();
+        if tokio::time::timeout(MAX_DRAIN, self.in_flight.wait()).await.is_err() {
+            tracing::warn!(
+                seconds = MAX_DRAIN.as_secs(),
+                "requests that took too long were cut off"
+            );
+        }
+        self.closed.cancel();
+        tokio::time::sleep(LAST).await;
+    }
+}
+
+/// A response body whose request is in flight until it was sent. Frames pass unchanged, trailers included.
+struct InFlightBody {
+    body: Body,
+    _in_flight: TaskTrackerToken,
+}
+
+impl http_body::Body for InFlightBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(context)
+    }
+}

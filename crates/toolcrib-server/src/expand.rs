@@ -1,0 +1,199 @@
+//! References in a config, such as `${NAME}`, replaced by their values.
+//!
+//! Pure: the lookup is a function argument, and [`surroundings`] is the real one. A reference that has no
+//! value is an error that names the reference, because a program that is started with half a token fails
+//! in ways that are hard to understand. Values are not expanded again.
+//!
+//! | reference | value |
+//! |---|---|
+//! | `${NAME}`, `${env:NAME}` | an environment variable |
+//! | `${NAME:-text}` | the same, or `text` if it is not set |
+//! | `${file:PATH}` | the contents of a file, without a line break at its end |
+//! | `${userHome}` | the home folder |
+//! | `${workspaceFolder}` | the current folder |
+//! | `$${` | a literal `${` |
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::Secret;
+
+/// Maximum nesting of defaults inside defaults. Real configs have one level at most.
+const DEPTH: usize = 8;
+/// Maximum size of a file that is referenced, in bytes.
+const FILE_BYTES: u64 = 64 << 10;
+
+/// What a reference refers to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source<'a> {
+    /// An environment variable.
+    Variable(&'a str),
+    /// The contents of a file.
+    File(&'a str),
+    /// The user's home folder.
+    Home,
+    /// The current folder.
+    Folder,
+}
+
+/// A reference that has no value. It holds names, never values.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Unset {
+    /// A variable.
+    #[error("the variable `{0}` is not set")]
+    Variable(String),
+    /// A file.
+    #[error("the file `{0}` cannot be read")]
+    File(String),
+    /// An input that an editor would ask its user for.
+    #[error("`${{input:{0}}}` asks a person, and nobody is asked here")]
+    Input(String),
+    /// The home folder.
+    #[error("the home folder is not known")]
+    Home,
+    /// The current folder.
+    #[error("the current folder is not known")]
+    Folder,
+    /// A `${` without its `}`, or an unknown reference between them.
+    #[error("a `${{` that begins no reference we know")]
+    Form,
+}
+
+impl Unset {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Variable(_) => {
+                "set it where Toolcrib is started, or give a default: `${NAME:-text}`"
+            }
+            Self::File(_) => "check the path and its permissions; 64 KiB at most, as UTF-8",
+            Self::Input(_) => "put it into a variable and write `${NAME}` instead",
+            Self::Home => "set HOME",
+            Self::Folder => "start Toolcrib in a folder that is there",
+            Self::Form => {
+                "`${NAME}`, `${NAME:-text}` and `${file:PATH}` are known; `$${` means `${`"
+            }
+        }
+    }
+}
+
+/// A secret with its references replaced.
+pub fn expand(
+    text: &Secret,
+    lookup: &impl Fn(Source<'_>) -> Option<String>,
+) -> Result<Secret, Unset> {
+    expand_text(text.expose(), lookup).map(Secret::from)
+}
+
+/// A text with its references replaced.
+pub fn expand_text(
+    text: &str,
+    lookup: &impl Fn(Source<'_>) -> Option<String>,
+) -> Result<String, Unset> {
+    expand_at(text, lookup, 0)
+}
+
+fn expand_at(
+    text: &str,
+    lookup: &impl Fn(Source<'_>) -> Option<String>,
+    depth: usize,
+) -> Result<String, Unset> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, from) = rest.split_at(at);
+        if let Some(before) = before.strip_suffix('$') {
+            out.push_str(before);
+            out.push_str("${");
+            rest = &from[2..];
+            continue;
+        }
+        out.push_str(before);
+        let end = closing(from).ok_or(Unset::Form)?;
+        out.push_str(&resolved(&from[2..end], lookup, depth)?);
+        rest = &from[end + 1..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// The position of the `}` that ends the reference at the start of `text`, skipping references in its default.
+fn closing(text: &str) -> Option<usize> {
+    let mut open = 0_usize;
+    let bytes = text.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'{' if at > 0 && bytes[at - 1] == b'$' => open += 1,
+            b'}' => {
+                open = open.checked_sub(1)?;
+                if open == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn resolved(
+    inner: &str,
+    lookup: &impl Fn(Source<'_>) -> Option<String>,
+    depth: usize,
+) -> Result<String, Unset> {
+    match inner {
+        "userHome" => return lookup(Source::Home).ok_or(Unset::Home),
+        "workspaceFolder" => return lookup(Source::Folder).ok_or(Unset::Folder),
+        _ => {}
+    }
+    if let Some(path) = inner.strip_prefix("file:") {
+        let content = lookup(Source::File(path)).ok_or_else(|| Unset::File(path.to_owned()))?;
+        let content = content.strip_suffix('\n').unwrap_or(&content);
+        return Ok(content.strip_suffix('\r').unwrap_or(content).to_owned());
+    }
+    if let Some(id) = inner.strip_prefix("input:") {
+        return Err(Unset::Input(id.to_owned()));
+    }
+    let inner = inner.strip_prefix("env:").unwrap_or(inner);
+    let (name, default) = match inner.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inner, None),
+    };
+    if !is_name(name) {
+        return Err(Unset::Form);
+    }
+    match (lookup(Source::Variable(name)), default) {
+        (Some(value), _) => Ok(value),
+        (None, Some(default)) if depth < DEPTH => expand_at(default, lookup, depth + 1),
+        (None, Some(_)) => Err(Unset::Form),
+        (None, None) => Err(Unset::Variable(name.to_owned())),
+    }
+}
+
+/// Whether a text can be the name of a variable. `ProgramFiles(x86)` is one, too.
+pub fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '(' | ')'))
+}
+
+/// The lookup in the environment, files and folders of this machine.
+pub fn surroundings(source: Source<'_>) -> Option<String> {
+    let home = || std::env::var("HOME").or_else(|_| std::env::var("USERPROFILE")).ok();
+    match source {
+        Source::Variable(name) => std::env::var(name).ok(),
+        Source::Home => home(),
+        Source::Folder => Some(std::env::current_dir().ok()?.to_str()?.to_owned()),
+        Source::File(path) => {
+            let path = match path.strip_prefix("~/") {
+                Some(rest) => Path::new(&home()?).join(rest),
+                None => PathBuf::from(path),
+            };
+            let mut text = String::new();
+            let file = std::fs::File::open(path).ok()?;
+            file.take(FILE_BYTES + 1).read_to_string(&mut text).ok()?;
+            (text.len() as u64 <= FILE_BYTES).then_some(text)
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Parts of a configuration as they may be printed: literals that could be tokens become `***`,
+//! references stay.
+//!
+//! Values of variables and headers are always masked. Command line arguments are mostly names of packages
+//! and folders, and a preview without them would be useless, so only those that look like secrets are
+//! masked.
+
+use crate::Secret;
+use crate::expand::is_name;
+use crate::url::{is_keylike, shown};
+
+/// The replacement for a secret.
+const MASK: &str = "***";
+/// Words in the name of a command line option whose value is a secret.
+const SECRET_WORDS: [&str; 8] =
+    ["key", "token", "secret", "password", "passwd", "auth", "credential", "bearer"];
+/// Prefixes of the tokens of well-known services.
+const PREFIXES: [&str; 12] = [
+    "sk-",
+    "sk_",
+    "pk_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "AKIA",
+    "eyJ",
+    "npm_",
+];
+
+/// A URL without its secrets. One that begins with a reference is masked unless it is only a reference.
+pub fn url(url: &str) -> String {
+    let shown = shown(url);
+    let is_all_reference = url.contains("${") && is_reference(url);
+    if shown == MASK && is_all_reference { url.to_owned() } else { shown }
+}
+
+/// A value, masked unless it is a reference.
+pub fn value(value: &Secret) -> Secret {
+    if is_reference(value.expose()) { value.clone() } else { MASK.into() }
+}
+
+/// Command line arguments, of which those that look like secrets are masked.
+pub fn arguments(args: &[Secret]) -> Vec<Secret> {
+    // Whether the argument before is an option whose value is a secret.
+    let mut after_secret_option = false;
+    let mask = |arg: &Secret| {
+        let text = arg.expose();
+        let takes_value = is_secret_option(text) && !text.contains(['=', ' ', ':']);
+        let is_value = std::mem::replace(&mut after_secret_option, takes_value);
+        let hide = !is_reference(text) && (is_value || is_secret(text));
+        if hide { hidden(text) } else { arg.clone() }
+    };
+    args.iter().map(mask).collect()
+}
+
+/// Whether a text is a reference, possibly after the name of an authentication scheme.
+fn is_reference(text: &str) -> bool {
+    let text = ["Bearer ", "bearer ", "Basic ", "token "]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme))
+        .unwrap_or(text);
+    text.is_empty()
+        || text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(is_plain)
+}
+
+/// Whether the inside of a reference has no literal text: a name whose default, if any, is that name again.
+fn is_plain(inner: &str) -> bool {
+    let inner = inner.strip_prefix("env:").unwrap_or(inner);
+    let (name, default) = inner.split_once(":-").unwrap_or((inner, ""));
+    let same = default.is_empty() || default.strip_prefix('$') == Some(name);
+    same && is_name(name)
+        || ["file:", "input:"]
+            .iter()
+            .any(|kind| inner.starts_with(kind) && !inner.contains(['{', '}']))
+}
+
+/// Whether an argument is an option whose value is a secret.
+fn is_secret_option(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    text.starts_with('-') && SECRET_WORDS.iter().any(|word| lower.contains(word))
+}
+
+fn is_secret(text: &str) -> bool {
+    let bare = text.rsplit('/').next().unwrap_or_default();
+    PREFIXES.iter().any(|prefix| text.starts_with(prefix))
+        // `TOKEN=…`, `--token=…`, `Authorization: …`, `postgres://user:…@host`, `https://…?key=…`
+        || text.contains('=')
+        || text.contains(": ")
+        || text.contains("://") && (shown(text) != text)
+        || !text.contains(['/', '@']) && is_keylike(bare) && !text.starts_with("--")
+}
+
+/// The argument with its value masked; the name in front of the value stays.
+fn hidden(text: &str) -> Secret {
+    match text.find(['=', ':', ' ']) {
+        Some(at) if text[..at].len() <= 40 && !is_keylike(&text[..at]) && !text.contains("://") => {
+            format!("{}{MASK}", &text[..=at]).into()
+        }
+        _ => MASK.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_stay_and_literals_go() {
+        for (text, expected) in [
+            ("${TOKEN}", "${TOKEN}"),
+            ("${env:TOKEN}", "${env:TOKEN}"),
+            ("Bearer ${TOKEN}", "Bearer ${TOKEN}"),
+            ("${file:/run/token}", "${file:/run/token}"),
+            ("${TOKEN:-$TOKEN}", "${TOKEN:-$TOKEN}"),
+            ("", ""),
+            ("${TOKEN:-s3cret}", "***"),
+            ("s3cret${TOKEN}", "***"),
+            ("${A}s3cret${B}", "***"),
+            ("Bearer s3cret", "***"),
+            ("debug", "***"),
+        ] {
+            assert_eq!(value(&text.into()).expose(), expected);
+        }
+    }
+
+    #[test]
+    fn arguments_show_unless_they_look_like_secrets() {
+        let args = [
+            ("-y", "-y"),
+            ("@scope/server@1.2.3", "@scope/server@1.2.3"),
+            ("mcp-server-git", "mcp-server-git"),
+            ("/home/me/projects2024/notes", "/home/me/projects2024/notes"),
+            ("--api-key", "--api-key"),
+            ("short", "***"),
+            ("--token=abc", "--token=***"),
+            ("-e", "-e"),
+            ("GITHUB_TOKEN=abc", "GITHUB_TOKEN=***"),
+            ("--header", "--header"),
+            ("Authorization: Bearer abc", "Authorization:***"),
+            ("ghp_abc", "***"),
+            ("0123456789abcdef0123", "***"),
+            ("postgres://user:pass@host/db", "***"),
+            ("https://example.com/mcp?key=1", "***"),
+            ("https://example.com/mcp", "https://example.com/mcp"),
+            ("${TOKEN}", "${TOKEN}"),
+        ];
+        let shown = arguments(&args.map(|(arg, _)| Secret::from(arg)));
+        let shown: Vec<&str> = shown.iter().map(Secret::expose).collect();
+        assert_eq!(shown, args.map(|(_, expected)| expected));
+    }
+}

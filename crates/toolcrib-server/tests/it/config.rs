@@ -1,0 +1,77 @@
+//! The file as several readers see it.
+
+use serde::Deserialize;
+use toolcrib_server::{ConfigFile, HttpSettings};
+
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Window {
+    width: u32,
+    title: String,
+}
+
+fn window(text: &str) -> Result<Window, String> {
+    let file = ConfigFile::parse(text).map_err(|error| error.to_string())?;
+    file.section("window", "docs/window.md").map_err(|error| {
+        assert_eq!(error.hint, "the keys and their defaults are in docs/window.md");
+        error.to_string()
+    })
+}
+
+#[test]
+fn a_reader_sees_its_own_section() {
+    assert_eq!(window("").unwrap(), Window::default());
+    assert_eq!(window("[http]\nnope = 1").unwrap(), Window::default());
+    let text = "other = 1\n[window]\nwidth = 3\n[http]\ntoken = 't'";
+    assert_eq!(window(text).unwrap(), Window { width: 3, title: String::new() });
+    let http = HttpSettings::read(&ConfigFile::parse(text).unwrap()).unwrap();
+    assert_eq!(http, HttpSettings { token: Some("t".into()), ..HttpSettings::default() });
+}
+
+/// Positions are those of the file, wherever the section is, and no message has a value.
+#[test]
+fn errors_have_the_position_in_the_file() {
+    for (text, expected) in [
+        (
+            "a = 1\n\n[window]\nwith = 5",
+            "unknown field `with`, expected `width` or `title` at line 4, column 1",
+        ),
+        (
+            "[window]\ntitle = 'x'\nwidth = 's3cret'",
+            "invalid type: string, expected u32 at line 3, column 9",
+        ),
+        (
+            "a = 1\nwindow = 's3cret'",
+            "invalid type: string, expected struct Window at line 2, column 10",
+        ),
+        ("window.width = -1", "invalid value: integer, expected u32 at line 1, column 16"),
+        ("[window]\nwidth = 1\nwidth = 2", "duplicate key at line 3, column 1"),
+    ] {
+        assert_eq!(window(text).unwrap_err(), expected, "{text}");
+    }
+}
+
+#[test]
+fn http_settings_that_cannot_be_used() {
+    for (text, expected) in [
+        ("[http]\n\nlisten = 'here'", "invalid socket address syntax at line 3, column 10"),
+        ("[http]\ntoken = ' '", "`http.token` is empty at line 2, column 1"),
+        (
+            "[http]\nallowed_hosts = ['a', '']",
+            "`http.allowed_hosts` has an empty entry at line 2, column 1",
+        ),
+        (
+            "http = { allowed_origins = [''] }",
+            "`http.allowed_origins` has an empty entry at line 1, column 10",
+        ),
+    ] {
+        let file = ConfigFile::parse(text).unwrap();
+        assert_eq!(HttpSettings::read(&file).unwrap_err().to_string(), expected, "{text}");
+    }
+}
+
+#[test]
+fn debug_shows_no_text() {
+    let text = "[http]\ntoken = 's3cret'";
+    assert!(!format!("{:?}", ConfigFile::parse(text).unwrap()).contains("s3cret"));
+}

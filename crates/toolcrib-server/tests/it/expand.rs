@@ -1,0 +1,74 @@
+//! References, and their values.
+
+use toolcrib_server::Secret;
+use toolcrib_server::expand::{Source, Unset, expand, surroundings};
+
+fn lookup(source: Source<'_>) -> Option<String> {
+    let found = match source {
+        Source::Variable("TOKEN") => "t0ken",
+        Source::Variable("EMPTY") => "",
+        Source::Variable("NESTED") => "${TOKEN}",
+        Source::File("/run/secret") => "from file\n",
+        Source::File("/run/dos") => "from file\r\n",
+        Source::Home => "/home/me",
+        Source::Folder => "/work",
+        Source::Variable(_) | Source::File(_) => return None,
+    };
+    Some(found.to_owned())
+}
+
+#[test]
+fn every_form() {
+    let variable = |name: &str| Err(Unset::Variable(name.into()));
+    for (text, expected) in [
+        ("plain $TOKEN {TOKEN}", Ok("plain $TOKEN {TOKEN}")),
+        ("${TOKEN}", Ok("t0ken")),
+        ("a${TOKEN}b${env:TOKEN}c", Ok("at0kenbt0kenc")),
+        ("${NOPE:-x}${TOKEN:-x}", Ok("xt0ken")),
+        ("${EMPTY:-x}", Ok("")),
+        ("${NOPE:-}", Ok("")),
+        ("${NOPE:-$NOPE}", Ok("$NOPE")),
+        ("${NOPE:-${TOKEN}}!", Ok("t0ken!")),
+        ("${NOPE:-${NOR:-a}b}c", Ok("abc")),
+        ("${env:NOPE:-x}", Ok("x")),
+        // What is brought in is not looked at again.
+        ("${NESTED}", Ok("${TOKEN}")),
+        ("${file:/run/secret}|${file:/run/dos}", Ok("from file|from file")),
+        ("${userHome}/x:${workspaceFolder}", Ok("/home/me/x:/work")),
+        ("$${TOKEN}", Ok("${TOKEN}")),
+        ("$$${TOKEN}", Ok("$${TOKEN}")),
+        ("${NOPE}", variable("NOPE")),
+        ("${env:NOPE}", variable("NOPE")),
+        ("${NOPE:-${NOR}}", variable("NOR")),
+        ("${file:/nowhere}", Err(Unset::File("/nowhere".into()))),
+        ("${input:key}", Err(Unset::Input("key".into()))),
+        ("${TOKEN", Err(Unset::Form)),
+        ("${}", Err(Unset::Form)),
+        ("${a b}", Err(Unset::Form)),
+        ("${#x}", Err(Unset::Form)),
+    ] {
+        let got = expand(&text.into(), &lookup);
+        assert_eq!(got.as_ref().map(Secret::expose), expected.as_deref(), "{text}");
+    }
+}
+
+#[test]
+fn a_bomb_of_defaults_is_refused() {
+    let depth = 100_000;
+    let text = format!("{}x{}", "${A:-".repeat(depth), "}".repeat(depth));
+    assert_eq!(expand(&text.as_str().into(), &lookup), Err(Unset::Form));
+}
+
+#[test]
+fn the_real_surroundings() {
+    let file = std::env::temp_dir().join(format!("toolcrib-expand-{}", std::process::id()));
+    std::fs::write(&file, "kept\n").unwrap();
+    assert_eq!(surroundings(Source::File(file.to_str().unwrap())).unwrap(), "kept\n");
+    std::fs::write(&file, "x".repeat((64 << 10) + 1)).unwrap();
+    assert_eq!(surroundings(Source::File(file.to_str().unwrap())), None);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(surroundings(Source::File(file.to_str().unwrap())), None);
+    assert_eq!(surroundings(Source::Variable("PATH")), std::env::var("PATH").ok());
+    let folder = std::env::current_dir().unwrap();
+    assert_eq!(surroundings(Source::Folder), folder.to_str().map(str::to_owned));
+}

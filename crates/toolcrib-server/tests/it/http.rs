@@ -1,0 +1,99 @@
+//! A server with two services on it.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::HeaderMap;
+use axum::routing::get;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+use toolcrib_server::access::Access;
+use toolcrib_server::http::Authentication;
+use toolcrib_server::{HttpServer, HttpSettings, metrics};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+async fn bound() -> HttpServer {
+    let access = Access::Bearer(TOKEN.into());
+    let settings = HttpSettings::default();
+    HttpServer::bind("127.0.0.1:0".parse().unwrap(), &settings, access).await.unwrap()
+}
+
+/// Sends a GET request; returns the status and the body.
+async fn ask(server: std::net::SocketAddr, path: &str, headers: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(server).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nconnection: close\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+#[tokio::test]
+async fn each_service_states_how_it_authenticates() {
+    let server = bound().await;
+    let address = server.address();
+    let gated = Router::new().route("/gated", get(|| async { "gated" }));
+    let keyed = Router::new().fallback(|headers: HeaderMap| async move {
+        headers
+            .get("authorization")
+            .map(|value| value.to_str().unwrap().to_owned())
+            .unwrap_or_default()
+    });
+    let server =
+        server.mount(gated, Authentication::BearerToken).mount(keyed, Authentication::OwnKeys);
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(server.serve(metrics::registry(), stop.clone()));
+
+    let bearer = format!("host: localhost\r\nauthorization: Bearer {TOKEN}\r\n");
+    for (path, headers, status) in [
+        ("/gated", "host: localhost\r\n", 401),
+        ("/gated", bearer.as_str(), 200),
+        ("/metrics", "host: localhost\r\n", 401),
+        ("/metrics", bearer.as_str(), 200),
+        ("/healthz", "host: localhost\r\n", 200),
+        ("/other", "host: localhost\r\n", 200),
+        ("/gated", "host: evil.com\r\n", 403),
+        ("/metrics", "host: evil.com\r\n", 403),
+        ("/healthz", "host: evil.com\r\n", 403),
+        ("/other", "host: evil.com\r\n", 403),
+        ("/other", "host: localhost\r\norigin: https://evil.com\r\n", 403),
+    ] {
+        assert_eq!(ask(address, path, headers).await.0, status, "{path} {headers}");
+    }
+    assert_eq!(ask(address, "/metrics", &bearer).await.1, "# EOF\n");
+    let (_, seen) =
+        ask(address, "/other", "host: localhost\r\nauthorization: Bearer sk-x\r\n").await;
+    assert!(seen.contains("Bearer sk-x"), "another credential passes: {seen}");
+
+    stop.cancel();
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_request_in_flight_is_answered_after_the_stop() {
+    let server = bound().await;
+    let (address, drain) = (server.address(), server.drain());
+    let (begun, stop) = (CancellationToken::new(), CancellationToken::new());
+    let (reached, stopped) = (begun.clone(), stop.clone());
+    let slow = Router::new().route(
+        "/slow",
+        get(move || async move {
+            reached.cancel();
+            stopped.cancelled().await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            "late"
+        }),
+    );
+    let server = server.mount(drain.wait_for(slow), Authentication::OwnKeys);
+    let serving = tokio::spawn(server.serve(metrics::registry(), stop.clone()));
+    let asking = tokio::spawn(ask(address, "/slow", "host: localhost\r\n"));
+    begun.cancelled().await;
+    stop.cancel();
+    let (status, body) = asking.await.unwrap();
+    assert_eq!((status, body.contains("late")), (200, true), "{body}");
+    serving.await.unwrap().unwrap();
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
