@@ -82,11 +82,13 @@ pub struct State {
     pub bytes: usize,
     /// Hours after which unused state is dropped.
     pub hours: u64,
+    /// How long a request waits for Redis, in milliseconds, before it goes on without state.
+    pub timeout_ms: u64,
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self { redis: None, bytes: 64 << 20, hours: 24 }
+        Self { redis: None, bytes: 64 << 20, hours: 24, timeout_ms: 250 }
     }
 }
 

@@ -96,7 +96,9 @@ impl Proxy {
         }
         let idle = Duration::from_secs(config.state.hours.saturating_mul(3600));
         let store = if let Some(url) = &config.state.redis {
-            Shared::Redis(Redis::open(url.expose(), Options { idle, ..Options::default() })?)
+            let timeout = Duration::from_millis(config.state.timeout_ms);
+            let options = Options { idle, connect: timeout, answer: timeout, ..Options::default() };
+            Shared::Redis(Redis::open(url.expose(), options)?)
         } else {
             let limits = Limits { total: config.state.bytes, idle, ..Limits::default() };
             Shared::Memory(Memory::new(limits))

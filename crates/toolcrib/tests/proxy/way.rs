@@ -49,7 +49,8 @@ impl Way {
             self.mode
         );
         if let Some(redis) = redis {
-            writeln!(config, "[proxy.state]\nredis = '{redis}'").unwrap();
+            // Long enough for any machine: the tests are about what is in the store.
+            writeln!(config, "[proxy.state]\nredis = '{redis}'\ntimeout_ms = 60_000").unwrap();
         }
         if !self.native.is_empty() {
             writeln!(
