@@ -81,7 +81,6 @@ mod api;
 mod apis;
 pub mod capability;
 mod chat;
-pub mod decide;
 pub mod desk;
 mod dialect;
 pub mod exchange;

@@ -1,13 +1,19 @@
-//! How deferred tools are shown, as the wire has it.
+//! How deferred tools are shown, and why in this way.
 //!
-//! The engine knows four disclosures. Two more exist only where a provider's API has the words for
-//! them: references, where our search answers with blocks that load a tool's definition, and hosted
-//! search, where the provider searches itself. Neither changes `tools` after the first request.
+//! The engine knows four disclosures. Two more exist only if a provider's API has the words for them:
+//! references, where our search answers with blocks that load a tool's definition, and hosted search,
+//! where the provider searches itself. Neither changes `tools` after the first request.
+//!
+//! [`decide`] chooses the mode of a conversation. Whether anything is deferred at all depends on the
+//! numbers, in [`pass`](crate::pass).
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use toolcrib_core::disclose::Kind;
+
+use crate::api::Api;
+use crate::capability::{self, Capability};
 
 /// Tools that one answer may load by reference. A report has it that more rebuild the provider's cache.
 pub(crate) const REFERENCES: usize = 5;
@@ -92,5 +98,175 @@ impl Mode {
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// What is wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wish {
+    /// References where they truly work, the bridge everywhere else.
+    ///
+    /// Not hosted search: our own ranking finds more, and no list of tools is kept elsewhere.
+    #[default]
+    Auto,
+    /// Nothing is deferred.
+    Off,
+    /// [`Mode::Bridge`].
+    Bridge,
+    /// [`Mode::Reveal`].
+    Reveal,
+    /// [`Mode::Terse`].
+    Terse,
+    /// [`Mode::Append`].
+    Append,
+    /// [`Mode::Reference`], where it works.
+    Reference,
+    /// [`Mode::Hosted`], where it works.
+    Hosted,
+}
+
+/// Why tools are deferred the way they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Because {
+    /// The configuration says so.
+    Configured,
+    /// The conversation began so, and what changes is paid for.
+    Begun,
+    /// It is native here.
+    Native(capability::Reason),
+    /// What is native is not to be had here.
+    NotNative(capability::Reason),
+}
+
+impl fmt::Display for Because {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configured => f.write_str("configured"),
+            Self::Begun => f.write_str("the conversation began so"),
+            Self::Native(reason) | Self::NotNative(reason) => reason.fmt(f),
+        }
+    }
+}
+
+/// Decides. `past` is how the conversation deferred before; `None` is the answer where nothing is to be
+/// deferred.
+pub fn decide(
+    api: Api,
+    wish: Wish,
+    capability: &Capability,
+    past: Option<Mode>,
+) -> Option<(Mode, Because)> {
+    if wish == Wish::Off {
+        return None;
+    }
+    if let Some(past) = past.filter(|past| works(api, *past, capability)) {
+        return Some((past, Because::Begun));
+    }
+    let native = match wish {
+        Wish::Auto | Wish::Reference => reference(api, capability).map(Mode::Reference),
+        Wish::Hosted => hosted(api, capability).map(Mode::Hosted),
+        Wish::Bridge => return Some((Mode::Bridge, Because::Configured)),
+        Wish::Reveal => return Some((Mode::Reveal, Because::Configured)),
+        Wish::Terse => return Some((Mode::Terse, Because::Configured)),
+        Wish::Append => return Some((Mode::Append, Because::Configured)),
+        Wish::Off => return None,
+    };
+    Some(match native {
+        Some(mode) => (mode, Because::Native(capability.because)),
+        None => (Mode::Bridge, Because::NotNative(capability.because)),
+    })
+}
+
+/// Whether a mode is still to be had.
+fn works(api: Api, mode: Mode, capability: &Capability) -> bool {
+    match mode {
+        Mode::Reference(Primitive::ToolReference) => api == Api::Messages && capability.references,
+        Mode::Reference(Primitive::SearchOutput) => {
+            api == Api::Responses && capability.client_search
+        }
+        Mode::Reference(Primitive::AdditionalTools) => {
+            api == Api::Responses && capability.additional_tools
+        }
+        Mode::Hosted(Hosted::Regex) => {
+            matches!(capability.hosted, capability::Hosted::Regex | capability::Hosted::Both)
+        }
+        Mode::Hosted(Hosted::Bm25) => capability.hosted == capability::Hosted::Both,
+        Mode::Hosted(Hosted::Namespaces) => capability.hosted == capability::Hosted::OpenAi,
+        Mode::Bridge | Mode::Reveal | Mode::Terse | Mode::Append => true,
+    }
+}
+
+fn reference(api: Api, capability: &Capability) -> Option<Primitive> {
+    match api {
+        Api::Messages if capability.references => Some(Primitive::ToolReference),
+        Api::Responses if capability.client_search => Some(Primitive::SearchOutput),
+        Api::Responses if capability.additional_tools => Some(Primitive::AdditionalTools),
+        _ => None,
+    }
+}
+
+fn hosted(api: Api, capability: &Capability) -> Option<Hosted> {
+    match (api, capability.hosted) {
+        (Api::Messages, capability::Hosted::Both) => Some(Hosted::Bm25),
+        (Api::Messages, capability::Hosted::Regex) => Some(Hosted::Regex),
+        (Api::Responses, capability::Hosted::OpenAi) => Some(Hosted::Namespaces),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capability::{Learned, resolve};
+
+    fn at(
+        api: Api,
+        host: &str,
+        model: &str,
+        wish: Wish,
+        past: Option<Mode>,
+    ) -> Option<(Mode, String)> {
+        let capability = resolve(api, host, model, None, &Learned::default(), 0);
+        decide(api, wish, &capability, past).map(|(mode, because)| (mode, because.to_string()))
+    }
+
+    #[test]
+    fn native_where_it_works_and_the_bridge_elsewhere() {
+        let (anthropic, openai) = ("api.anthropic.com", "api.openai.com");
+        let mode = |api, host, model, wish| at(api, host, model, wish, None).unwrap().0;
+        assert_eq!(
+            mode(Api::Messages, anthropic, "claude-opus-4-5", Wish::Auto),
+            Mode::Reference(Primitive::ToolReference)
+        );
+        assert_eq!(
+            mode(Api::Messages, anthropic, "claude-opus-4-5", Wish::Hosted),
+            Mode::Hosted(Hosted::Bm25)
+        );
+        assert_eq!(mode(Api::Messages, anthropic, "claude-opus-4-1", Wish::Auto), Mode::Bridge);
+        assert_eq!(mode(Api::Messages, "localhost", "claude-opus-4-5", Wish::Auto), Mode::Bridge);
+        assert_eq!(
+            mode(Api::Responses, openai, "gpt-5.4", Wish::Auto),
+            Mode::Reference(Primitive::SearchOutput)
+        );
+        assert_eq!(
+            mode(Api::Responses, openai, "gpt-4o-mini", Wish::Auto),
+            Mode::Reference(Primitive::AdditionalTools)
+        );
+        assert_eq!(mode(Api::Chat, openai, "gpt-5.4", Wish::Auto), Mode::Bridge);
+        assert_eq!(mode(Api::Chat, openai, "gpt-5.4", Wish::Append), Mode::Append);
+        assert_eq!(at(Api::Chat, openai, "gpt-5.4", Wish::Off, Some(Mode::Bridge)), None);
+    }
+
+    #[test]
+    fn a_conversation_goes_on_as_it_began_while_that_works() {
+        let past =
+            |mode| at(Api::Messages, "api.anthropic.com", "claude-opus-5", Wish::Auto, Some(mode));
+        let begun = "the conversation began so".to_owned();
+        assert_eq!(past(Mode::Bridge), Some((Mode::Bridge, begun)));
+        assert_ne!(
+            past(Mode::Hosted(Hosted::Namespaces)).unwrap().0,
+            Mode::Hosted(Hosted::Namespaces)
+        );
     }
 }

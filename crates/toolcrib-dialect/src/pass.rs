@@ -11,7 +11,7 @@ use toolcrib_core::json;
 use toolcrib_core::policy::{Decision, Defers as Deferral, Reason};
 
 use crate::api::Api;
-use crate::decide::Wish;
+use crate::mode::Wish;
 use crate::request::{Defers, Outline};
 
 /// What is known of a request when it is asked whether it passes through.

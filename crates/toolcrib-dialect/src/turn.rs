@@ -129,8 +129,6 @@ impl Turn {
         let continues = past.previous.is_some();
         let previous = past.previous.as_ref().and_then(|record| record.response.clone());
         let stream = request.stream.then(|| dialect.stream(&request));
-        // Asked for events, some servers answer as a whole.
-        let whole = Some(dialect.whole(&request));
         let base = history(dialect, &request, past, &toolset);
         Self {
             desk: Desk::new(Arc::clone(&toolset), &revealed),
@@ -145,7 +143,7 @@ impl Turn {
             loaded_before,
             limit,
             stream,
-            whole,
+            whole: None,
             decoder: Decoder::default(),
             broken: false,
             responses: Vec::new(),
@@ -233,7 +231,9 @@ impl Turn {
     /// came.
     pub(crate) fn whole(&mut self, body: &[u8]) -> Option<Next> {
         let text = std::str::from_utf8(body).ok()?;
-        let round = self.whole.as_mut()?.round(text, &mut self.desk)?;
+        // Also for a request that asks for events: some servers answer as a whole all the same.
+        let whole = self.whole.get_or_insert_with(|| self.dialect.whole(&self.request));
+        let round = whole.round(text, &mut self.desk)?;
         let mut next = self.next(round);
         if let (Next::Done(done), Some(whole)) = (&mut next, &mut self.whole) {
             done.body = Some(whole.finish(&self.desk));

@@ -1,18 +1,20 @@
 //! A request of a client, up to the point where its exchange begins: who sends it, where it goes, and
-//! whether its body can be read.
+//! whether its body can be read. The proxy's routes are here, too: its statistics, and everything else.
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::Body;
-use axum::extract::Request as Incoming;
+use axum::extract::{Request as Incoming, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http_body::Body as _;
-use toolcrib_dialect::decide::Wish;
 use toolcrib_dialect::exchange::action::{self, Report, Setup};
+use toolcrib_dialect::mode::Wish;
 use toolcrib_dialect::pass::{Facts, Unreadable, pass_through};
 use toolcrib_dialect::{Api, Exchange, Reading, Request, Summary};
 
@@ -31,8 +33,29 @@ const MODE: &str = "x-toolcrib-mode";
 /// Bytes that are set aside for a body before it comes, at most.
 const RESERVED: usize = 1 << 20;
 
+impl Proxy {
+    /// The routes: the statistics, and a fallback for every other path. They check their own keys.
+    pub fn router(self: &Arc<Self>) -> Router {
+        let fallback = |State(proxy): State<Arc<Self>>, request: Incoming| async move {
+            Box::pin(accept(&proxy, request)).await
+        };
+        Router::new()
+            .route("/toolcrib/stats", get(stats))
+            .fallback(fallback)
+            .with_state(Arc::clone(self))
+    }
+}
+
+async fn stats(State(proxy): State<Arc<Proxy>>, request: Incoming) -> Response {
+    if proxy.callers.identify(request.uri(), request.headers()).is_err() {
+        return no_key();
+    }
+    let json = serde_json::to_string(&proxy.running.totals()).unwrap_or_default();
+    ([(header::CONTENT_TYPE, "application/json")], json).into_response()
+}
+
 /// Answers a request.
-pub(crate) async fn accept(proxy: &Arc<Proxy>, request: Incoming) -> Response {
+async fn accept(proxy: &Arc<Proxy>, request: Incoming) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(caller) = proxy.callers.identify(&parts.uri, &parts.headers) else { return no_key() };
     let path = parts.uri.path();

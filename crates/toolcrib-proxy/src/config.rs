@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::Overrides;
-use toolcrib_dialect::decide::Wish;
+use toolcrib_dialect::mode::Wish;
 use toolcrib_server::{ConfigError, ConfigFile};
 
 use crate::Secret;

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use toolcrib_core::Settings;
-use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::Learned;
 use toolcrib_dialect::translate::adapter;
+use toolcrib_dialect::{Api, Key};
 use toolcrib_server::metrics::Registry;
-use toolcrib_store::{Limits, Memory, Options, Redis, Shared};
+use toolcrib_store::{Limits, Memory, Options, Redis, Shared, Store as _};
 
 use crate::Secret;
 use crate::caller::Callers;
@@ -144,5 +145,28 @@ impl Proxy {
     /// Seconds since the proxy was created: the clock of learned capabilities.
     pub(crate) fn now(&self) -> u64 {
         self.started.elapsed().as_secs()
+    }
+
+    /// Records by their keys; none at all if the store does not answer.
+    pub(crate) async fn load(&self, keys: &[Key]) -> Vec<Option<Vec<u8>>> {
+        let keys: Vec<_> = keys.iter().map(|key| toolcrib_store::Key::new(key.0)).collect();
+        match self.store.get(&keys).await {
+            Ok(found) => found.into_iter().map(|bytes| bytes.map(|bytes| bytes.to_vec())).collect(),
+            Err(lost) => {
+                tracing::warn!(%lost, "state cannot be read; the conversation goes on without it");
+                self.metrics.state_lost();
+                Vec::new()
+            }
+        }
+    }
+
+    /// Keeps records. A store that does not answer costs the request only what it would have kept.
+    pub(crate) async fn store(&self, records: Vec<(Key, Vec<u8>)>) {
+        let key = |key: Key| toolcrib_store::Key::new(key.0);
+        let records = records.into_iter().map(|(at, bytes)| (key(at), Bytes::from(bytes)));
+        if let Err(lost) = self.store.put(records.collect()).await {
+            tracing::warn!(%lost, "state cannot be kept; the conversation goes on without it");
+            self.metrics.state_lost();
+        }
     }
 }

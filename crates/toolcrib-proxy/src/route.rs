@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Uri};
 use toolcrib_core::policy::Glob;
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::Overrides;
-use toolcrib_dialect::decide::Wish;
+use toolcrib_dialect::mode::Wish;
 use toolcrib_dialect::translate::adapter;
 use url::Url;
 

@@ -8,8 +8,7 @@ use toolcrib_core::{Settings, TokenCounter};
 
 use crate::api::Api;
 use crate::capability::{Learned, NotNative, Overrides};
-use crate::decide::Wish;
-use crate::mode::Mode;
+use crate::mode::{Mode, Wish};
 use crate::record::Key;
 use crate::toolset::Plan;
 use crate::translate::Untranslatable;

@@ -24,7 +24,7 @@ impl Exchange {
     /// The head of a response: its status, and whether its body is a stream of events.
     pub fn answered(&mut self, status: u16, is_events: bool) {
         (self.status, self.is_events) = (status, is_events);
-        if self.translation.changes() && !is_events {
+        if self.translation.is_some() && !is_events {
             // Its status may be another in the client's API.
             self.state = State::Collecting(Vec::new());
         } else {
@@ -62,7 +62,7 @@ impl Exchange {
         let summary = Summary { rounds, ..self.summary() };
         let body = match body {
             Some(body) => Body::Complete(body.into()),
-            None if self.translation.changes() => {
+            None if self.translation.is_some() => {
                 self.start(Body::Forwarded, true, None);
                 self.state = State::Streaming;
                 return;
@@ -75,25 +75,22 @@ impl Exchange {
 
     /// The next bytes of a response.
     pub fn bytes(&mut self, bytes: Bytes) {
+        let bytes = match &mut self.translation {
+            // Anything but events is translated as a whole.
+            Some(translation) if self.is_events => {
+                let mut out = Vec::new();
+                translation.bytes(&bytes, &mut out);
+                Bytes::from(out)
+            }
+            _ => bytes,
+        };
         match &mut self.state {
-            State::Collecting(body) if body.len() + bytes.len() > RESPONSE_BYTES => {
-                if self.has_started {
-                    self.failed(&[]);
-                } else {
-                    self.over(Ending::ResponseTooLarge, 502);
-                }
+            State::Collecting(body) if body.len() + bytes.len() <= RESPONSE_BYTES => {
+                body.extend_from_slice(&bytes);
             }
-            State::Collecting(body) => body.extend_from_slice(&bytes),
-            State::Streaming => {
-                let bytes = if self.translation.changes() {
-                    let mut out = Vec::new();
-                    self.translation.bytes(&bytes, &mut out);
-                    Bytes::from(out)
-                } else {
-                    bytes
-                };
-                self.stream(bytes);
-            }
+            State::Collecting(_) if self.has_started => self.failed(&[]),
+            State::Collecting(_) => self.over(Ending::ResponseTooLarge, 502),
+            State::Streaming => self.stream(bytes),
             _ => {}
         }
     }
@@ -112,26 +109,30 @@ impl Exchange {
 
     /// The response is over.
     pub fn end(&mut self) {
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Collecting(body) if self.translation.changes() && !self.is_events => {
-                let (status, body) = self.translation.whole(self.status, body);
+        let mut rest = Vec::new();
+        match (&mut self.translation, &mut self.state) {
+            (Some(translation), _) if self.is_events => translation.end(&mut rest),
+            (Some(translation), State::Collecting(body)) => {
+                let (status, body) = translation.whole(self.status, std::mem::take(body));
                 // A status that no response can have is the upstream's own.
                 self.status = if (100..1000).contains(&status) { status } else { self.status };
-                self.head(Some(body));
+                return self.head(Some(body));
             }
-            State::Collecting(body) => self.whole(body),
+            _ => {}
+        }
+        match &mut self.state {
+            State::Collecting(body) => {
+                let mut body = std::mem::take(body);
+                body.extend(rest);
+                self.whole(body);
+            }
             State::Streaming => {
-                let mut rest = Vec::new();
-                if self.translation.changes() {
-                    self.translation.end(&mut rest);
-                }
-                self.state = State::Streaming;
                 self.stream(rest.into());
                 if matches!(self.state, State::Streaming) {
                     self.end_stream();
                 }
             }
-            other => self.state = other,
+            _ => {}
         }
     }
 
@@ -210,7 +211,7 @@ impl Exchange {
             status: self.status,
             body,
             is_intact,
-            is_translated: self.translation.changes(),
+            is_translated: self.translation.is_some(),
             summary,
         }));
     }

@@ -6,8 +6,7 @@
 
 use crate::api::Api;
 use crate::capability::{self, Capability, Learned};
-use crate::decide::{Because, Wish, decide};
-use crate::mode::Mode;
+use crate::mode::{Because, Mode, Wish, decide};
 
 use super::action::{FellBack, Upstream};
 

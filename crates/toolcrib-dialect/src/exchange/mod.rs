@@ -31,6 +31,9 @@ mod translation;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use toolcrib_core::{Settings, TokenCounter};
+
 use self::action::{Action, Ending, Outgoing, Report, Setup};
 use self::fallback::{Attempt, Fallback};
 use self::translation::{Translation, Translator};
@@ -66,7 +69,12 @@ enum State {
 /// One request of a client, until its response is over.
 #[derive(Debug)]
 pub struct Exchange {
-    setup: Setup,
+    settings: Arc<Settings>,
+    counter: Arc<dyn TokenCounter>,
+    context: Option<usize>,
+    caller: [u8; 32],
+    rounds: usize,
+    checks_calls: bool,
     fallback: Fallback,
     translator: Translator,
     /// `None` if the body is not rewritten.
@@ -79,7 +87,8 @@ pub struct Exchange {
     /// The rounds; `None` as long as nothing was sent, and if the request passes through.
     turn: Option<Turn>,
     betas: &'static [&'static str],
-    translation: Translation,
+    /// The way back of the round that is under way, if it is translated.
+    translation: Option<Translation>,
     status: u16,
     is_events: bool,
     /// Whether the client's response has begun.
@@ -92,23 +101,25 @@ pub struct Exchange {
 impl Exchange {
     /// Begins an exchange with a request that was read.
     pub fn new(api: Api, target: &str, reading: Reading, setup: Setup) -> Self {
-        let Setup { upstream, wish, learned, now, .. } = &setup;
+        let Setup { settings, counter, wish, upstream, caller, rounds, checks_calls, learned, now } =
+            setup;
+        let (speaks, context) = (upstream.speaks, upstream.context);
         let mut exchange = Self {
-            fallback: Fallback::new(api, upstream.clone(), *wish, learned.clone(), *now),
-            translator: Translator {
-                api,
-                speaks: upstream.speaks,
-                plain: false,
-                without_thinking: false,
-            },
-            setup,
+            settings,
+            counter,
+            context,
+            caller,
+            rounds,
+            checks_calls,
+            translator: Translator { api, speaks, plain: false, without_thinking: false },
+            fallback: Fallback::new(api, upstream, wish, learned, now),
             request: None,
             places: None,
             past: Past::default(),
             toolset: None,
             turn: None,
             betas: &[],
-            translation: Translation::default(),
+            translation: None,
             status: 0,
             is_events: false,
             has_started: false,
@@ -195,7 +206,7 @@ impl Exchange {
                 Err(unread) => return self.bypass(unread.why, unread.body),
             }
         }
-        let places = Places::of(&request, self.setup.caller);
+        let places = Places::of(&request, self.caller);
         let keys = places.keys();
         (self.request, self.places) = (Some(Arc::new(request)), Some(places));
         if keys.is_empty() {
@@ -241,10 +252,10 @@ impl Exchange {
         let plan = Plan {
             api: request.api,
             mode: attempt.mode,
-            settings: Arc::clone(&self.setup.settings),
-            counter: Arc::clone(&self.setup.counter),
+            settings: Arc::clone(&self.settings),
+            counter: Arc::clone(&self.counter),
             model: request.model.clone(),
-            context: self.setup.upstream.context,
+            context: self.context,
             sticky: self.past.mode().is_some(),
             second_names: self.past.second_names(),
             counts: request.counts,
@@ -278,7 +289,7 @@ impl Exchange {
         self.report = report(&toolset, &attempt);
         let (request, places) = (Arc::clone(request), places.clone());
         let is_first = self.summary().rounds == 0;
-        if toolset.passes_through() && is_first && !self.setup.checks_calls {
+        if toolset.passes_through() && is_first && !self.checks_calls {
             let body = self.as_it_came();
             return self.pass(body);
         }
@@ -286,7 +297,7 @@ impl Exchange {
         if let Some(turn) = &mut self.turn {
             turn.restart(past, toolset);
         } else {
-            self.turn = Some(Turn::new(request, places, past, toolset, self.setup.rounds));
+            self.turn = Some(Turn::new(request, places, past, toolset, self.rounds));
         }
         self.send();
     }
@@ -308,7 +319,7 @@ impl Exchange {
         match String::from_utf8(body) {
             Ok(text) => self.send_text(text, self.translator.translates()),
             Err(error) => {
-                self.translation = Translation::default();
+                self.translation = None;
                 self.put(Outgoing {
                     body: error.into_bytes().into(),
                     path: None,
@@ -329,16 +340,23 @@ impl Exchange {
     }
 
     fn send_text(&mut self, body: String, is_read: bool) {
+        self.translation = None;
+        let mut outgoing = Outgoing {
+            body: Bytes::new(),
+            path: None,
+            betas: self.betas,
+            is_read,
+            dropped: Vec::new(),
+        };
+        if !self.translator.translates() {
+            return self.put(Outgoing { body: body.into(), ..outgoing });
+        }
         match self.translator.request(body) {
             Ok((translated, back)) => {
-                self.translation = back;
-                self.put(Outgoing {
-                    body: translated.body.into(),
-                    path: translated.path,
-                    betas: self.betas,
-                    is_read,
-                    dropped: translated.dropped,
-                });
+                self.translation = Some(back).filter(Translation::changes);
+                outgoing.body = translated.body.into();
+                (outgoing.path, outgoing.dropped) = (translated.path, translated.dropped);
+                self.put(outgoing);
             }
             Err(why) if !self.has_started => self.over(Ending::Untranslatable(why), 400),
             Err(_) => self.unreachable(),

@@ -38,7 +38,7 @@ impl Dialect for Messages {
     }
 
     fn defers(&self, tools: &str, history: &str, _loads_tools: bool) -> Option<Defers> {
-        inbound::defers(tools, history)
+        request::defers(tools, history)
     }
 
     fn write_tools(&self) -> WriteTools {

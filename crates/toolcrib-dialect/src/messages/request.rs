@@ -2,8 +2,8 @@
 
 use toolcrib_core::json::Fields;
 
-use super::content::{Content, Message, blocks};
-use crate::request::{Choice, Conversation, Entry, Outline, Rows, Stretch, Who};
+use super::content::{self, Block, Content, Message, blocks, reference};
+use crate::request::{Choice, Conversation, Defers, Entry, Outline, Rows, Stretch, Who};
 use crate::splice::place;
 
 /// Reads the top of a body.
@@ -66,4 +66,60 @@ fn choice(text: &str) -> Choice {
         (Some("tool"), Some(name)) => Choice::Named(vec![name]),
         _ => Choice::Auto,
     }
+}
+
+/// How a client defers, by its tools and its history.
+pub(super) fn defers(tools: &str, messages: &str) -> Option<Defers> {
+    // Few clients do, and the tools of all others need not be taken apart to see it.
+    let may = tools.contains("tool_search") || tools.contains("defer_loading");
+    let tools = if may { blocks(tools).unwrap_or_default() } else { Vec::new() };
+    let tools: Vec<Fields<'_>> = tools.into_iter().filter_map(Fields::read).collect();
+    if tools.iter().any(is_search) {
+        return Some(Defers::Hosted);
+    }
+    let refers = || {
+        messages.contains("tool_reference")
+            && blocks(messages)
+                .unwrap_or_default()
+                .into_iter()
+                .any(|entry| !loads(entry).is_empty())
+    };
+    // Tools that are added on the way are nowhere else, and whoever adds them defers.
+    let adds = || {
+        let entries = blocks(messages).unwrap_or_default().into_iter();
+        messages.contains("tool_addition")
+            && entries.filter_map(Fields::read).any(|entry| is_addition(&entry))
+    };
+    (tools.iter().any(is_deferred) || refers() || adds()).then_some(Defers::References)
+}
+
+pub(super) fn is_search(tool: &Fields<'_>) -> bool {
+    tool.string("type").is_some_and(|kind| content::is_search_name(&kind))
+}
+
+/// Whether a message adds tools to the conversation.
+fn is_addition(message: &Fields<'_>) -> bool {
+    let content = message.get("content").and_then(blocks).unwrap_or_default();
+    let adds = |block: &Fields<'_>| block.string("type").as_deref() == Some("tool_addition");
+    message.string("role").as_deref() == Some("system")
+        && content.into_iter().filter_map(Fields::read).any(|block| adds(&block))
+}
+
+pub(super) fn is_deferred(tool: &Fields<'_>) -> bool {
+    tool.get("defer_loading") == Some("true")
+}
+
+/// The content of a result, where it is made of blocks.
+pub(super) fn inside<'a>(block: &Block<'a>) -> Option<Vec<&'a str>> {
+    if block.kind != "tool_result" {
+        return None;
+    }
+    blocks(block.fields.get("content")?)
+}
+
+/// The tools that the results in a message load.
+pub(super) fn loads(entry: &str) -> Vec<String> {
+    let results = Message::read(entry).map(|message| message.blocks()).unwrap_or_default();
+    let inner = results.iter().filter_map(inside).flatten();
+    inner.filter_map(reference).collect()
 }

@@ -8,9 +8,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use toolcrib_core::FourChars;
 use toolcrib_dialect::capability::{Learned, NotNative};
-use toolcrib_dialect::decide::Wish;
 use toolcrib_dialect::exchange::action::{Body, Done, Ending, FellBack, Report, Setup};
-use toolcrib_dialect::mode::Primitive;
+use toolcrib_dialect::mode::{Primitive, Wish};
 use toolcrib_dialect::{Action, Api, Exchange, Key, Mode, Request, Toolset};
 
 use crate::support::tools;

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use toolcrib_dialect::capability::{self, Overrides};
-use toolcrib_dialect::decide::Wish;
 use toolcrib_dialect::exchange::action::{Body, Report};
-use toolcrib_dialect::mode::{Hosted, Primitive};
+use toolcrib_dialect::mode::{Hosted, Primitive, Wish};
 use toolcrib_dialect::{Action, Exchange, Key, Mode, Plan, Summary, Toolset};
 
 /// What becomes of a turn after a round.
