@@ -41,7 +41,7 @@ pub(crate) enum Settled {
 
 /// The state of one model's turn, over all its rounds.
 #[derive(Debug)]
-pub struct Desk {
+pub(crate) struct Desk {
     toolset: Arc<Toolset>,
     conversation: Conversation,
     /// Tools shown before this turn, and in it.

@@ -7,8 +7,8 @@
 //! same code runs under the proxy, a test and a fuzzer.
 //!
 //! Reading order: [`request`] and `read` (what a client sent), [`pass`] (whether it is rewritten at all),
-//! [`exchange`] (the life of a request), [`toolset`] (what its tools become), `turn` (the rounds), [`desk`]
-//! (what becomes of one call), [`record`] (what must outlive a request), and one folder for each API, with
+//! [`exchange`] (the life of a request), [`toolset`] (what its tools become), `turn` (the rounds), `desk`
+//! (what becomes of one call), `record` (what must outlive a request), and one folder for each API, with
 //! the same files in all of them. [`translate`] is for a backend that speaks another API than the client.
 //!
 //! A whole exchange, in a harness that writes its provider's JSON itself; `send` stands for the network:
@@ -81,7 +81,7 @@ mod api;
 mod apis;
 pub mod capability;
 mod chat;
-pub mod desk;
+mod desk;
 mod dialect;
 pub mod exchange;
 mod fingerprint;
@@ -91,7 +91,7 @@ pub mod messages;
 pub mod mode;
 pub mod pass;
 mod read;
-pub mod record;
+mod record;
 pub mod request;
 mod responses;
 mod splice;
@@ -108,7 +108,7 @@ pub use exchange::action::Action;
 pub use mode::Mode;
 pub use pass::Bypass;
 pub use read::{Reading, Unread};
-pub use record::{Key, Record};
+pub use record::Key;
 pub use request::{Defers, Request};
 pub use responses::Inbound;
 pub use toolset::{Plan, Toolset};

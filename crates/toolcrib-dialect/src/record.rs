@@ -24,7 +24,7 @@ pub struct Key(pub [u8; 32]);
 
 /// Where the records of a conversation are.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub(crate) struct Places {
     caller: [u8; 32],
     api: Api,
     /// Keys of each turn of the model, in order.
@@ -37,7 +37,7 @@ pub struct Places {
 
 impl Places {
     /// Where the records of a request's conversation are, for this caller.
-    pub fn of(request: &Request, caller: [u8; 32]) -> Self {
+    pub(crate) fn of(request: &Request, caller: [u8; 32]) -> Self {
         let api = request.api;
         let mut places = Self {
             caller,
@@ -68,7 +68,7 @@ impl Places {
     }
 
     /// Every key to look up, in one go.
-    pub fn keys(&self) -> Vec<Key> {
+    pub(crate) fn keys(&self) -> Vec<Key> {
         self.turns.iter().flatten().flatten().copied().chain(self.previous).collect()
     }
 
@@ -113,9 +113,9 @@ fn hashed(parts: &[&[u8; 32]]) -> [u8; 32] {
 
 /// What is kept of one turn of the model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Record {
+pub(crate) struct Record {
     /// How tools were deferred in it.
-    pub mode: Mode,
+    pub(crate) mode: Mode,
     /// Whether nothing was deferred in it after all.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) passed: bool,
@@ -186,14 +186,14 @@ impl Record {
     }
 
     /// A stored record; `None` for what is none, which costs no more than a lost one.
-    pub fn read(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
 }
 
 /// What a store had of a conversation.
 #[derive(Debug, Clone, Default)]
-pub struct Past {
+pub(crate) struct Past {
     /// For each turn of the model, in order.
     pub(crate) turns: Vec<Option<Record>>,
     /// Of the response that is continued.
@@ -202,7 +202,7 @@ pub struct Past {
 
 impl Past {
     /// Puts what was found under [`Places::keys`] in its place.
-    pub fn found(places: &Places, found: Vec<Option<Vec<u8>>>) -> Self {
+    pub(crate) fn found(places: &Places, found: Vec<Option<Vec<u8>>>) -> Self {
         let mut found = found.into_iter();
         let mut next = || found.next().flatten().and_then(|bytes| Record::read(&bytes));
         let turns = places.turns.iter().map(|keys| {
@@ -220,12 +220,12 @@ impl Past {
     }
 
     /// How the conversation deferred last, if it did.
-    pub fn mode(&self) -> Option<Mode> {
+    pub(crate) fn mode(&self) -> Option<Mode> {
         self.records().rfind(|record| !record.passed).map(|record| record.mode)
     }
 
     /// Whether it knows our tools by their second names.
-    pub fn second_names(&self) -> bool {
+    pub(crate) fn second_names(&self) -> bool {
         self.records().next_back().is_some_and(|record| record.second_names)
     }
 
@@ -240,7 +240,7 @@ impl Past {
     }
 
     /// The tools that are sent in full by now.
-    pub fn loaded(&self) -> Vec<String> {
+    pub(crate) fn loaded(&self) -> Vec<String> {
         in_order(self.records().flat_map(|record| &record.loaded))
     }
 }

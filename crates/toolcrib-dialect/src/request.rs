@@ -3,8 +3,8 @@
 //! The text stays as it came. Beside it stands where in it the tools and the history are, and whose
 //! turn each stretch of the history is. All other fields go up untouched.
 //!
-//! A body is parsed once, in [`read`](crate::read). Whoever changes it afterwards (another model's name, fewer
-//! tools) edits the text and moves the places along.
+//! A body is parsed once, in `read.rs`. A later change (another model's name, fewer tools) edits the text and
+//! moves the places along.
 
 use std::ops::Range;
 

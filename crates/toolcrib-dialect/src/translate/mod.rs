@@ -1,15 +1,15 @@
 //! A client of one API, a backend of another.
 //!
 //! Claude Code speaks Messages and Codex speaks Responses; most backends that people run themselves
-//! speak Chat Completions and nothing else. An [`Adapter`] stands between a [`Turn`](crate::Turn),
-//! which works in the client's API and knows nothing of all this, and the wire: the body that the turn
-//! wants to send becomes one of Chat Completions, and what comes back becomes what the client's API
-//! would have said.
+//! speak Chat Completions and nothing else. An [`Adapter`] stands between the rounds of an
+//! [`Exchange`](crate::Exchange), which work in the client's API throughout, and the backend: the body of a
+//! round becomes one of Chat Completions, and what comes back becomes what the client's API would have
+//! said.
 //!
 //! ```text
-//! turn.request() ──► adapter.request() ──► backend
-//! turn.bytes()   ◄── adapter.bytes()   ◄── backend, streaming
-//! turn.whole()   ◄── adapter.whole()   ◄── backend, otherwise
+//! a round's body  ──► adapter.request() ──► backend
+//! its events      ◄── adapter.bytes()   ◄── backend, streaming
+//! its response    ◄── adapter.whole()   ◄── backend, otherwise
 //! ```
 //!
 //! No translation is lossless. This one is faithful, and steady: the same history gives the same

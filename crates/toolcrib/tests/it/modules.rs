@@ -173,3 +173,33 @@ fn code_for_tests_does_not_count() {
 fn importing_all_of_the_root_is_refused() {
     edges(&[("lib.rs", "mod a; mod b;"), ("a.rs", "use crate::*;"), ("b.rs", "")]);
 }
+
+/// Every file that a walk in ARCHITECTURE.md names is there, and no walk names one twice.
+#[test]
+fn the_walks_name_files_that_exist() {
+    let page = fs::read_to_string(workspace().join("ARCHITECTURE.md")).unwrap();
+    let section = page.split("\n## Three walks\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let mut walks = 0;
+    for walk in section.split("\n**A ").skip(1) {
+        walks += 1;
+        let crates: Vec<&str> = ["core", "server", "mcp", "proxy", "dialect"]
+            .into_iter()
+            .filter(|name| walk.contains(&format!("crates/toolcrib-{name}/")) || *name == "core")
+            .collect();
+        let mut named: Vec<(&str, &str)> = Vec::new();
+        for row in walk.lines().filter(|line| line.starts_with("| ") && line.contains(".rs`")) {
+            let cell = row.split('|').nth(2).unwrap().trim();
+            let path = cell.split('`').nth(1).unwrap();
+            let stated = cell.split(['(', ')']).nth(1).unwrap_or("");
+            let exists = |name: &&str| {
+                let at = format!("crates/toolcrib-{name}/src/{path}");
+                (stated.is_empty() || stated == *name) && workspace().join(at).is_file()
+            };
+            assert!(crates.iter().any(|name| exists(&name)), "{cell} does not exist");
+            assert!(!named.contains(&(path, stated)), "{cell} is named twice");
+            named.push((path, stated));
+        }
+        assert!(named.len() > 10, "{walk}");
+    }
+    assert_eq!(walks, 3);
+}
