@@ -115,6 +115,11 @@ impl Request {
         &self.text[self.tools.clone()]
     }
 
+    /// The history, as it came.
+    pub(crate) fn history(&self) -> &str {
+        &self.text[self.history.clone()]
+    }
+
     pub(crate) fn entry<'a>(&'a self, entry: &'a Entry) -> &'a str {
         match entry {
             Entry::At(place) => &self.text[place.clone()],

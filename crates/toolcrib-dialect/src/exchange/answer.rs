@@ -47,7 +47,8 @@ impl Exchange {
             self.state = State::Streaming;
             return;
         }
-        let is_final = turn.counts() || !is_success && !self.fallback.may_follow(self.status);
+        let may_follow = self.fallback.may_follow(self.status);
+        let is_final = !may_follow && (turn.counts() || !is_success);
         if is_final && !self.has_started {
             return self.hand_on(body, turn.summary().rounds);
         }

@@ -223,7 +223,7 @@ impl Exchange {
             self.translator.plain = true;
             return request.text.into_bytes();
         }
-        let plain = messages::inbound::translate(&request.text);
+        let plain = messages::inbound::plain_request(&request);
         plain.unwrap_or(request.text).into_bytes()
     }
 

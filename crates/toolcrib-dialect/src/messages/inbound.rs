@@ -9,7 +9,7 @@ use toolcrib_core::json::{self, Fields};
 use super::content::{self, Block, Content, Message, blocks, list, reference};
 use super::history::edit;
 use super::request::{defers, inside, is_deferred, is_search, loads};
-use crate::request::Defers;
+use crate::request::{Defers, Request};
 use crate::splice::{changed, place};
 
 /// What stands where a turn was nothing but a search of the provider's.
@@ -20,15 +20,23 @@ const SEARCHED: &str = "I searched for tools.";
 /// references those stay that are loaded by now, each at the end once it is, so that `tools` only grows.
 pub fn translate(text: &str) -> Option<String> {
     let body = Fields::read(text)?;
-    let messages = body.get("messages")?;
-    let tools = body.get("tools").unwrap_or("[]");
-    let kind = defers(tools, messages)?;
+    plain_text(text, body.get("tools"), body.get("messages")?)
+}
+
+/// The same for a request that was read: its body need not be parsed again.
+pub(crate) fn plain_request(request: &Request) -> Option<String> {
+    plain_text(&request.text, Some(request.tools()), request.history())
+}
+
+/// `tools` and `messages` are slices of `text`.
+fn plain_text(text: &str, tools: Option<&str>, messages: &str) -> Option<String> {
+    let kind = defers(tools.unwrap_or("[]"), messages)?;
     let entries = blocks(messages)?;
     let mut changes = Vec::new();
     if let Some(history) = edit(&entries, |entry| plain(entry).map(Some)) {
         changes.push((place(text, messages), list(&history)));
     }
-    if body.get("tools").is_some() {
+    if let Some(tools) = tools {
         let loaded: Vec<String> = entries.iter().flat_map(|entry| loads(entry)).collect();
         changes.push((place(text, tools), loaded_tools(tools, kind, &loaded)?));
     }

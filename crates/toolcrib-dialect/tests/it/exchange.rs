@@ -53,8 +53,18 @@ fn play(
     store: &mut HashMap<Key, Vec<u8>>,
     answers: Vec<Answer>,
 ) -> Played {
-    let request = Request::read(Api::Messages, TARGET, body.to_string().into_bytes());
-    let mut exchange = Exchange::new(Api::Messages, TARGET, request, setup);
+    play_at(TARGET, body, setup, store, answers)
+}
+
+fn play_at(
+    target: &str,
+    body: &Value,
+    setup: Setup,
+    store: &mut HashMap<Key, Vec<u8>>,
+    answers: Vec<Answer>,
+) -> Played {
+    let request = Request::read(Api::Messages, target, body.to_string().into_bytes());
+    let mut exchange = Exchange::new(Api::Messages, target, request, setup);
     let (mut played, mut answers) = (Played::default(), answers.into_iter());
     let mut rest: Option<Answer> = None;
     loop {
@@ -292,6 +302,18 @@ fn a_refusal_in_a_hidden_round() {
         assert!(text.contains("crm__find_customer") && !text.contains("tool_search"), "{text}");
         assert_eq!((done.summary.rounds, done.ending), (3, Ending::Complete));
     }
+}
+
+#[test]
+fn a_refusal_of_a_request_that_only_counts_tokens() {
+    let refused = refusal("tools.0.custom.defer_loading", "Extra inputs are not permitted");
+    let counted = Answer::Whole(200, r#"{"input_tokens": 7}"#.to_owned());
+    let target = "/v1/messages/count_tokens";
+    let mut store = HashMap::new();
+    let played = play_at(target, &ask(false), setup(), &mut store, vec![refused, counted]);
+    assert_eq!((played.fell_back.len(), played.status), (1, Some(200)));
+    assert_eq!(played.text(), r#"{"input_tokens": 7}"#);
+    assert!(!played.sent[1].to_string().contains("defer_loading") && store.is_empty());
 }
 
 #[test]
