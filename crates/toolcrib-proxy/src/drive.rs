@@ -4,6 +4,7 @@
 //! runs whenever the client asks for the next frame of a stream. If the client disconnects, this value is
 //! dropped, and with it the connection to the upstream.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -17,11 +18,12 @@ use http_body_util::StreamBody;
 use toolcrib_dialect::exchange::action::{
     self, Done, Ending, FellBack, Outgoing, RESPONSE_BYTES, Start,
 };
-use toolcrib_dialect::{Action, Exchange, Plan, sse};
+use toolcrib_dialect::{Action, Exchange, Plan, Toolset, sse};
 
 use crate::error::error;
 use crate::head;
 use crate::log::{RequestLog, unreachable};
+use crate::toolsets::ToolsetKey;
 use crate::upstream::{Answer, Chunks, Lost, UpstreamRequest};
 
 /// How long a client waits for a sign of life. Clients and the proxies before them give up after a
@@ -90,13 +92,17 @@ impl Driver {
     async fn next(&mut self) -> Output {
         loop {
             match self.exchange.next() {
+                // What happens once in a request is boxed: it would take memory for as long as a stream lasts.
                 Some(Action::Load(keys)) => {
-                    let found = self.log.proxy.load(&keys).await;
+                    let found = Box::pin(self.log.proxy.load(&keys)).await;
                     self.exchange.loaded(found);
                 }
-                Some(Action::Prepare(plan)) => self.prepare(*plan).await,
+                Some(Action::Prepare(plan)) => {
+                    let toolset = Box::pin(self.toolset(*plan)).await;
+                    self.exchange.prepared(toolset);
+                }
                 Some(Action::Send(request)) => self.send(request),
-                Some(Action::Store(records)) => self.log.proxy.store(records).await,
+                Some(Action::Store(records)) => Box::pin(self.log.proxy.store(records)).await,
                 Some(Action::FellBack(fell_back)) => self.fell_back(fell_back),
                 Some(Action::Learn(learned)) => self.log.proxy.learn(learned),
                 Some(Action::Respond(start)) => return Output::Start(start),
@@ -176,16 +182,19 @@ impl Driver {
         self.source = Source::Waiting(self.upstream.post(request));
     }
 
-    async fn prepare(&mut self, plan: Plan) {
-        let toolsets = &self.log.proxy.toolsets;
-        let toolset = match toolsets.get(&plan, self.exchange.tools()) {
-            Ok(toolset) => toolset,
-            Err(key) => {
-                let tools = self.exchange.tools().to_owned();
-                toolsets.make(key, plan, tools).await
-            }
-        };
-        self.exchange.prepared(toolset);
+    /// The toolset of the exchange's tools, from the cache or made.
+    async fn toolset(&mut self, plan: Plan) -> Arc<Toolset> {
+        let proxy = Arc::clone(&self.log.proxy);
+        let key = ToolsetKey::of(&plan, self.exchange.tools());
+        if let Some(toolset) = proxy.toolsets.get(&key) {
+            return toolset;
+        }
+        let _permit = proxy.toolsets.permit().await;
+        if let Some(toolset) = proxy.toolsets.get(&key) {
+            return toolset;
+        }
+        let tools = self.exchange.tools().to_owned();
+        proxy.toolsets.make(key, plan, tools).await
     }
 
     fn fell_back(&self, FellBack { from, missing }: FellBack) {

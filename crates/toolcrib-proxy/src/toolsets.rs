@@ -7,7 +7,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use moka::sync::Cache;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use toolcrib_core::TokenCounter;
 use toolcrib_dialect::{Plan, Toolset};
 use toolcrib_tokens::Counter;
@@ -37,19 +37,20 @@ impl Default for ToolsetCache {
 }
 
 impl ToolsetCache {
-    /// The toolset of these tools under this plan, if it was made before. Otherwise the key to make it
-    /// under.
-    pub(crate) fn get(&self, plan: &Plan, tools: &str) -> Result<Arc<Toolset>, ToolsetKey> {
-        let key = ToolsetKey::of(plan, tools);
-        self.made.get(&key.0).ok_or(key)
+    /// The toolset under a key, if it was made before.
+    pub(crate) fn get(&self, key: &ToolsetKey) -> Option<Arc<Toolset>> {
+        self.made.get(&key.0)
     }
 
-    /// Makes a toolset, unless another request does so at the moment.
+    /// Waits until there is a core to make a toolset. Another request may have made it meanwhile, so a
+    /// copy of the tools is only worth its memory afterwards.
+    pub(crate) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed.
+        self.making.acquire().await.ok()
+    }
+
+    /// Makes a toolset.
     pub(crate) async fn make(&self, key: ToolsetKey, plan: Plan, tools: String) -> Arc<Toolset> {
-        let _permit = self.making.acquire().await;
-        if let Some(made) = self.made.get(&key.0) {
-            return made;
-        }
         let cache = self.made.clone();
         // Counting tokens of thousands of tools would block every other request on this thread.
         let make = move || cache.get_with(key.0, || Arc::new(Toolset::new(plan, &tools)));
@@ -70,7 +71,7 @@ pub(crate) fn counter(model: &str) -> Arc<dyn TokenCounter> {
 pub(crate) struct ToolsetKey([u8; 32]);
 
 impl ToolsetKey {
-    fn of(plan: &Plan, tools: &str) -> Self {
+    pub(crate) fn of(plan: &Plan, tools: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         let rest = (
             (plan.api, plan.mode, &plan.model, plan.context),
