@@ -1,7 +1,7 @@
 //! What somebody said, hashed so that it can be found again in a client's next request.
 //!
-//! Clients change white space, markers and the spelling of arguments between requests, so none of that
-//! is part of the hash. Ids of calls are.
+//! Clients change white space, markers and the spelling of arguments between requests, so none of that is
+//! part of the hash. Ids of calls are; arguments, in canonical form, only if a call has no unique id.
 
 /// Characters from which on an id can be taken for unique. Some servers count their calls: `call_0`.
 const UNIQUE_ID: usize = 12;

@@ -1,77 +1,121 @@
 //! Four LLM APIs as pure state machines.
 //!
-//! A client's request goes up rewritten, with a few tools instead of hundreds; a response comes down
-//! as if nothing had happened. In between stand our own search, answered in rounds the client never
-//! sees, and what it takes to put those rounds back into its history, byte for byte. Nothing here
-//! opens a socket or looks at a clock: an [`Exchange`] is told what came and says what to do next. The
-//! same code runs under the proxy, a test and a fuzzer.
+//! The upstream gets a request with a few tools instead of hundreds. Calls to our search are answered in
+//! rounds that the client does not see; its next request gets those rounds restored in the history, byte
+//! for byte. Nothing here opens a socket or looks at a clock: an [`Exchange`] is told what came and says
+//! what to do next. The same code runs under the proxy, a test and a fuzzer.
 //!
-//! Reading order: [`request`] and `read` (what a client sent), [`pass`] (whether it is rewritten at all),
-//! [`exchange`] (the life of a request), [`toolset`] (what its tools become), `turn` (the rounds), `desk`
-//! (what becomes of one call), `record` (what must outlive a request), and one folder for each API, with
-//! the same files in all of them. [`translate`] is for a backend that speaks another API than the client.
+//! Reading order: [`exchange`] (the life of a request), [`request`] and `read` (what a client sent), [`pass`]
+//! (whether it is rewritten at all), [`mode`] (how tools are deferred), [`toolset`] (what they become), `turn`
+//! (the rounds), `desk` (what becomes of one call), `record` (what must outlive a request), and one folder for
+//! each API. [`translate`] is for a backend that speaks another API than the client.
 //!
-//! A whole exchange, in a harness that writes its provider's JSON itself; `send` stands for the network:
+//! # Example
+//!
+//! A harness that writes its provider's JSON itself. This function is its whole loop; `send` stands for the
+//! network and returns a status and a body, or nothing if the provider cannot be reached:
 //!
 //! ```
 //! use std::collections::HashMap;
 //! use std::sync::Arc;
 //!
 //! use toolcrib_core::FourChars;
-//! use toolcrib_dialect::exchange::action::{Body, Setup};
+//! use toolcrib_dialect::capability::Learned;
+//! use toolcrib_dialect::exchange::action::{Body, Done, Ending, Outgoing, Setup};
 //! use toolcrib_dialect::{Action, Api, Exchange, Key, Request, Toolset};
 //!
-//! let tools: Vec<String> = (0..40).map(|at| format!(
-//!     r#"{{"type":"function","function":{{"name":"crm__report_{at}","description":"Report {at}, as it is sent to the board.",
-//!     "parameters":{{"type":"object","properties":{{"month":{{"type":"string","description":"Of the report."}}}}}}}}}}"#
-//! )).collect();
-//! let messages = r#"[{"role":"user","content":"Report 7, please."}]"#;
-//! let body = format!(r#"{{"model":"gpt-5","messages":{messages},"tools":[{}]}}"#, tools.join(","));
-//! // Here the model searches, and then calls what it found.
-//! let mut calls = [
-//!     ("tool_search", r#"{\"query\":\"report 7\"}"#),
-//!     ("tool_call", r#"{\"name\":\"crm__report_7\",\"arguments\":{\"month\":\"May\"}}"#),
-//! ].into_iter();
-//! let mut send = |body: &[u8]| {
-//!     assert!(body.len() < 7_000);
-//!     let (name, arguments) = calls.next().unwrap();
-//!     let call = format!(r#"{{"id":"call_{name}","type":"function","function":{{"name":"{name}","arguments":"{arguments}"}}}}"#);
-//!     format!(r#"{{"choices":[{{"index":0,"message":{{"role":"assistant","tool_calls":[{call}]}},"finish_reason":"tool_calls"}}]}}"#)
-//! };
-//! // What outlives a request: bytes that never change, by key. Losing them breaks nothing.
-//! let mut store: HashMap<Key, Vec<u8>> = HashMap::new();
+//! /// What is kept between requests. Losing it breaks nothing: the model searches once more.
+//! #[derive(Default)]
+//! struct Kept {
+//!     records: HashMap<Key, Vec<u8>>,
+//!     toolsets: HashMap<[u8; 32], Arc<Toolset>>,
+//!     refusals: Learned,
+//! }
 //!
-//! let path = "/v1/chat/completions";
-//! let request = Request::read(Api::Chat, path, body.into_bytes());
-//! let setup = Setup::new("api.openai.com", Arc::new(FourChars));
-//! let mut exchange = Exchange::new(Api::Chat, path, request, setup);
-//! let mut response = Vec::new();
-//! let done = loop {
-//!     match exchange.next() {
-//!         Some(Action::Load(keys)) => exchange.loaded(keys.iter().map(|key| store.get(key).cloned()).collect()),
-//!         Some(Action::Prepare(plan)) => {
-//!             let toolset = Toolset::new(*plan, exchange.tools()); // keep these: the next request has the same tools
-//!             exchange.prepared(Arc::new(toolset));
+//! fn ask(body: String, kept: &mut Kept, send: &mut dyn FnMut(&Outgoing) -> Option<(u16, String)>) -> (Vec<u8>, Done) {
+//!     let path = "/v1/chat/completions";
+//!     let mut setup = Setup::new("api.openai.com", Arc::new(FourChars)); // toolcrib-tokens counts exactly
+//!     setup.learned = kept.refusals.clone(); // a program that runs for days sets `now` as well
+//!     let request = Request::read(Api::Chat, path, body.into_bytes());
+//!     let mut exchange = Exchange::new(Api::Chat, path, request, setup);
+//!     let (mut upstream, mut response) = (None, Vec::new());
+//!     loop {
+//!         match exchange.next() {
+//!             Some(Action::Load(keys)) => {
+//!                 let found = keys.iter().map(|key| kept.records.get(key).cloned()).collect();
+//!                 exchange.loaded(found);
+//!             }
+//!             Some(Action::Prepare(plan)) => {
+//!                 let tools = exchange.tools();
+//!                 let known = kept.toolsets.entry(plan.key(tools));
+//!                 let toolset = Arc::clone(known.or_insert_with(|| Arc::new(Toolset::new(*plan, tools))));
+//!                 exchange.prepared(toolset);
+//!             }
+//!             // Besides the body it says which path, and which beta features to ask for.
+//!             Some(Action::Send(request)) => match send(&request) {
+//!                 Some((status, body)) => {
+//!                     upstream = Some(body);
+//!                     exchange.answered(status, false); // `true` for a stream of events
+//!                 }
+//!                 None => exchange.unreachable(),
+//!             },
+//!             // More of the response is awaited: of a stream, each piece goes to `bytes` as it comes.
+//!             None => match upstream.take() {
+//!                 Some(body) => {
+//!                     exchange.bytes(body.into());
+//!                     exchange.end();
+//!                 }
+//!                 None => exchange.cut_off(),
+//!             },
+//!             Some(Action::Respond(start)) => match start.body {
+//!                 Body::Complete(body) => response.extend(body),
+//!                 Body::AsItComes => response.extend(upstream.take().unwrap_or_default().into_bytes()),
+//!                 Body::Forwarded => {} // what `Forward` brings
+//!             },
+//!             Some(Action::Forward(bytes)) => response.extend(bytes),
+//!             Some(Action::Store(records)) => kept.records.extend(records),
+//!             Some(Action::Learn(refusals)) => kept.refusals.merge(refusals),
+//!             Some(Action::FellBack(_)) => {} // for a log
+//!             Some(Action::Done(done)) => return (response, done),
 //!         }
-//!         Some(Action::Send(request)) => {
-//!             let answer = send(&request.body);
-//!             exchange.answered(200, false); // the status; a stream of events: `true`
-//!             exchange.bytes(answer.into());
-//!             exchange.end();
-//!         }
-//!         Some(Action::Respond(start)) => if let Body::Complete(body) = start.body { response.extend(body) },
-//!         Some(Action::Forward(bytes)) => response.extend(bytes), // a stream
-//!         Some(Action::Store(records)) => store.extend(records),
-//!         Some(Action::FellBack(_) | Action::Learn(_)) => {} // a refused feature: see `Setup::learned`
-//!         Some(Action::Done(done)) => break done,
-//!         None => break Err("more of the response is awaited")?,
 //!     }
-//! };
-//! assert_eq!(exchange.report().to_string(), "bridge: 40 tools, the threshold is 15; the API has no such feature");
+//! }
+//!
+//! # let tools: Vec<String> = (0..40).map(|at| format!(
+//! #     r#"{{"type":"function","function":{{"name":"crm__report_{at}","description":"Report {at}, as it is sent to the board.",
+//! #     "parameters":{{"type":"object","properties":{{"month":{{"type":"string","description":"Of the report."}}}}}}}}}}"#
+//! # )).collect();
+//! # let body = |messages: &str| format!(r#"{{"model":"gpt-5","messages":[{messages}],"tools":[{}]}}"#, tools.join(","));
+//! # let call = |id: &str, name: &str, arguments: &str| format!(
+//! #     r#"{{"id":"{id}","type":"function","function":{{"name":"{name}","arguments":"{arguments}"}}}}"#
+//! # );
+//! # let said = |message: String| format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"stop"}}]}}"#);
+//! # let calls = |call: String| format!(r#"{{"role":"assistant","tool_calls":[{call}]}}"#);
+//! let mut kept = Kept::default();
+//! let question = r#"{"role":"user","content":"Report 7, please."}"#;
+//! // The model searches, and then calls what it found. The client sees one call, of the real tool.
+//! let mut rounds = vec![
+//!     said(calls(call("call_1_search_abcdef", "tool_search", r#"{\"query\":\"report 7\"}"#))),
+//!     said(calls(call("call_2_report_abcdef", "tool_call", r#"{\"name\":\"crm__report_7\",\"arguments\":{\"month\":\"May\"}}"#))),
+//! ].into_iter();
+//! let mut sizes = Vec::new();
+//! let (response, done) = ask(body(question), &mut kept, &mut |request| {
+//!     sizes.push(request.body.len());
+//!     Some((200, rounds.next()?))
+//! });
 //! let response = String::from_utf8(response)?;
-//! assert!(response.contains(r#""name":"crm__report_7","arguments":"{\"month\":\"May\"}""#), "{response}");
-//! assert!(!response.contains("tool_search"));
-//! assert_eq!((done.summary.rounds, done.summary.searches), (2, 1));
+//! assert!(response.contains(r#""name":"crm__report_7","arguments":"{\"month\":\"May\"}""#) && !response.contains("tool_search"));
+//! assert_eq!((done.ending, done.summary.rounds, done.summary.searches), (Ending::Complete, 2, 1));
+//! assert!(sizes[0] < body(question).len() / 2);
+//!
+//! // The next request has what the client saw, with the ids of its calls. The upstream gets the search again, as it was.
+//! let call = calls(call("call_2_report_abcdef", "crm__report_7", r#"{\"month\":\"May\"}"#));
+//! let result = r#"{"role":"tool","tool_call_id":"call_2_report_abcdef","content":"Up 3 %."}"#;
+//! let (response, _) = ask(body(&[question, &call, result].join(",")), &mut kept, &mut |request| {
+//!     assert!(String::from_utf8_lossy(&request.body).contains("call_1_search_abcdef"));
+//!     Some((200, said(r#"{"role":"assistant","content":"It is up."}"#.to_owned())))
+//! });
+//! assert!(String::from_utf8(response)?.contains("It is up."));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

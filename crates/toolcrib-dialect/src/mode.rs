@@ -15,7 +15,8 @@ use toolcrib_core::disclose::Kind;
 use crate::api::Api;
 use crate::capability::{self, Capability};
 
-/// Tools that one answer may load by reference. A report has it that more rebuild the provider's cache.
+/// Maximum number of tools that one answer may load by reference. More reportedly invalidate the provider's
+/// prompt cache.
 pub(crate) const REFERENCES: usize = 5;
 
 /// How deferred tools are shown and become callable.
@@ -131,11 +132,11 @@ pub enum Wish {
 pub enum Because {
     /// The configuration says so.
     Configured,
-    /// The conversation began so, and what changes is paid for.
+    /// The conversation already uses this mode; another one would invalidate the prompt cache.
     Begun,
     /// It is native here.
     Native(capability::Reason),
-    /// What is native is not to be had here.
+    /// No native mode is available here.
     NotNative(capability::Reason),
 }
 

@@ -1,9 +1,11 @@
 //! Whether a request goes to the upstream as it came, and why.
 //!
-//! [`pass_through`] is the one function that decides. It is asked several times in the life of a request,
-//! each time with more facts: some reasons show in a header, others only once the tools are counted, and
-//! a request that has one of the first should not pay for the second. Every answer it gives is a reason
-//! that logs, headers and tests print.
+//! [`pass_through`] is the one function that decides, and every answer it gives is a reason that logs, headers
+//! and tests print. It is asked several times in the life of a request, each time with more facts. A
+//! compressed body is known from its headers, other reasons need the tools to be counted: cheap checks
+//! come first. A request whose caller may not know of every tool is sent with all it has left if nothing is
+//! deferred, but the calls in its response are still checked
+//! ([`Setup::checks_calls`](crate::exchange::action::Setup::checks_calls)).
 
 use std::fmt;
 
@@ -20,16 +22,11 @@ use crate::request::{Defers, Outline};
 pub enum Facts<'a> {
     /// The body cannot be read.
     Unreadable(Unreadable),
-    /// The body is not a JSON object in UTF-8.
-    NotJson,
+    /// The body is not JSON in UTF-8, or not a request of this API.
+    NotThisApi,
     /// The top of the body was read.
     #[doc(hidden)]
     Outline(OutlineFacts<'a>),
-    /// The conversation was read, if it is one of this API, and so was the model's name.
-    Conversation {
-        /// Whether both could be read.
-        readable: bool,
-    },
     /// The configuration and what the upstream can do are known.
     Upstream {
         /// The client's API.
@@ -103,7 +100,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// Why a request goes up as it came.
+/// Why a request is not rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bypass {
@@ -172,8 +169,7 @@ impl fmt::Display for Bypass {
 pub fn pass_through(facts: Facts<'_>) -> Option<Bypass> {
     match facts {
         Facts::Unreadable(why) => Some(Bypass::Unreadable(why)),
-        Facts::NotJson | Facts::Conversation { readable: false } => Some(Bypass::Malformed),
-        Facts::Conversation { readable: true } => None,
+        Facts::NotThisApi => Some(Bypass::Malformed),
         Facts::Outline(OutlineFacts { outline, tools }) => {
             let features = outline.features;
             let list = (tools != "null").then(|| json::is_empty_list(tools));

@@ -82,8 +82,7 @@ fn read(api: Api, target: &str, body: Vec<u8>, visible: Option<&dyn Fn(&str) -> 
     let read = request(api, target, &text, &body, &hidden);
     let edits = Edits::new(hidden);
     if let Some(body) = raw.filter(|_| edits.is_empty()) {
-        let why = Bypass::Malformed;
-        return Err(Unread { why, body, model, is_object: true, model_at: None });
+        return Err(Unread { why: not_this_api(), body, model, is_object: true, model_at: None });
     }
     match read {
         Ok(mut request) => {
@@ -123,8 +122,7 @@ fn request(
     let model = outline.model.or_else(|| body.string("model"));
     let read = conversation.zip(model).zip(outline.history.zip(at));
     let Some(((conversation, model), (history, at))) = read else {
-        let why = pass_through(Facts::Conversation { readable: false });
-        return Err(why.unwrap_or(Bypass::Malformed));
+        return Err(not_this_api());
     };
     let defers = dialect.defers(tools, history, conversation.loads_tools);
     let path = target.split('?').next().unwrap_or_default();
@@ -157,9 +155,12 @@ fn hidden(
 }
 
 fn not_json(api: Api, target: &str, body: Vec<u8>) -> Unread {
-    let why = pass_through(Facts::NotJson).unwrap_or(Bypass::Malformed);
     let model = if api == Api::Gemini { model_in_path(target) } else { None };
-    Unread { why, body, model, is_object: false, model_at: None }
+    Unread { why: not_this_api(), body, model, is_object: false, model_at: None }
+}
+
+fn not_this_api() -> Bypass {
+    pass_through(Facts::NotThisApi).unwrap_or(Bypass::Malformed)
 }
 
 /// The one place where a body is parsed.

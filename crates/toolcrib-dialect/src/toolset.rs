@@ -54,6 +54,20 @@ pub struct Plan {
     pub loaded: Vec<String>,
 }
 
+impl Plan {
+    /// A hash of everything that a toolset depends on but the settings: the key to keep it under, in a program
+    /// whose settings do not change.
+    pub fn key(&self, tools: &str) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new();
+        let rest = (
+            (self.api, self.mode, &self.model, self.context),
+            (self.sticky, self.second_names, self.counts, &self.loaded),
+        );
+        hasher.update(format!("{rest:?}").as_bytes()).update(&[0]).update(tools.as_bytes());
+        *hasher.finalize().as_bytes()
+    }
+}
+
 /// A client's tools, ready to go up.
 #[derive(Debug)]
 pub struct Toolset {

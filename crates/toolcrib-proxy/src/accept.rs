@@ -30,7 +30,7 @@ use crate::upstream::{self, Answer, UpstreamRequest, speaks};
 
 /// Says for one request how tools are to be deferred, `off` included.
 const MODE: &str = "x-toolcrib-mode";
-/// Bytes that are set aside for a body before it comes, at most.
+/// Maximum capacity reserved for a body, in bytes.
 const RESERVED: usize = 1 << 20;
 
 impl Proxy {
@@ -183,7 +183,8 @@ fn read_body(api: Api, target: &str, body: Bytes, scope: &Scope) -> Reading {
     }
 }
 
-/// Why a body has to be read: one that is not can be neither narrowed nor routed, and must not go astray.
+/// Why a body that cannot be read is rejected: its tools cannot be filtered, or the model that decides where it
+/// goes is not known.
 fn needs_reading(proxy: &Proxy, caller: &Caller) -> Option<&'static str> {
     if caller.scope.is_narrow() {
         Some("this caller's tools are limited")

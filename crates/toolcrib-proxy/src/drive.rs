@@ -4,6 +4,7 @@
 //! runs whenever the client asks for the next frame of a stream. If the client disconnects, this value is
 //! dropped, and with it the connection to the upstream.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,6 @@ use toolcrib_dialect::{Action, Exchange, Plan, Toolset, sse};
 use crate::error::error;
 use crate::head;
 use crate::log::{RequestLog, unreachable};
-use crate::toolsets::ToolsetKey;
 use crate::upstream::{Answer, Chunks, Lost, UpstreamRequest};
 
 /// How long a client waits for a sign of life. Clients and the proxies before them give up after a
@@ -59,6 +59,10 @@ pub(crate) struct Driver {
     started: Instant,
     /// Whether the client gets trailers.
     has_trailers: bool,
+    /// Whether the request was reported when its response began.
+    is_reported: bool,
+    /// Frames for the client.
+    ready: VecDeque<Result<Frame<Bytes>, Lost>>,
     is_over: bool,
 }
 
@@ -73,6 +77,8 @@ impl Driver {
             lost: None,
             started: Instant::now(),
             has_trailers: false,
+            is_reported: false,
+            ready: VecDeque::new(),
             is_over: false,
         }
     }
@@ -109,8 +115,8 @@ impl Driver {
                 Some(Action::Forward(bytes)) => return Output::Frame(Ok(Frame::data(bytes))),
                 Some(Action::Done(done)) => return Output::Done(done),
                 None => {
-                    if let Some(bytes) = self.receive().await {
-                        return Output::Frame(Ok(Frame::data(bytes)));
+                    if let Some(output) = self.receive().await {
+                        return output;
                     }
                 }
             }
@@ -118,7 +124,7 @@ impl Driver {
     }
 
     /// Waits for the upstream. Returns a sign of life for the client if that takes long.
-    async fn receive(&mut self) -> Option<Bytes> {
+    async fn receive(&mut self) -> Option<Output> {
         match &mut self.source {
             Source::Waiting(answer) => match tokio::time::timeout(KEEP_ALIVE, answer).await {
                 Ok(Ok(answer)) => {
@@ -129,8 +135,7 @@ impl Driver {
                     None
                 }
                 Ok(Err(lost)) => {
-                    tracing::debug!(host = %self.log.host, %lost, "a round was not answered");
-                    self.lost = Some(lost);
+                    (self.source, self.lost) = (Source::Nothing, Some(lost));
                     self.exchange.unreachable();
                     None
                 }
@@ -142,6 +147,7 @@ impl Driver {
                     None
                 }
                 Ok(end) => {
+                    self.source = Source::Nothing;
                     if self.is_late() {
                         self.exchange.hurry();
                     }
@@ -156,18 +162,19 @@ impl Driver {
                 }
                 Err(_) => self.keep_alive(),
             },
-            // Nothing was asked for, so nothing can come: the exchange would wait for ever.
-            Source::Nothing => {
-                self.exchange.unreachable();
-                None
-            }
+            // An exchange that waits has sent something; this ends one that has not.
+            Source::Nothing => Some(Output::Done(Done {
+                ending: Ending::Unreachable,
+                status: 502,
+                summary: self.exchange.summary(),
+            })),
         }
     }
 
     /// A sign of life, as long as the exchange is in time: after that the client's own patience counts.
-    fn keep_alive(&self) -> Option<Bytes> {
+    fn keep_alive(&self) -> Option<Output> {
         let bytes = if self.is_late() { &[] } else { self.exchange.keep_alive() };
-        (!bytes.is_empty()).then(|| Bytes::from_static(bytes))
+        (!bytes.is_empty()).then(|| Output::Frame(Ok(Frame::data(Bytes::from_static(bytes)))))
     }
 
     /// Whether the exchange has taken so long that it should come to an end.
@@ -179,13 +186,14 @@ impl Driver {
         if !request.dropped.is_empty() {
             tracing::debug!(dropped = ?request.dropped, "the upstream's API has no words for it");
         }
+        self.lost = None;
         self.source = Source::Waiting(self.upstream.post(request));
     }
 
     /// The toolset of the exchange's tools, from the cache or made.
     async fn toolset(&mut self, plan: Plan) -> Arc<Toolset> {
         let proxy = Arc::clone(&self.log.proxy);
-        let key = ToolsetKey::of(&plan, self.exchange.tools());
+        let key = plan.key(self.exchange.tools());
         if let Some(toolset) = proxy.toolsets.get(&key) {
             return toolset;
         }
@@ -209,7 +217,7 @@ impl Driver {
     fn start(mut self, start: Start) -> Response {
         let mut headers = head::down(&self.headers, start.is_intact);
         if start.is_translated {
-            // They guard a body in other words.
+            // These headers describe the body before its translation.
             for name in ["content-length", "content-md5", "digest", "etag"] {
                 headers.remove(name);
             }
@@ -232,6 +240,10 @@ impl Driver {
             }
             action::Body::Forwarded => {
                 self.has_trailers = !start.is_intact;
+                if start.is_intact {
+                    self.log.done(self.exchange.report(), &self.exchange.summary(), start.status);
+                    self.is_reported = true;
+                }
                 if self.has_trailers {
                     let names = HeaderValue::from_static(head::TRAILERS);
                     headers.insert(header::TRAILER, names);
@@ -258,28 +270,30 @@ impl Driver {
         }
     }
 
-    /// The next frame of a stream.
+    /// The next frame of a stream. The request is reported before the last bytes are given out: a client
+    /// may disconnect as soon as it has them.
     async fn frame(&mut self) -> Option<Result<Frame<Bytes>, Lost>> {
-        loop {
-            if self.is_over {
-                return None;
-            }
+        while !self.is_over && (self.ready.is_empty() || self.exchange.is_over()) {
             match self.next().await {
-                Output::Frame(frame) => return Some(frame),
+                Output::Frame(frame) => self.ready.push_back(frame),
                 Output::Start(_) => {}
                 Output::Done(done) => {
                     self.is_over = true;
-                    return self.last_frame(done);
+                    let last = self.last_frame(done);
+                    self.ready.extend(last);
                 }
             }
         }
+        self.ready.pop_front()
     }
 
     fn last_frame(&mut self, done: Done) -> Option<Result<Frame<Bytes>, Lost>> {
         if done.ending != Ending::Complete {
             self.log.proxy.metrics.failure();
         }
-        self.log.done(self.exchange.report(), &done.summary, done.status);
+        if !self.is_reported {
+            self.log.done(self.exchange.report(), &done.summary, done.status);
+        }
         match done.ending {
             Ending::CutOff | Ending::EventTooLarge | Ending::ResponseTooLarge => {
                 // The client gets what it would have got without us: its stream is cut off too.
@@ -298,7 +312,11 @@ impl Driver {
                 }
                 None
             }
-            Ending::Complete | Ending::Unreachable | Ending::Untranslatable(_) => None,
+            Ending::Untranslatable(why) => {
+                tracing::warn!(%why, "a hidden round cannot be translated");
+                None
+            }
+            Ending::Complete | Ending::Unreachable => None,
         }
     }
 

@@ -32,9 +32,8 @@ pub(crate) fn no_key() -> Response {
     response
 }
 
-/// For a request that asks for a socket, where nothing could be deferred. Passed on without its upgrade it
-/// would be another request, and the client would try it again and again; after this error Codex uses HTTP
-/// at once.
+/// For a WebSocket upgrade, which is not supported. Without this error clients retry; after it Codex falls
+/// back to HTTP at once.
 pub(crate) fn no_socket(api: Api) -> Response {
     let text = "there are no sockets here: POST the request";
     let mut response = error(api, StatusCode::UPGRADE_REQUIRED, text);

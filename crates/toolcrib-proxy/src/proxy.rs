@@ -97,7 +97,7 @@ impl Proxy {
         }
         let idle = Duration::from_secs(config.state.hours.saturating_mul(3600));
         let store = if let Some(url) = &config.state.redis {
-            let timeout = Duration::from_millis(config.state.timeout_ms);
+            let timeout = Duration::from_millis(config.state.timeout_ms.max(1));
             let options = Options { idle, connect: timeout, answer: timeout, ..Options::default() };
             Shared::Redis(Redis::open(url.expose(), options)?)
         } else {

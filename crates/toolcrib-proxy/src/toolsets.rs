@@ -38,8 +38,8 @@ impl Default for ToolsetCache {
 
 impl ToolsetCache {
     /// The toolset under a key, if it was made before.
-    pub(crate) fn get(&self, key: &ToolsetKey) -> Option<Arc<Toolset>> {
-        self.made.get(&key.0)
+    pub(crate) fn get(&self, key: &[u8; 32]) -> Option<Arc<Toolset>> {
+        self.made.get(key)
     }
 
     /// Waits until there is a core to make a toolset. Another request may have made it meanwhile, so a
@@ -50,10 +50,10 @@ impl ToolsetCache {
     }
 
     /// Makes a toolset.
-    pub(crate) async fn make(&self, key: ToolsetKey, plan: Plan, tools: String) -> Arc<Toolset> {
+    pub(crate) async fn make(&self, key: [u8; 32], plan: Plan, tools: String) -> Arc<Toolset> {
         let cache = self.made.clone();
         // Counting tokens of thousands of tools would block every other request on this thread.
-        let make = move || cache.get_with(key.0, || Arc::new(Toolset::new(plan, &tools)));
+        let make = move || cache.get_with(key, || Arc::new(Toolset::new(plan, &tools)));
         match tokio::task::spawn_blocking(make).await {
             Ok(made) => made,
             Err(failed) => std::panic::resume_unwind(failed.into_panic()),
@@ -64,20 +64,4 @@ impl ToolsetCache {
 /// The counter for a model. Its vocabulary is loaded when it first counts.
 pub(crate) fn counter(model: &str) -> Arc<dyn TokenCounter> {
     Counter::for_model(model).shared()
-}
-
-/// A hash of everything a toolset depends on. The settings are the process's own and never change in it.
-#[derive(Debug)]
-pub(crate) struct ToolsetKey([u8; 32]);
-
-impl ToolsetKey {
-    pub(crate) fn of(plan: &Plan, tools: &str) -> Self {
-        let mut hasher = blake3::Hasher::new();
-        let rest = (
-            (plan.api, plan.mode, &plan.model, plan.context),
-            (plan.sticky, plan.second_names, plan.counts, &plan.loaded),
-        );
-        hasher.update(format!("{rest:?}").as_bytes()).update(&[0]).update(tools.as_bytes());
-        Self(*hasher.finalize().as_bytes())
-    }
 }

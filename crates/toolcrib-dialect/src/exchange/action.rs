@@ -119,11 +119,11 @@ pub struct Start {
     pub status: u16,
     /// The body, or where it comes from.
     pub body: Body,
-    /// Whether the body is the one that came: then its length holds.
+    /// Whether the body is the upstream's, so that `content-length` stays valid.
     pub is_intact: bool,
-    /// Whether the body is translated: then headers that guard the one that came do not hold.
+    /// Whether the body is translated, so that headers with a hash of the original must go.
     pub is_translated: bool,
-    /// What the turn took, if that is known by now.
+    /// Rounds, searches and tokens, if they are known by now.
     pub summary: Option<Summary>,
 }
 
@@ -143,7 +143,7 @@ pub enum Body {
 pub struct FellBack {
     /// The mode it was sent in.
     pub from: Mode,
-    /// The feature that the upstream refused; `None` if it was used wrongly.
+    /// The feature that the upstream refused; `None` if it was misused, or if thinking was refused.
     pub missing: Option<NotNative>,
 }
 
@@ -154,7 +154,7 @@ pub struct Done {
     pub ending: Ending,
     /// The status for logs.
     pub status: u16,
-    /// What it took.
+    /// Rounds, searches and tokens.
     pub summary: Summary,
 }
 

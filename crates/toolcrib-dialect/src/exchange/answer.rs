@@ -14,15 +14,24 @@ use crate::turn::{Next, Summary, Turn};
 impl Exchange {
     /// The upstream was not reached, or broke off before the head of its response.
     pub fn unreachable(&mut self) {
-        if self.has_started {
-            self.status = 502;
-            return self.failed(&[]);
+        match self.state {
+            State::Sent if self.has_started => self.lost(),
+            State::Sent => self.over(Ending::Unreachable, 502),
+            _ => {}
         }
-        self.over(Ending::Unreachable, 502);
+    }
+
+    /// A hidden round has no response, and the client has part of a stream.
+    fn lost(&mut self) {
+        self.status = 502;
+        self.failed(&[]);
     }
 
     /// The head of a response: its status, and whether its body is a stream of events.
     pub fn answered(&mut self, status: u16, is_events: bool) {
+        if !matches!(self.state, State::Sent) {
+            return;
+        }
         (self.status, self.is_events) = (status, is_events);
         if self.translation.is_some() && !is_events {
             // Its status may be another in the client's API.
@@ -38,7 +47,7 @@ impl Exchange {
         let learned = if is_success { self.fallback.worked() } else { None };
         self.actions.extend(learned.map(Action::Learn));
         let Some(turn) = &self.turn else { return self.hand_on(body, 1) };
-        // A response that is not streamed has all of its rounds in one piece.
+        // If the first round was not streamed, later rounds are read as a whole, too.
         let streams = self.has_started || turn.streams() && turn.summary().rounds == 0;
         if is_success && self.is_events && streams && !turn.counts() {
             if !self.has_started {
@@ -58,9 +67,10 @@ impl Exchange {
         }
     }
 
-    /// Gives the client a response that nothing is changed in but its words.
+    /// Gives the client a response that is changed by nothing but its translation.
     fn hand_on(&mut self, body: Option<Vec<u8>>, rounds: usize) {
         let summary = Summary { rounds, ..self.summary() };
+        (self.turn, self.handed_on) = (None, Some(summary));
         let body = match body {
             Some(body) => Body::Complete(body.into()),
             None if self.translation.is_some() => {
@@ -89,7 +99,7 @@ impl Exchange {
             State::Collecting(body) if body.len() + bytes.len() <= RESPONSE_BYTES => {
                 body.extend_from_slice(&bytes);
             }
-            State::Collecting(_) if self.has_started => self.failed(&[]),
+            State::Collecting(_) if self.has_started => self.lost(),
             State::Collecting(_) => self.over(Ending::ResponseTooLarge, 502),
             State::Streaming => self.stream(bytes),
             _ => {}
@@ -115,7 +125,7 @@ impl Exchange {
             (Some(translation), _) if self.is_events => translation.end(&mut rest),
             (Some(translation), State::Collecting(body)) => {
                 let (status, body) = translation.whole(self.status, std::mem::take(body));
-                // A status that no response can have is the upstream's own.
+                // If the translated status is not a valid one, the upstream's is kept.
                 self.status = if (100..1000).contains(&status) { status } else { self.status };
                 return self.head(Some(body));
             }
@@ -140,21 +150,18 @@ impl Exchange {
     /// The response was cut off.
     pub fn cut_off(&mut self) {
         match &self.state {
-            // All was said before that.
+            // The stream had already ended.
             State::Streaming if self.turn.as_ref().is_some_and(Turn::has_ended) => {
                 self.end_stream();
             }
-            State::Collecting(_) if self.has_started => self.failed(&[]),
+            State::Collecting(_) if self.has_started => self.lost(),
             State::Collecting(_) | State::Streaming => self.over(Ending::CutOff, 502),
             _ => {}
         }
     }
 
     fn end_stream(&mut self) {
-        let Some(turn) = &mut self.turn else {
-            let summary = Summary { rounds: 1, ..Summary::default() };
-            return self.done(Ending::Complete, self.status, summary);
-        };
+        let Some(turn) = &mut self.turn else { return self.over(Ending::Complete, self.status) };
         let mut out = Vec::new();
         match turn.end(&mut out) {
             Next::Again => {
@@ -198,12 +205,17 @@ impl Exchange {
         if !self.has_started {
             return self.hand_on(Some(body.to_vec()), self.summary().rounds);
         }
-        if let Some(turn) = &mut self.turn {
+        self.fail_stream(body);
+        self.over(Ending::Failed, self.status);
+    }
+
+    /// Ends a stream that the client has part of with its API's own error event.
+    pub(super) fn fail_stream(&mut self, body: &[u8]) {
+        if let Some(turn) = self.turn.as_mut().filter(|_| self.has_started) {
             let mut out = Vec::new();
             turn.fail(self.status, body, &mut out);
             self.forward(out.into());
         }
-        self.over(Ending::Failed, self.status);
     }
 
     fn start(&mut self, body: Body, is_intact: bool, summary: Option<Summary>) {

@@ -1,4 +1,4 @@
-//! How a request goes up, and how else if that is refused.
+//! Chooses the mode of a request, and another one if the upstream refuses it.
 //!
 //! An upstream shows that it does not know a feature when it first meets it: with the first round, or with
 //! the first answer to a search. The request is then sent again in another mode. The client sees nothing
@@ -10,7 +10,7 @@ use crate::mode::{Because, Mode, Wish, decide};
 
 use super::action::{FellBack, Upstream};
 
-/// Times one request is sent again because an upstream refused what is native.
+/// Maximum number of times that a request is sent again after a refusal.
 const FALLBACKS: usize = 4;
 
 /// The mode of a request, and what is known about others.

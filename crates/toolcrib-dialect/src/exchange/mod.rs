@@ -3,22 +3,17 @@
 //! An [`Exchange`] decides everything about a request: whether it passes through, which tools go up and in
 //! which mode, what to try if the upstream refuses that, how it is translated, when our own search is
 //! answered in a hidden round, and what is stored for the next request. It does no I/O: it says what to do
-//! next and is told what came of it. One loop drives it, in the proxy as in a test:
+//! next and is told what came of it. One loop drives it, in the proxy as in the example of this crate:
 //!
-//! ```text
-//! loop {
-//!     match exchange.next() {
-//!         Some(Action::Load(keys))    => exchange.loaded(look them up),
-//!         Some(Action::Prepare(plan)) => exchange.prepared(Toolset::new(*plan, exchange.tools())),
-//!         Some(Action::Send(request)) => exchange.answered(status, is it events),
-//!         Some(Action::Respond(start)), Some(Action::Forward(bytes)) => to the client
-//!         Some(Action::Store(records)) => keep them
-//!         Some(Action::FellBack(_)), Some(Action::Learn(_)) => logs, and the next requests
-//!         Some(Action::Done(done))    => break,
-//!         None                        => the next bytes: exchange.bytes(chunk), exchange.end()
-//!     }
-//! }
-//! ```
+//! | [`next`](Exchange::next) returns | the loop does it and calls |
+//! |---|---|
+//! | `Load(keys)` | [`loaded`](Exchange::loaded) with what a store has under the keys |
+//! | `Prepare(plan)` | [`prepared`](Exchange::prepared) with the toolset of [`tools`](Exchange::tools) |
+//! | `Send(request)` | [`answered`](Exchange::answered), or [`unreachable`](Exchange::unreachable) |
+//! | `None` | [`bytes`](Exchange::bytes) and [`end`](Exchange::end) with the response, or [`cut_off`](Exchange::cut_off) |
+//! | `Respond(start)`, `Forward(bytes)` | nothing: this is for the client |
+//! | `Store(records)`, `Learn(refusals)`, `FellBack(…)` | nothing: this is for the next requests, and for logs |
+//! | `Done(done)` | nothing: the loop ends |
 //!
 //! Reading order: [`action`] (what it asks for), this file (the way to the upstream), `fallback` (in which
 //! mode), `translation` (in which words), `answer` (the way back); then `turn` for the rounds.
@@ -42,6 +37,7 @@ use crate::apis;
 use crate::capability::{Capability, Hosted};
 use crate::history;
 use crate::messages;
+use crate::mode::Wish;
 use crate::pass::{Bypass, Facts, pass_through};
 use crate::read::Reading;
 use crate::record::{Past, Places};
@@ -84,8 +80,10 @@ pub struct Exchange {
     past: Past,
     /// The toolset of the last attempt: it has the tools, whose text the request drops.
     toolset: Option<Arc<Toolset>>,
-    /// The rounds; `None` as long as nothing was sent, and if the request passes through.
+    /// The rounds; `None` as long as nothing was sent, and if the response is handed on as it comes.
     turn: Option<Turn>,
+    /// The summary of an exchange whose response is handed on as it comes.
+    handed_on: Option<Summary>,
     betas: &'static [&'static str],
     /// The way back of the round that is under way, if it is translated.
     translation: Option<Translation>,
@@ -118,6 +116,7 @@ impl Exchange {
             past: Past::default(),
             toolset: None,
             turn: None,
+            handed_on: None,
             betas: &[],
             translation: None,
             status: 0,
@@ -154,9 +153,15 @@ impl Exchange {
         &self.report
     }
 
-    /// What it took so far.
+    /// Whether everything is decided: only queued actions are left.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, State::Over)
+    }
+
+    /// Rounds, searches and tokens so far.
     pub fn summary(&self) -> Summary {
-        self.turn.as_ref().map(Turn::summary).unwrap_or_default()
+        let turn = || self.turn.as_ref().map(Turn::summary);
+        self.handed_on.or_else(turn).unwrap_or_default()
     }
 
     /// Lets the round that is under way be the last whose searches are answered.
@@ -176,7 +181,8 @@ impl Exchange {
     /// Decides what can be decided before the tools are counted.
     fn begin(&mut self, target: &str, mut request: Request) {
         let capability = self.fallback.capability(&request.model);
-        if request.api == Api::Responses {
+        let (api, wish) = (request.api, self.fallback.wish());
+        if api == Api::Responses && wish != Wish::Off {
             // An upstream that knows nothing native does not know namespaces either, and what a client put
             // into them must stay callable.
             let native = capability.client_search
@@ -185,13 +191,9 @@ impl Exchange {
             let words = ["\"namespace\"", "additional_tools", "tool_search"];
             self.translator.plain = !native && words.iter().any(|word| request.text.contains(word));
         }
-        let client = request.defers.map(|defers| {
-            (
-                defers,
-                self.translator.speaks.is_none() && understands(request.api, defers, &capability),
-            )
-        });
-        let (api, wish) = (request.api, self.fallback.wish());
+        let is_own = self.translator.speaks.is_none();
+        let client =
+            request.defers.map(|defers| (defers, is_own && understands(api, defers, &capability)));
         match pass_through(Facts::Upstream { api, wish, client }) {
             Some(Bypass::ClientDefersPlainly) => {
                 let body = self.in_plain_words(request);
@@ -203,7 +205,8 @@ impl Exchange {
         if client.is_some() {
             match Request::read(api, target, self.in_plain_words(request)) {
                 Ok(plain) => request = plain,
-                Err(unread) => return self.bypass(unread.why, unread.body),
+                // Nothing is left to search in: what the client sends is put into plain words all the same.
+                Err(unread) => return self.bypass(Bypass::ClientDefersPlainly, unread.body),
             }
         }
         let places = Places::of(&request, self.caller);
@@ -358,8 +361,11 @@ impl Exchange {
                 (outgoing.path, outgoing.dropped) = (translated.path, translated.dropped);
                 self.put(outgoing);
             }
-            Err(why) if !self.has_started => self.over(Ending::Untranslatable(why), 400),
-            Err(_) => self.unreachable(),
+            Err(why) => {
+                self.status = if self.has_started { 502 } else { 400 };
+                self.fail_stream(&[]);
+                self.over(Ending::Untranslatable(why), self.status);
+            }
         }
     }
 

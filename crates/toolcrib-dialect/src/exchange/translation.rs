@@ -1,8 +1,8 @@
-//! What stands between a client's API and the API of the upstream.
+//! Translates requests and responses between the client's API and the upstream's.
 //!
-//! Most upstreams speak the client's API, and then nothing does. Others speak another API, or an older
-//! version of the same: what goes up is translated for them, what comes down is translated back, and the
-//! rest of an exchange works in the client's API throughout. Each round is translated by itself, since
+//! Most upstreams speak the client's API and need no translation. Others speak another API, or an older
+//! version of the same: requests are translated for them and responses translated back, and the rest of an
+//! exchange works in the client's API throughout. Each round is translated by itself, since
 //! its request has everything that is needed.
 
 use crate::api::Api;
@@ -34,7 +34,7 @@ pub(super) struct Translated {
 }
 
 /// The way back: one round's response, in the client's API.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Translation {
     inbound: Option<Inbound>,
     adapter: Option<Adapter>,
@@ -67,7 +67,7 @@ impl Translator {
 }
 
 impl Translation {
-    /// Whether the response is another than the one that comes.
+    /// Whether the response must be translated back.
     pub(super) fn changes(&self) -> bool {
         self.inbound.is_some() || self.adapter.is_some()
     }
@@ -124,7 +124,7 @@ impl Translation {
             match self.decoder.next_event() {
                 Ok(Some(event)) => inbound.event(&event, out),
                 Ok(None) => return,
-                // The turn that reads this next has the same limit, and reports it.
+                // Too large to translate: forwarded as it is. A turn, if there is one, reports it.
                 Err(_) => return out.extend_from_slice(&self.decoder.rest()),
             }
         }

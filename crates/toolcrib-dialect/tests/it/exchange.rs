@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use toolcrib_core::FourChars;
 use toolcrib_dialect::capability::{Learned, NotNative};
-use toolcrib_dialect::exchange::action::{Body, Done, Ending, FellBack, Report, Setup};
+use toolcrib_dialect::exchange::action::{Body, Done, Ending, FellBack, Outgoing, Report, Setup};
 use toolcrib_dialect::mode::{Primitive, Wish};
 use toolcrib_dialect::{Action, Api, Exchange, Key, Mode, Request, Toolset};
 
@@ -382,5 +382,73 @@ fn what_passes_through_says_why() {
         assert_eq!((played.report.mode, &*played.report.why), (mode, why));
         assert_eq!((played.sent, &*played.body), (vec![body], &b"{}"[..]));
         assert_eq!(played.done.unwrap().summary.rounds, 1);
+    }
+}
+
+/// The next action that is a request to the upstream, with the toolsets made on the way.
+fn sent(exchange: &mut Exchange) -> Outgoing {
+    loop {
+        match exchange.next().expect("an action") {
+            Action::Prepare(plan) => {
+                let toolset = Arc::new(Toolset::new(*plan, exchange.tools()));
+                exchange.prepared(toolset);
+            }
+            Action::Send(outgoing) => return outgoing,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn off_is_off_for_namespaces_too() {
+    let tool = json!({"type": "function", "name": "find", "parameters": {"type": "object"}});
+    let body = json!({"model": "m", "input": "hi", "stream": true,
+        "tools": [{"type": "namespace", "name": "crm", "tools": [tool]}]});
+    for (wish, is_as_it_came) in [(Wish::Off, true), (Wish::Auto, false)] {
+        let mut setup = Setup::new("localhost", Arc::new(FourChars));
+        setup.wish = wish;
+        let (api, path) = (Api::Responses, "/v1/responses");
+        let request = Request::read(api, path, body.to_string().into_bytes());
+        let outgoing = sent(&mut Exchange::new(api, path, request, setup));
+        assert_eq!(outgoing.body == body.to_string().as_bytes(), is_as_it_came);
+        assert_eq!(outgoing.is_read, !is_as_it_came);
+    }
+}
+
+#[test]
+fn an_error_that_comes_as_events_is_only_translated() {
+    for stream in [false, true] {
+        let mut setup = setup();
+        setup.upstream.speaks = Some(Api::Chat);
+        let body = ask(stream).to_string().into_bytes();
+        let request = Request::read(Api::Messages, TARGET, body);
+        let mut exchange = Exchange::new(Api::Messages, TARGET, request, setup);
+        assert_eq!(sent(&mut exchange).path, Some("/v1/chat/completions"));
+        exchange.answered(429, true);
+        exchange.bytes("data: {\"error\": {\"message\": \"slow down\"}}\n\n".into());
+        exchange.end();
+        let (mut text, mut done, mut begun) = (Vec::new(), None, 0);
+        while let Some(action) = exchange.next() {
+            match action {
+                Action::Respond(start) => {
+                    begun += 1;
+                    assert_eq!((start.status, start.is_translated), (429, true));
+                }
+                Action::Forward(bytes) => text.extend(bytes),
+                Action::Done(end) => assert_eq!(done.replace(end), None),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(
+            (begun, done.map(|done| (done.ending, done.status))),
+            (1, Some((Ending::Complete, 429)))
+        );
+        assert!(String::from_utf8(text).unwrap().contains("slow down"));
+        // Nothing that comes after the end is taken in.
+        exchange.answered(200, true);
+        exchange.unreachable();
+        exchange.bytes("x".into());
+        exchange.cut_off();
+        assert!(exchange.next().is_none() && exchange.is_over());
     }
 }
