@@ -20,7 +20,7 @@ const SHORTEST: usize = 16;
 pub enum Access {
     /// Nothing: the listener is on loopback, and no token is configured.
     Open,
-    /// This token, on every route but the health check.
+    /// This token, on every route but the health check and those of services that check their own keys.
     Bearer(Secret),
 }
 

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::access::Access;
 use crate::authority::{Authority, Origin};
 
-/// The only route that never requires the token: it says that the process is alive, and nothing else.
+/// The only route that requires no credential: it says that the process is alive, and nothing else.
 pub const HEALTH: &str = "/healthz";
 
 /// Why a request was refused. Contains nothing from the request itself.

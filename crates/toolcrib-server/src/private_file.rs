@@ -1,7 +1,7 @@
 //! Files that only their owner may read, written completely or not at all.
 //!
-//! A file is created with mode 0600 under a random name, written, flushed, and only then renamed: neither
-//! another user nor a crash ever leaves half of it visible. The calls block. Tokens and credentials are a
+//! A file is created with mode 0600 under a random name, written, flushed, and only then renamed or linked to
+//! its own name, so that other users cannot read it and a crash leaves no partial file. The calls block. Tokens and credentials are a
 //! few hundred bytes, which is short enough for an async task; larger files belong on a blocking thread.
 
 use std::fs::{self, File, OpenOptions};
