@@ -195,7 +195,7 @@ fn the_walks_name_files_that_exist() {
                 let at = format!("crates/toolcrib-{name}/src/{path}");
                 (stated.is_empty() || stated == *name) && workspace().join(at).is_file()
             };
-            assert!(crates.iter().any(|name| exists(&name)), "{cell} does not exist");
+            assert!(crates.iter().any(exists), "{cell} does not exist");
             assert!(!named.contains(&(path, stated)), "{cell} is named twice");
             named.push((path, stated));
         }
