@@ -305,6 +305,29 @@ fn a_refusal_in_a_hidden_round() {
 }
 
 #[test]
+fn two_refusals_in_a_row() {
+    let deferring = refusal("tools.0.custom.defer_loading", "Extra inputs are not permitted");
+    let bound =
+        "Invalid `signature` in `thinking` block. The block is bound to a different conversation";
+    let thinking = refusal("messages.1.content.0", bound);
+    let messages = json!([
+        {"role": "user", "content": "Who is Ada?"},
+        {"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+            {"type": "text", "text": "Which Ada?"},
+        ]},
+        {"role": "user", "content": "The customer."},
+    ]);
+    let answers = vec![deferring, thinking, wrapped(true)];
+    let played = play(&request(&messages, true), setup(), &mut HashMap::new(), answers);
+    let missing: Vec<_> = played.fell_back.iter().map(|fell_back| fell_back.missing).collect();
+    assert_eq!(missing, [Some(NotNative::References), None]);
+    let thinks = |body: &Value| body["messages"].to_string().contains("thinking");
+    assert_eq!(played.sent.iter().map(thinks).collect::<Vec<_>>(), [true, true, false]);
+    assert!(played.text().contains("crm__find_customer"));
+}
+
+#[test]
 fn a_refusal_of_a_request_that_only_counts_tokens() {
     let refused = refusal("tools.0.custom.defer_loading", "Extra inputs are not permitted");
     let counted = Answer::Whole(200, r#"{"input_tokens": 7}"#.to_owned());
@@ -450,5 +473,29 @@ fn an_error_that_comes_as_events_is_only_translated() {
         exchange.bytes("x".into());
         exchange.cut_off();
         assert!(exchange.next().is_none() && exchange.is_over());
+    }
+}
+
+#[test]
+fn a_client_with_a_search_of_its_own_is_left_to_it() {
+    let own = json!({"type": "tool_search", "execution": "client", "description": "d"});
+    let tool = json!({"type": "function", "name": "find", "parameters": {"type": "object"}});
+    let searched = json!({"type": "tool_search_output", "execution": "client",
+        "call_id": "call_own_00001", "status": "completed", "tools": [tool]});
+    let user = json!({"type": "message", "role": "user", "content": "Find Ada."});
+    let rows = [
+        (json!([user]), json!([own, tool]), "api.openai.com", true),
+        (json!([user, searched]), json!([tool]), "api.openai.com", true),
+        (json!([user, searched]), json!([own, tool]), "localhost", false),
+    ];
+    for (input, tools, host, is_as_it_came) in rows {
+        let body = json!({"model": "gpt-5.4", "input": input, "tools": tools}).to_string();
+        let (api, path) = (Api::Responses, "/v1/responses");
+        let request = Request::read(api, path, body.clone().into_bytes());
+        let setup = Setup::new(host, Arc::new(FourChars));
+        let mut exchange = Exchange::new(api, path, request, setup);
+        assert_eq!(sent(&mut exchange).body == body.as_bytes(), is_as_it_came, "{body}");
+        let why = exchange.report().to_string();
+        assert!(why.starts_with("bypass: the client defers by itself"), "{why}");
     }
 }
