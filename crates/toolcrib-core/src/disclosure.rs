@@ -61,7 +61,7 @@ impl Stub {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Guidance {
-    /// By the model's name: strong unless its family is known to search by itself.
+    /// By the model's name: strong unless its family is known to search without being told.
     #[default]
     Auto,
     /// Two sentences.
@@ -131,7 +131,7 @@ pub struct Disclosure {
     pub own: Vec<OwnTool>,
     /// For the system prompt, once.
     pub instruction: Option<String>,
-    /// The table of contents that stands in the search tool's description.
+    /// The table of contents, part of the search tool's description.
     pub listing: Option<Listing>,
     /// Tools that came or went since the listing was frozen: for a message, not for the prompt.
     pub announcement: Option<String>,

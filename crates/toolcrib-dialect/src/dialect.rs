@@ -20,7 +20,7 @@ pub(crate) trait Dialect: Sync {
     /// Reads the conversation in a body: `history` is a slice of `text`. `None` if it is none of this API.
     fn conversation(&self, text: &str, history: &str) -> Option<Conversation>;
 
-    /// How the client defers by itself, if it does. `loads_tools` is what the conversation said.
+    /// How the client defers tools itself, if it does. `loads_tools`: whether its conversation loads any.
     fn defers(&self, _tools: &str, _history: &str, _loads_tools: bool) -> Option<Defers> {
         None
     }

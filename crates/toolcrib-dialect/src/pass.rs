@@ -1,6 +1,6 @@
 //! Whether a request goes to the upstream as it came, and why.
 //!
-//! [`pass_through`] is the one function that decides, and every answer it gives is a reason that logs, headers
+//! `pass_through` is the one function that decides, and every answer it gives is a reason that logs, headers
 //! and tests print. It is asked several times in the life of a request, each time with more facts. A
 //! compressed body is known from its headers, other reasons need the tools to be counted: cheap checks
 //! come first. A request whose caller may not know of every tool is sent with all it has left if nothing is
@@ -18,34 +18,24 @@ use crate::request::{Defers, Outline};
 
 /// What is known of a request when it is asked whether it passes through.
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub enum Facts<'a> {
+pub(crate) enum Facts<'a> {
     /// The body cannot be read.
     Unreadable(Unreadable),
     /// The body is not JSON in UTF-8, or not a request of this API.
     NotThisApi,
-    /// The top of the body was read.
-    #[doc(hidden)]
-    Outline(OutlineFacts<'a>),
+    /// The top of the body was read, and the tools that the caller may see; `null` if there are none.
+    Outline { outline: &'a Outline<'a>, tools: &'a str },
     /// The configuration and what the upstream can do are known.
     Upstream {
         /// The client's API.
         api: Api,
         /// What is wanted.
         wish: Wish,
-        /// How the client defers by itself, and whether the upstream understands that.
+        /// How the client defers tools itself, and whether the upstream supports that.
         client: Option<(Defers, bool)>,
     },
     /// The tools were counted.
     Counted(Numbers),
-}
-
-/// The top of a body.
-#[derive(Debug, Clone, Copy)]
-pub struct OutlineFacts<'a> {
-    pub(crate) outline: &'a Outline<'a>,
-    /// The tools that the caller may see; `null` if there are none.
-    pub(crate) tools: &'a str,
 }
 
 /// Why a body is not read.
@@ -59,17 +49,17 @@ pub enum Unreadable {
 
 /// The tokens of a request's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Numbers {
+pub(crate) struct Numbers {
     /// What the engine decided.
-    pub decision: Decision,
+    pub(crate) decision: Decision,
     /// How many tools are deferred.
-    pub deferred: usize,
+    pub(crate) deferred: usize,
     /// Tokens of the tools as they came.
-    pub before: usize,
+    pub(crate) before: usize,
     /// Tokens of what is sent instead.
-    pub after: usize,
+    pub(crate) after: usize,
     /// Tokens of one answer of the search.
-    pub answer: usize,
+    pub(crate) answer: usize,
 }
 
 /// Why tools are deferred or not.
@@ -126,9 +116,9 @@ pub enum Bypass {
     CallsInPieces,
     /// Tool search is switched off.
     Off,
-    /// The client defers by itself, and the upstream understands how.
+    /// The client defers tools itself, in a way that the upstream supports.
     ClientDefers,
-    /// The client defers by itself, and the request is put into words that the upstream understands.
+    /// The client defers tools itself, in a way that the upstream does not support: the request is translated.
     ClientDefersPlainly,
     /// The tools are not deferred.
     Counted(Why),
@@ -166,11 +156,11 @@ impl fmt::Display for Bypass {
 }
 
 /// The one function that decides whether a request goes to the upstream as it came.
-pub fn pass_through(facts: Facts<'_>) -> Option<Bypass> {
+pub(crate) fn pass_through(facts: Facts<'_>) -> Option<Bypass> {
     match facts {
         Facts::Unreadable(why) => Some(Bypass::Unreadable(why)),
         Facts::NotThisApi => Some(Bypass::Malformed),
-        Facts::Outline(OutlineFacts { outline, tools }) => {
+        Facts::Outline { outline, tools } => {
             let features = outline.features;
             let list = (tools != "null").then(|| json::is_empty_list(tools));
             [
@@ -207,4 +197,9 @@ pub fn pass_through(facts: Facts<'_>) -> Option<Bypass> {
             loses.then_some(Bypass::Counted(Why::LostToSearch { before, after }))
         }
     }
+}
+
+/// The reason for a body that cannot be read. It is known before there is anything to read.
+pub fn unreadable(why: Unreadable) -> Bypass {
+    pass_through(Facts::Unreadable(why)).unwrap_or(Bypass::Unreadable(why))
 }

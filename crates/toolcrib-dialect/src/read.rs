@@ -10,7 +10,7 @@ use toolcrib_core::json::{self, Fields};
 
 use crate::api::Api;
 use crate::apis;
-use crate::pass::{Bypass, Facts, OutlineFacts, pass_through};
+use crate::pass::{Bypass, Facts, pass_through};
 use crate::request::{Previous, Request, model_in_path};
 use crate::splice::{Edits, place};
 use crate::tools;
@@ -115,7 +115,7 @@ fn request(
     // What the caller sees of them.
     let seen = hidden.iter().find(|(place, _)| Some(place) == at.as_ref());
     let tools = seen.map_or(came, |(_, left)| left);
-    if let Some(why) = pass_through(Facts::Outline(OutlineFacts { outline: &outline, tools })) {
+    if let Some(why) = pass_through(Facts::Outline { outline: &outline, tools }) {
         return Err(why);
     }
     let conversation = outline.history.and_then(|history| dialect.conversation(text, history));

@@ -40,7 +40,7 @@ pub struct Request {
     pub(crate) previous: Option<Previous>,
     /// Whether the API keeps the response to it.
     pub(crate) keeps: bool,
-    /// How the client defers by itself, if it does.
+    /// How the client defers tools itself, if it does.
     pub defers: Option<Defers>,
     /// Whether the model is asked to think.
     pub(crate) thinks: bool,
@@ -48,7 +48,7 @@ pub struct Request {
     pub(crate) model_at: Option<Range<usize>>,
 }
 
-/// How a client defers by itself.
+/// How a client defers tools itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Defers {
     /// With the provider's own search.

@@ -15,7 +15,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http_body::Body as _;
 use toolcrib_dialect::exchange::action::{self, Report, Setup};
 use toolcrib_dialect::mode::Wish;
-use toolcrib_dialect::pass::{Facts, Unreadable, pass_through};
+use toolcrib_dialect::pass::{Unreadable, unreadable};
 use toolcrib_dialect::{Api, Exchange, Reading, Request, Summary};
 
 use crate::caller::{Caller, Scope};
@@ -118,8 +118,7 @@ async fn read(
         Ok(reading) => reading,
         Err((why, bytes, rest)) => {
             if let Some(needed) = needs_reading(proxy, &caller) {
-                let why = pass_through(Facts::Unreadable(why));
-                let why = why.map(|why| why.to_string()).unwrap_or_default();
+                let why = unreadable(why);
                 let text =
                     format!("{why}, and {needed}: send it uncompressed and within the limit");
                 return error(api, StatusCode::PAYLOAD_TOO_LARGE, &text);
@@ -197,12 +196,8 @@ fn needs_reading(proxy: &Proxy, caller: &Caller) -> Option<&'static str> {
 
 /// The response to a request whose body was not read.
 fn unread(log: &RequestLog, why: Unreadable, answer: Answer) -> Response {
-    let why = pass_through(Facts::Unreadable(why));
-    let report = Report {
-        mode: why.map_or("bypass", toolcrib_dialect::Bypass::mode),
-        why: why.map(|why| why.to_string()).unwrap_or_default(),
-        ..Report::default()
-    };
+    let why = unreadable(why);
+    let report = Report { mode: why.mode(), why: why.to_string(), ..Report::default() };
     let summary = Summary { rounds: 1, ..Summary::default() };
     log.done(&report, &summary, answer.status.as_u16());
     untouched(answer, Some(&report))

@@ -42,7 +42,7 @@ enum Source {
 /// What the loop has for the client.
 enum Output {
     Start(Start),
-    Frame(Result<Frame<Bytes>, Lost>),
+    Bytes(Bytes),
     Done(Done),
 }
 
@@ -89,7 +89,7 @@ impl Driver {
             match self.next().await {
                 Output::Start(start) => return self.start(start),
                 Output::Done(done) => return self.refuse(done),
-                Output::Frame(_) => {}
+                Output::Bytes(_) => {}
             }
         }
     }
@@ -112,7 +112,7 @@ impl Driver {
                 Some(Action::FellBack(fell_back)) => self.fell_back(fell_back),
                 Some(Action::Learn(learned)) => self.log.proxy.learn(learned),
                 Some(Action::Respond(start)) => return Output::Start(start),
-                Some(Action::Forward(bytes)) => return Output::Frame(Ok(Frame::data(bytes))),
+                Some(Action::Forward(bytes)) => return Output::Bytes(bytes),
                 Some(Action::Done(done)) => return Output::Done(done),
                 None => {
                     if let Some(output) = self.receive().await {
@@ -174,7 +174,7 @@ impl Driver {
     /// A sign of life, as long as the exchange is in time: after that the client's own patience counts.
     fn keep_alive(&self) -> Option<Output> {
         let bytes = if self.is_late() { &[] } else { self.exchange.keep_alive() };
-        (!bytes.is_empty()).then(|| Output::Frame(Ok(Frame::data(Bytes::from_static(bytes)))))
+        (!bytes.is_empty()).then(|| Output::Bytes(Bytes::from_static(bytes)))
     }
 
     /// Whether the exchange has taken so long that it should come to an end.
@@ -275,7 +275,7 @@ impl Driver {
     async fn frame(&mut self) -> Option<Result<Frame<Bytes>, Lost>> {
         while !self.is_over && (self.ready.is_empty() || self.exchange.is_over()) {
             match self.next().await {
-                Output::Frame(frame) => self.ready.push_back(frame),
+                Output::Bytes(bytes) => self.ready.push_back(Ok(Frame::data(bytes))),
                 Output::Start(_) => {}
                 Output::Done(done) => {
                     self.is_over = true;

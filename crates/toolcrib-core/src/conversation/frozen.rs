@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::listing::{Listing, Place};
 use crate::policy::Defers;
 
-/// The listing a conversation has seen. It stays as it is, since it stands in the cached prefix;
-/// what changes after it is announced.
+/// The listing that a conversation has seen. It never changes, because it is part of the cached prefix;
+/// later changes of the catalog are announced in a message.
 #[derive(Debug, Clone)]
 pub(crate) struct Frozen {
     pub(crate) listing: Listing,
@@ -19,15 +19,15 @@ pub(crate) struct Frozen {
     pub(crate) place: Place,
 }
 
-/// What became of a list that was said in a message.
+/// Whether the conversation has a message with the listing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// None was.
+    /// No such message was sent.
     #[default]
     No,
-    /// It stands in the conversation.
+    /// It was sent, and holds.
     Yes,
-    /// It was taken back.
+    /// It was withdrawn by a later message.
     Withdrawn,
 }
 
@@ -37,7 +37,7 @@ impl Frozen {
         self.place == Place::Message
     }
 
-    /// Takes what was announced since as not yet said.
+    /// Treats later announcements as not sent yet.
     pub(crate) fn forget_announced(&mut self) {
         self.known.clone_from(&self.listed);
     }

@@ -67,7 +67,7 @@ pub struct RankSettings {
     /// Results at most, however many were asked for; 0 for as many as fit.
     pub cap: usize,
     /// A folder with another table of vectors than the one inside the program. This crate does no I/O:
-    /// whoever reads the file reads the folder too, and says so in [`Settings::table`](crate::Settings::table).
+    /// the program that reads the file loads the folder, and sets [`Settings::table`](crate::Settings::table).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding_model: Option<PathBuf>,
     /// What plain BM25 is told.

@@ -17,7 +17,7 @@ use crate::turn::{ROUNDS, Summary};
 /// Bytes of a response that is read as a whole, at most.
 pub const RESPONSE_BYTES: usize = 256 << 20;
 
-/// What an exchange is told at the beginning, beside the request.
+/// The input of an exchange, in addition to the request.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// The engine's settings.

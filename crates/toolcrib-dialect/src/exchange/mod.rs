@@ -219,7 +219,7 @@ impl Exchange {
         self.actions.push_back(Action::Load(keys));
     }
 
-    /// The body of a client that defers by itself, for an upstream that does not know how.
+    /// The body of a client that defers tools itself, for an upstream that does not support its way.
     fn in_plain_words(&mut self, request: Request) -> Vec<u8> {
         if request.api == Api::Responses {
             // Its answer has to be translated back, so this is done where it is sent.
@@ -375,7 +375,7 @@ impl Exchange {
     }
 }
 
-/// Whether an upstream understands a client that defers by itself.
+/// Whether an upstream supports the way in which a client defers tools itself.
 fn understands(api: Api, defers: Defers, capability: &Capability) -> bool {
     match (api, defers) {
         (Api::Messages, Defers::Hosted) => capability.hosted != Hosted::None,

@@ -1,0 +1,62 @@
+//! Errors, and upstreams that are lost.
+
+use super::*;
+
+#[test]
+fn an_upstream_that_is_lost() {
+    let ending = |answers: Vec<Answer>, stream: bool| {
+        let played = play(&ask(stream), setup(), &mut HashMap::new(), answers);
+        (played.done.unwrap().ending, played.status, played.text())
+    };
+    let none = String::new;
+    assert_eq!(ending(vec![Answer::Unreachable], true), (Ending::Unreachable, None, none()));
+    let half = || Answer::CutOff("event: ping\ndata: {\"type\": \"ping\"}\n\nevent: mess".into());
+    let (cut, status, text) = ending(vec![half()], true);
+    assert_eq!((cut, status), (Ending::CutOff, Some(200)));
+    assert!(text.starts_with("event: ping"));
+    assert_eq!(ending(vec![half()], false), (Ending::CutOff, None, none()));
+    // In a hidden round the client has part of a stream: its API's own error ends it.
+    let (failed, status, text) = ending(vec![searches(true), Answer::Unreachable], true);
+    assert_eq!((failed, status), (Ending::Failed, Some(200)));
+    assert!(text.ends_with("\n\n") && text.contains("event: error"), "{text}");
+    let whole = ending(vec![searches(false), Answer::Unreachable], false);
+    assert_eq!(whole, (Ending::Unreachable, None, none()));
+}
+
+#[test]
+fn an_error_that_comes_as_events_is_only_translated() {
+    for stream in [false, true] {
+        let mut setup = setup();
+        setup.upstream.speaks = Some(Api::Chat);
+        let body = ask(stream).to_string().into_bytes();
+        let request = Request::read(Api::Messages, TARGET, body);
+        let mut exchange = Exchange::new(Api::Messages, TARGET, request, setup);
+        assert_eq!(sent(&mut exchange).path, Some("/v1/chat/completions"));
+        exchange.answered(429, true);
+        exchange.bytes("data: {\"error\": {\"message\": \"slow down\"}}\n\n".into());
+        exchange.end();
+        let (mut text, mut done, mut begun) = (Vec::new(), None, 0);
+        while let Some(action) = exchange.next() {
+            match action {
+                Action::Respond(start) => {
+                    begun += 1;
+                    assert_eq!((start.status, start.is_translated), (429, true));
+                }
+                Action::Forward(bytes) => text.extend(bytes),
+                Action::Done(end) => assert_eq!(done.replace(end), None),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(
+            (begun, done.map(|done| (done.ending, done.status))),
+            (1, Some((Ending::Complete, 429)))
+        );
+        assert!(String::from_utf8(text).unwrap().contains("slow down"));
+        // Nothing that comes after the end is taken in.
+        exchange.answered(200, true);
+        exchange.unreachable();
+        exchange.bytes("x".into());
+        exchange.cut_off();
+        assert!(exchange.next().is_none() && exchange.is_over());
+    }
+}
