@@ -246,9 +246,10 @@ impl Crib {
         if scope.is_of(&self.catalog) { scope } else { &self.nothing }
     }
 
-    /// The turn, with a scope that is one of this catalog.
+    /// The turn, with a scope that is one of this catalog and with the context window as far as it is known.
     pub(crate) fn own_turn<'a>(&'a self, turn: &Turn<'a>) -> Turn<'a> {
-        Turn { scope: self.own(turn.scope), ..turn.clone() }
+        let context = turn.context.or(self.settings.context);
+        Turn { scope: self.own(turn.scope), context, ..turn.clone() }
     }
 
     pub(crate) fn policy(&self, id: ToolId) -> Defer {

@@ -14,12 +14,82 @@ use crate::own_names::OwnNames;
 use crate::policy::{Because, Decision, Defers, Verdict};
 use crate::tool::{Shape, Tool};
 
-/// How deferred tools are shown and become callable.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The value of the setting `disclosure`: how deferred tools are shown and become callable.
+///
+/// It means the same in every interface. The engine does four of them itself, its [`Kind`]s. `reference`
+/// and `hosted` need a provider's API; an interface without one does the nearest kind and reports that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+pub enum Setting {
+    /// The provider's references where they work, the bridge everywhere else.
+    #[default]
+    Auto,
+    /// [`Kind::Bridge`].
+    Bridge,
+    /// [`Kind::Reveal`].
+    Reveal,
+    /// [`Kind::Terse`].
+    Terse,
+    /// [`Kind::Append`].
+    Append,
+    /// The provider's references where they work, and [`Kind::Append`] everywhere else: in both, a found
+    /// tool is called by its own name.
+    Reference,
+    /// The provider's own search where it has one, and the bridge everywhere else.
+    Hosted,
+}
+
+impl Setting {
+    /// Every value.
+    pub const ALL: [Self; 7] = [
+        Self::Auto,
+        Self::Bridge,
+        Self::Reveal,
+        Self::Terse,
+        Self::Append,
+        Self::Reference,
+        Self::Hosted,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Bridge => "bridge",
+            Self::Reveal => "reveal",
+            Self::Terse => "terse",
+            Self::Append => "append",
+            Self::Reference => "reference",
+            Self::Hosted => "hosted",
+        }
+    }
+
+    /// What the engine does without a provider's help.
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Auto | Self::Bridge | Self::Hosted => Kind::Bridge,
+            Self::Reveal => Kind::Reveal,
+            Self::Terse => Kind::Terse,
+            Self::Append | Self::Reference => Kind::Append,
+        }
+    }
+}
+
+impl From<Kind> for Setting {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Bridge => Self::Bridge,
+            Kind::Reveal => Self::Reveal,
+            Kind::Terse => Self::Terse,
+            Kind::Append => Self::Append,
+        }
+    }
+}
+
+/// How the engine shows deferred tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Three stable tools, search, describe and call; the rest is a listing.
-    #[default]
     Bridge,
     /// Name, description and a stub schema, replaced by the real one once revealed.
     Reveal,

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clean;
-use crate::disclosure::{Guidance, Kind, Stub};
+use crate::disclosure::{Guidance, Kind, Setting, Stub};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::listing::ListingSettings;
@@ -21,10 +21,12 @@ use crate::reply::Form;
 pub struct Settings {
     /// When deferral sets in.
     pub activation: Activation,
+    /// The model's context window in tokens, for turns that do not say it.
+    pub context: Option<usize>,
     /// Which tools it spares.
     pub rules: Rules,
     /// How deferred tools are shown.
-    pub disclosure: Kind,
+    pub disclosure: Setting,
     /// Whether a tool that was found is shown in full from the next turn on, where the disclosure
     /// shows tools one by one. Off, its schema is in the reply and nowhere else.
     pub reveals: bool,
@@ -52,8 +54,9 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             activation: Activation::default(),
+            context: None,
             rules: Rules::default(),
-            disclosure: Kind::default(),
+            disclosure: Setting::default(),
             reveals: true,
             stub: Stub::default(),
             mark: "[d]".into(),
@@ -69,14 +72,19 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// How the engine shows deferred tools without a provider's help.
+    pub fn kind(&self) -> Kind {
+        self.disclosure.kind()
+    }
+
     /// Whether a loaded tool is shown in full from the next turn on.
     pub(crate) fn shows_revealed(&self) -> bool {
-        self.reveals && matches!(self.disclosure, Kind::Reveal | Kind::Append)
+        self.reveals && matches!(self.kind(), Kind::Reveal | Kind::Append)
     }
 
     /// Whether hits carry their schemas. Without the bridge there is no `tool_describe` to get one.
     pub(crate) fn shows_schemas(&self) -> bool {
-        self.search.schemas || self.disclosure != Kind::Bridge
+        self.search.schemas || self.kind() != Kind::Bridge
     }
 }
 

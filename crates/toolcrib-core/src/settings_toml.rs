@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use toml::de::DeTable;
 
-use crate::disclosure::{Guidance, Kind, Stub};
+use crate::disclosure::{Guidance, Setting, Stub};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::listing::ListingSettings;
@@ -70,7 +70,9 @@ impl Preset {
 struct Written {
     #[serde(skip_serializing_if = "Option::is_none")]
     preset: Option<Preset>,
-    disclosure: Kind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<usize>,
+    disclosure: Setting,
     reveals: bool,
     stub: Stub,
     mark: String,
@@ -103,6 +105,7 @@ impl Written {
         let servers = settings.rules.servers.iter().map(|(glob, defer)| (glob.to_string(), *defer));
         Self {
             preset: None,
+            context: settings.context,
             disclosure: settings.disclosure,
             reveals: settings.reveals,
             stub: settings.stub,
@@ -132,6 +135,7 @@ impl Written {
                 hot: Vec::new(),
             },
             activation: self.activation,
+            context: self.context,
             disclosure: self.disclosure,
             reveals: self.reveals,
             stub: self.stub,

@@ -10,7 +10,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use toolcrib_core::disclose::Kind;
+use toolcrib_core::disclose::{Kind, Setting};
 
 use crate::api::Api;
 use crate::capability::{self, Capability};
@@ -121,10 +121,25 @@ pub enum Wish {
     Terse,
     /// [`Mode::Append`].
     Append,
-    /// [`Mode::Reference`], where it works.
+    /// [`Mode::Reference`] where it works, [`Mode::Append`] elsewhere: in both, tools are called by their
+    /// own names.
     Reference,
-    /// [`Mode::Hosted`], where it works.
+    /// [`Mode::Hosted`] where it works, the bridge elsewhere.
     Hosted,
+}
+
+impl From<Setting> for Wish {
+    fn from(setting: Setting) -> Self {
+        match setting {
+            Setting::Auto => Self::Auto,
+            Setting::Bridge => Self::Bridge,
+            Setting::Reveal => Self::Reveal,
+            Setting::Terse => Self::Terse,
+            Setting::Append => Self::Append,
+            Setting::Reference => Self::Reference,
+            Setting::Hosted => Self::Hosted,
+        }
+    }
 }
 
 /// Why tools are deferred the way they are.
@@ -175,6 +190,7 @@ pub fn decide(
     };
     Some(match native {
         Some(mode) => (mode, Because::Native(capability.because)),
+        None if wish == Wish::Reference => (Mode::Append, Because::NotNative(capability.because)),
         None => (Mode::Bridge, Because::NotNative(capability.because)),
     })
 }

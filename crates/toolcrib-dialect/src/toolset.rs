@@ -94,7 +94,7 @@ impl Toolset {
     pub(crate) fn written_by(write: WriteTools, plan: Plan, input: &str) -> Self {
         let declared: HashSet<String> = tools::names(input).into_iter().collect();
         let mut settings = Settings::clone(&plan.settings);
-        settings.disclosure = plan.mode.kind();
+        settings.disclosure = plan.mode.kind().into();
         settings.names = OwnNames::default();
         let taken = settings.names.all().iter().any(|name| declared.contains(*name));
         if taken || plan.second_names {

@@ -149,7 +149,10 @@ async fn read(
         (_, None) => {}
     }
     let wish = match wished(&parts.headers) {
-        Ok(wish) => wish.or(upstream.mode).unwrap_or(proxy.config.mode),
+        Ok(wish) => {
+            let configured = upstream.mode.or(proxy.config.mode);
+            wish.or(configured).unwrap_or_else(|| proxy.settings.disclosure.into())
+        }
         Err(text) => return error(api, StatusCode::BAD_REQUEST, &text),
     };
     let model = reading.as_ref().map_or(&log.model, |request| &request.model);

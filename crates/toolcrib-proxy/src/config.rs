@@ -18,8 +18,8 @@ pub struct Config {
     pub anthropic: String,
     /// The upstream for `generateContent`.
     pub gemini: String,
-    /// How tools are deferred, unless a route says otherwise.
-    pub mode: Wish,
+    /// How tools are deferred, unless a route says otherwise. If not set, the engine's `disclosure`.
+    pub mode: Option<Wish>,
     /// Maximum number of hidden rounds in one turn.
     pub rounds: usize,
     /// Seconds after which a turn gets no more hidden rounds.
@@ -40,7 +40,7 @@ impl Default for Config {
             openai: "https://api.openai.com".into(),
             anthropic: "https://api.anthropic.com".into(),
             gemini: "https://generativelanguage.googleapis.com".into(),
-            mode: Wish::Auto,
+            mode: None,
             rounds: toolcrib_dialect::ROUNDS,
             deadline: 300,
             request_bytes: 64 << 20,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use toolcrib_core::Preset;
+use toolcrib_core::disclose::Setting;
 use toolcrib_mcp::config::Client;
 
 /// Tool search for any agent: an MCP gateway, an LLM proxy, and a look at what your tools cost.
@@ -84,6 +85,38 @@ pub(crate) struct Vectors {
     /// otherwise `rank.embedding_model`, else the table inside
     #[arg(long, value_name = "DIR")]
     pub(crate) embedding_model: Option<PathBuf>,
+}
+
+/// What the command line says instead of the config, for what runs for long.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub(crate) struct Overrides {
+    /// Behave like this system; without it what the config names, else ours
+    #[arg(long, value_name = "P", value_parser = preset())]
+    pub(crate) preset: Option<Preset>,
+    /// How deferred tools are shown; without it what the config or the preset says
+    #[arg(long, value_name = "MODE", value_parser = mode())]
+    pub(crate) mode: Option<Mode>,
+    /// The model's context window in tokens, if it is not known otherwise
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) context: Option<usize>,
+}
+
+/// `--mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Nothing is deferred.
+    Off,
+    /// Tools are deferred in this way.
+    Defer(Setting),
+}
+
+/// The modes, by name.
+fn mode() -> impl TypedValueParser<Value = Mode> {
+    let names = Setting::ALL.map(Setting::name).into_iter().chain(["off"]);
+    PossibleValuesParser::new(names).map(|name| {
+        let setting = Setting::ALL.into_iter().find(|setting| setting.name() == name);
+        setting.map_or(Mode::Off, Mode::Defer)
+    })
 }
 
 /// The presets, by name; clap then lists them in its help and its errors.
@@ -217,6 +250,8 @@ pub(crate) struct McpArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
     #[command(flatten)]
+    pub(crate) overrides: Overrides,
+    #[command(flatten)]
     pub(crate) vectors: Vectors,
 }
 
@@ -239,6 +274,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) gemini: Option<String>,
     #[command(flatten)]
+    pub(crate) overrides: Overrides,
+    #[command(flatten)]
     pub(crate) vectors: Vectors,
 }
 
@@ -247,6 +284,8 @@ pub(crate) struct DoctorArgs {
     /// The config, as for `mcp`
     #[arg(long, value_name = "F")]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) overrides: Overrides,
     /// One JSON document on standard output
     #[arg(long)]
     pub(crate) json: bool,

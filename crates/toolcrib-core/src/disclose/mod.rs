@@ -9,6 +9,6 @@ mod own;
 mod plan;
 mod write;
 
-pub use crate::disclosure::{Disclosure, Guidance, Kind, OwnTool, Shown, Stub};
+pub use crate::disclosure::{Disclosure, Guidance, Kind, OwnTool, Setting, Shown, Stub};
 pub use crate::own_names::{CALL, DESCRIBE, Own, OwnNames, SEARCH, SEARCH_REGEX};
 pub use crate::turn::Turn;

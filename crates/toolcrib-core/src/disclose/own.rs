@@ -24,7 +24,7 @@ const CALL_SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"stri
 
 /// Our tools for a disclosure, the listing in place.
 pub(super) fn tools(settings: &Settings, listing: Option<&Listing>) -> Vec<OwnTool> {
-    let (kind, names) = (settings.disclosure, settings.names);
+    let (kind, names) = (settings.kind(), settings.names);
     let mut search = match kind {
         Kind::Bridge if !settings.search.schemas => format!(
             "Finds deferred tools by what they do. {} then returns a tool's schema.",
@@ -119,7 +119,7 @@ fn has_names(listed: Option<Form>) -> bool {
 /// What the model has before it.
 fn situation(settings: &Settings, listed: Option<Form>) -> String {
     let search = settings.names.search;
-    match settings.disclosure {
+    match settings.kind() {
         Kind::Bridge | Kind::Append => match settings.listing.place {
             _ if !has_names(listed) => {
                 format!("Most of your tools are deferred: `{search}` finds them")
@@ -147,7 +147,7 @@ fn situation(settings: &Settings, listed: Option<Form>) -> String {
 /// How a tool becomes callable.
 fn way(settings: &Settings, listed: Option<Form>) -> Cow<'static, str> {
     let OwnNames { call, describe, .. } = settings.names;
-    let way = match settings.disclosure {
+    let way = match settings.kind() {
         Kind::Bridge if settings.search.schemas => {
             return Cow::Owned(format!(
                 ", `{call}` runs them. Search for what you need, or load a listed name with \
@@ -181,7 +181,7 @@ fn way(settings: &Settings, listed: Option<Form>) -> Cow<'static, str> {
 /// What a model that was not trained on deferred tools is told besides.
 fn prohibition(settings: &Settings) -> String {
     let OwnNames { search, describe, call, .. } = settings.names;
-    match settings.disclosure {
+    match settings.kind() {
         Kind::Bridge if settings.search.schemas => format!(
             " Never invent arguments for a tool whose schema you have not seen. Example: to file \
              a bug, call {search} with {{\"query\": \"create issue\"}}, read the schema in the \

@@ -66,7 +66,7 @@ impl Crib {
     }
 
     fn compose(&self, turn: &Turn<'_>, conversation: &mut Conversation) -> Disclosure {
-        let kind = self.settings().disclosure;
+        let kind = self.settings().kind();
         let policies: Vec<(ToolId, Defer)> =
             turn.scope.ids().map(|id| (id, self.policy(id))).collect();
         let deferrable = || policies.iter().filter(|(_, defer)| *defer != Defer::Never);
@@ -134,7 +134,7 @@ impl Crib {
         });
         Disclosure {
             decision,
-            kind: self.settings().disclosure,
+            kind: self.settings().kind(),
             shown: shown.collect(),
             own: Vec::new(),
             instruction: None,

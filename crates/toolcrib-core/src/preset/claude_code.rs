@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::config::{Config, brief};
-use crate::disclosure::{Guidance, Kind};
+use crate::disclosure::{Guidance, Setting};
 use crate::listing::{Form as ListingForm, ListingSettings, Place};
 use crate::policy::{Activation, Glob, Mode};
 use crate::rank::{By, RankSettings};
@@ -16,7 +16,7 @@ const PERCENT: f64 = 10.0;
 
 pub(super) fn settings() -> Settings {
     Settings {
-        disclosure: Kind::Append,
+        disclosure: Setting::Reference,
         guidance: Guidance::Short,
         activation: Activation {
             mode: Mode::On,

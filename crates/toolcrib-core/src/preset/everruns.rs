@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::config::{Config, brief};
-use crate::disclosure::{Guidance, Kind, Stub};
+use crate::disclosure::{Guidance, Setting, Stub};
 use crate::policy::{Activation, Mode, Rules};
 use crate::rank::{By, RankSettings};
 use crate::reply::Form;
@@ -16,7 +16,7 @@ const CAP: usize = 8;
 
 pub(super) fn settings() -> Settings {
     Settings {
-        disclosure: Kind::Reveal,
+        disclosure: Setting::Reveal,
         stub: Stub::Hint,
         guidance: Guidance::Short,
         activation: Activation {

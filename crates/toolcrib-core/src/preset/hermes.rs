@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::config::{Config, brief};
-use crate::disclosure::{Guidance, Kind};
+use crate::disclosure::{Guidance, Setting};
 use crate::listing::{Form as ListingForm, ListingSettings, Place};
 use crate::policy::{Activation, Mode, Rules};
 use crate::rank::{Bm25Settings, By, RankSettings};
@@ -36,7 +36,7 @@ const MAX_LIMIT: usize = 20;
 
 pub(super) fn settings() -> Settings {
     Settings {
-        disclosure: Kind::Bridge,
+        disclosure: Setting::Bridge,
         guidance: Guidance::Short,
         rules: Rules::default().never_defer(CORE),
         activation: Activation {

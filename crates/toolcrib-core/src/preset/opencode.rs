@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::config::{Config, brief, join};
-use crate::disclosure::{Guidance, Kind};
+use crate::disclosure::{Guidance, Setting};
 use crate::listing::Form as ListingForm;
 use crate::policy::{Activation, Glob, Mode, Rules};
 use crate::rank::{Bm25Settings, By, RankSettings};
@@ -25,7 +25,7 @@ const KNOWN: [&str; 4] = ["alwaysLoad", "searchLimit", "bm25", "deferDescription
 
 pub(super) fn settings() -> Settings {
     Settings {
-        disclosure: Kind::Terse,
+        disclosure: Setting::Terse,
         mark: "[d]".into(),
         guidance: Guidance::Provider,
         activation: Activation { mode: Mode::On, ..Activation::default() },
@@ -150,7 +150,7 @@ fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> 
 
 fn read_fork<'a>(config: &mut Config<'a>, own: &'a Value) -> Settings {
     let mut settings = settings();
-    settings.disclosure = Kind::Append;
+    settings.disclosure = Setting::Append;
     settings.listing.form = ListingForm::None;
     let keys = config.object("toolSearch", own, &["enabled", "alwaysLoad"]);
     if !config.flag("toolSearch.enabled", keys.get("enabled").copied(), true) {

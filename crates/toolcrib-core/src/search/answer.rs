@@ -94,7 +94,7 @@ impl Crib {
             reply.hits.push(found);
         }
         if signatures > 0 {
-            let way = match self.settings().disclosure {
+            let way = match self.settings().kind() {
                 Kind::Bridge => format!("`select:NAME` or {}", self.settings().names.describe),
                 _ => "`select:NAME`".to_owned(),
             };
@@ -241,7 +241,7 @@ fn nudge(conversation: &Conversation, circling: Circling, settings: &Settings, r
     };
     reply.notes.push(format!("{times} searches without a call: {tried}. {advice}"));
     if matches!(circling, Circling::Describe(_)) && !reply.hits.is_empty() {
-        let how = match settings.disclosure {
+        let how = match settings.kind() {
             Kind::Bridge => format!("call it, directly or through {}", settings.names.call),
             _ => "call it".to_owned(),
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::disclose::Kind;
+use toolcrib_core::disclose::Setting;
 use toolcrib_core::{Catalog, Conversation, Crib, Disclosure, Scope, Settings, Shape, Turn};
 
 use crate::support::{Chat, crib_with, lines, office, strings, tool};
@@ -211,7 +211,7 @@ fn a_renamed_tool_is_shown_under_its_new_name() {
         );
     }
     let settings = Settings {
-        disclosure: Kind::Reveal,
+        disclosure: Setting::Reveal,
         ..Settings::from_toml("[activation]\nmode = 'on'").unwrap()
     };
     let crib = Crib::new(builder.build(), settings);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib_core::disclose::{Kind, OwnNames, Stub};
+use toolcrib_core::disclose::{OwnNames, Setting, Stub};
 use toolcrib_core::listing::{Form, Place};
 use toolcrib_core::policy::Mode;
 use toolcrib_core::reply;
@@ -72,8 +72,12 @@ fn a_clients_tool_of_our_first_name_is_found_and_called_like_any_other() {
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
-    let kind =
-        prop_oneof![Just(Kind::Bridge), Just(Kind::Reveal), Just(Kind::Terse), Just(Kind::Append)];
+    let kind = prop_oneof![
+        Just(Setting::Bridge),
+        Just(Setting::Reveal),
+        Just(Setting::Terse),
+        Just(Setting::Append)
+    ];
     let place = prop_oneof![Just(Place::Description), Just(Place::Fresh), Just(Place::Message)];
     let form = prop_oneof![Just(Form::Full), Just(Form::Count), Just(Form::None)];
     let reply = prop_oneof![

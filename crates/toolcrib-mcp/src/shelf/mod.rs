@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use toolcrib_core::disclose::Kind;
+use toolcrib_core::disclose::Setting;
 use toolcrib_core::listing::Place;
 use toolcrib_core::policy::Glob;
 use toolcrib_core::{
@@ -183,7 +183,7 @@ impl Shelf {
 fn settings(config: &Config) -> Settings {
     let mut settings = config.settings.clone();
     // A list may not change because of what a client asked before: only the bridge does not.
-    settings.disclosure = Kind::Bridge;
+    settings.disclosure = Setting::Bridge;
     // Nor is there a message to put a listing in.
     settings.listing.place = Place::Fresh;
     settings.listing.chars = settings.listing.chars.min(config.gateway.description_chars);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
-use toolcrib_core::disclose::Kind;
+use toolcrib_core::disclose::Setting;
 use toolcrib_core::policy::{Defers, Mode};
 use toolcrib_core::{Conversation, Crib, Scope, Settings, TokenCounter, Turn, Weakness};
 use toolcrib_tokens::Counter;
@@ -91,7 +91,7 @@ fn answer(crib: &Crib, counter: &Counter, context: usize) -> Answer {
         context_percent: percent(tokens, context),
         active: decided.decision.defers != Defers::Nothing,
         reason: decided.decision.reason.to_string(),
-        disclosure: name(crib.settings().disclosure),
+        disclosure: Setting::from(crib.settings().kind()).name(),
         servers: servers(crib),
         disclosures: disclosures(crib, &turn, (tokens, context)),
         weak: catalog.ids().filter_map(|id| catalog.weakness(id)).collect(),
@@ -134,25 +134,16 @@ fn disclosures(crib: &Crib, turn: &Turn<'_>, (before, context): (usize, usize)) 
         }
     };
     let mut all = vec![disclosed("pass-through", before, None)];
-    for kind in [Kind::Bridge, Kind::Append, Kind::Reveal, Kind::Terse] {
+    for kind in [Setting::Bridge, Setting::Append, Setting::Reveal, Setting::Terse] {
         let mut settings: Settings = crib.settings().clone();
         settings.disclosure = kind;
         settings.activation.mode = Mode::On;
         let shown = crib.with_settings(settings).disclose(turn, &mut Conversation::new());
         let form = shown.listing.as_ref().map(|listing| serde_json::to_value(listing.form));
         let form = form.and_then(Result::ok).and_then(|form| form.as_str().map(str::to_owned));
-        all.push(disclosed(name(kind), shown.tokens_after, form));
+        all.push(disclosed(kind.name(), shown.tokens_after, form));
     }
     all
-}
-
-fn name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Bridge => "bridge",
-        Kind::Append => "append",
-        Kind::Reveal => "reveal",
-        Kind::Terse => "terse",
-    }
 }
 
 fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use toolcrib_core::{Preset, Settings};
+use toolcrib_core::{Preset, Settings, policy};
 use toolcrib_eval::files::FileError;
 use toolcrib_mcp::Config;
 use toolcrib_mcp::config::foreign::{self, Place};
@@ -12,6 +12,7 @@ use toolcrib_server::config::MAX_BYTES;
 use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
 
 use super::engine_settings;
+use crate::args::{Mode, Overrides};
 use crate::output::Failure;
 use crate::vectors;
 
@@ -59,6 +60,23 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
+    /// The same with what the command line says instead.
+    fn with_overrides(mut self, overrides: &Overrides) -> Self {
+        let settings = &mut self.sections.gateway.settings;
+        settings.context = overrides.context.or(settings.context);
+        match overrides.mode {
+            None => {}
+            Some(Mode::Off) => settings.activation.mode = policy::Mode::Off,
+            Some(Mode::Defer(disclosure)) => {
+                settings.disclosure = disclosure;
+                if let Ok(proxy) = &mut self.sections.proxy {
+                    proxy.mode = None;
+                }
+            }
+        }
+        self
+    }
+
     /// The same with the vector table that it names, or `named` instead, for a command that ranks.
     pub(crate) fn with_vectors(
         mut self,
@@ -81,7 +99,13 @@ impl Loaded {
 
 /// Loads the file that is named, else `./toolcrib.toml`, else the one in the user's config folder, else an
 /// empty one. Another client's file is read in that client's format.
-pub(crate) fn load(named: Option<&Path>, preset: Option<Preset>) -> Result<Loaded, Failure> {
+///
+/// What the command line says goes before what the file says.
+pub(crate) fn load(named: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure> {
+    Ok(read(named, overrides.preset)?.with_overrides(overrides))
+}
+
+fn read(named: Option<&Path>, preset: Option<Preset>) -> Result<Loaded, Failure> {
     let Some(path) = named.map(Path::to_owned).or_else(super::found) else {
         let config =
             Config { settings: preset.unwrap_or_default().settings(), ..Config::default() };
@@ -184,7 +208,8 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join(name);
         std::fs::write(&path, text).unwrap();
-        load(Some(&path), preset).map_err(|failure| {
+        let overrides = Overrides { preset, ..Overrides::default() };
+        load(Some(&path), &overrides).map_err(|failure| {
             let text = format!("{failure}; {}", failure.hint());
             text.replace(&*path.to_string_lossy(), "FILE")
         })

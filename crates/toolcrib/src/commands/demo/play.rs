@@ -107,7 +107,7 @@ impl Player<'_> {
     }
 
     fn call(&mut self, name: &str, arguments: &Value) {
-        if self.settings().disclosure == Kind::Bridge {
+        if self.settings().kind() == Kind::Bridge {
             self.turn(CALL, json!({ "name": name, "arguments": arguments }));
         } else {
             self.turn(name, arguments.clone());

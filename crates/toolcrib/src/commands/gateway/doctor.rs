@@ -97,7 +97,7 @@ impl From<Checkup> for Row {
 }
 
 pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failure> {
-    let found = loaded(args.config.as_deref())?;
+    let found = loaded(args.config.as_deref(), &args.overrides)?;
     let config = found.path.as_ref().map(|path| path.display().to_string());
     let (mut rows, (cost, notes)): (Vec<Row>, _) = block_on(async {
         let gateway = start_counting(found.sections.gateway, Counter::for_model("gpt-5").shared());

@@ -5,11 +5,11 @@ use toolcrib_mcp::oauth::{Login, Upstream};
 use toolcrib_server::expand::surroundings;
 
 use super::{block_on, loaded, state};
-use crate::args::LoginArgs;
+use crate::args::{LoginArgs, Overrides};
 use crate::output::{Failure, Output};
 
 pub(crate) fn run(args: &LoginArgs, output: &mut Output) -> Result<bool, Failure> {
-    let found = loaded(args.config.as_deref())?;
+    let found = loaded(args.config.as_deref(), &Overrides::default())?;
     let servers = &found.sections.gateway.servers;
     let server = servers.get(&args.server).ok_or_else(|| {
         let names: Vec<&str> = servers.keys().map(String::as_str).collect();

@@ -11,7 +11,7 @@ use crate::output::{Failure, Output, remark};
 pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure> {
     log();
     let named = args.vectors.embedding_model.as_deref();
-    let found = loaded(args.config.as_deref())?.with_vectors(named, None)?;
+    let found = loaded(args.config.as_deref(), &args.overrides)?.with_vectors(named, None)?;
     block_on(async {
         let stop = stop_on_signals()?;
         if std::io::stdin().is_terminal() {
@@ -21,8 +21,8 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
         }
         let gateway = start(found.sections.gateway);
         if let Some(path) = found.path {
-            let vectors = args.vectors.embedding_model.clone();
-            tokio::spawn(watch::watch(gateway.clone(), found.sections.http, path, vectors));
+            let stated = (args.overrides.clone(), args.vectors.embedding_model.clone());
+            tokio::spawn(watch::watch(gateway.clone(), found.sections.http, path, stated));
         }
         let served = serve::stdio(&gateway, args.profile.clone(), stop).await;
         gateway.stop(END).await;

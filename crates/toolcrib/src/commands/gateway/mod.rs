@@ -20,6 +20,7 @@ use toolcrib_mcp::{Config, Environment, Gateway};
 use toolcrib_tokens::Estimate;
 use tracing_subscriber::EnvFilter;
 
+use crate::args::Overrides;
 use crate::config::gateway::{Loaded, load};
 use crate::output::{Failure, remark};
 
@@ -55,8 +56,8 @@ fn log() {
 }
 
 /// The config of a command, with what is odd about it said.
-fn loaded(named: Option<&Path>) -> Result<Loaded, Failure> {
-    let loaded = load_quietly(named)?;
+fn loaded(named: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure> {
+    let loaded = load_quietly(named, overrides)?;
     if loaded.sections.gateway.servers.is_empty() {
         let what = match &loaded.path {
             Some(path) => format!("`{}` names no server", path.display()),
@@ -70,8 +71,8 @@ fn loaded(named: Option<&Path>) -> Result<Loaded, Failure> {
 }
 
 /// The same for a command that has work to do without any server.
-fn load_quietly(named: Option<&Path>) -> Result<Loaded, Failure> {
-    let loaded = load(named, None)?;
+fn load_quietly(named: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure> {
+    let loaded = load(named, overrides)?;
     for warning in &loaded.warnings {
         remark(&format!("warning: {warning}"));
     }

@@ -18,7 +18,7 @@ use crate::output::{Failure, Output, remark};
 pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failure> {
     log();
     let named = args.vectors.embedding_model.as_deref();
-    let found = load_quietly(args.config.as_deref())?.with_vectors(named, None)?;
+    let found = load_quietly(args.config.as_deref(), &args.overrides)?.with_vectors(named, None)?;
     block_on(async {
         let stop = stop_on_signals()?;
         let http = &found.sections.http;
@@ -61,8 +61,8 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
             ));
         }
         if let Some(path) = found.path {
-            let vectors = args.vectors.embedding_model.clone();
-            tokio::spawn(watch::watch(gateway.clone(), http, path, vectors));
+            let stated = (args.overrides.clone(), args.vectors.embedding_model.clone());
+            tokio::spawn(watch::watch(gateway.clone(), http, path, stated));
         }
         let served = server.serve(registry, stop).await;
         gateway.stop(END).await;

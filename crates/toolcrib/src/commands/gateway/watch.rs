@@ -11,18 +11,19 @@ use std::time::Duration;
 use toolcrib_mcp::Gateway;
 use toolcrib_server::HttpSettings;
 
+use crate::args::Overrides;
 use crate::config::gateway::load;
 
 /// How often the file is read.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Reloads the gateway whenever the file changes. `http` is what the file says now. A vector table that
-/// was named on the command line stays.
+/// Reloads the gateway whenever the file changes. `http` is what the file says now. What the
+/// command line says, `overrides` and a vector table, stays.
 pub(super) async fn watch(
     gateway: Arc<Gateway>,
     mut http: HttpSettings,
     path: PathBuf,
-    vectors: Option<PathBuf>,
+    (overrides, vectors): (Overrides, Option<PathBuf>),
 ) {
     let mut before = tokio::fs::read(&path).await.ok();
     let mut ticks = tokio::time::interval(PERIOD);
@@ -36,7 +37,7 @@ pub(super) async fn watch(
         }
         before = now;
         let before = gateway.config();
-        let loaded = load(Some(&path), None);
+        let loaded = load(Some(&path), &overrides);
         match loaded.and_then(|new| new.with_vectors(vectors.as_deref(), Some(&before.settings))) {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
