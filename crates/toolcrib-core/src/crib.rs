@@ -248,7 +248,7 @@ impl Crib {
 
     /// The turn, with a scope that is one of this catalog and with the context window as far as it is known.
     pub(crate) fn own_turn<'a>(&'a self, turn: &Turn<'a>) -> Turn<'a> {
-        let context = turn.context.or(self.settings.context);
+        let context = turn.context.or_else(|| self.settings.context_window(turn.model));
         Turn { scope: self.own(turn.scope), context, ..turn.clone() }
     }
 

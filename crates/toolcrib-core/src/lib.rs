@@ -48,6 +48,7 @@ mod tool;
 mod turn;
 mod validate;
 mod weak;
+pub mod window;
 pub mod wire_name;
 
 pub use call::{Call, Outcome, Refusal};

@@ -16,6 +16,10 @@ use crate::text::first_sentence;
 use crate::tokens::TokenCounter;
 use crate::wire_name;
 
+/// Maximum size of the listing in tokens, if the settings name none: about 150 tools with their sentences,
+/// 500 by name.
+pub const TOKENS: usize = 4_000;
+
 /// How much room the listing has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -24,8 +28,9 @@ pub struct ListingSettings {
     pub form: Form,
     /// Where it stands.
     pub place: Place,
-    /// Tokens at most.
-    pub tokens: usize,
+    /// Maximum size in tokens. If not set, [`TOKENS`], or less where the caller knows better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<usize>,
     /// Percent of the context window at most, where the window is known.
     pub context_percent: f64,
     /// Characters at most: some clients cut a tool's description.
@@ -36,11 +41,10 @@ pub struct ListingSettings {
 
 impl Default for ListingSettings {
     fn default() -> Self {
-        // 4,000 tokens: about 150 tools with their sentences, 500 by name.
         Self {
             form: Form::Full,
             place: Place::Description,
-            tokens: 4_000,
+            tokens: None,
             context_percent: 5.0,
             chars: 16_000,
             sentence_chars: 80,
@@ -107,7 +111,7 @@ impl Listing {
         let share =
             context.map(|window| (window as f64 * settings.context_percent / 100.0) as usize);
         let room = Room {
-            tokens: share.unwrap_or(usize::MAX).min(settings.tokens),
+            tokens: share.unwrap_or(usize::MAX).min(settings.tokens.unwrap_or(TOKENS)),
             chars: settings.chars,
             counter,
         };

@@ -12,9 +12,10 @@ use crate::error::Error;
 use crate::limits::Limits;
 use crate::listing::ListingSettings;
 use crate::own_names::OwnNames;
-use crate::policy::{Activation, Rules};
+use crate::policy::{Activation, Glob, Rules};
 use crate::rank::{By, RankSettings, Table};
 use crate::reply::Form;
+use crate::window;
 
 /// The settings of an engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,8 +24,13 @@ pub struct Settings {
     pub activation: Activation,
     /// The model's context window in tokens, for turns that do not say it.
     pub context: Option<usize>,
+    /// The context windows of models, by patterns of their names, for turns that do not say theirs.
+    pub context_windows: Vec<(Glob, usize)>,
     /// Which tools it spares.
     pub rules: Rules,
+    /// Whether the proxy, which sees all of a client's tools, keeps a short list of frequently used ones in
+    /// full: [`policy::hot`](crate::policy::hot).
+    pub hot: bool,
     /// How deferred tools are shown.
     pub disclosure: Setting,
     /// Whether a tool that was found is shown in full from the next turn on, where the disclosure
@@ -55,7 +61,9 @@ impl Default for Settings {
         Self {
             activation: Activation::default(),
             context: None,
+            context_windows: Vec::new(),
             rules: Rules::default(),
+            hot: true,
             disclosure: Setting::default(),
             reveals: true,
             stub: Stub::default(),
@@ -75,6 +83,17 @@ impl Settings {
     /// How the engine shows deferred tools without a provider's help.
     pub fn kind(&self) -> Kind {
         self.disclosure.kind()
+    }
+
+    /// The context window for a turn that does not say it: what the settings say of this model, then of
+    /// every model, then what is known of it.
+    pub fn context_window(&self, model: Option<&str>) -> Option<usize> {
+        let named = model.and_then(|model| {
+            let windows = self.context_windows.iter().filter(|(glob, _)| glob.is(model));
+            // The longest pattern says the most about the model.
+            windows.max_by_key(|(glob, _)| glob.to_string().len()).map(|(_, size)| *size)
+        });
+        named.or(self.context).or_else(|| window::of_model(model?))
     }
 
     /// Whether a loaded tool is shown in full from the next turn on.

@@ -72,6 +72,7 @@ struct Written {
     preset: Option<Preset>,
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<usize>,
+    context_windows: BTreeMap<String, usize>,
     disclosure: Setting,
     reveals: bool,
     stub: Stub,
@@ -85,12 +86,19 @@ struct Written {
     limits: Limits,
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct WrittenRules {
+    hot: bool,
     never: Vec<String>,
     always: Vec<String>,
     servers: BTreeMap<String, Defer>,
+}
+
+impl Default for WrittenRules {
+    fn default() -> Self {
+        Self { hot: true, never: Vec::new(), always: Vec::new(), servers: BTreeMap::new() }
+    }
 }
 
 impl Default for Written {
@@ -103,9 +111,12 @@ impl Written {
     fn of(settings: Settings) -> Self {
         let texts = |globs: &[Glob]| globs.iter().map(Glob::to_string).collect();
         let servers = settings.rules.servers.iter().map(|(glob, defer)| (glob.to_string(), *defer));
+        let windows = settings.context_windows.iter();
+        let windows = windows.map(|(glob, size)| (glob.to_string(), *size));
         Self {
             preset: None,
             context: settings.context,
+            context_windows: windows.collect(),
             disclosure: settings.disclosure,
             reveals: settings.reveals,
             stub: settings.stub,
@@ -113,6 +124,7 @@ impl Written {
             guidance: settings.guidance,
             activation: settings.activation,
             defer: WrittenRules {
+                hot: settings.hot,
                 never: texts(&settings.rules.never),
                 always: texts(&settings.rules.always),
                 servers: servers.collect(),
@@ -127,6 +139,8 @@ impl Written {
     fn settings(self) -> Settings {
         let globs = |patterns: &[String]| patterns.iter().map(|text| Glob::new(text)).collect();
         let servers = self.defer.servers.iter();
+        let windows = self.context_windows.iter();
+        let windows = windows.map(|(model, size)| (Glob::new(model), *size));
         Settings {
             rules: Rules {
                 never: globs(&self.defer.never),
@@ -134,8 +148,10 @@ impl Written {
                 servers: servers.map(|(server, defer)| (Glob::new(server), *defer)).collect(),
                 hot: Vec::new(),
             },
+            hot: self.defer.hot,
             activation: self.activation,
             context: self.context,
+            context_windows: windows.collect(),
             disclosure: self.disclosure,
             reveals: self.reveals,
             stub: self.stub,

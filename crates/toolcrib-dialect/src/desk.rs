@@ -101,7 +101,7 @@ impl Desk {
     pub(crate) fn sort(&self, name: &str) -> Sort {
         let tools = &self.toolset;
         if tools.is_deferred(name) {
-            let native = matches!(tools.mode(), Mode::Hosted(_) | Mode::Terse);
+            let native = matches!(tools.mode(), Mode::Hosted(_));
             let shown = tools.mode() != Mode::Bridge && self.conversation.ledger().has_name(name);
             return if native || shown { Sort::Live } else { Sort::Held };
         }

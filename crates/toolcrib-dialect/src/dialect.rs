@@ -48,6 +48,12 @@ pub(crate) trait Dialect: Sync {
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>>;
 
+    /// A message of the user's with a text of ours before what the user says; `None` for any other entry.
+    fn announce(&self, entry: &str, text: &str) -> Option<String>;
+
+    /// A message of the user's with this text alone.
+    fn user_message(&self, text: &str) -> String;
+
     /// A kept turn, fitted to what the client echoes of it: what the client left out on purpose stays
     /// out, and marks that it set are kept.
     fn fit(&self, kept: Vec<String>, echo: &[&str], toolset: &Toolset) -> Vec<String>;

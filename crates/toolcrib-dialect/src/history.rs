@@ -88,11 +88,19 @@ pub(crate) fn history(
     let mut records = past.turns.into_iter();
     let mut answers = past.previous.map(|record| record.answers).unwrap_or_default();
     let mut said: Vec<Cow<'_, str>> = Vec::new();
+    // An API that keeps the conversation has the announcement already.
+    let mut announcement = toolset.announcement().filter(|_| request.previous.is_none());
     for stretch in &request.stretches {
         let echo: Vec<&str> = stretch.entries.iter().map(|entry| request.entry(entry)).collect();
         match stretch.who {
             Who::Client => {
-                let followed = dialect.join(&said, echo, &answers, toolset);
+                let mut followed = dialect.join(&said, echo, &answers, toolset);
+                for entry in &mut followed {
+                    if let Some(told) = announcement.and_then(|text| dialect.announce(entry, text))
+                    {
+                        (*entry, announcement) = (Cow::Owned(told), None);
+                    }
+                }
                 for entry in &followed {
                     push(entry);
                 }
@@ -117,6 +125,9 @@ pub(crate) fn history(
     }
     if !answers.is_empty() {
         dialect.join(&said, Vec::new(), &answers, toolset).iter().for_each(|entry| push(entry));
+    }
+    if let Some(text) = announcement {
+        push(&dialect.user_message(text));
     }
     out
 }

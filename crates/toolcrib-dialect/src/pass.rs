@@ -60,6 +60,8 @@ pub(crate) struct Numbers {
     pub(crate) after: usize,
     /// Tokens of one answer of the search.
     pub(crate) answer: usize,
+    /// Whether a turn that searches must save tokens, too.
+    pub(crate) margin: bool,
 }
 
 /// Why tools are deferred or not.
@@ -120,6 +122,9 @@ pub enum Bypass {
     ClientDefers,
     /// The client defers tools itself, in a way that the upstream does not support: the request is translated.
     ClientDefersPlainly,
+    /// The client has a search tool of its own. Ours would hide it, and the model would have to search for
+    /// a search.
+    ClientSearches,
     /// The tools are not deferred.
     Counted(Why),
 }
@@ -150,6 +155,7 @@ impl fmt::Display for Bypass {
             Self::ClientDefersPlainly => {
                 "the client defers by itself, in plain words for this upstream"
             }
+            Self::ClientSearches => "the client has a tool search of its own",
             Self::Counted(why) => return why.fmt(f),
         })
     }
@@ -180,12 +186,13 @@ pub(crate) fn pass_through(facts: Facts<'_>) -> Option<Bypass> {
         }
         Facts::Upstream { wish: Wish::Off, .. } => Some(Bypass::Off),
         Facts::Upstream { api, client, .. } => match client? {
+            (Defers::OwnTools, _) => Some(Bypass::ClientSearches),
             (_, true) => Some(Bypass::ClientDefers),
             // The client's search is the provider's, and the upstream has none: ours takes its place.
             (Defers::Hosted, false) if api == Api::Messages => None,
             (Defers::Hosted | Defers::References, false) => Some(Bypass::ClientDefersPlainly),
         },
-        Facts::Counted(Numbers { decision, deferred, before, after, answer }) => {
+        Facts::Counted(Numbers { decision, deferred, before, after, answer, margin }) => {
             if decision.defers == Deferral::Nothing || deferred == 0 {
                 return Some(Bypass::Counted(Why::Engine(decision.reason)));
             }
@@ -193,7 +200,8 @@ pub(crate) fn pass_through(facts: Facts<'_>) -> Option<Bypass> {
                 matches!(decision.reason, Reason::Count { .. } | Reason::Tokens { .. });
             // A turn that searches is two requests, and carries one answer.
             let after = 2 * after + answer;
-            let loses = by_numbers && decision.defers == Deferral::Everything && after >= before;
+            let decided = by_numbers && decision.defers == Deferral::Everything;
+            let loses = margin && decided && after >= before;
             loses.then_some(Bypass::Counted(Why::LostToSearch { before, after }))
         }
     }

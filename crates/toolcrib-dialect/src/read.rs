@@ -11,7 +11,7 @@ use toolcrib_core::json::{self, Fields};
 use crate::api::Api;
 use crate::apis;
 use crate::pass::{Bypass, Facts, pass_through};
-use crate::request::{Previous, Request, model_in_path};
+use crate::request::{Defers, Previous, Request, model_in_path};
 use crate::splice::{Edits, place};
 use crate::tools;
 
@@ -125,6 +125,7 @@ fn request(
         return Err(not_this_api());
     };
     let defers = dialect.defers(tools, history, conversation.loads_tools);
+    let defers = defers.or_else(|| tools::bring_a_search(tools).then_some(Defers::OwnTools));
     let path = target.split('?').next().unwrap_or_default();
     Ok(Request {
         api,
@@ -140,8 +141,16 @@ fn request(
         keeps: outline.keeps,
         defers,
         thinks: outline.thinks,
+        window: window(body),
         model_at: None,
     })
+}
+
+/// `num_ctx`, which Ollama and servers like it take: at the top, or among the `options`.
+fn window(body: &Fields<'_>) -> Option<usize> {
+    let options = body.get("options").and_then(Fields::read);
+    let inner = options.as_ref().and_then(|options| options.get("num_ctx"));
+    inner.or_else(|| body.get("num_ctx"))?.parse().ok()
 }
 
 /// The changes that leave out what the caller may not know of, whatever else is odd about the body.

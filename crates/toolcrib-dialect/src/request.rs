@@ -44,6 +44,8 @@ pub struct Request {
     pub defers: Option<Defers>,
     /// Whether the model is asked to think.
     pub(crate) thinks: bool,
+    /// The context window that the client asks a local server for, in tokens.
+    pub window: Option<usize>,
     /// The place of the model's name, if the body has it.
     pub(crate) model_at: Option<Range<usize>>,
 }
@@ -55,6 +57,8 @@ pub enum Defers {
     Hosted,
     /// With a search of its own, whose results load tools by reference.
     References,
+    /// With a search tool of its own that it answers itself.
+    OwnTools,
 }
 
 /// What the client says about which tools may be called.

@@ -72,6 +72,44 @@ pub(crate) fn names(input: &str) -> Vec<String> {
     all
 }
 
+/// The tools of a bridge: ours, Hermes' and those of others that took over the names.
+const BRIDGE: [&str; 4] = ["tool_search", "tool_search_regex", "tool_describe", "tool_call"];
+
+/// Whether a client's tools have a tool search among them that the client answers itself. A tool that is
+/// called `tool_call` alone may do anything.
+pub(crate) fn bring_a_search(input: &str) -> bool {
+    // Most requests have none of the words, and their tools need not be read.
+    let words = ["tool_search", "ToolSearch", "tool_describe"];
+    if !words.iter().any(|word| input.contains(word)) {
+        return false;
+    }
+    let names = names(input);
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    let types = json::items(input).unwrap_or_default();
+    let mut types = types.iter().filter_map(|item| Fields::read(item.get())?.string("type"));
+    has("tool_search")
+        || has("ToolSearch")
+        || (has("tool_describe") && has("tool_call"))
+        || types.any(|kind| kind.starts_with("tool_search") || kind.ends_with(":tool_search"))
+}
+
+/// The tools of a bridge that a client has from one of its servers, such as a gateway with tool search. They
+/// stand for other tools, and deferred they would have to be searched for first.
+pub(crate) fn bridges<'a>(names: impl Iterator<Item = &'a String> + Clone) -> Vec<&'a str> {
+    let is_of = |name: &str, part: &str| {
+        let server = name.strip_suffix(part).unwrap_or_default();
+        server.ends_with(['_', '-', '.', ':', '/'])
+    };
+    let mut all = names.clone();
+    if !all.any(|name| is_of(name, "tool_search")) {
+        return Vec::new();
+    }
+    let bridge = |name: &&String| BRIDGE.iter().any(|part| is_of(name, part));
+    let mut bridges: Vec<&str> = names.filter(bridge).map(String::as_str).collect();
+    bridges.sort_unstable();
+    bridges
+}
+
 /// The entries of a client's `tools` after each was asked about; `defer` writes one that is marked. A
 /// group whose members are all gone is gone, unless it holds something else.
 pub(crate) fn kept(

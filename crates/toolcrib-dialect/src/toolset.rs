@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use toolcrib_core::conversation::REVEALS;
 use toolcrib_core::disclose::{OwnNames, OwnTool};
 use toolcrib_core::json;
+use toolcrib_core::listing::TOKENS as LISTING_TOKENS;
 use toolcrib_core::policy::{self, Verdict};
 use toolcrib_core::{
     Catalog, Conversation, Crib, Ledger, Limits, Scope, Settings, TokenCounter, Turn as CoreTurn,
@@ -36,6 +37,8 @@ pub struct Plan {
     pub api: Api,
     /// How tools are deferred, if they are.
     pub mode: Mode,
+    /// Whether the mode is left to us: then tools are deferred only with a margin.
+    pub auto: bool,
     /// The engine's settings; the disclosure is the mode's.
     pub settings: Arc<Settings>,
     /// How tokens are counted.
@@ -60,7 +63,7 @@ impl Plan {
     pub fn key(&self, tools: &str) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         let rest = (
-            (self.api, self.mode, &self.model, self.context),
+            (self.api, self.mode, self.auto, &self.model, self.context),
             (self.sticky, self.second_names, self.counts, &self.loaded),
         );
         hasher.update(format!("{rest:?}").as_bytes()).update(&[0]).update(tools.as_bytes());
@@ -83,6 +86,8 @@ pub struct Toolset {
     /// Those whose definitions the model does not see.
     deferred: HashSet<String>,
     own: Vec<OwnTool>,
+    /// The listing as a message, if it is not part of `tools`.
+    announcement: Option<String>,
     /// `tools` before anything was found.
     text: String,
     why: Why,
@@ -107,15 +112,20 @@ impl Toolset {
         }
         let catalog = catalog(input, &settings);
         let crib = Crib::new(catalog, settings.clone()).with_counter(Arc::clone(&plan.counter));
-        let hot = policy::hot(crib.catalog(), crib.sizes(), &settings.rules);
+        let hot = match settings.hot {
+            true => policy::hot(crib.catalog(), crib.sizes(), &settings.rules),
+            false => Vec::new(),
+        };
         let names = hot.iter().map(|id| crib.catalog().tool(*id).name());
         let loaded = plan.loaded.iter().map(String::as_str);
         // A tool whose name had to be changed is unknown to the client under the new one, so the model has
         // to see it as the client wrote it.
         let all = crib.catalog().ids().map(|id| crib.catalog().tool(id).name());
         let renamed = all.filter(|name| !declared.contains(*name));
+        let bridges = tools::bridges(declared.iter());
         settings.rules = settings.rules.keep_hot(names).never_defer(loaded).never_defer(renamed);
-        settings.listing.tokens = settings.listing.tokens.min(listing_tokens(&crib));
+        settings.rules = settings.rules.never_defer(bridges);
+        settings.listing.tokens.get_or_insert_with(|| listing_tokens(&crib));
         let crib = crib.with_settings(settings);
         let scope = Scope::all(crib.catalog());
         let turn =
@@ -140,11 +150,14 @@ impl Toolset {
             before,
             after,
             answer: answer_tokens(&crib, deferred.len()),
+            margin: plan.auto && crib.settings().activation.only_if_saving,
         };
         let (passes, why) = match pass_through(Facts::Counted(numbers)) {
             Some(Bypass::Counted(why)) => (true, why),
             _ => (false, Why::Engine(shown.decision.reason)),
         };
+        // Hosted search is the provider's, which has the names itself.
+        let has_search = !matches!(plan.mode, Mode::Hosted(_));
         let mut own = shown.own.clone();
         if let (Some(search), Some(instruction)) = (own.first_mut(), &shown.instruction) {
             // One place for all that is ours: a client's system prompt stays its own.
@@ -160,6 +173,7 @@ impl Toolset {
             declared,
             deferred: if passes { HashSet::new() } else { deferred },
             own,
+            announcement: shown.announcement.clone().filter(|_| !passes && has_search),
             text: String::new(),
             why,
             tokens: (before, if passes { before } else { after }),
@@ -221,6 +235,11 @@ impl Toolset {
             Cow::Borrowed(_) => None,
         });
         made.as_deref().unwrap_or(&self.input)
+    }
+
+    /// The listing as a message for the beginning of the conversation, if the settings put it there.
+    pub(crate) fn announcement(&self) -> Option<&str> {
+        self.announcement.as_deref()
     }
 
     pub(crate) fn crib(&self) -> &Crib {
@@ -319,10 +338,11 @@ fn catalog(input: &str, settings: &Settings) -> Catalog {
     builder.build()
 }
 
-/// Tokens of the listing: a small share of what it stands for. A full one of small tools would eat the
+/// Tokens of the listing if the settings name no number: a small share of what it stands for. A full one of small tools would eat the
 /// saving, and what it leaves out is found by searching.
 fn listing_tokens(crib: &Crib) -> usize {
-    (crib.sizes().iter().sum::<usize>() * LISTING_PERCENT / 100).max(LEAST_LISTING)
+    let share = crib.sizes().iter().sum::<usize>() * LISTING_PERCENT / 100;
+    share.clamp(LEAST_LISTING, LISTING_TOKENS)
 }
 
 /// Tokens of one answer of the search, if it shows tools of the usual size.

@@ -164,7 +164,7 @@ async fn read(
             host: log.host.clone(),
             speaks,
             native: upstream.native.clone(),
-            context: upstream.context,
+            context: upstream.context.or_else(|| window(&parts.headers, &reading)),
         },
         caller: caller.id,
         rounds: proxy.config.rounds,
@@ -175,6 +175,15 @@ async fn read(
     let exchange = Exchange::new(api, &target, reading, setup);
     let to = UpstreamRequest::new(proxy, &parts, asked, &caller, &upstream, Some(api));
     Driver::new(log, to, exchange).respond().await
+}
+
+/// The context window that a client asks for, in tokens.
+fn window(headers: &HeaderMap, reading: &Reading) -> Option<usize> {
+    let betas = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
+    let is_long =
+        betas.flat_map(|value| value.split(',')).any(|beta| beta.trim().starts_with("context-1m"));
+    let asked = reading.as_ref().ok().and_then(|request| request.window);
+    asked.or_else(|| is_long.then_some(1_000_000))
 }
 
 fn read_body(api: Api, target: &str, body: Bytes, scope: &Scope) -> Reading {

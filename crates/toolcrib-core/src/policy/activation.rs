@@ -146,9 +146,14 @@ pub enum Reason {
         tokens: usize,
         /// How many are enough.
         threshold: usize,
+        /// What the threshold is.
+        basis: Basis,
     },
     /// Neither enough tools nor enough tokens.
-    Below,
+    Below {
+        /// What the threshold of tokens is, and how many it is; `None` if tokens do not count.
+        threshold: Option<(Basis, usize)>,
+    },
     /// Servers are still connecting, and what is there is not enough: ask again next turn.
     StillFilling,
     /// What would stand in the tools' place costs more than they do.
@@ -158,6 +163,30 @@ pub enum Reason {
         /// Tokens deferred.
         after: usize,
     },
+}
+
+/// What a threshold of tokens is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// A number in the settings.
+    Fixed,
+    /// A share of the context window.
+    Share {
+        /// The window, in tokens.
+        window: usize,
+    },
+    /// A number in the settings, because the window that a share would be taken of is not known.
+    UnknownWindow,
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed => Ok(()),
+            Self::Share { window } => write!(f, ", a share of the context window of {window}"),
+            Self::UnknownWindow => f.write_str(", since the context window is not known"),
+        }
+    }
 }
 
 impl Activation {
@@ -197,7 +226,7 @@ impl Activation {
                 after: facts.replacement_tokens,
             },
             None if facts.filling => Reason::StillFilling,
-            None => Reason::Below,
+            None => Reason::Below { threshold: self.tokens_threshold(facts) },
         };
         // What its owner wants deferred always is not the numbers' to expose.
         let always = self.always_below && facts.always > 0;
@@ -209,13 +238,23 @@ impl Activation {
         if self.tools > 0 && facts.tools >= self.tools {
             return Some(Reason::Count { tools: facts.tools, threshold: self.tools });
         }
-        let share = facts.context.filter(|_| self.context_percent > 0.0);
-        let share = share.map(|context| (context as f64 * self.context_percent / 100.0) as usize);
+        let (basis, threshold) = self.tokens_threshold(facts)?;
+        let tokens = facts.deferrable_tokens;
+        (tokens >= threshold).then_some(Reason::Tokens { tokens, threshold, basis })
+    }
+
+    /// How many tokens are enough: the smaller of a number and a share, where both count.
+    fn tokens_threshold(&self, facts: &Facts) -> Option<(Basis, usize)> {
+        let takes_share = self.context_percent > 0.0;
+        let share = facts.context.filter(|_| takes_share).map(|window| {
+            let tokens = (window as f64 * self.context_percent / 100.0) as usize;
+            (Basis::Share { window }, tokens)
+        });
         let counts = self.tokens > 0 && !(self.tokens_if_unknown && facts.context.is_some());
-        let absolute = counts.then_some(self.tokens);
-        let threshold = share.into_iter().chain(absolute).min()?;
-        (facts.deferrable_tokens >= threshold)
-            .then_some(Reason::Tokens { tokens: facts.deferrable_tokens, threshold })
+        let is_unknown = takes_share && facts.context.is_none();
+        let basis = if is_unknown { Basis::UnknownWindow } else { Basis::Fixed };
+        let fixed = counts.then_some((basis, self.tokens));
+        share.into_iter().chain(fixed).min_by_key(|(_, tokens)| *tokens)
     }
 }
 
@@ -231,10 +270,13 @@ impl fmt::Display for Reason {
             Self::Count { tools, threshold } => {
                 write!(f, "{tools} tools, the threshold is {threshold}")
             }
-            Self::Tokens { tokens, threshold } => {
-                write!(f, "{tokens} tokens of tools, the threshold is {threshold}")
+            Self::Tokens { tokens, threshold, basis } => {
+                write!(f, "{tokens} tokens of tools, the threshold is {threshold}{basis}")
             }
-            Self::Below => f.write_str("below the thresholds"),
+            Self::Below { threshold: Some((basis @ Basis::UnknownWindow, tokens)) } => {
+                write!(f, "below the thresholds; that of tokens is {tokens}{basis}")
+            }
+            Self::Below { .. } => f.write_str("below the thresholds"),
             Self::StillFilling => f.write_str("servers are still connecting: not decided yet"),
             Self::NoSaving { before, after } => {
                 write!(f, "no saving: {before} tokens as they are, {after} deferred")
@@ -297,14 +339,24 @@ mod tests {
         };
         assert_eq!(
             few(12_800, Some(128_000)),
-            Reason::Tokens { tokens: 12_800, threshold: 12_800 }
+            Reason::Tokens {
+                tokens: 12_800,
+                threshold: 12_800,
+                basis: Basis::Share { window: 128_000 }
+            }
         );
-        assert_eq!(few(12_799, Some(128_000)), Reason::Below);
+        assert_eq!(
+            few(12_799, Some(128_000)),
+            Reason::Below { threshold: Some((Basis::Share { window: 128_000 }, 12_800)) }
+        );
         assert_eq!(
             few(20_000, Some(1_000_000)),
-            Reason::Tokens { tokens: 20_000, threshold: 20_000 }
+            Reason::Tokens { tokens: 20_000, threshold: 20_000, basis: Basis::Fixed }
         );
-        assert_eq!(few(19_999, None), Reason::Below);
+        assert_eq!(
+            few(19_999, None).to_string(),
+            "below the thresholds; that of tokens is 20000, since the context window is not known"
+        );
     }
 
     #[test]
@@ -322,7 +374,7 @@ mod tests {
     fn always_is_honoured_below_the_threshold() {
         assert_eq!(
             decide(|_, f| (f.tools, f.always) = (3, 1)),
-            (Defers::OnlyAlways, Reason::Below)
+            (Defers::OnlyAlways, Reason::Below { threshold: Some((Basis::UnknownWindow, 20_000)) })
         );
     }
 
@@ -334,7 +386,7 @@ mod tests {
             a.sticky = false;
             shrunk(f);
         });
-        assert_eq!(anew, (Defers::Nothing, Reason::Below));
+        assert!(matches!(anew, (Defers::Nothing, Reason::Below { .. })));
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod activation;
 mod hot;
 mod rules;
 
-pub use activation::{Activation, Decision, Facts, Mode, Reason};
+pub use activation::{Activation, Basis, Decision, Facts, Mode, Reason};
 pub use hot::hot;
 pub use rules::{Glob, Rules};
 

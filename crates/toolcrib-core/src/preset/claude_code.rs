@@ -14,20 +14,33 @@ use crate::tool::Defer;
 /// Percent of the context from which on `auto` defers.
 const PERCENT: f64 = 10.0;
 
+/// The context window of most models that it runs, in tokens.
+const USUAL_WINDOW: f64 = 200_000.0;
+
+fn share_of_usual_window(percent: f64) -> usize {
+    (USUAL_WINDOW * percent / 100.0) as usize
+}
+
 pub(super) fn settings() -> Settings {
     Settings {
+        hot: false,
         disclosure: Setting::Reference,
         guidance: Guidance::Short,
         activation: Activation {
             mode: Mode::On,
             tools: 0,
-            tokens: 0,
+            // There the window is always known. Here, if it is not, it is taken to be the usual one.
+            tokens: share_of_usual_window(PERCENT),
             context_percent: PERCENT,
+            tokens_if_unknown: true,
             ..Activation::default()
         },
         listing: ListingSettings {
             form: ListingForm::Names,
             place: Place::Message,
+            // A message is not cut as a tool's description may be, and every name is to be in it.
+            tokens: Some(20_000),
+            chars: 80_000,
             ..ListingSettings::default()
         },
         rank: RankSettings { by: By::Words, ..RankSettings::default() },
@@ -66,6 +79,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
                     let percent = Value::from(percent);
                     let percent = config.number(at, Some(&percent), PERCENT, 0.0..=100.0);
                     activation.context_percent = percent;
+                    activation.tokens = share_of_usual_window(percent);
                     // From nothing on is always.
                     activation.mode = if percent > 0.0 { Mode::Auto } else { Mode::On };
                 } else {

@@ -16,6 +16,7 @@ const CAP: usize = 8;
 
 pub(super) fn settings() -> Settings {
     Settings {
+        hot: false,
         disclosure: Setting::Reveal,
         stub: Stub::Hint,
         guidance: Guidance::Short,

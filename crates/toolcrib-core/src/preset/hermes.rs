@@ -36,6 +36,7 @@ const MAX_LIMIT: usize = 20;
 
 pub(super) fn settings() -> Settings {
     Settings {
+        hot: false,
         disclosure: Setting::Bridge,
         guidance: Guidance::Short,
         rules: Rules::default().never_defer(CORE),

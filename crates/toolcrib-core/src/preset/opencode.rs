@@ -25,6 +25,7 @@ const KNOWN: [&str; 4] = ["alwaysLoad", "searchLimit", "bm25", "deferDescription
 
 pub(super) fn settings() -> Settings {
     Settings {
+        hot: false,
         disclosure: Setting::Terse,
         mark: "[d]".into(),
         guidance: Guidance::Provider,

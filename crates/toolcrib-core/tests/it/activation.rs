@@ -1,7 +1,7 @@
 //! Whether a conversation defers, which tools, and for how long.
 
 use serde_json::{Value, json};
-use toolcrib_core::policy::{Because, Decision, Defers, Reason, Verdict};
+use toolcrib_core::policy::{Basis, Because, Decision, Defers, Reason, Verdict};
 use toolcrib_core::{Conversation, Crib, Defer, Disclosure, Scope, Settings, Turn};
 
 use crate::disclose::{show, talkative};
@@ -12,7 +12,9 @@ fn numbers_decide_and_the_reason_is_told() {
     let many = talkative();
     let crib = |count: usize| Crib::new(catalog(&many[..count]), Settings::default());
     let decision = |crib: &Crib| show(&mut Chat::new(crib)).decision;
-    assert_eq!(decision(&crib(14)), Decision { defers: Defers::Nothing, reason: Reason::Below });
+    let threshold = Some((Basis::UnknownWindow, 20_000));
+    let below = Decision { defers: Defers::Nothing, reason: Reason::Below { threshold } };
+    assert_eq!(decision(&crib(14)), below);
     assert_eq!(
         decision(&crib(15)),
         Decision { defers: Defers::Everything, reason: Reason::Count { tools: 15, threshold: 15 } }

@@ -7,7 +7,7 @@ use toolcrib_core::{Catalog, FourChars};
 use crate::support::{catalog, office, tool};
 
 fn fit(catalog: &Catalog, tokens: usize, chars: usize, context: Option<usize>) -> Listing {
-    let settings = ListingSettings { tokens, chars, ..ListingSettings::default() };
+    let settings = ListingSettings { tokens: Some(tokens), chars, ..ListingSettings::default() };
     Listing::fit(catalog, catalog.ids(), &settings, context, &FourChars).unwrap()
 }
 

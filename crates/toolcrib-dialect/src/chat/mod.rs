@@ -3,6 +3,7 @@
 //! It has no words for deferring, so tools go through the bridge. Its streams are the least strict of
 //! the four: indices are left out, names are split, a call comes in one piece or in fifty.
 
+mod announce;
 mod history;
 mod message;
 mod request;
@@ -49,6 +50,14 @@ impl Dialect for Chat {
         _toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
         history::join(entries, answers)
+    }
+
+    fn announce(&self, entry: &str, text: &str) -> Option<String> {
+        announce::announce(entry, text)
+    }
+
+    fn user_message(&self, text: &str) -> String {
+        announce::user_message(text)
     }
 
     fn fit(&self, kept: Vec<String>, _echo: &[&str], _toolset: &Toolset) -> Vec<String> {

@@ -255,6 +255,7 @@ impl Exchange {
         let plan = Plan {
             api: request.api,
             mode: attempt.mode,
+            auto: self.fallback.wish() == Wish::Auto,
             settings: Arc::clone(&self.settings),
             counter: Arc::clone(&self.counter),
             model: request.model.clone(),
@@ -378,6 +379,7 @@ impl Exchange {
 /// Whether an upstream supports the way in which a client defers tools itself.
 fn understands(api: Api, defers: Defers, capability: &Capability) -> bool {
     match (api, defers) {
+        (_, Defers::OwnTools) => true,
         (Api::Messages, Defers::Hosted) => capability.hosted != Hosted::None,
         (Api::Messages, Defers::References) => capability.references,
         _ => capability.client_search || capability.hosted == Hosted::OpenAi,

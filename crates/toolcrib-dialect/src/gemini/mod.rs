@@ -3,6 +3,7 @@
 //! It has no words for deferring, so tools go through the bridge. Calls arrive whole and often without
 //! an id; what stands in for one is their order. Model and stream are said in the path, not in the body.
 
+mod announce;
 mod content;
 mod history;
 mod request;
@@ -50,6 +51,14 @@ impl Dialect for Gemini {
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
         history::join(said, entries, answers, toolset.names().call)
+    }
+
+    fn announce(&self, entry: &str, text: &str) -> Option<String> {
+        announce::announce(entry, text)
+    }
+
+    fn user_message(&self, text: &str) -> String {
+        announce::user_message(text)
     }
 
     fn fit(&self, kept: Vec<String>, _echo: &[&str], _toolset: &Toolset) -> Vec<String> {

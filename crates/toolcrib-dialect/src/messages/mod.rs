@@ -4,6 +4,7 @@
 //! and a signature may be bound to every byte before it. It is also the one with words for deferring:
 //! `defer_loading`, `tool_reference`, and a search of the provider's own.
 
+mod announce;
 mod block;
 mod content;
 mod history;
@@ -57,6 +58,14 @@ impl Dialect for Messages {
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
         history::join(entries, answers, toolset)
+    }
+
+    fn announce(&self, entry: &str, text: &str) -> Option<String> {
+        announce::announce(entry, text)
+    }
+
+    fn user_message(&self, text: &str) -> String {
+        announce::user_message(text)
     }
 
     fn fit(&self, kept: Vec<String>, echo: &[&str], toolset: &Toolset) -> Vec<String> {

@@ -4,6 +4,7 @@
 //! words for loading a tool in the middle of a conversation, it may keep responses so that a client
 //! sends only what is new, and it repeats the request in each response.
 
+mod announce;
 mod frame;
 mod history;
 mod inbound;
@@ -64,6 +65,14 @@ impl Dialect for Responses {
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
         history::join(said, entries, answers, toolset)
+    }
+
+    fn announce(&self, entry: &str, text: &str) -> Option<String> {
+        announce::announce(entry, text)
+    }
+
+    fn user_message(&self, text: &str) -> String {
+        announce::user_message(text)
     }
 
     fn fit(&self, kept: Vec<String>, echo: &[&str], _toolset: &Toolset) -> Vec<String> {

@@ -91,7 +91,7 @@ fn deferral_sets_in_at_fifteen_tools_and_not_at_fourteen() {
     assert_eq!(shown.decision.reason, Reason::Count { tools: 15, threshold: 15 });
     let fewer = everruns(&agent()[..14]);
     let shown = show(&mut Chat::new(&fewer));
-    assert_eq!(shown.decision.reason, Reason::Below);
+    assert_eq!(shown.decision.reason, Reason::Below { threshold: None });
 }
 
 #[test]

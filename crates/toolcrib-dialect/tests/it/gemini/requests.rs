@@ -177,14 +177,14 @@ fn what_the_provider_has_stays_and_ours_join_a_group_that_is_left() {
 fn a_client_that_owns_our_name_keeps_it() {
     let mut chat = Chat::new(false);
     let mut body = request(&json!(chat.contents));
-    let own = json!({"name": "tool_search", "description": "Searches the shed.",
+    let own = json!({"name": "tool_call", "description": "Calls the shed.",
         "parametersJsonSchema": {"type": "object"}});
     body["tools"][0]["functionDeclarations"].as_array_mut().unwrap().push(own);
     let sent: Value =
         serde_json::from_str(&chat.talk.turn(WHOLE, &body.to_string()).request()).unwrap();
     let declared = names(&sent["tools"][0], "functionDeclarations");
-    let second =
-        declared.iter().find(|name| name.contains("search") && *name != "tool_search").unwrap();
+    let second = declared.iter().find(|name| name.contains("search")).unwrap();
+    assert_ne!(second, "tool_search");
     let hidden = call(second, &json!({"query": "find customer"}));
     let answers = [
         answer(1, &json!([hidden]), "STOP", false),

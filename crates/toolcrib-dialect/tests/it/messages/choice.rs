@@ -91,11 +91,11 @@ fn a_client_that_has_our_names_keeps_them() {
     for stream in BOTH {
         let mut talk = talk(Mode::Bridge);
         let mut body = request(&json!([user("Find Ada.")]), stream);
-        let theirs = json!({"name": "tool_search", "description": "Looks for a hammer in the shed.",
+        let theirs = json!({"name": "tool_call", "description": "Calls the keeper of the shed.",
             "input_schema": {"type": "object", "properties": {"shelf": {"type": "integer"}},
                 "required": ["shelf"]}});
         body["tools"].as_array_mut().unwrap().push(theirs);
-        let own = call("toolu_own00001", "tool_search", json!({"shelf": 3}));
+        let own = call("toolu_own00001", "tool_call", json!({"shelf": 3}));
         let client = play(&mut talk, &body, &[(vec![own.clone()], "tool_use")]);
         assert_eq!(client["content"], json!([own]));
         let names: Vec<&str> = talk.sent[0]["tools"]
@@ -105,6 +105,6 @@ fn a_client_that_has_our_names_keeps_them() {
             .map(|tool| tool["name"].as_str().unwrap())
             .collect();
         assert_eq!(names.len(), 3);
-        assert!(!names.contains(&"tool_search"), "{names:?}");
+        assert!(!names.contains(&"tool_call"), "{names:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! What Claude Code's own configuration means here.
 
 use serde_json::{Value, json};
-use toolcrib_core::policy::{Mode, Reason};
+use toolcrib_core::policy::{Basis, Mode, Reason};
 use toolcrib_core::{Conversation, Crib, Preset, Scope, Turn};
 
 use super::{array, mcp, session, show};
@@ -45,8 +45,14 @@ fn auto_defers_from_a_tenth_of_the_context_on() {
         let turn = Turn { context: Some(context), ..Turn::new(&scope) };
         crib.disclose(&turn, &mut Conversation::new()).decision.reason
     };
-    assert_eq!(decide(10 * tokens), Reason::Tokens { tokens, threshold: tokens });
-    assert_eq!(decide(10 * tokens + 10), Reason::Below, "{tokens} tokens of 40 tools");
+    assert_eq!(
+        decide(10 * tokens),
+        Reason::Tokens { tokens, threshold: tokens, basis: Basis::Share { window: 10 * tokens } }
+    );
+    assert!(
+        matches!(decide(10 * tokens + 10), Reason::Below { .. }),
+        "{tokens} tokens of 40 tools"
+    );
 }
 
 #[test]

@@ -154,12 +154,12 @@ fn a_tool_out_of_scope_is_in_no_index_and_in_no_answer() {
 }
 
 #[test]
-fn a_thousand_names_are_folded_up_to_their_servers() {
-    let acme = (0..1_000).map(|i| mcp("acme", &format!("job_number_{i}"), "", &json!({})));
+fn ten_thousand_names_are_folded_up_to_their_servers() {
+    let acme = (0..10_000).map(|i| mcp("acme", &format!("job_number_{i}"), "", &json!({})));
     let tools: Vec<Value> = acme.chain(session()).collect();
     let shown = show(&mut Chat::new(&crib(&tools)));
     let listing = shown.listing.as_ref().unwrap();
     assert_eq!(listing.form, Form::Mixed);
-    assert!(listing.text.contains("acme (1000 tools, names not listed)\n"));
+    assert!(listing.text.contains("acme (10000 tools, names not listed)\n"));
     assert!(listing.text.contains("slack (1): mcp__slack__send_message\n"));
 }

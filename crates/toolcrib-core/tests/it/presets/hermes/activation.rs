@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolcrib_core::Shape;
-use toolcrib_core::policy::Reason;
+use toolcrib_core::policy::{Basis, Reason};
 
 use super::{array, auto, mcp, session, show};
 use crate::support::{Chat, tool};
@@ -22,8 +22,15 @@ pub(super) fn thousands(count: usize, short: usize) -> Vec<Value> {
 fn auto_activates_at_ten_percent_of_the_context_and_not_below() {
     let crib = auto(&thousands(15, 0));
     let decide = |context| show(&mut Chat::new(&crib), Some(context)).decision.reason;
-    assert_eq!(decide(150_000), Reason::Tokens { tokens: 15_000, threshold: 15_000 });
-    assert_eq!(decide(150_010), Reason::Below);
+    assert_eq!(
+        decide(150_000),
+        Reason::Tokens {
+            tokens: 15_000,
+            threshold: 15_000,
+            basis: Basis::Share { window: 150_000 }
+        }
+    );
+    assert!(matches!(decide(150_010), Reason::Below { .. }));
 }
 
 #[test]
@@ -40,8 +47,11 @@ fn core_tools_do_not_count_towards_the_threshold() {
     tools.push(tool("terminal", &"x".repeat(8_000), &json!({})));
     let crib = auto(&tools);
     let decide = |context| show(&mut Chat::new(&crib), Some(context)).decision.reason;
-    assert_eq!(decide(20_000), Reason::Tokens { tokens: 2_000, threshold: 2_000 });
-    assert_eq!(decide(20_010), Reason::Below);
+    assert_eq!(
+        decide(20_000),
+        Reason::Tokens { tokens: 2_000, threshold: 2_000, basis: Basis::Share { window: 20_000 } }
+    );
+    assert!(matches!(decide(20_010), Reason::Below { .. }));
 }
 
 #[test]
@@ -49,9 +59,15 @@ fn where_the_context_is_not_known_twenty_thousand_tokens_decide() {
     let decide = |short, context| {
         show(&mut Chat::new(&auto(&thousands(20, short))), context).decision.reason
     };
-    assert_eq!(decide(0, None), Reason::Tokens { tokens: 20_000, threshold: 20_000 });
-    assert_eq!(decide(4, None), Reason::Below);
-    assert_eq!(decide(0, Some(1_000_000)), Reason::Below, "known, its share alone decides");
+    assert_eq!(
+        decide(0, None),
+        Reason::Tokens { tokens: 20_000, threshold: 20_000, basis: Basis::UnknownWindow }
+    );
+    let below = decide(4, None).to_string();
+    let fixed = "that of tokens is 20000, since the context window is not known";
+    assert_eq!(below, format!("below the thresholds; {fixed}"));
+    let share = Some((Basis::Share { window: 1_000_000 }, 100_000));
+    assert_eq!(decide(0, Some(1_000_000)), Reason::Below { threshold: share }, "its share alone");
 }
 
 #[test]

@@ -1,0 +1,25 @@
+//! A text of ours in a content of the user's.
+
+use toolcrib_core::json;
+
+use super::content::{Content, Kind, Part};
+
+/// The content with the text before what the user says, and after answers to calls.
+pub(super) fn announce(entry: &str, text: &str) -> Option<String> {
+    let content = Content::read(entry).filter(|content| !content.by_model)?;
+    let is_answer =
+        |raw: &&&str| matches!(Part::read(raw), Some(Part { kind: Kind::Answer(_), .. }));
+    let answers = content.parts.iter().take_while(is_answer).count();
+    let mut parts: Vec<String> = content.parts.iter().map(|part| (*part).to_owned()).collect();
+    parts.insert(answers, part(text));
+    Some(content.with(&parts))
+}
+
+/// A content with the text alone.
+pub(super) fn user_message(text: &str) -> String {
+    format!(r#"{{"role":"user","parts":[{}]}}"#, part(text))
+}
+
+fn part(text: &str) -> String {
+    format!(r#"{{"text":{}}}"#, json::quote(text))
+}

@@ -1,0 +1,33 @@
+//! A text of ours in a message of the user's.
+
+use toolcrib_core::json;
+
+use super::item::Item;
+
+/// The message with the text first.
+pub(super) fn announce(entry: &str, text: &str) -> Option<String> {
+    let item = Item::read(entry).filter(|item| item.kind == "message")?;
+    if item.fields.string("role").as_deref() != Some("user") {
+        return None;
+    }
+    let content = item.fields.get("content")?;
+    let content = match (item.fields.string("content"), json::items(content)) {
+        (Some(said), _) => json::quote(&format!("{text}\n\n{said}")),
+        (None, Some(parts)) => {
+            let mut all = vec![part(text)];
+            all.extend(parts.iter().map(|part| part.get().to_owned()));
+            format!("[{}]", all.join(","))
+        }
+        (None, None) => return None,
+    };
+    Some(item.fields.with(&[("content", Some(content))]))
+}
+
+/// A message with the text alone.
+pub(super) fn user_message(text: &str) -> String {
+    format!(r#"{{"type":"message","role":"user","content":[{}]}}"#, part(text))
+}
+
+fn part(text: &str) -> String {
+    format!(r#"{{"type":"input_text","text":{}}}"#, json::quote(text))
+}
