@@ -62,6 +62,12 @@ pub enum Hosted {
 }
 
 impl Mode {
+    /// Whether the model sees nothing of a deferred tool but its line in the listing. Then a turn that needs
+    /// the tool has to search. Reveal and terse show every tool, and cannot save half of the tokens.
+    pub(crate) fn hides_tools(self) -> bool {
+        !matches!(self, Self::Reveal | Self::Terse)
+    }
+
     /// The engine's disclosure behind it. References and hosted search need the listing and the one
     /// search tool of `append`, and nothing appended.
     pub(crate) fn kind(self) -> Kind {

@@ -37,8 +37,6 @@ pub struct Plan {
     pub api: Api,
     /// How tools are deferred, if they are.
     pub mode: Mode,
-    /// Whether the mode is left to us: then tools are deferred only with a margin.
-    pub auto: bool,
     /// The engine's settings; the disclosure is the mode's.
     pub settings: Arc<Settings>,
     /// How tokens are counted.
@@ -63,7 +61,7 @@ impl Plan {
     pub fn key(&self, tools: &str) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         let rest = (
-            (self.api, self.mode, self.auto, &self.model, self.context),
+            (self.api, self.mode, &self.model, self.context),
             (self.sticky, self.second_names, self.counts, &self.loaded),
         );
         hasher.update(format!("{rest:?}").as_bytes()).update(&[0]).update(tools.as_bytes());
@@ -150,7 +148,7 @@ impl Toolset {
             before,
             after,
             answer: answer_tokens(&crib, deferred.len()),
-            margin: plan.auto && crib.settings().activation.only_if_saving,
+            margin: plan.mode.hides_tools() && crib.settings().activation.only_if_saving,
         };
         let (passes, why) = match pass_through(Facts::Counted(numbers)) {
             Some(Bypass::Counted(why)) => (true, why),

@@ -255,7 +255,6 @@ impl Exchange {
         let plan = Plan {
             api: request.api,
             mode: attempt.mode,
-            auto: self.fallback.wish() == Wish::Auto,
             settings: Arc::clone(&self.settings),
             counter: Arc::clone(&self.counter),
             model: request.model.clone(),

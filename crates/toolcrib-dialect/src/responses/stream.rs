@@ -328,7 +328,6 @@ mod tests {
         let plan = Plan {
             api: Api::Responses,
             mode: Mode::Bridge,
-            auto: true,
             settings: Arc::default(),
             counter: Arc::new(FourChars),
             model: "m".into(),

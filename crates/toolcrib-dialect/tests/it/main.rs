@@ -6,6 +6,7 @@ mod exchange;
 mod gemini;
 mod messages;
 mod played;
+mod presets;
 mod responses;
 mod support;
 mod translate;

@@ -5,6 +5,7 @@ mod cut;
 mod faults;
 mod matrix;
 mod odd;
+mod terse;
 
 use serde_json::{Value, json};
 use toolcrib_dialect::{Api, Mode};

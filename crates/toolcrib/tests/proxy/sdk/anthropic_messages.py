@@ -6,7 +6,7 @@ import office
 
 args = office.arguments()
 client = Anthropic(base_url=args.url, api_key="sk-client", max_retries=0)
-tools = [{"name": t["name"], "description": t["description"], "input_schema": t["schema"]} for t in office.tools()]
+tools = [{"name": t["name"], "description": t["description"], "input_schema": t["schema"]} for t in office.tools(args.tools)]
 # As its documentation advises: the whole list of tools is cached.
 tools[-1]["cache_control"] = {"type": "ephemeral"}
 messages = []
@@ -29,7 +29,7 @@ def ask():
         return stream.get_final_message()
 
 
-for text in office.MESSAGES:
+for text in office.messages(args):
     messages.append({"role": "user", "content": text})
     while True:
         deltas = []

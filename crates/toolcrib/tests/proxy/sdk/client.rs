@@ -51,6 +51,15 @@ fn root() -> PathBuf {
 
 /// Runs an agent against an API at `url` (without a path) and returns everything it saw.
 pub(crate) fn run(client: Client, url: &str, stream: bool) -> Value {
+    run_with(client, url, stream, &[])
+}
+
+/// The same with only so many tools and the first message of the user.
+pub(crate) fn run_first(client: Client, url: &str, tools: usize) -> Value {
+    run_with(client, url, false, &["--first", "--tools", &tools.to_string()])
+}
+
+fn run_with(client: Client, url: &str, stream: bool, more: &[&str]) -> Value {
     let python = root().join(".tools/peers/python/bin/python");
     assert!(
         python.exists(),
@@ -61,7 +70,7 @@ pub(crate) fn run(client: Client, url: &str, stream: bool) -> Value {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/proxy/sdk").join(client.script());
     // `-B`: nothing is compiled into the sources. A client that hangs is a failure, not a hanging test.
     let mut command = Command::new("timeout");
-    command.arg("300").arg(python).arg("-B").arg(script).arg(url);
+    command.arg("300").arg(python).arg("-B").arg(script).arg(url).args(more);
     if stream {
         command.arg("--stream");
     }

@@ -9,7 +9,7 @@ args = office.arguments()
 client = genai.Client(api_key="client-key", http_options=types.HttpOptions(base_url=args.url))
 declarations = [
     types.FunctionDeclaration(name=t["name"], description=t["description"], parameters_json_schema=t["schema"])
-    for t in office.tools()
+    for t in office.tools(args.tools)
 ]
 config = types.GenerateContentConfig(
     system_instruction="You are the office's assistant.",
@@ -32,7 +32,7 @@ def ask():
     return parts, response
 
 
-for text in office.MESSAGES:
+for text in office.messages(args):
     contents.append(types.Content(role="user", parts=[types.Part.from_text(text=text)]))
     while True:
         parts, last = ask()

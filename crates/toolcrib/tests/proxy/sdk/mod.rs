@@ -5,6 +5,7 @@
 //! and nothing else, streaming or not.
 
 mod client;
+mod presets;
 
 use std::collections::HashSet;
 
@@ -15,9 +16,14 @@ use crate::replica::Replica;
 
 /// A proxy before the provider.
 fn proxy(provider: &Provider, more: &str) -> Replica {
+    proxy_of(provider, "", more)
+}
+
+/// The same with settings of the engine.
+fn proxy_of(provider: &Provider, settings: &str, more: &str) -> Replica {
     let url = &provider.url;
     let upstreams = format!("openai = \"{url}\"\nanthropic = \"{url}\"\ngemini = \"{url}\"");
-    Replica::start(&format!("[proxy]\n{upstreams}\n{more}"))
+    Replica::start(&format!("{settings}[proxy]\n{upstreams}\n{more}"))
 }
 
 fn converse(client: Client) {

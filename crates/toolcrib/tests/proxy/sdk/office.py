@@ -74,8 +74,8 @@ FORECAST = {
 }
 
 
-def tools():
-    """Name, description and schema of all two hundred."""
+def tools(count=200):
+    """Name, description and schema of all two hundred, or of some that have those in them that are needed."""
     made = []
     for service, (what, thing, first, second) in SERVICES.items():
         for verb, sentence, properties, required in actions(thing, first, second):
@@ -83,7 +83,9 @@ def tools():
             made.append({"name": f"{service}__{verb}_{thing}", "description": f"{sentence} Part of {what}.", "schema": schema})
     # In the middle, in the place of a tool nobody misses.
     made[137] = FORECAST
-    return made
+    needed = ("weather__forecast", "calendar__create_event", "rooms__list_reservation")
+    last = [tool for tool in made if tool["name"] in needed]
+    return made if count >= len(made) else [tool for tool in made if tool not in last][: count - len(last)] + last
 
 
 def run(name, arguments):
@@ -106,7 +108,14 @@ def arguments():
     parser.add_argument("url", help="where the API is, without a path")
     parser.add_argument("--stream", action="store_true")
     parser.add_argument("--previous", action="store_true", help="Responses: chain by id and send only what is new")
+    parser.add_argument("--tools", type=int, default=200, help="how many tools")
+    parser.add_argument("--first", action="store_true", help="only the first message of the user")
     return parser.parse_args()
+
+
+def messages(args):
+    """What the user says."""
+    return MESSAGES[:1] if args.first else MESSAGES
 
 
 def report(turns):

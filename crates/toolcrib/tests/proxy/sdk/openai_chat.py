@@ -10,7 +10,7 @@ args = office.arguments()
 client = OpenAI(base_url=f"{args.url}/v1", api_key="sk-client", max_retries=0)
 tools = [
     {"type": "function", "function": {"name": t["name"], "description": t["description"], "parameters": t["schema"]}}
-    for t in office.tools()
+    for t in office.tools(args.tools)
 ]
 messages = [{"role": "system", "content": "You are the office's assistant."}]
 turns = []
@@ -27,7 +27,7 @@ def ask():
         return stream.get_final_completion()
 
 
-for text in office.MESSAGES:
+for text in office.messages(args):
     messages.append({"role": "user", "content": text})
     while True:
         deltas = []

@@ -13,7 +13,7 @@ args = office.arguments()
 client = OpenAI(base_url=f"{args.url}/v1", api_key="sk-client", max_retries=0)
 tools = [
     {"type": "function", "name": t["name"], "description": t["description"], "parameters": t["schema"], "strict": False}
-    for t in office.tools()
+    for t in office.tools(args.tools)
 ]
 items = []
 previous = None
@@ -32,7 +32,7 @@ def ask():
         return stream.get_final_response()
 
 
-for text in office.MESSAGES:
+for text in office.messages(args):
     items.append({"role": "user", "content": text})
     while True:
         events = []

@@ -1,0 +1,217 @@
+//! Presets in the four APIs: what is sent for the first request, and what becomes of a call that does not
+//! fit.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcrib_core::{FourChars, Preset, Settings};
+use toolcrib_dialect::exchange::action::Setup;
+use toolcrib_dialect::mode::Wish;
+use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
+
+const APIS: [(Api, &str); 4] = [
+    (Api::Chat, "/v1/chat/completions"),
+    (Api::Responses, "/v1/responses"),
+    (Api::Messages, "/v1/messages"),
+    (Api::Gemini, "/v1beta/models/gemini-2.5-pro:generateContent"),
+];
+
+fn name(at: usize) -> String {
+    format!("office__make_report_{at}")
+}
+
+/// Tools of this many, in an API's own form.
+fn tools(api: Api, count: usize) -> Value {
+    let schema = json!({"type": "object", "properties": {"month": {"type": "string",
+        "description": "The month that the report is about."}}, "required": ["month"]});
+    let about = "Makes the report of one month, as it is sent to the board of the company.";
+    let plain = (0..count).map(|at| json!({"name": name(at), "description": about}));
+    match api {
+        Api::Chat => plain
+            .map(|mut tool| {
+                tool["parameters"] = schema.clone();
+                json!({"type": "function", "function": tool})
+            })
+            .collect(),
+        Api::Responses => plain
+            .map(|mut tool| {
+                (tool["type"], tool["parameters"]) = (json!("function"), schema.clone());
+                tool
+            })
+            .collect(),
+        Api::Messages => plain
+            .map(|mut tool| {
+                tool["input_schema"] = schema.clone();
+                tool
+            })
+            .collect(),
+        Api::Gemini => {
+            let declared: Value = plain
+                .map(|mut tool| {
+                    tool["parameters"] = schema.clone();
+                    tool
+                })
+                .collect();
+            json!([{"functionDeclarations": declared}])
+        }
+    }
+}
+
+fn body(api: Api, tools: &Value) -> Value {
+    let said = "Make the report of May.";
+    match api {
+        Api::Chat => json!({"model": "m", "tools": tools, "messages": [
+            {"role": "system", "content": "Be brief."}, {"role": "user", "content": said}]}),
+        Api::Responses => json!({"model": "m", "tools": tools, "input": said}),
+        Api::Messages => json!({"model": "m", "max_tokens": 9, "tools": tools, "messages": [
+            {"role": "user", "content": [{"type": "text", "text": said}]}]}),
+        Api::Gemini => {
+            json!({"tools": tools, "contents": [{"role": "user", "parts": [{"text": said}]}]})
+        }
+    }
+}
+
+/// What is sent first, and the mode with its reason.
+fn sent(
+    (api, target): (Api, &str),
+    body: &Value,
+    settings: &Settings,
+    wish: Wish,
+) -> (Value, String) {
+    let mut setup = Setup::new("localhost", Arc::new(FourChars));
+    (setup.settings, setup.wish) = (Arc::new(settings.clone()), wish);
+    let request = Request::read(api, target, body.to_string().into_bytes());
+    let mut exchange = Exchange::new(api, target, request, setup);
+    loop {
+        match exchange.next().expect("an action") {
+            Action::Load(keys) => exchange.loaded(vec![None; keys.len()]),
+            Action::Prepare(plan) => {
+                let toolset = Toolset::new(*plan, exchange.tools());
+                exchange.prepared(Arc::new(toolset));
+            }
+            Action::Send(outgoing) => {
+                let report = exchange.report().to_string();
+                return (serde_json::from_slice(&outgoing.body).unwrap(), report);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn first_text(api: Api, sent: &Value) -> String {
+    let text = match api {
+        Api::Chat => &sent["messages"][1]["content"],
+        Api::Responses => &sent["input"][0]["content"],
+        Api::Messages => &sent["messages"][0]["content"][0]["text"],
+        Api::Gemini => &sent["contents"][0]["parts"][0]["text"],
+    };
+    match text {
+        Value::String(text) => text.clone(),
+        parts => parts[0]["text"].as_str().unwrap().to_owned(),
+    }
+}
+
+#[test]
+fn the_names_of_claude_code_are_in_the_first_message_in_every_mode() {
+    let settings = Preset::ClaudeCode.settings();
+    for (api, target) in APIS {
+        let body = body(api, &tools(api, 40));
+        for wish in [Wish::Reference, Wish::Append, Wish::Bridge] {
+            let (sent, report) = sent((api, target), &body, &settings, wish);
+            let text = first_text(api, &sent);
+            for at in 0..40 {
+                assert!(text.contains(&name(at)), "{api:?} {wish:?} {at}: {text}");
+            }
+            assert!(!sent["tools"].to_string().contains(&name(7)), "{api:?} {wish:?}");
+            let mode = if wish == Wish::Bridge { "bridge" } else { "append" };
+            assert!(report.starts_with(mode), "{report}");
+            assert!(sent.to_string().contains("Make the report of May."));
+        }
+    }
+}
+
+#[test]
+fn everruns_defers_from_fifteen_tools_on_whatever_that_saves() {
+    let settings = Preset::Everruns.settings();
+    for (api, target) in APIS {
+        for (count, mode) in [(14, "pass-through"), (15, "reveal"), (18, "reveal"), (200, "reveal")]
+        {
+            let wish = settings.disclosure.into();
+            let body = body(api, &tools(api, count));
+            let (_, report) = sent((api, target), &body, &settings, wish);
+            assert!(report.starts_with(mode), "{api:?} {count}: {report}");
+        }
+    }
+}
+
+#[test]
+fn a_listing_is_as_large_as_the_settings_say() {
+    let list = |settings: &str| {
+        let settings = Settings::from_toml(settings).unwrap();
+        let body = body(Api::Chat, &tools(Api::Chat, 40));
+        let (sent, _) = sent(APIS[0], &body, &settings, Wish::Bridge);
+        let described = sent["tools"][0]["function"]["description"].as_str().unwrap().to_owned();
+        (0..40).filter(|at| described.contains(&format!("{}: ", name(*at)))).count()
+    };
+    assert_eq!(list(""), 0, "its share of the tools has no room for sentences");
+    assert_eq!(list("[listing]\ntokens = 4000"), 40);
+}
+
+#[test]
+fn a_hot_list_is_the_presets_to_have() {
+    let mut tools = tools(Api::Chat, 30);
+    let bash = json!({"type": "function", "function": {"name": "bash", "description": "Runs a command.",
+        "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}}});
+    tools.as_array_mut().unwrap().push(bash.clone());
+    let body = body(Api::Chat, &tools);
+    for (preset, is_kept) in [
+        (Preset::Default, true),
+        (Preset::Words, true),
+        (Preset::Everruns, false),
+        (Preset::Opencode, false),
+        (Preset::ClaudeCode, false),
+    ] {
+        let settings = preset.settings();
+        let (sent, report) = sent(APIS[0], &body, &settings, settings.disclosure.into());
+        let has = sent["tools"].as_array().unwrap().contains(&bash);
+        assert_eq!(has, is_kept, "{preset}: {report}");
+    }
+}
+
+#[test]
+fn a_client_with_a_search_of_its_own_passes_untouched() {
+    for (api, target) in APIS {
+        for own in [&["tool_search"][..], &["ToolSearch"], &["tool_describe", "tool_call"]] {
+            let mut tools = tools(api, 40);
+            let list =
+                if api == Api::Gemini { &mut tools[0]["functionDeclarations"] } else { &mut tools };
+            let list = list.as_array_mut().unwrap();
+            for name in own {
+                let text = list[0].to_string().replace("office__make_report_0", name);
+                list.push(serde_json::from_str(&text).unwrap());
+            }
+            let body = body(api, &tools);
+            let (sent, report) = sent((api, target), &body, &Settings::default(), Wish::Auto);
+            assert_eq!(report, "bypass: the client has a tool search of its own");
+            assert_eq!(sent, body);
+        }
+    }
+    // One of them alone may be anything; and a bridge of one of the client's servers stays in full.
+    let mut tools = tools(Api::Chat, 40);
+    let list = tools.as_array_mut().unwrap();
+    for name in ["gate__tool_search", "gate__tool_call", "tool_call"] {
+        let text = list[0].to_string().replace("office__make_report_0", name);
+        list.push(serde_json::from_str(&text).unwrap());
+    }
+    let body = body(Api::Chat, &tools);
+    let (sent, report) = sent(APIS[0], &body, &Settings::default(), Wish::Auto);
+    assert!(report.starts_with("bridge: "), "{report}");
+    let kept: Vec<&str> = sent["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(kept[..2], ["gate__tool_search", "gate__tool_call"]);
+    assert_eq!(kept.len(), 5, "{kept:?}");
+}

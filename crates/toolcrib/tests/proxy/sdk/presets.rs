@@ -1,0 +1,96 @@
+//! Every preset through `serve`, with a real SDK in each API. What reaches the provider is compared, byte for
+//! byte, with a golden file; `UPDATE_GOLDEN=1` writes the files.
+//!
+//! Eighteen tools, of which one is needed. The context window is so small that a preset that decides by its
+//! share defers them.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use toolcrib_core::Preset;
+use toolcrib_testkit::provider::{Options, Provider};
+
+use super::client::{Client, run_first};
+use super::proxy_of;
+
+const TOOLS: usize = 18;
+
+/// What the proxy is told besides its upstreams.
+fn config(preset: Option<Preset>) -> String {
+    let line = preset.map(|preset| format!("preset = '{preset}'\n")).unwrap_or_default();
+    format!("{line}context = 8000\n")
+}
+
+/// The bodies that reached the provider, a line each.
+fn sent(client: Client, preset: Option<Preset>) -> String {
+    let provider = Provider::start(Options::default()).unwrap();
+    let proxy = proxy_of(&provider, &config(preset), "");
+    let seen = run_first(client, &proxy.url, TOOLS);
+    let called = &seen["turns"][0]["calls"][0];
+    assert_eq!(called["name"], "weather__forecast", "{client:?} {preset:?}: {seen}");
+    assert_eq!(called["arguments"]["city"], "Oslo");
+    let requests = provider.requests();
+    let bodies = requests.iter().filter(|request| !request.path.contains("count_tokens"));
+    bodies.map(|request| String::from_utf8(request.body.to_vec()).unwrap() + "\n").collect()
+}
+
+fn golden(client: Client, preset: Preset) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/proxy/sdk/golden");
+    folder.join(preset.name().replace('@', "-")).join(format!("{client:?}.jsonl").to_lowercase())
+}
+
+fn compare(preset: Preset) {
+    for client in [Client::Chat, Client::Responses, Client::Anthropic, Client::Gemini] {
+        let sent = sent(client, Some(preset));
+        let file = golden(client, preset);
+        if env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, &sent).unwrap();
+        }
+        let expected = fs::read_to_string(&file).unwrap_or_default();
+        let at = sent.lines().zip(expected.lines()).position(|(sent, expected)| sent != expected);
+        let (file, lines) = (file.display(), (sent.lines().count(), expected.lines().count()));
+        assert!(sent == expected, "{file} differs, first in line {at:?}, of {lines:?} lines");
+    }
+}
+
+#[test]
+fn default() {
+    compare(Preset::Default);
+}
+
+#[test]
+fn everruns() {
+    compare(Preset::Everruns);
+}
+
+#[test]
+fn hermes() {
+    compare(Preset::Hermes);
+}
+
+#[test]
+fn opencode() {
+    compare(Preset::Opencode);
+}
+
+#[test]
+fn claude_code() {
+    compare(Preset::ClaudeCode);
+}
+
+/// The tests above fail when the `preset` line is removed: no two presets send the same.
+#[test]
+fn no_preset_sends_what_another_does() {
+    for client in [Client::Chat, Client::Responses, Client::Anthropic, Client::Gemini] {
+        let mut texts: Vec<String> = Preset::ALL
+            .into_iter()
+            .filter(|preset| *preset != Preset::Words)
+            .map(|preset| fs::read_to_string(golden(client, preset)).unwrap())
+            .collect();
+        let all = texts.len();
+        texts.sort();
+        texts.dedup();
+        assert_eq!(texts.len(), all, "{client:?}");
+    }
+}
