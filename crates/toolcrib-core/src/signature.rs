@@ -67,7 +67,7 @@ fn typed(schema: &Value, root: &Value, depth: usize) -> String {
         }
         return shown.join("|");
     }
-    for key in ["anyOf", "oneOf"] {
+    for key in ["anyOf", "oneOf", "any_of"] {
         if let Some(Value::Array(options)) = map.get(key) {
             let each = options.iter().take(OPTIONS).map(|option| typed(option, root, depth - 1));
             return union(each.collect(), options.len() > OPTIONS);

@@ -40,7 +40,7 @@ pub enum Shape {
     Chat,
     /// OpenAI Responses: `{type: function, name, description, parameters}`.
     Responses,
-    /// Gemini: `{name, description, parameters}` or `parametersJsonSchema`.
+    /// Gemini: `{name, description, parameters}` or `parametersJsonSchema`, whose keys may be in snake case.
     Gemini,
     /// Ours: `{name, description, input_schema, server}`, with `title`, `keywords`, `defer` if wanted.
     Own,
@@ -53,8 +53,24 @@ impl Shape {
             Self::Mcp => &["inputSchema"],
             Self::Anthropic | Self::Own => &["input_schema"],
             Self::Chat | Self::Responses => &["parameters"],
-            Self::Gemini => &["parametersJsonSchema", "parameters"],
+            Self::Gemini => &["parametersJsonSchema", "parameters_json_schema", "parameters"],
         }
+    }
+
+    /// The input schema of a definition. A key whose value is `null` counts as absent.
+    pub(crate) fn schema<'a>(self, fields: &Fields<'a>) -> Option<&'a str> {
+        let value = |key: &&str| fields.get(key).filter(|schema| *schema != "null");
+        self.schema_keys().iter().find_map(value)
+    }
+
+    /// The key under which an edited definition holds its schema. Gemini takes JSON Schema under two
+    /// spellings of one key and refuses both at once; `parameters` is another schema language.
+    fn edited_schema_key(self, fields: &Fields<'_>) -> &'static str {
+        let keys = self.schema_keys();
+        let stated = |key: &&&str| {
+            self == Self::Gemini && **key != "parameters" && fields.get(key).is_some()
+        };
+        keys.iter().find(stated).copied().unwrap_or(keys[0])
     }
 
     /// The shape of a definition; `None` for a provider's own tool.
@@ -68,7 +84,7 @@ impl Shape {
                 Some(if own { Self::Own } else { Self::Anthropic })
             }
             None if has("inputSchema") => Some(Self::Mcp),
-            None if has("parameters") || has("parametersJsonSchema") => Some(Self::Gemini),
+            None if Self::Gemini.schema_keys().iter().any(|key| has(key)) => Some(Self::Gemini),
             None if has("name") || has("description") => Some(Self::Own),
             // `{"googleSearch": {}}`, `{"type": "web_search"}`.
             _ => None,
@@ -268,10 +284,11 @@ impl Tool {
             edits.push(("description", Some(json::quote(description))));
         }
         if let Some(schema) = schema {
-            let keys = self.shape.schema_keys();
-            edits.push((keys[0], Some(schema.to_owned())));
-            // Where a shape has two keys for the schema they exclude each other.
-            edits.extend(keys[1..].iter().map(|key| (*key, None)));
+            let written = self.shape.edited_schema_key(fields);
+            edits.push((written, Some(schema.to_owned())));
+            // If a shape has several keys for the schema, they exclude each other.
+            let others = self.shape.schema_keys().iter().filter(|key| **key != written);
+            edits.extend(others.map(|key| (*key, None)));
             if fields.get("strict") == Some("true") {
                 // An open object is no strict schema.
                 edits.push(("strict", Some("false".into())));

@@ -135,8 +135,7 @@ impl<'a> Reader<'a> {
         let outer = Fields::read(&definition).ok_or(Problem::NotAnObject)?;
         let inner = shape.inner(&outer);
         let fields = inner.as_ref().unwrap_or(&outer);
-        let schema = shape.schema_keys().iter().find_map(|key| fields.get(key));
-        let schema = schema.filter(|schema| *schema != "null");
+        let schema = shape.schema(fields);
         if let Some(schema) = schema {
             schema::check(schema, self.limits)?;
         }

@@ -38,7 +38,7 @@ impl Validator {
     /// Compiles a schema. Whatever is odd about it means "cannot tell", never "wrong".
     pub(crate) fn new(mut schema: Value, shape: Shape) -> Self {
         if shape == Shape::Gemini {
-            lower_types(&mut schema);
+            standardise(&mut schema);
         }
         let compiled = budget::allows(&schema)
             .then(|| {
@@ -77,24 +77,50 @@ impl Validator {
 /// Keywords that hold values and not schemas.
 const VALUES: [&str; 5] = ["const", "enum", "default", "example", "examples"];
 
-/// Gemini's subset writes `STRING` for `string`.
-fn lower_types(schema: &mut Value) {
+/// Keywords of Gemini's subset as its SDKs write them, and their standard names.
+const SNAKE_CASE: [(&str, &str); 8] = [
+    ("any_of", "anyOf"),
+    ("additional_properties", "additionalProperties"),
+    ("min_length", "minLength"),
+    ("max_length", "maxLength"),
+    ("min_items", "minItems"),
+    ("max_items", "maxItems"),
+    ("min_properties", "minProperties"),
+    ("max_properties", "maxProperties"),
+];
+
+/// Rewrites Gemini's subset in standard keywords: it writes `STRING` for `string`, allows `null` by
+/// `nullable`, and takes its keywords in snake case too.
+fn standardise(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
+            for (snake, standard) in SNAKE_CASE {
+                if let Some(value) = map.remove(snake) {
+                    map.insert(standard.to_owned(), value);
+                }
+            }
+            let nullable = map.get("nullable") == Some(&Value::Bool(true));
             if let Some(Value::String(kind)) = map.get_mut("type") {
                 kind.make_ascii_lowercase();
+                if nullable {
+                    let kinds = vec![Value::from(kind.as_str()), Value::from("null")];
+                    map.insert("type".to_owned(), Value::Array(kinds));
+                }
+            }
+            if let (true, Some(Value::Array(values))) = (nullable, map.get_mut("enum")) {
+                values.push(Value::Null);
             }
             for (key, value) in map {
                 match value {
                     Value::Object(members) if NAMED.contains(&key.as_str()) => {
-                        members.values_mut().for_each(lower_types);
+                        members.values_mut().for_each(standardise);
                     }
                     _ if VALUES.contains(&key.as_str()) => {}
-                    _ => lower_types(value),
+                    _ => standardise(value),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(lower_types),
+        Value::Array(items) => items.iter_mut().for_each(standardise),
         _ => {}
     }
 }
@@ -184,11 +210,25 @@ mod tests {
     }
 
     #[test]
-    fn capital_types_of_gemini_count() {
+    fn the_schema_language_of_gemini_counts() {
         let schema = json!({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}});
         let gemini = |arguments| Validator::new(schema.clone(), Shape::Gemini).faults(&arguments);
         assert_eq!(gemini(json!({"a": "x"})), []);
         assert_eq!(gemini(json!({"a": 1})).len(), 1);
+        let optional = json!({"type": "OBJECT", "properties": {
+            "min_length": {"type": "STRING", "nullable": true, "min_length": 2, "enum": ["ab", "cd"]},
+        }});
+        let optional = Validator::new(optional, Shape::Gemini);
+        assert_eq!(optional.faults(&json!({"min_length": null})), []);
+        assert_eq!(optional.faults(&json!({"min_length": "ab"})), []);
+        assert_eq!(optional.faults(&json!({"min_length": "x"})).len(), 2);
+        let either =
+            json!({"properties": {"a": {"any_of": [{"type": "STRING"}, {"type": "NUMBER"}]}}});
+        let either = Validator::new(either, Shape::Gemini);
+        assert_eq!(
+            (either.faults(&json!({"a": 1})).len(), either.faults(&json!({"a": []})).len()),
+            (0, 1)
+        );
         let click = json!({"properties": {"e": {"const": {"type": "Click"}}}});
         let event = json!({"e": {"type": "Click"}});
         assert_eq!(Validator::new(click, Shape::Gemini).faults(&event), []);

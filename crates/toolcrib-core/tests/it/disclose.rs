@@ -245,6 +245,13 @@ fn an_array_is_edited_and_what_is_not_ours_stays() {
     );
     assert_eq!(got[1], gemini[1]);
     assert_eq!(got[2]["functionDeclarations"][0]["name"], "tool_search");
+    // The client's own spelling is kept, and never joined by the other.
+    let snake = json!([{"function_declarations": [{"name": "a", "parameters_json_schema": s, "response_json_schema": {}}]}]);
+    let got = written(&snake, Shape::Gemini);
+    assert_eq!(
+        got[0]["function_declarations"][0],
+        json!({"name": "a", "parameters_json_schema": stub, "response_json_schema": {}})
+    );
     let namespace = json!([{"type": "namespace", "name": "crm", "description": "d", "tools": [{"type": "function", "name": "a", "parameters": s}]}]);
     let got = written(&namespace, Shape::Responses);
     assert_eq!((&got[0]["name"], &got[0]["tools"][0]["parameters"]), (&json!("crm"), &stub));

@@ -65,6 +65,12 @@ fn every_shape_gives_the_same_tool() {
             ),
         ),
         (
+            Shape::Gemini,
+            format!(
+                r#"{{"tools":[{{"function_declarations":[{{"name":"find","description":"Finds.","parameters":null,"parameters_json_schema":{s}}}]}}]}}"#
+            ),
+        ),
+        (
             Shape::Own,
             format!(
                 r#"{{"name":"find","description":"Finds.","input_schema":{s},"server":"label"}}"#

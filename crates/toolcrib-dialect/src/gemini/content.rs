@@ -12,6 +12,11 @@ pub(super) fn either<'a, 'k>(
     [camel, snake].into_iter().find_map(|key| Some((key, fields.get(key)?)))
 }
 
+/// The signature of a part, as JSON.
+pub(super) fn signature<'a>(part: &Fields<'a>) -> Option<&'a str> {
+    either(part, ["thoughtSignature", "thought_signature"]).map(|(_, raw)| raw)
+}
+
 /// A content: one entry of the history, or what a candidate says.
 pub(super) struct Content<'a> {
     pub(super) fields: Fields<'a>,

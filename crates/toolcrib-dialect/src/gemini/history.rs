@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use toolcrib_core::json::{self, Fields};
 
-use super::content::{Content, Kind, Part};
+use super::content::{Content, Kind, Part, signature};
 use crate::record::Answer;
 
 /// What stands for a signature that is lost: the API's own word for a call that the model did not make.
@@ -44,7 +44,7 @@ pub(super) fn wrap(entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> 
 /// A call that goes up in other words, with a signature if it is the first.
 fn signed(part: String, is_later: bool) -> String {
     match Fields::read(&part) {
-        Some(fields) if !is_later && fields.get("thoughtSignature").is_none() => {
+        Some(fields) if !is_later && signature(&fields).is_none() => {
             fields.with(&[("thoughtSignature", Some(UNSIGNED.to_owned()))])
         }
         _ => part,

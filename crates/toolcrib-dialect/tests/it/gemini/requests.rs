@@ -193,3 +193,54 @@ fn a_client_that_owns_our_name_keeps_it() {
     let got = chat.talk.ask(WHOLE, &body, &answers);
     assert_eq!(seen(&got, false), expected(&json!([{"text": "Found."}]), "STOP", 2));
 }
+
+/// Every key of a value in snake case, except inside schemas and data.
+fn in_snake_case(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| {
+                let snake: String = key
+                    .chars()
+                    .flat_map(|c| c.is_ascii_uppercase().then_some('_').into_iter().chain([c]))
+                    .collect();
+                let is_data = matches!(key.as_str(), "parametersJsonSchema" | "args" | "response");
+                let value = if is_data { value.clone() } else { in_snake_case(value) };
+                (snake.to_ascii_lowercase(), value)
+            })
+            .collect(),
+        Value::Array(items) => items.iter().map(in_snake_case).collect(),
+        other => other.clone(),
+    }
+}
+
+/// The same conversation in the other spelling of every key: the same searches, calls and records.
+#[test]
+fn a_request_in_snake_case_is_read_like_any_other() {
+    for stream in BOTH {
+        let mut chat = Chat::new(stream);
+        let mut ask = |contents: &[Value], rounds: &[Value]| {
+            let body = in_snake_case(&request(&json!(contents)));
+            let answers: Vec<String> =
+                rounds.iter().zip(1..).map(|(parts, n)| answer(n, parts, "STOP", stream)).collect();
+            let got = chat.talk.ask(target(stream), &body, &answers);
+            (seen(&got, stream), chat.talk.sent.clone())
+        };
+        let mut contents = vec![user("Find Ada.")];
+        let (saw, sent) = ask(&contents, &[json!([search()]), json!([bridged()])]);
+        assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
+        // The search tells the schema that the client declared under its own spelling of the key.
+        let told = sent[1]["contents"][2].to_string();
+        assert!(told.contains("crm__find_customer") && told.contains(r#"\"required\""#), "{told}");
+        contents.push(in_snake_case(&json!({"role": "model", "parts": [real()]})));
+        let result = json!({"role": "user", "parts": [response("crm__find_customer", "Ada, 7")]});
+        contents.push(in_snake_case(&result));
+        let (_, sent) = ask(&contents, &[json!([{"text": "Found."}])]);
+        let [.., before, last] = &sent[..] else { panic!("three requests") };
+        assert!(begins_with(&last["contents"], &before["contents"]), "the search is still there");
+        let renamed =
+            in_snake_case(&json!({"role": "user", "parts": [response("tool_call", "Ada, 7")]}));
+        assert_eq!(last["contents"].as_array().unwrap().last(), Some(&renamed));
+        assert_eq!(last["tools"], before["tools"]);
+    }
+}

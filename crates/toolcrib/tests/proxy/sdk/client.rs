@@ -16,21 +16,37 @@ pub(crate) enum Client {
     Chained,
     /// `anthropic`.
     Anthropic,
-    /// `google-genai`.
+    /// `google-genai`, tools declared by JSON Schema.
     Gemini,
+    /// `google-genai`, tools declared by Gemini's own schema language.
+    GeminiSchema,
+    /// `google-genai` 2, which frameworks still pin.
+    OlderGemini,
 }
 
 impl Client {
     /// All of them.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Chat, Self::Responses, Self::Chained, Self::Anthropic, Self::Gemini];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Chat,
+        Self::Responses,
+        Self::Chained,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::GeminiSchema,
+        Self::OlderGemini,
+    ];
+
+    /// The Python environment that has its SDK.
+    fn environment(self) -> &'static str {
+        if matches!(self, Self::OlderGemini) { "older-google" } else { "python" }
+    }
 
     fn script(self) -> &'static str {
         match self {
             Self::Chat => "openai_chat.py",
             Self::Responses | Self::Chained => "openai_responses.py",
             Self::Anthropic => "anthropic_messages.py",
-            Self::Gemini => "google_genai.py",
+            Self::Gemini | Self::GeminiSchema | Self::OlderGemini => "google_genai.py",
         }
     }
 
@@ -40,7 +56,7 @@ impl Client {
             Self::Chat => ["tool_calls", "stop"],
             Self::Responses | Self::Chained => ["completed", "completed"],
             Self::Anthropic => ["tool_use", "end_turn"],
-            Self::Gemini => ["STOP", "STOP"],
+            Self::Gemini | Self::GeminiSchema | Self::OlderGemini => ["STOP", "STOP"],
         }
     }
 }
@@ -60,7 +76,7 @@ pub(crate) fn run_first(client: Client, url: &str, tools: usize) -> Value {
 }
 
 fn run_with(client: Client, url: &str, stream: bool, more: &[&str]) -> Value {
-    let python = root().join(".tools/peers/python/bin/python");
+    let python = root().join(".tools/peers").join(client.environment()).join("bin/python");
     assert!(
         python.exists(),
         "`{}` is missing; hint: run `scripts/install-peers`",
@@ -76,6 +92,9 @@ fn run_with(client: Client, url: &str, stream: bool, more: &[&str]) -> Value {
     }
     if matches!(client, Client::Chained) {
         command.arg("--previous");
+    }
+    if matches!(client, Client::GeminiSchema) {
+        command.arg("--schema");
     }
     let ran = command.stdin(Stdio::null()).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -111,7 +130,7 @@ pub(crate) fn expected(client: Client) -> Value {
     let model = match client {
         Client::Chat | Client::Responses | Client::Chained => "gpt-5.2",
         Client::Anthropic => "claude-opus-5",
-        Client::Gemini => "gemini-3-pro-preview",
+        Client::Gemini | Client::GeminiSchema | Client::OlderGemini => "gemini-3-pro-preview",
     };
     let [calling, ending] = client.stops();
     let turn = |text: &str, calls: &[(&str, Value)], stop: &str| {
@@ -131,7 +150,9 @@ pub(crate) fn expected(client: Client) -> Value {
             }
             Client::Anthropic => turn["items"] = kind("tool_use", "text"),
             // The first call of a turn is signed.
-            Client::Gemini => turn["signed"] = calls.iter().map(|_| Value::from(true)).collect(),
+            Client::Gemini | Client::GeminiSchema | Client::OlderGemini => {
+                turn["signed"] = calls.iter().map(|_| Value::from(true)).collect();
+            }
         }
         turn
     };

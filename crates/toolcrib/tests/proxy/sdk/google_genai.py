@@ -7,10 +7,16 @@ import office
 
 args = office.arguments()
 client = genai.Client(api_key="client-key", http_options=types.HttpOptions(base_url=args.url))
-declarations = [
-    types.FunctionDeclaration(name=t["name"], description=t["description"], parameters_json_schema=t["schema"])
-    for t in office.tools(args.tools)
-]
+
+
+def declaration(tool):
+    if args.schema:
+        schema = types.Schema.from_json_schema(json_schema=types.JSONSchema(**tool["schema"]))
+        return types.FunctionDeclaration(name=tool["name"], description=tool["description"], parameters=schema)
+    return types.FunctionDeclaration(name=tool["name"], description=tool["description"], parameters_json_schema=tool["schema"])
+
+
+declarations = [declaration(tool) for tool in office.tools(args.tools)]
 config = types.GenerateContentConfig(
     system_instruction="You are the office's assistant.",
     tools=[types.Tool(function_declarations=declarations)],

@@ -45,6 +45,9 @@ fn converse(client: Client) {
         let turns = seen["turns"].as_array().unwrap();
         let usage: u64 = turns.iter().filter_map(|turn| turn["usage"]["input"].as_u64()).sum();
         assert_eq!(usage, counted);
+        // The search told the schema of what it found, however the SDK spells its keys.
+        let told = |body: &[u8]| String::from_utf8_lossy(body).contains("Name of the city.");
+        assert!(provider.requests().iter().any(|request| told(&request.body)), "{client:?}");
         // Something was hidden, or this would prove nothing.
         assert!(provider.requests().len() > turns.len());
         assert!(proxy.modes().contains(&"bridge".to_owned()), "{:?}", proxy.modes());
@@ -86,4 +89,14 @@ fn anthropic() {
 #[test]
 fn google_genai() {
     converse(Client::Gemini);
+}
+
+#[test]
+fn google_genai_with_its_own_schemas() {
+    converse(Client::GeminiSchema);
+}
+
+#[test]
+fn google_genai_2() {
+    converse(Client::OlderGemini);
 }

@@ -110,6 +110,7 @@ def arguments():
     parser.add_argument("--previous", action="store_true", help="Responses: chain by id and send only what is new")
     parser.add_argument("--tools", type=int, default=200, help="how many tools")
     parser.add_argument("--first", action="store_true", help="only the first message of the user")
+    parser.add_argument("--schema", action="store_true", help="Gemini: declare tools by the API's own schema language")
     return parser.parse_args()
 
 
