@@ -53,12 +53,10 @@ pub(crate) struct Desk {
     answers: Vec<Answer>,
     /// What the client saw.
     print: Box<Fingerprint>,
-    /// The same without ids.
-    bare: Box<Fingerprint>,
     /// Calls of this round so far.
     calls: usize,
-    /// Calls the client got.
-    forwarded: usize,
+    /// The ids of the calls the client got.
+    forwarded: Vec<Option<String>>,
     /// Whether what the client saw is not what the upstream said.
     altered: bool,
     searches: usize,
@@ -76,9 +74,8 @@ impl Desk {
             blind: Vec::new(),
             answers: Vec::new(),
             print: Box::default(),
-            bare: Box::default(),
             calls: 0,
-            forwarded: 0,
+            forwarded: Vec::new(),
             altered: false,
             searches: 0,
         }
@@ -87,8 +84,7 @@ impl Desk {
     /// Goes on where another left off, as far as the client is concerned.
     pub(crate) fn resume(&mut self, other: &Self) {
         self.print.clone_from(&other.print);
-        self.bare.clone_from(&other.bare);
-        self.forwarded = other.forwarded;
+        self.forwarded.clone_from(&other.forwarded);
         self.altered = other.altered;
         self.searches = other.searches;
     }
@@ -115,9 +111,8 @@ impl Desk {
     }
 
     fn forward(&mut self, id: Option<&str>, name: &str, arguments: &str) {
-        self.forwarded += 1;
+        self.forwarded.push(id.map(str::to_owned));
         self.print.call(id, name, arguments);
-        self.bare.call(None, name, arguments);
         self.note_blind(name);
     }
 
@@ -136,7 +131,6 @@ impl Desk {
     /// Notes text that the client got.
     pub(crate) fn text(&mut self, text: &str) {
         self.print.text(text);
-        self.bare.text(text);
     }
 
     /// Notes that something of the upstream's was kept from the client, and needs no answer of ours.
@@ -223,9 +217,9 @@ impl Desk {
         std::mem::take(&mut self.answers)
     }
 
-    /// Calls the client got in this turn.
-    pub(crate) fn forwarded(&self) -> usize {
-        self.forwarded
+    /// The ids of the calls the client got in this turn.
+    pub(crate) fn forwarded(&self) -> &[Option<String>] {
+        &self.forwarded
     }
 
     pub(crate) fn altered(&self) -> bool {
@@ -234,11 +228,6 @@ impl Desk {
 
     pub(crate) fn print(&self) -> &Fingerprint {
         &self.print
-    }
-
-    /// What the client saw, without ids.
-    pub(crate) fn bare(&self) -> &Fingerprint {
-        &self.bare
     }
 
     pub(crate) fn revealed(&self) -> &[String] {

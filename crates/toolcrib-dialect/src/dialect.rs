@@ -12,6 +12,21 @@ use crate::tools::WriteTools;
 use crate::toolset::Toolset;
 use crate::usage::Usage;
 
+/// A call that the client got, by its ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Echoed<'a> {
+    /// The id that the upstream gave it.
+    pub(crate) given: Option<&'a str>,
+    /// The id that the client knows it by.
+    pub(crate) echoed: Option<&'a str>,
+}
+
+/// The id that the upstream gave the call which the client knows by this one, if it is another.
+pub(crate) fn given<'a>(calls: &[Echoed<'a>], echoed: &str) -> Option<&'a str> {
+    let call = calls.iter().find(|call| call.echoed == Some(echoed))?;
+    call.given.filter(|given| *given != echoed)
+}
+
 /// One API.
 pub(crate) trait Dialect: Sync {
     /// What is seen at the top of a body.
@@ -39,12 +54,14 @@ pub(crate) trait Dialect: Sync {
     }
 
     /// What follows a turn of the model: the client's entries, with the answers among them that the
-    /// client knows nothing of. `said` is the turn as the upstream knows it.
+    /// client knows nothing of. `said` is the turn as the upstream knows it. `calls` are the calls that the
+    /// client got of it, in order; none if it knows all of them by the ids they were given.
     fn join<'a>(
         &self,
         said: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
+        calls: &[Echoed<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>>;
 

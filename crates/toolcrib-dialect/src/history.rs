@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Echoed};
 use crate::mode::Mode;
 use crate::record::Past;
 use crate::request::{Choice, Request, Who};
@@ -90,11 +90,14 @@ pub(crate) fn history(
     let mut said: Vec<Cow<'_, str>> = Vec::new();
     // An API that keeps the conversation has the announcement already.
     let mut announcement = toolset.announcement().filter(|_| request.previous.is_none());
+    // The ids of the calls in it, as they were given and as the client has them.
+    let (mut given, mut echoed): (Vec<Option<String>>, &[Option<String>]) = (Vec::new(), &[]);
     for stretch in &request.stretches {
         let echo: Vec<&str> = stretch.entries.iter().map(|entry| request.entry(entry)).collect();
         match stretch.who {
             Who::Client => {
-                let mut followed = dialect.join(&said, echo, &answers, toolset);
+                let calls = renamed(&given, echoed);
+                let mut followed = dialect.join(&said, echo, &answers, &calls, toolset);
                 for entry in &mut followed {
                     if let Some(told) = announcement.and_then(|text| dialect.announce(entry, text))
                     {
@@ -104,12 +107,13 @@ pub(crate) fn history(
                 for entry in &followed {
                     push(entry);
                 }
-                (said, answers) = (Vec::new(), Vec::new());
+                (said, answers, given) = (Vec::new(), Vec::new(), Vec::new());
             }
             Who::Model => {
+                echoed = &stretch.call_ids;
                 said = match records.next().flatten() {
                     Some(record) => {
-                        answers = record.answers;
+                        (answers, given) = (record.answers, record.calls);
                         let kept = record.entries.iter().map(|raw| raw.get().to_owned()).collect();
                         dialect.fit(kept, &echo, toolset).into_iter().map(Cow::Owned).collect()
                     }
@@ -124,12 +128,24 @@ pub(crate) fn history(
         }
     }
     if !answers.is_empty() {
-        dialect.join(&said, Vec::new(), &answers, toolset).iter().for_each(|entry| push(entry));
+        let joined = dialect.join(&said, Vec::new(), &answers, &[], toolset);
+        joined.iter().for_each(|entry| push(entry));
     }
     if let Some(text) = announcement {
         push(&dialect.user_message(text));
     }
     out
+}
+
+/// The calls of a turn, if the client knows any of them by another id than it was given.
+fn renamed<'a>(given: &'a [Option<String>], echoed: &'a [Option<String>]) -> Vec<Echoed<'a>> {
+    let calls: Vec<Echoed<'_>> = given
+        .iter()
+        .zip(echoed)
+        .map(|(given, echoed)| Echoed { given: given.as_deref(), echoed: echoed.as_deref() })
+        .collect();
+    let differs = calls.iter().any(|call| call.given != call.echoed);
+    if differs { calls } else { Vec::new() }
 }
 
 /// An entry of the model's of which nothing is kept.

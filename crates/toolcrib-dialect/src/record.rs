@@ -7,8 +7,12 @@
 //! one, and the question it answered. All of it is taken from what the client echoes, and none of it
 //! from what clients are known to change: white space, markers, arguments spelled anew.
 //!
-//! A turn with calls has a second key, made of its own words and ids alone: a client that shortens its
-//! history breaks the chain, and echoes ids all the same.
+//! A record has two keys. The strict one has the ids of calls in it: a turn with a unique id is found by its
+//! own words and ids alone, so that a client that shortens its history still finds it; any other turn by the
+//! chain. The loose key is the chain without ids, for clients that invent ids where there were none, add
+//! to them or replace them. Two conversations that a client shows as the same but for their ids share it.
+//! The record written last is then found; it has the same text and calls, and
+//! the client's results are put under its ids.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -27,12 +31,34 @@ pub struct Key(pub [u8; 32]);
 pub(crate) struct Places {
     caller: [u8; 32],
     api: Api,
-    /// Keys of each turn of the model, in order.
-    turns: Vec<[Option<Key>; 2]>,
+    /// Keys of each turn of the model, in order: the strict one, the loose one.
+    turns: Vec<[Key; 2]>,
     previous: Option<Key>,
-    /// The chain up to the turn that is to come, and the question it answers.
-    chain: [u8; 32],
+    /// With ids, and without.
+    strict: Chain,
+    loose: Chain,
+}
+
+/// What was said up to the turn that is to come.
+#[derive(Debug, Clone, Copy, Default)]
+struct Chain {
+    said: [u8; 32],
+    /// The question that the turn answers.
     question: [u8; 32],
+}
+
+impl Chain {
+    fn add(&mut self, who: Who, hash: [u8; 32], is_first: bool) {
+        match who {
+            Who::Client => {
+                self.question = hash;
+                if is_first {
+                    self.said = hash;
+                }
+            }
+            Who::Model => self.said = hashed(&[&self.said, &hash]),
+        }
+    }
 }
 
 impl Places {
@@ -44,49 +70,37 @@ impl Places {
             api,
             turns: Vec::new(),
             previous: None,
-            chain: [0; 32],
-            question: [0; 32],
+            strict: Chain::default(),
+            loose: Chain::default(),
         };
         places.previous = request.previous.as_ref().map(|kept| places.response(&kept.id));
         for (at, stretch) in request.stretches.iter().enumerate() {
-            let hash = stretch.print.hash();
-            match stretch.who {
-                Who::Client => {
-                    places.question = hash;
-                    if at == 0 {
-                        places.chain = hash;
-                    }
-                }
-                Who::Model => {
-                    let keys = places.turn(&stretch.print);
-                    places.turns.push(keys);
-                    places.chain = hashed(&[&places.chain, &hash]);
-                }
+            if stretch.who == Who::Model {
+                let keys = places.turn(&stretch.print);
+                places.turns.push(keys);
             }
+            places.strict.add(stretch.who, stretch.print.hash(), at == 0);
+            places.loose.add(stretch.who, stretch.print.loose_hash(), at == 0);
         }
         places
     }
 
     /// Every key to look up, in one go.
     pub(crate) fn keys(&self) -> Vec<Key> {
-        self.turns.iter().flatten().flatten().copied().chain(self.previous).collect()
+        self.turns.iter().flatten().copied().chain(self.previous).collect()
     }
 
     /// The keys of the turn that is to come, once it is known what the model said in it.
-    pub(crate) fn turn(&self, said: &Fingerprint) -> [Option<Key>; 2] {
-        let said_hash = said.hash();
-        let chained = self.key(b"turn", &[&self.chain, &self.question, &said_hash]);
-        let alone = said.has_unique_id.then(|| self.key(b"said", &[&said_hash]));
-        [Some(chained), alone]
-    }
-
-    /// Every key that the turn to come is kept under. `bare` is what was said without its ids.
-    pub(crate) fn written(&self, said: &Fingerprint, bare: &Fingerprint) -> Vec<Key> {
-        let mut keys = self.turn(said).to_vec();
-        // Where ids are optional, clients leave out even those they got.
-        let nameless = (self.api == Api::Gemini).then(|| self.turn(bare)).into_iter().flatten();
-        keys.extend(nameless.filter(|key| !keys.contains(key)).collect::<Vec<_>>());
-        keys.into_iter().flatten().collect()
+    pub(crate) fn turn(&self, said: &Fingerprint) -> [Key; 2] {
+        let chained = |chain: &Chain, hash: [u8; 32]| {
+            self.key(b"turn", &[&chain.said, &chain.question, &hash])
+        };
+        let strict = if said.has_unique_id {
+            self.key(b"said", &[&said.hash()])
+        } else {
+            chained(&self.strict, said.hash())
+        };
+        [strict, chained(&self.loose, said.loose_hash())]
     }
 
     /// The key of a response that the API keeps.
@@ -124,6 +138,9 @@ pub(crate) struct Record {
     pub(crate) second_names: bool,
     /// The entries that stand for it: hidden rounds, and what the model said in the end.
     pub(crate) entries: Vec<Box<RawValue>>,
+    /// The ids of the calls that the client got, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) calls: Vec<Option<String>>,
     /// Answers to calls in it that the client knows nothing of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) answers: Vec<Answer>,
@@ -207,7 +224,7 @@ impl Past {
         let mut next = || found.next().flatten().and_then(|bytes| Record::read(&bytes));
         let turns = places.turns.iter().map(|keys| {
             // Both are taken, whichever counts: they stand in one row.
-            let records: Vec<Option<Record>> = keys.iter().flatten().map(|_| next()).collect();
+            let records: Vec<Option<Record>> = keys.iter().map(|_| next()).collect();
             records.into_iter().flatten().next()
         });
         let turns = turns.collect();

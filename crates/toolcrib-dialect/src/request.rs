@@ -109,8 +109,18 @@ pub(crate) struct Stretch {
     pub(crate) entries: Vec<Entry>,
     /// What they say, however they are written.
     pub(crate) print: Fingerprint,
-    /// The names of the tools they call.
+    /// The names of the tools they call, and the ids of these calls.
     pub(crate) calls: Vec<String>,
+    pub(crate) call_ids: Vec<Option<String>>,
+}
+
+impl Stretch {
+    /// Notes a call.
+    pub(crate) fn call(&mut self, id: Option<String>, name: String, arguments: &str) {
+        self.print.call(id.as_deref(), &name, arguments);
+        self.calls.push(name);
+        self.call_ids.push(id);
+    }
 }
 
 impl Request {
@@ -251,6 +261,7 @@ impl Rows {
                 entries: Vec::new(),
                 print: Fingerprint::default(),
                 calls: Vec::new(),
+                call_ids: Vec::new(),
             });
         }
         let last = self.0.len() - 1;

@@ -295,7 +295,8 @@ impl Turn {
         self.summary.searches = self.desk.searches();
         self.responses.extend(response);
         let mut answers = self.desk.take_answers();
-        let answerable = end == End::Whole && !answers.is_empty() && self.desk.forwarded() == 0;
+        let answerable =
+            end == End::Whole && !answers.is_empty() && self.desk.forwarded().is_empty();
         // Who pauses before saying anything would be asked the very same again.
         let paused = end == End::Paused && !entries.is_empty();
         if (answerable || paused) && self.summary.rounds <= self.limit {
@@ -303,7 +304,7 @@ impl Turn {
                 answers.iter_mut().for_each(Answer::close);
             }
             let said: Vec<Cow<'_, str>> = entries.iter().map(Cow::from).collect();
-            let joined = self.dialect.join(&said, Vec::new(), &answers, &self.toolset);
+            let joined = self.dialect.join(&said, Vec::new(), &answers, &[], &self.toolset);
             let joined: Vec<String> = joined.into_iter().map(Cow::into_owned).collect();
             self.hidden.extend(entries);
             self.hidden.extend(joined);
@@ -339,6 +340,7 @@ impl Turn {
             passed: self.toolset.passes_through(),
             second_names: self.toolset.has_second_names(),
             entries,
+            calls: self.desk.forwarded().to_vec(),
             answers,
             revealed: [&self.reminded, self.desk.revealed()].concat(),
             blind: self.desk.blind().to_vec(),
@@ -348,12 +350,16 @@ impl Turn {
         let mut records: Vec<(Key, Vec<u8>)> = Vec::new();
         if differs {
             let bytes = record.write();
-            let keys = self.places.written(self.desk.print(), self.desk.bare());
-            records.extend(keys.into_iter().map(|key| (key, bytes.clone())));
+            let [strict, loose] = self.places.turn(self.desk.print());
+            if loose != strict {
+                records.push((loose, bytes.clone()));
+            }
+            records.push((strict, bytes));
         }
         if let Some(kept) = self.responses.last() {
             // The API has the entries already; only what the client must not know is missing.
             record.entries.clear();
+            record.calls.clear();
             if self.continues {
                 record.revealed.splice(..0, self.revealed.iter().cloned());
             }

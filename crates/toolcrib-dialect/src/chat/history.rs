@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use toolcrib_core::json::{self, Fields};
 
 use super::message::{Call, Message};
+use crate::dialect::{Echoed, given};
 use crate::record::Answer;
 
 /// A message whose calls of deferred tools go through `call` again.
@@ -33,11 +34,27 @@ fn inside(name: &str, arguments: Option<&str>) -> String {
 }
 
 /// Answers stand right after the calls, before anything the client says.
-pub(super) fn join<'a>(entries: Vec<&'a str>, answers: &[Answer]) -> Vec<Cow<'a, str>> {
+pub(super) fn join<'a>(
+    entries: Vec<&'a str>,
+    answers: &[Answer],
+    calls: &[Echoed<'_>],
+) -> Vec<Cow<'a, str>> {
     let ours = answers.iter().map(|answer| {
         let id = json::quote(answer.id.as_deref().unwrap_or_default());
         let text = json::quote(&answer.text);
         Cow::Owned(format!(r#"{{"role":"tool","tool_call_id":{id},"content":{text}}}"#))
     });
-    ours.chain(entries.into_iter().map(Cow::Borrowed)).collect()
+    ours.chain(entries.into_iter().map(|entry| addressed(entry, calls))).collect()
+}
+
+/// A result under the id that the upstream gave its call, if the client knows the call by another.
+fn addressed<'a>(entry: &'a str, calls: &[Echoed<'_>]) -> Cow<'a, str> {
+    let new = || {
+        let message = Message::read(entry)?;
+        let id = given(calls, message.answers.as_deref()?)?;
+        Some(message.fields().with(&[("tool_call_id", Some(json::quote(id)))]))
+    };
+    // Taking every entry apart costs, and few clients change ids.
+    let new = if calls.is_empty() { None } else { new() };
+    new.map_or(Cow::Borrowed(entry), Cow::Owned)
 }

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 use toolcrib_core::json::Fields;
 
-use crate::dialect::{Dialect, Stream, Whole};
+use crate::dialect::{Dialect, Echoed, Stream, Whole};
 use crate::record::Answer;
 use crate::request::{Conversation, Outline, Request};
 use crate::tools::WriteTools;
@@ -47,9 +47,10 @@ impl Dialect for Chat {
         _said: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
+        calls: &[Echoed<'_>],
         _toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
-        history::join(entries, answers)
+        history::join(entries, answers, calls)
     }
 
     fn announce(&self, entry: &str, text: &str) -> Option<String> {

@@ -36,8 +36,7 @@ pub(super) fn conversation(text: &str, messages: &str) -> Option<Conversation> {
         }
         for call in message.calls() {
             let arguments = call.arguments.as_deref().unwrap_or_default();
-            stretch.print.call(call.id.as_deref(), &call.name, arguments);
-            stretch.calls.push(call.name);
+            stretch.call(call.id, call.name, arguments);
         }
         if let Some(id) = message.answers {
             stretch.print.call(Some(&id), "", "");

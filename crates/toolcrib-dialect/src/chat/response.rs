@@ -153,6 +153,6 @@ pub(super) fn end(finish: &str) -> End {
 
 /// The reason that the client gets: calls that it never sees are none.
 pub(super) fn finish_reason(raw: &str, desk: &Desk) -> String {
-    let called = raw == r#""tool_calls""# && desk.forwarded() == 0;
+    let called = raw == r#""tool_calls""# && desk.forwarded().is_empty();
     if called { r#""stop""#.to_owned() } else { raw.to_owned() }
 }

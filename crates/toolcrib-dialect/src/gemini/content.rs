@@ -88,18 +88,18 @@ impl<'a> Part<'a> {
 
     /// The part with its call under another name; a signature beside it stays.
     pub(super) fn renamed(&self, name: &str, args: Option<&str>) -> Option<String> {
-        self.edited(name, args.map(|args| ("args", args.to_owned())))
+        self.edited(name, args.map(|args| ("args", Some(args.to_owned()))))
     }
 
-    /// The part with its answer to the call of that name, and of that id where it must be said.
+    /// The part as the answer to the call of that name and id; without an id if the call has none.
     pub(super) fn answering(&self, name: &str, id: Option<&str>) -> Option<String> {
-        self.edited(name, id.map(|id| ("id", json::quote(id))))
+        self.edited(name, Some(("id", id.map(json::quote))))
     }
 
-    fn edited(&self, name: &str, edit: Option<(&str, String)>) -> Option<String> {
+    fn edited(&self, name: &str, edit: Option<(&str, Option<String>)>) -> Option<String> {
         let (Kind::Call(call) | Kind::Answer(call)) = &self.kind else { return None };
         let mut edits = vec![("name", Some(json::quote(name)))];
-        edits.extend(edit.map(|(key, value)| (key, Some(value))));
+        edits.extend(edit);
         Some(self.fields.with(&[(call.key, Some(call.fields.with(&edits)))]))
     }
 }

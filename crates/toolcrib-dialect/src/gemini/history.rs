@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use toolcrib_core::json::{self, Fields};
 
 use super::content::{Content, Kind, Part, signature};
+use crate::dialect::Echoed;
 use crate::record::Answer;
 
 /// What stands for a signature that is lost: the API's own word for a call that the model did not make.
@@ -53,7 +54,9 @@ fn signed(part: String, is_later: bool) -> String {
 
 /// A call that waits for its answer.
 struct Open {
+    /// The id that the upstream gave it, and the one that the client knows it by.
     id: Option<String>,
+    echoed: Option<String>,
     /// The name that the upstream knows it by, and the one that the client does.
     name: String,
     real: Option<String>,
@@ -73,7 +76,8 @@ fn calls(said: &[Cow<'_, str>], call: &str) -> Vec<Open> {
             let bridged = known.name == call;
             let inner = Fields::read(known.args).and_then(|args| args.string("name"));
             let real = if bridged { inner } else { Some(known.name.clone()) };
-            Some(Open { id: known.id, name: known.name, real, bridged, taken: false })
+            let echoed = known.id.clone();
+            Some(Open { id: known.id, echoed, name: known.name, real, bridged, taken: false })
         }
         _ => None,
     });
@@ -87,8 +91,8 @@ fn place(calls: &[Open], id: Option<&str>, name: &str) -> Option<usize> {
     let find =
         |fits: &dyn Fn(&Open) -> bool| calls.iter().position(|open| !open.taken && fits(open));
     let again =
-        |id: &str| calls.iter().position(|open| open.taken && open.id.as_deref() == Some(id));
-    id.and_then(|id| find(&|open| open.id.as_deref() == Some(id)))
+        |id: &str| calls.iter().position(|open| open.taken && open.echoed.as_deref() == Some(id));
+    id.and_then(|id| find(&|open| open.echoed.as_deref() == Some(id)))
         .or_else(|| find(&|open| open.real.as_deref() == Some(name)))
         .or_else(|| id.and_then(again))
         .or_else(|| find(&|open| open.bridged))
@@ -100,6 +104,7 @@ pub(super) fn join<'a>(
     said: &[Cow<'_, str>],
     entries: Vec<&'a str>,
     answers: &[Answer],
+    echoed: &[Echoed<'_>],
     call: &str,
 ) -> Vec<Cow<'a, str>> {
     let mut calls = calls(said, call);
@@ -111,6 +116,12 @@ pub(super) fn join<'a>(
         }
         placed.push((answer.at, hidden(answer)));
     }
+    // The others are those that the client got, in the same order.
+    for (open, known) in calls.iter_mut().filter(|open| !open.taken).zip(echoed) {
+        open.echoed = known.echoed.map(str::to_owned);
+    }
+    // Where an invented id is taken away, the order tells which call an answer is for.
+    let invented = calls.iter().any(|open| open.id.is_none() && open.echoed.is_some());
     let mut out: Vec<Cow<'a, str>> = Vec::new();
     let mut first: Option<Content<'a>> = None;
     let mut others: Vec<String> = Vec::new();
@@ -126,6 +137,9 @@ pub(super) fn join<'a>(
             renamed.push((at, new.unwrap_or_else(|| (*raw).to_owned())));
         }
         if answers.is_empty() {
+            if invented {
+                renamed.sort_by_key(|(at, _)| at.unwrap_or(usize::MAX));
+            }
             let parts: Vec<String> = renamed.into_iter().map(|(_, part)| part).collect();
             out.push(if changed { Cow::Owned(content.with(&parts)) } else { Cow::Borrowed(entry) });
             continue;
@@ -166,10 +180,10 @@ fn answered(raw: &str, calls: &mut [Open]) -> (Option<usize>, Option<String>) {
     };
     let open = &mut calls[at];
     open.taken = true;
-    // A client that leaves ids out has left out the call's as well; there it is in its place again.
-    let id = open.id.as_deref().filter(|_| answer.id.is_none());
-    let changes = open.name != answer.name || id.is_some();
-    let new = changes.then(|| part.answering(&open.name, id)).flatten();
+    // A client may leave ids out, invent some or write them differently. The call stands there with the id
+    // that the upstream gave it, or with none, and so does its answer.
+    let changes = open.name != answer.name || open.id != answer.id;
+    let new = changes.then(|| part.answering(&open.name, open.id.as_deref())).flatten();
     (Some(at), new)
 }
 

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 use toolcrib_core::json::Fields;
 
-use crate::dialect::{Dialect, Stream, Whole};
+use crate::dialect::{Dialect, Echoed, Stream, Whole};
 use crate::record::Answer;
 use crate::request::{Conversation, Outline, Request};
 use crate::tools::WriteTools;
@@ -48,9 +48,10 @@ impl Dialect for Gemini {
         said: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
+        calls: &[Echoed<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
-        history::join(said, entries, answers, toolset.names().call)
+        history::join(said, entries, answers, calls, toolset.names().call)
     }
 
     fn announce(&self, entry: &str, text: &str) -> Option<String> {

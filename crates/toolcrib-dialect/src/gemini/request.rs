@@ -78,8 +78,7 @@ fn print(stretch: &mut Stretch, part: Part<'_>) {
     match part.kind {
         Kind::Text(text) => stretch.print.text(&text),
         Kind::Call(call) => {
-            stretch.print.call(call.id.as_deref(), &call.name, call.args);
-            stretch.calls.push(call.name);
+            stretch.call(call.id, call.name, call.args);
         }
         // Of an answer only what it answers: clients shorten old ones.
         Kind::Answer(answer) => {

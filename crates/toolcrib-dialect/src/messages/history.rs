@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use toolcrib_core::json::{self, Fields};
 
 use super::content::{self, Block, Content, Message, list, message, reference};
+use crate::dialect::{Echoed, given};
 use crate::record::Answer;
 use crate::toolset::Toolset;
 
@@ -31,10 +32,13 @@ pub(super) fn wrap(entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> 
 
 /// Answers stand first in the message after the calls.
 pub(super) fn join<'a>(
-    mut entries: Vec<&'a str>,
+    entries: Vec<&'a str>,
     answers: &[Answer],
+    calls: &[Echoed<'_>],
     toolset: &Toolset,
 ) -> Vec<Cow<'a, str>> {
+    let mut entries: Vec<Cow<'a, str>> =
+        entries.into_iter().map(|entry| addressed(entry, calls)).collect();
     let mut blocks: Vec<String> = answers.iter().map(|answer| result(answer, toolset)).collect();
     let mut all: Vec<Cow<'a, str>> = Vec::with_capacity(entries.len() + 1);
     if !blocks.is_empty() {
@@ -53,8 +57,26 @@ pub(super) fn join<'a>(
             None => all.push(Cow::Owned(message("user", &blocks))),
         }
     }
-    all.extend(entries.into_iter().map(Cow::Borrowed));
+    all.append(&mut entries);
     all
+}
+
+/// A message with its results under the ids that the upstream gave their calls, if the client knows the calls
+/// by others.
+fn addressed<'a>(entry: &'a str, calls: &[Echoed<'_>]) -> Cow<'a, str> {
+    let renamed = |raw: &str| {
+        let block = Block::read(raw).filter(|block| block.kind == "tool_result")?;
+        let id = given(calls, &block.fields.string("tool_use_id")?)?;
+        Some(Some(block.fields.with(&[("tool_use_id", Some(json::quote(id)))])))
+    };
+    let new = || {
+        let message = Message::read(entry)?;
+        let Content::Blocks(blocks) = message.content()? else { return None };
+        Some(message.with(&edit(&blocks, renamed)?))
+    };
+    // Taking every message apart costs, and few clients change ids.
+    let new = if calls.is_empty() { None } else { new() };
+    new.map_or(Cow::Borrowed(entry), Cow::Owned)
 }
 
 /// An answer as a block.

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 
 use toolcrib_core::json::Fields;
 
-use crate::dialect::{Dialect, Stream, Whole};
+use crate::dialect::{Dialect, Echoed, Stream, Whole};
 use crate::record::Answer;
 use crate::request::{Conversation, Defers, Outline, Request};
 use crate::tools::WriteTools;
@@ -55,9 +55,10 @@ impl Dialect for Messages {
         _said: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
+        calls: &[Echoed<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
-        history::join(entries, answers, toolset)
+        history::join(entries, answers, calls, toolset)
     }
 
     fn announce(&self, entry: &str, text: &str) -> Option<String> {

@@ -49,8 +49,7 @@ fn note(message: &Message<'_>, says: bool, stretch: &mut Stretch) {
             }
             _ => {
                 if let Some((id, name, input)) = block.call() {
-                    stretch.print.call(id.as_deref(), &name, input);
-                    stretch.calls.push(name);
+                    stretch.call(id, name, input);
                 }
             }
         }

@@ -126,7 +126,7 @@ pub(super) fn end(reason: Option<&str>, desk: &Desk) -> End {
 
 /// The reason that the client gets: calls that it never sees are none.
 pub(super) fn stop_reason(raw: &str, desk: &Desk) -> String {
-    let called = raw == r#""tool_use""# && desk.forwarded() == 0;
+    let called = raw == r#""tool_use""# && desk.forwarded().is_empty();
     if called { r#""end_turn""#.to_owned() } else { raw.to_owned() }
 }
 

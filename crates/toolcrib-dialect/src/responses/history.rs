@@ -6,6 +6,7 @@ use toolcrib_core::json::{self, Fields};
 
 use super::item::Item;
 use super::tools::deferred;
+use crate::dialect::{Echoed, given};
 use crate::mode::{Mode, Primitive};
 use crate::record::{Answer, Reference};
 use crate::toolset::Toolset;
@@ -46,6 +47,7 @@ pub(super) fn join<'a>(
     said: &[Cow<'_, str>],
     entries: Vec<&'a str>,
     answers: &[Answer],
+    calls: &[Echoed<'_>],
     toolset: &Toolset,
 ) -> Vec<Cow<'a, str>> {
     let mut all: Vec<Cow<'a, str>> = Vec::new();
@@ -84,8 +86,20 @@ pub(super) fn join<'a>(
         let tools: Vec<&str> = loaded.iter().map(|tool| tool.definition.as_str()).collect();
         all.push(Cow::Owned(additional(&tools)));
     }
-    all.extend(entries.into_iter().map(Cow::Borrowed));
+    all.extend(entries.into_iter().map(|entry| addressed(entry, calls)));
     all
+}
+
+/// An output under the id that the upstream gave its call, if the client knows the call by another.
+fn addressed<'a>(entry: &'a str, calls: &[Echoed<'_>]) -> Cow<'a, str> {
+    let new = || {
+        let item = Item::read(entry).filter(|item| item.kind.ends_with("_output"))?;
+        let id = given(calls, &item.call_id()?)?;
+        Some(item.fields.with(&[("call_id", Some(json::quote(id)))]))
+    };
+    // Taking every entry apart costs, and few clients change ids.
+    let new = if calls.is_empty() { None } else { new() };
+    new.map_or(Cow::Borrowed(entry), Cow::Owned)
 }
 
 /// The item that declares tools in the middle of a conversation.

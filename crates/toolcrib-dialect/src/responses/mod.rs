@@ -23,7 +23,7 @@ use toolcrib_core::json::Fields;
 
 use self::frame::Frame;
 pub use self::inbound::Inbound;
-use crate::dialect::{Dialect, Stream, Whole};
+use crate::dialect::{Dialect, Echoed, Stream, Whole};
 use crate::record::Answer;
 use crate::request::{Conversation, Defers, Outline, Request};
 use crate::tools::WriteTools;
@@ -62,9 +62,10 @@ impl Dialect for Responses {
         said: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
+        calls: &[Echoed<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
-        history::join(said, entries, answers, toolset)
+        history::join(said, entries, answers, calls, toolset)
     }
 
     fn announce(&self, entry: &str, text: &str) -> Option<String> {

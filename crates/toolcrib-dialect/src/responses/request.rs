@@ -54,8 +54,7 @@ fn add(rows: &mut Rows, item: &Item<'_>, entry: Entry) {
         item.texts(&mut |text| stretch.print.text(text));
     }
     if let Some(asked) = item.asks() {
-        stretch.print.call(asked.id.as_deref(), &asked.name, &asked.arguments);
-        stretch.calls.push(asked.name);
+        stretch.call(asked.id, asked.name, &asked.arguments);
     }
     if let Some(id) = item.answers() {
         stretch.print.call(Some(&id), "", "");

@@ -289,3 +289,20 @@ fn a_shortened_history_still_has_its_records_by_their_ids() {
         assert_eq!(after[1..], before[1..], "the search is still there");
     }
 }
+
+#[test]
+fn a_client_may_rewrite_ids() {
+    for stream in BOTH {
+        let mut told = Told::new(stream);
+        let saw = told.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
+        let before = told.talk.sent[1]["messages"].clone();
+        let (mut message, mut result) = (saw.message.clone(), found());
+        message["tool_calls"][0]["id"] = json!("a1B2c3D4e");
+        result["tool_call_id"] = json!("a1B2c3D4e");
+        told.messages.extend([message, result]);
+        told.ask(&[text("Found.")]);
+        let sent = &told.talk.sent[2]["messages"];
+        assert!(crate::support::begins_with(sent, &before), "the search is still there");
+        assert_eq!(sent.as_array().unwrap().last(), Some(&found()), "under the id that was given");
+    }
+}

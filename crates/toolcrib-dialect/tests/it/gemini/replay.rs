@@ -110,6 +110,86 @@ fn a_client_may_leave_out_the_ids_it_got() {
     }
 }
 
+/// A history as Gemini CLI sends it: ids where there were none, the tool's name before those that there
+/// were, and a signature on the first call of a turn that has none.
+fn as_gemini_cli(contents: &mut [Value]) {
+    let mut made = 0;
+    for content in contents {
+        let mut first = true;
+        for part in content["parts"].as_array_mut().unwrap() {
+            if let Some(call) = part.get_mut("functionCall") {
+                let name = call["name"].as_str().unwrap().to_owned();
+                let id = call["id"]
+                    .as_str()
+                    .map_or_else(|| format!("{name}_1763326_{made}"), str::to_owned);
+                made += 1;
+                call["id"] = json!(format!("{name}__{id}"));
+                if first && part.get("thoughtSignature").is_none() {
+                    part["thoughtSignature"] = json!("skip_thought_signature_validator");
+                }
+                first = false;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_may_invent_ids_and_signatures() {
+    for stream in BOTH {
+        let mut chat = Chat::new(stream);
+        let bridged = |q: &str| {
+            call("tool_call", &json!({"name": "crm__find_customer", "arguments": {"q": q}}))
+        };
+        let saw = chat.ask(&[json!([search()]), json!([bridged("ada"), bridged("eve")])]);
+        let before = chat.last()["contents"].clone();
+        chat.contents.push(saw.content);
+        as_gemini_cli(&mut chat.contents);
+        let ids: Vec<Value> =
+            (0..2).map(|at| chat.contents[1]["parts"][at]["functionCall"]["id"].clone()).collect();
+        assert_eq!(ids[0], "crm__find_customer__crm__find_customer_1763326_0");
+        let told = |at: usize, text: &str| {
+            let mut told = response("crm__find_customer", text);
+            told["functionResponse"]["id"] = ids[at].clone();
+            told
+        };
+        // Not in the order of the calls: only the client's ids tell which is which.
+        let answers = json!([told(1, "Eve, 8"), told(0, "Ada, 7"), {"text": "Both."}]);
+        chat.contents.push(json!({"role": "user", "parts": answers}));
+        let saw = chat.ask(&[json!([search()]), json!([{"text": "Found."}])]);
+        let sent = chat.last()["contents"].as_array().unwrap();
+        assert!(begins_with(&json!(sent), &before), "the search is still there");
+        let known = before.as_array().unwrap().len();
+        assert_eq!(sent[known]["parts"], json!([bridged("ada"), bridged("eve")]));
+        let results = json!([
+            response("tool_call", "Ada, 7"), response("tool_call", "Eve, 8"), {"text": "Both."}]);
+        assert_eq!(sent[known + 1]["parts"], results);
+        // A turn without calls, after a turn whose ids the client made, has its search as well.
+        let tail = chat.reply(&saw, &json!([{"text": "Thanks."}]));
+        assert_eq!(tail[0]["parts"], json!([{"text": "Found."}]));
+    }
+}
+
+#[test]
+fn a_client_may_rewrite_the_ids_it_got() {
+    for stream in BOTH {
+        let (mut chat, _) = two_turns(stream);
+        let before = chat.last()["contents"].clone();
+        as_gemini_cli(&mut chat.contents);
+        let id = chat.contents[1]["parts"][1]["functionCall"]["id"].clone();
+        assert_eq!(id, "crm__find_customer__call-0123456789ab");
+        chat.contents[2]["parts"][0]["functionResponse"]["id"] = id;
+        chat.ask(&[json!([{"text": "Found."}])]);
+        let sent = &chat.last()["contents"];
+        assert!(begins_with(sent, &before), "the search is still there");
+        let known = before.as_array().unwrap().len();
+        for at in [known, known + 1] {
+            let part = &sent[at]["parts"][0];
+            let inner = part.get("functionCall").unwrap_or(&part["functionResponse"]);
+            assert_eq!(inner["id"], "call-0123456789ab");
+        }
+    }
+}
+
 #[test]
 fn an_answer_told_twice_is_called_the_same_both_times() {
     let (mut chat, _) = two_turns(true);

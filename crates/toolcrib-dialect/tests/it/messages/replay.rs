@@ -179,27 +179,58 @@ fn a_record_belongs_to_the_results_that_it_followed() {
     let mut talk = talk(Mode::Bridge);
     let mut body = request(&json!([]), true);
     body["tools"].as_array_mut().unwrap().push(json!({"type": "bash_20250124", "name": "bash"}));
-    let bash = json!([call("toolu_bash0001", "bash", json!({"command": "ls"}))]);
-    let history = |answered: &str| {
+    let history = |id: &str, command: &str| {
+        let bash = json!([call(id, "bash", json!({"command": command}))]);
         vec![
             user("Find Ada."),
             json!({"role": "assistant", "content": bash}),
-            json!({"role": "user", "content": [result(answered, "ada.txt")]}),
+            json!({"role": "user", "content": [result(id, "ada.txt")]}),
         ]
     };
-    body["messages"] = json!(history("toolu_bash0001"));
+    body["messages"] = json!(history("toolu_bash0001", "ls"));
     let rounds = [
         (vec![search("toolu_search01", "find customer")], "tool_use"),
         (vec![text("Done.")], "end_turn"),
     ];
     play(&mut talk, &body, &rounds);
-    for (answered, entries) in [("toolu_bash0001", 7), ("toolu_other001", 5)] {
-        let mut messages = history(answered);
+    // An id that the client changed is no other call; another command is.
+    for (id, command, entries) in
+        [("toolu_bash0001", "ls", 7), ("toolu_other001", "ls", 7), ("toolu_other001", "pwd", 5)]
+    {
+        let mut messages = history(id, command);
         messages.push(json!({"role": "assistant", "content": "Done."}));
         messages.push(user("And?"));
         body["messages"] = json!(messages);
         play(&mut talk, &body, &[(vec![text("Yes.")], "end_turn")]);
         let sent = talk.sent.last().unwrap()["messages"].as_array().unwrap();
-        assert_eq!(sent.len(), entries, "{answered}");
+        assert_eq!(sent.len(), entries, "{id} {command}");
     }
+}
+
+#[test]
+fn a_client_may_rewrite_ids() {
+    let mut talk = talk(Mode::Bridge);
+    let bridged = |id: &str, q: &str| {
+        call(id, "tool_call", json!({"name": "crm__find_customer", "arguments": {"q": q}}))
+    };
+    let rounds = [
+        (vec![search("toolu_search01", "find customer")], "tool_use"),
+        (vec![bridged("toolu_find000001", "ada"), bridged("toolu_find000002", "eve")], "tool_use"),
+    ];
+    play(&mut talk, &request(&json!([user("Find Ada.")]), true), &rounds);
+    let sent = talk.sent.last().unwrap()["messages"].clone();
+    let real = |id: &str, q: &str| call(id, "crm__find_customer", json!({"q": q}));
+    let messages = json!([
+        user("Find Ada."),
+        {"role": "assistant", "content": [real("000000001", "ada"), real("000000002", "eve")]},
+        {"role": "user", "content": [result("000000002", "Eve, 8"), result("000000001", "Ada, 7")]},
+    ]);
+    play(&mut talk, &request(&messages, true), &[(vec![text("Found.")], "end_turn")]);
+    let next = talk.sent.last().unwrap()["messages"].as_array().unwrap();
+    assert!(crate::support::begins_with(&json!(next), &sent), "the search is still there");
+    assert_eq!(
+        next.last().unwrap()["content"],
+        json!([result("toolu_find000002", "Eve, 8"), result("toolu_find000001", "Ada, 7")])
+    );
+    valid(&json!(next));
 }

@@ -196,3 +196,22 @@ fn a_tool_that_the_model_made_up_is_answered() {
         assert!(input_of(&talk, 1)[2]["output"].as_str().unwrap().contains("crm__find_customer"));
     }
 }
+
+#[test]
+fn a_client_may_rewrite_ids() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let input = json!([user("Find Ada.")]);
+        let saw = searched(&mut talk, &input, stream);
+        let mut echo = then(&input, &saw, &[output("a1B2c3D4e", "Ada, 7")]);
+        for item in
+            echo.as_array_mut().unwrap().iter_mut().filter(|item| item["type"] == "function_call")
+        {
+            item["call_id"] = json!("a1B2c3D4e");
+        }
+        plain(&mut talk, &echo, 3, stream);
+        let (before, after) = (input_of(&talk, 1), input_of(&talk, 2));
+        assert_eq!(after[..before.len()], before[..], "the search is still there");
+        assert_eq!(after.last(), Some(&output("call_find0000001", "Ada, 7")));
+    }
+}
