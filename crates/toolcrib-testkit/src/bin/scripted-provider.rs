@@ -25,6 +25,9 @@ struct Arguments {
     /// Bind Anthropic thinking to its prefix.
     #[arg(long)]
     binding: bool,
+    /// Give Gemini's calls no ids.
+    #[arg(long)]
+    no_gemini_ids: bool,
     /// Stream so many deltas of text to everybody, and keep no requests.
     #[arg(long)]
     deltas: Option<usize>,
@@ -53,6 +56,7 @@ fn play(arguments: Arguments) -> io::Result<()> {
         script: scripts.remove("default").unwrap_or_default(),
         scripts,
         binding: arguments.binding,
+        gemini_ids: !arguments.no_gemini_ids,
         keep: arguments.deltas.is_none(),
         pace: arguments
             .deltas

@@ -7,10 +7,12 @@ use serde_json::Value;
 use crate::http::{Response, post};
 use crate::tools::{Tool, run};
 use crate::voice::{Api, Ask, Heard, Turn};
+use crate::way::{Ids, Way};
 
 /// One conversation of an agent.
 pub(crate) struct Agent {
     pub(crate) api: Api,
+    ids: Ids,
     tools: Value,
     history: Vec<Value>,
     /// Whether the model is asked to think.
@@ -21,11 +23,12 @@ pub(crate) struct Agent {
 
 impl Agent {
     /// A conversation with these tools. `name` goes into what the user says first.
-    pub(crate) fn new(api: Api, tools: &[Tool], name: &str) -> Self {
+    pub(crate) fn new(way: Way, tools: &[Tool], name: &str) -> Self {
+        let (api, ids) = (way.api, way.ids);
         let voice = api.voice();
         let mut history = voice.opening();
         history.push(voice.user(&format!("script:{name} please")));
-        Self { api, tools: voice.tools(tools), history, thinks: true, turns: Vec::new() }
+        Self { api, ids, tools: voice.tools(tools), history, thinks: true, turns: Vec::new() }
     }
 
     /// One turn of the model, and what the agent does about it: runs its calls, or asks something else.
@@ -55,11 +58,15 @@ impl Agent {
     pub(crate) fn take(&mut self, response: &Response, stream: bool) -> &Turn {
         let voice = self.api.voice();
         assert_eq!(response.status, 200, "turn {}: {}", self.turns.len(), response.body);
-        let (turn, echo): Heard = if stream {
+        let (mut turn, mut echo): Heard = if stream {
             voice.events(&response.events())
         } else {
             voice.whole(&serde_json::from_str(&response.body).unwrap())
         };
+        if matches!(self.ids, Ids::Invented | Ids::Rewritten) {
+            let at = self.turns.len();
+            voice.relabel(&mut turn, &mut echo, at);
+        }
         self.history.extend(echo);
         if turn.calls.is_empty() {
             let next = voice.user(&format!("And then? ({})", self.turns.len()));

@@ -13,7 +13,7 @@ use crate::replica::Replica;
 use crate::talk::{PREAMBLE, THOUGHT, Talk};
 use crate::tools::{Size, Tool, arguments, tools};
 use crate::voice::{Api, Turn};
-use crate::way::{Way, ways};
+use crate::way::{Ids, Way, ways, ways_of_ids, ways_of_presets};
 
 /// Conversations that are made up, each from a number of its own, and their turns.
 const MADE_UP: u64 = 4;
@@ -71,14 +71,19 @@ fn compare(way: Way) {
     let conversations = conversations(&tools, way);
     let scripts =
         conversations.iter().map(|(name, steps)| (name.clone(), Script::steps(steps.clone())));
-    let options = Options { scripts: scripts.collect(), binding: true, ..Options::default() };
+    let options = Options {
+        scripts: scripts.collect(),
+        binding: true,
+        gemini_ids: way.has_ids(),
+        ..Options::default()
+    };
     let provider = Provider::start(options).unwrap();
     let replica = Replica::start(&way.config(&provider.url, None));
     for (name, steps) in &conversations {
         let turns = steps.iter().filter(|step| !only_searches(step)).count();
         for stream in [false, true] {
             let see = |url: &str| {
-                let mut agent = Agent::new(way.api, &tools, name);
+                let mut agent = Agent::new(way, &tools, name);
                 (0..turns).for_each(|_| {
                     agent.turn(url, stream);
                 });
@@ -90,6 +95,10 @@ fn compare(way: Way) {
                 assert_eq!(bare(through), *direct, "{what}: turn {at}");
             }
             let ids: Vec<&String> = calls(&through).map(|call| &call.id).collect();
+            if way.ids == Ids::Absent {
+                assert!(ids.iter().all(|id| id.is_empty()), "{what}: {ids:?}");
+                continue;
+            }
             let distinct: std::collections::BTreeSet<&&String> = ids.iter().collect();
             assert_eq!(ids.len(), distinct.len(), "{what}: {ids:?}");
         }
@@ -122,6 +131,14 @@ fn compare_all(api: Api) {
     ways(api).for_each(compare);
 }
 
+fn compare_ids(api: Api) {
+    ways_of_ids(api).for_each(compare);
+}
+
+fn compare_presets(api: Api) {
+    ways_of_presets(api).for_each(compare);
+}
+
 #[test]
 fn a_chat_agent_sees_the_same() {
     compare_all(Api::Chat);
@@ -140,4 +157,44 @@ fn a_messages_agent_sees_the_same() {
 #[test]
 fn a_gemini_agent_sees_the_same() {
     compare_all(Api::Gemini);
+}
+
+#[test]
+fn a_chat_agent_that_changes_ids_sees_the_same() {
+    compare_ids(Api::Chat);
+}
+
+#[test]
+fn a_responses_agent_that_changes_ids_sees_the_same() {
+    compare_ids(Api::Responses);
+}
+
+#[test]
+fn a_messages_agent_that_changes_ids_sees_the_same() {
+    compare_ids(Api::Messages);
+}
+
+#[test]
+fn a_gemini_agent_that_changes_ids_sees_the_same() {
+    compare_ids(Api::Gemini);
+}
+
+#[test]
+fn a_chat_agent_sees_the_same_under_every_preset() {
+    compare_presets(Api::Chat);
+}
+
+#[test]
+fn a_responses_agent_sees_the_same_under_every_preset() {
+    compare_presets(Api::Responses);
+}
+
+#[test]
+fn a_messages_agent_sees_the_same_under_every_preset() {
+    compare_presets(Api::Messages);
+}
+
+#[test]
+fn a_gemini_agent_sees_the_same_under_every_preset() {
+    compare_presets(Api::Gemini);
 }

@@ -11,7 +11,7 @@ use crate::stage::Stage;
 use crate::talk::Talk;
 use crate::tools::{Size, tools};
 use crate::voice::Api;
-use crate::way::{Way, ways};
+use crate::way::{Way, ways, ways_of_ids, ways_of_presets};
 
 const TURNS: usize = 200;
 const TOOLS: usize = 100;
@@ -100,4 +100,49 @@ fn messages_with_two_replicas() {
 #[test]
 fn gemini_with_two_replicas() {
     ways(Api::Gemini).for_each(two_replicas);
+}
+
+#[test]
+fn chat_with_changed_ids() {
+    ways_of_ids(Api::Chat).for_each(one_replica);
+}
+
+#[test]
+fn responses_with_changed_ids() {
+    ways_of_ids(Api::Responses).for_each(one_replica);
+}
+
+#[test]
+fn messages_with_changed_ids() {
+    ways_of_ids(Api::Messages).for_each(one_replica);
+}
+
+#[test]
+fn gemini_with_changed_ids() {
+    ways_of_ids(Api::Gemini).for_each(one_replica);
+}
+
+#[test]
+fn gemini_with_changed_ids_and_two_replicas() {
+    ways_of_ids(Api::Gemini).for_each(two_replicas);
+}
+
+#[test]
+fn chat_under_every_preset() {
+    ways_of_presets(Api::Chat).for_each(one_replica);
+}
+
+#[test]
+fn responses_under_every_preset() {
+    ways_of_presets(Api::Responses).for_each(one_replica);
+}
+
+#[test]
+fn messages_under_every_preset() {
+    ways_of_presets(Api::Messages).for_each(one_replica);
+}
+
+#[test]
+fn gemini_under_every_preset() {
+    ways_of_presets(Api::Gemini).for_each(one_replica);
 }

@@ -34,7 +34,7 @@ struct Row {
 fn row(way: Way, provider: &Provider, replica: &Replica, count: usize, size: Size) -> Row {
     provider.clear();
     let tools = tools(count, size);
-    let mut agent = Agent::new(way.api, &tools, &name(count, size));
+    let mut agent = Agent::new(way, &tools, &name(count, size));
     let response = agent.ask(&replica.url, false).unwrap();
     let called = &agent.take(&response, false).calls[0].name;
     assert_eq!(*called, wanted(&tools).name);
@@ -175,7 +175,7 @@ fn the_listing_is_in() {
         let options = Options { scripts: scripts(), ..Options::default() };
         let provider = Provider::start(options).unwrap();
         let replica = Replica::start(&way.config(&provider.url, None));
-        let agent = Agent::new(way.api, &tools, &name(500, Size::Usual));
+        let agent = Agent::new(way, &tools, &name(500, Size::Usual));
         agent.ask(&replica.url, false).unwrap();
         let requests = provider.requests();
         let sent = in_prompt(Sent::read(way.api, &requests[0]).tools());

@@ -19,8 +19,9 @@ pub(crate) struct Stage {
 impl Stage {
     /// A conversation in which the model takes these steps.
     pub(crate) fn new(way: Way, tools: &[Tool], steps: Vec<Step>) -> Self {
-        let provider = Provider::start(Options::steps(steps.clone())).unwrap();
-        Self { way, steps, provider, agent: Agent::new(way.api, tools, "any") }
+        let options = Options { gemini_ids: way.has_ids(), ..Options::steps(steps.clone()) };
+        let provider = Provider::start(options).unwrap();
+        Self { way, steps, provider, agent: Agent::new(way, tools, "any") }
     }
 
     /// The turn that comes next, whole or in events by turns; the agent must see the calls of its step.
@@ -34,7 +35,7 @@ impl Stage {
 
     /// Every request that does not begin with the one before it, and why not.
     pub(crate) fn breaks(&self) -> Vec<(usize, String)> {
-        breaks(self.way.api, &self.provider.requests())
+        breaks(self.way, &self.provider.requests())
     }
 
     /// Asserts that there is none.

@@ -1,21 +1,49 @@
-//! The ways tools are deferred, and the config that brings each about.
+//! The ways tools are deferred, the config that brings each about, and what becomes of call ids.
 
 use std::fmt::Write as _;
 
 use crate::voice::Api;
 
-/// An API, and how tools are deferred in it.
+/// An API, how tools are deferred in it, and what becomes of the ids of calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Way {
     pub(crate) api: Api,
     pub(crate) mode: &'static str,
     /// What the upstream can do by itself, as the config says it.
     pub(crate) native: &'static str,
+    /// The preset; none if empty. The mode is then the preset's own, and is not in the config.
+    pub(crate) preset: &'static str,
+    pub(crate) ids: Ids,
+}
+
+/// The ids of calls, on their way from the provider through an agent and back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Ids {
+    /// The provider gives them, and the agent sends them back.
+    Kept,
+    /// The provider gives none, and the agent sends none.
+    Absent,
+    /// The provider gives none, and the agent makes some up, as Gemini CLI does.
+    Invented,
+    /// The provider gives them, and the agent writes others in their place, as Gemini CLI and many others do.
+    Rewritten,
 }
 
 const fn way(api: Api, mode: &'static str, native: &'static str) -> Way {
-    Way { api, mode, native }
+    Way { api, mode, native, preset: "", ids: Ids::Kept }
 }
+
+/// A preset, and the mode that it brings about under `serve`.
+struct Preset {
+    name: &'static str,
+    mode: &'static str,
+}
+
+/// The presets that are tried with each API; another one is added here, with its mode. If that is `reveal` or
+/// `append`, `tools` may change when a tool is found ([`Way::grows`]). Nothing else of the prefix may change
+/// under any of them.
+const PRESETS: [Preset; 2] =
+    [Preset { name: "words", mode: "bridge" }, Preset { name: "hermes", mode: "bridge" }];
 
 /// All that keep `tools` as they are.
 pub(crate) const WAYS: [Way; 9] = [
@@ -35,7 +63,36 @@ pub(crate) fn ways(api: Api) -> impl Iterator<Item = Way> {
     WAYS.into_iter().filter(move |way| way.api == api)
 }
 
+/// The bridge in one API, with ids that are not both given and kept.
+pub(crate) fn ways_of_ids(api: Api) -> impl Iterator<Item = Way> {
+    // Only Gemini's API has calls without ids.
+    let all: &[Ids] = match api {
+        Api::Gemini => &[Ids::Absent, Ids::Invented, Ids::Rewritten],
+        Api::Chat | Api::Responses | Api::Messages => &[Ids::Rewritten],
+    };
+    all.iter().map(move |ids| Way { ids: *ids, ..way(api, "bridge", "") })
+}
+
+/// The presets in one API; in Gemini's, with call ids and without.
+pub(crate) fn ways_of_presets(api: Api) -> impl Iterator<Item = Way> {
+    let all: &[Ids] = if api == Api::Gemini { &[Ids::Kept, Ids::Invented] } else { &[Ids::Kept] };
+    PRESETS.iter().flat_map(move |preset| {
+        let way = Way { preset: preset.name, ..way(api, preset.mode, "") };
+        all.iter().map(move |ids| Way { ids: *ids, ..way })
+    })
+}
+
 impl Way {
+    /// Whether the provider gives ids in an API where they may be absent.
+    pub(crate) fn has_ids(&self) -> bool {
+        matches!(self.ids, Ids::Kept | Ids::Rewritten)
+    }
+
+    /// Whether `tools` may change when a tool is found.
+    pub(crate) fn grows(&self) -> bool {
+        matches!(self.mode, "reveal" | "append")
+    }
+
     /// Whether the scripted model can call a tool that was not found. OpenAI's own search gives each
     /// tool a namespace, which the model cannot know before.
     pub(crate) fn calls_blind(&self) -> bool {
@@ -44,9 +101,13 @@ impl Way {
 
     /// The config of a replica in front of `url`, with its state in memory or in a Redis.
     pub(crate) fn config(&self, url: &str, redis: Option<&str>) -> String {
+        let (preset, mode) = if self.preset.is_empty() {
+            (String::new(), format!("mode = '{}'\n", self.mode))
+        } else {
+            (format!("preset = '{}'\n", self.preset), String::new())
+        };
         let mut config = format!(
-            "[proxy]\nopenai = '{url}'\nanthropic = '{url}'\ngemini = '{url}'\nmode = '{}'\n",
-            self.mode
+            "{preset}[proxy]\nopenai = '{url}'\nanthropic = '{url}'\ngemini = '{url}'\n{mode}"
         );
         if let Some(redis) = redis {
             // Long enough for any machine: the tests are about what is in the store.

@@ -22,7 +22,13 @@ impl Voice for Gemini {
     }
 
     fn results(&self, results: &[(&Call, String)]) -> Vec<Value> {
-        let result = |(call, text): &(&Call, String)| json!({"functionResponse": {"id": call.id, "name": call.name, "response": {"result": text}}});
+        let result = |(call, text): &(&Call, String)| {
+            let mut response = json!({"name": call.name, "response": {"result": text}});
+            if !call.id.is_empty() {
+                response["id"] = call.id.as_str().into();
+            }
+            json!({"functionResponse": response})
+        };
         vec![json!({"role": "user", "parts": results.iter().map(result).collect::<Vec<_>>()})]
     }
 
@@ -70,5 +76,22 @@ impl Voice for Gemini {
             }
         }
         (turn, vec![json!({"role": "model", "parts": parts})])
+    }
+
+    /// As Gemini CLI 0.61 does it: an id that is absent is made up, each begins with the tool's name, and
+    /// the first call of a turn gets a signature if it has none.
+    fn relabel(&self, turn: &mut Turn, echo: &mut [Value], at: usize) {
+        let parts = echo.iter_mut().filter_map(|entry| entry["parts"].as_array_mut()).flatten();
+        let parts = parts.filter(|part| part.get("functionCall").is_some());
+        for (place, (part, call)) in parts.zip(&mut turn.calls).enumerate() {
+            if call.id.is_empty() {
+                call.id = format!("{}_1763326800000_{}", call.name, at * 100 + place);
+            }
+            call.id = format!("{}__{}", call.name, call.id);
+            part["functionCall"]["id"] = call.id.as_str().into();
+            if place == 0 && part.get("thoughtSignature").is_none() {
+                part["thoughtSignature"] = "skip_thought_signature_validator".into();
+            }
+        }
     }
 }

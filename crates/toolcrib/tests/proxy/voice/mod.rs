@@ -78,6 +78,14 @@ pub(crate) trait Voice {
     fn whole(&self, body: &Value) -> Heard;
     /// An answer that came in events.
     fn events(&self, events: &[Value]) -> Heard;
+    /// Gives the calls of turn number `at` other ids, here the nine characters that some providers insist on.
+    fn relabel(&self, turn: &mut Turn, echo: &mut [Value], at: usize) {
+        for (place, call) in turn.calls.iter_mut().enumerate() {
+            let new = format!("{:09}", at * 100 + place);
+            echo.iter_mut().for_each(|entry| replace(entry, &call.id, &new));
+            call.id = new;
+        }
+    }
 }
 
 impl Api {
@@ -88,6 +96,16 @@ impl Api {
             Self::Messages => &messages::Messages,
             Self::Gemini => &gemini::Gemini,
         }
+    }
+}
+
+/// Puts one text in the place of another, wherever that is a whole value.
+fn replace(value: &mut Value, old: &str, new: &str) {
+    match value {
+        Value::String(text) if text == old => new.clone_into(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, old, new)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| replace(field, old, new)),
+        _ => {}
     }
 }
 
