@@ -154,7 +154,8 @@ fn a_listing_is_as_large_as_the_settings_say() {
         (0..40).filter(|at| described.contains(&format!("{}: ", name(*at)))).count()
     };
     assert_eq!(list(""), 0, "its share of the tools has no room for sentences");
-    assert_eq!(list("[listing]\ntokens = 4000"), 40);
+    let wide = "[listing]\ntokens = 4000\n[activation]\nonly_if_saving = false";
+    assert_eq!(list(wide), 40);
 }
 
 #[test]

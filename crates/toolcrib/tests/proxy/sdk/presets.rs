@@ -1,7 +1,7 @@
 //! Every preset through `serve`, with a real SDK in each API. What reaches the provider is compared, byte for
 //! byte, with a golden file; `UPDATE_GOLDEN=1` writes the files.
 //!
-//! Eighteen tools, of which one is needed. The context window is so small that a preset that decides by its
+//! Thirty tools, of which one is needed. The context window is so small that a preset that decides by its
 //! share defers them.
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use toolcrib_testkit::provider::{Options, Provider};
 use super::client::{Client, run_first};
 use super::proxy_of;
 
-const TOOLS: usize = 18;
+const TOOLS: usize = 30;
 
 /// What the proxy is told besides its upstreams.
 fn config(preset: Option<Preset>) -> String {
