@@ -129,7 +129,9 @@ pub(crate) fn history(
     }
     if !answers.is_empty() {
         let joined = dialect.join(&said, Vec::new(), &answers, &[], toolset);
-        joined.iter().for_each(|entry| push(entry));
+        for entry in &joined {
+            push(entry);
+        }
     }
     if let Some(text) = announcement {
         push(&dialect.user_message(text));

@@ -25,7 +25,7 @@ pub(crate) enum Ids {
     Absent,
     /// The provider gives none, and the agent makes some up, as Gemini CLI does.
     Invented,
-    /// The provider gives them, and the agent writes others in their place, as Gemini CLI and many others do.
+    /// The provider gives them, and the agent sends others in their place, as clients do that normalise ids.
     Rewritten,
 }
 

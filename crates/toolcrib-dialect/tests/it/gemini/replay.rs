@@ -110,25 +110,25 @@ fn a_client_may_leave_out_the_ids_it_got() {
     }
 }
 
-/// A history as Gemini CLI sends it: ids where there were none, the tool's name before those that there
-/// were, and a signature on the first call of a turn that has none.
-fn as_gemini_cli(contents: &mut [Value]) {
+/// A history as clients send it that want an id and a signature everywhere. Gemini CLI makes up both where
+/// there are none; an id that is there gets the tool's name before it.
+fn with_other_ids(contents: &mut [Value]) {
     let mut made = 0;
     for content in contents {
         let mut first = true;
         for part in content["parts"].as_array_mut().unwrap() {
-            if let Some(call) = part.get_mut("functionCall") {
-                let name = call["name"].as_str().unwrap().to_owned();
-                let id = call["id"]
-                    .as_str()
-                    .map_or_else(|| format!("{name}_1763326_{made}"), str::to_owned);
-                made += 1;
-                call["id"] = json!(format!("{name}__{id}"));
-                if first && part.get("thoughtSignature").is_none() {
-                    part["thoughtSignature"] = json!("skip_thought_signature_validator");
-                }
-                first = false;
+            let Some(call) = part.get_mut("functionCall") else { continue };
+            let name = call["name"].as_str().unwrap().to_owned();
+            let id = match call["id"].as_str() {
+                Some(id) => format!("{name}__{id}"),
+                None => format!("{name}_1763326_{made}"),
+            };
+            call["id"] = json!(id);
+            made += 1;
+            if first && part.get("thoughtSignature").is_none() {
+                part["thoughtSignature"] = json!("skip_thought_signature_validator");
             }
+            first = false;
         }
     }
 }
@@ -143,10 +143,10 @@ fn a_client_may_invent_ids_and_signatures() {
         let saw = chat.ask(&[json!([search()]), json!([bridged("ada"), bridged("eve")])]);
         let before = chat.last()["contents"].clone();
         chat.contents.push(saw.content);
-        as_gemini_cli(&mut chat.contents);
+        with_other_ids(&mut chat.contents);
         let ids: Vec<Value> =
             (0..2).map(|at| chat.contents[1]["parts"][at]["functionCall"]["id"].clone()).collect();
-        assert_eq!(ids[0], "crm__find_customer__crm__find_customer_1763326_0");
+        assert_eq!(ids[0], "crm__find_customer_1763326_0");
         let told = |at: usize, text: &str| {
             let mut told = response("crm__find_customer", text);
             told["functionResponse"]["id"] = ids[at].clone();
@@ -174,7 +174,7 @@ fn a_client_may_rewrite_the_ids_it_got() {
     for stream in BOTH {
         let (mut chat, _) = two_turns(stream);
         let before = chat.last()["contents"].clone();
-        as_gemini_cli(&mut chat.contents);
+        with_other_ids(&mut chat.contents);
         let id = chat.contents[1]["parts"][1]["functionCall"]["id"].clone();
         assert_eq!(id, "crm__find_customer__call-0123456789ab");
         chat.contents[2]["parts"][0]["functionResponse"]["id"] = id;

@@ -78,16 +78,17 @@ impl Voice for Gemini {
         (turn, vec![json!({"role": "model", "parts": parts})])
     }
 
-    /// As Gemini CLI 0.61 does it: an id that is absent is made up, each begins with the tool's name, and
-    /// the first call of a turn gets a signature if it has none.
+    /// As Gemini CLI 0.61 does it: an id that is absent is made up, and the first call of a turn gets a
+    /// signature if it has none. An id that is there gets the tool's name before it.
     fn relabel(&self, turn: &mut Turn, echo: &mut [Value], at: usize) {
         let parts = echo.iter_mut().filter_map(|entry| entry["parts"].as_array_mut()).flatten();
         let parts = parts.filter(|part| part.get("functionCall").is_some());
         for (place, (part, call)) in parts.zip(&mut turn.calls).enumerate() {
-            if call.id.is_empty() {
-                call.id = format!("{}_1763326800000_{}", call.name, at * 100 + place);
-            }
-            call.id = format!("{}__{}", call.name, call.id);
+            call.id = if call.id.is_empty() {
+                format!("{}_1763326800000_{}", call.name, at * 100 + place)
+            } else {
+                format!("{}__{}", call.name, call.id)
+            };
             part["functionCall"]["id"] = call.id.as_str().into();
             if place == 0 && part.get("thoughtSignature").is_none() {
                 part["thoughtSignature"] = "skip_thought_signature_validator".into();

@@ -82,7 +82,9 @@ pub(crate) trait Voice {
     fn relabel(&self, turn: &mut Turn, echo: &mut [Value], at: usize) {
         for (place, call) in turn.calls.iter_mut().enumerate() {
             let new = format!("{:09}", at * 100 + place);
-            echo.iter_mut().for_each(|entry| replace(entry, &call.id, &new));
+            for entry in echo.iter_mut() {
+                replace(entry, &call.id, &new);
+            }
             call.id = new;
         }
     }
