@@ -1,8 +1,13 @@
 //! Tokens of tool definitions, before and after: on the first request, and over a whole turn that has to
 //! search once, which is where deferring few or small tools loses.
+//!
+//! The tables of `docs/modes.md` are these numbers: `UPDATE_DOCS=1 cargo test -p toolcrib --test proxy savings`
+//! writes them, and without that the test fails if they differ.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::{env, fs};
 
 use serde_json::Value;
 use toolcrib_core::TokenCounter as _;
@@ -106,45 +111,108 @@ fn fewer(before: usize, after: usize) -> f64 {
     100.0 - 100.0 * share
 }
 
+/// The columns of the tables in the documentation.
+const SHOWN: [usize; 6] = [20, 50, 100, 200, 500, 2_000];
+
+/// A number with commas.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A cell of the tables in the documentation.
+fn cell(Row { mode, before, after, turn }: &Row) -> String {
+    let (from, to) = (grouped(*before), grouped(*after));
+    match turn {
+        _ if mode == "pass-through" => format!("{from}: as they came"),
+        Some(turn) => format!("{from} → {to} ({:.0} %)", fewer(*before, *turn)),
+        None => format!("{from} → {to}"),
+    }
+}
+
+fn label(way: Way) -> String {
+    let api = match way.api {
+        Api::Chat => "Chat Completions",
+        Api::Responses => "Responses",
+        Api::Messages => "Messages",
+        Api::Gemini => "Gemini",
+    };
+    format!("{api}, {}", way.mode)
+}
+
+/// Compares a row with the one in the documentation, or writes it there.
+fn document(size: Size, way: Way, cells: &[String]) {
+    /// Tests run side by side and write to one file.
+    static FILE: Mutex<()> = Mutex::new(());
+    let _guard = FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/modes.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let row = format!("| {} | {} |", label(way), cells.join(" | "));
+    // Both tables have the same labels, and the one of usual sizes comes first.
+    let start = format!("| {} | ", label(way));
+    let lines = page.lines().enumerate().filter(|(_, line)| line.starts_with(&start));
+    let at = lines.map(|(at, _)| at).nth(usize::from(size == Size::Tiny));
+    let at = at.unwrap_or_else(|| panic!("docs/modes.md has no row `{start}` for {size:?}"));
+    if env::var_os("UPDATE_DOCS").is_some() {
+        let lines = page.lines().enumerate();
+        let lines = lines.map(|(line, text)| if line == at { row.as_str() } else { text });
+        fs::write(&path, lines.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    } else {
+        assert_eq!(page.lines().nth(at), Some(&*row), "UPDATE_DOCS=1 writes the page again");
+    }
+}
+
+/// Every way of one API: those that hide tools, and in Chat Completions those that show them.
+fn all_ways(api: Api) -> Vec<Way> {
+    let chat = Way { api: Api::Chat, ..WAYS[0] };
+    let others = ["append", "reveal", "terse"].map(|mode| Way { mode, ..chat });
+    let hiding = WAYS.into_iter().filter(|way| way.api == api);
+    hiding.chain(others.into_iter().filter(|way| way.api == api)).collect()
+}
+
 fn measure(api: Api) {
-    let mut table = String::from(
-        "| tools | mode | count | before | first request | fewer | turn with a search | fewer |\n\
-         |---|---|--:|--:|--:|--:|--:|--:|\n",
-    );
-    for way in WAYS.into_iter().filter(|way| way.api == api) {
+    for way in all_ways(api) {
         let options = Options { scripts: scripts(), ..Options::default() };
         let provider = Provider::start(options).unwrap();
         let replica = Replica::start(&way.config(&provider.url, None));
         for size in SIZES {
+            let mut cells = Vec::new();
             for count in COUNTS {
-                let Row { mode, before, after, turn } = row(way, &provider, &replica, count, size);
+                let row = row(way, &provider, &replica, count, size);
+                if SHOWN.contains(&count) {
+                    cells.push(cell(&row));
+                }
+                let Row { mode, before, after, turn } = row;
                 let first = fewer(before, after);
-                let whole = turn.map_or("– | –".to_owned(), |turn| {
-                    format!("{turn} | {:.1} %", fewer(before, turn))
-                });
-                writeln!(
-                    table,
-                    "| {size:?} | {mode} {} | {count} | {before} | {after} | {first:.1} % | {whole} |",
-                    way.native
-                )
-                .unwrap();
+                // A tool that is shown costs tokens however it is shown, and a definition that is appended
+                // is in the answer to the search as well.
+                let hides = !matches!(way.mode, "append" | "reveal" | "terse");
                 assert!(after <= before, "{way:?} {count} {size:?}: {before} became {after}");
                 let passes = mode == "pass-through";
                 // Between the two it depends; what it must not do is lose.
                 assert!(count >= 15 || passes, "{way:?} {count} {size:?}");
                 assert!(count < 50 || !passes, "{way:?} {count} {size:?}");
                 assert!(
-                    turn.is_none_or(|turn| turn <= before),
+                    !hides || turn.is_none_or(|turn| turn <= before),
                     "{way:?} {count} {size:?}: {turn:?}"
                 );
-                if size == Size::Usual && count == 500 {
+                if hides && size == Size::Usual && count == 500 {
                     assert!(first >= 90.0, "{way:?}: only {first:.1} % fewer");
                 }
             }
+            // Two ways of one API have the same label; the first is the one in the documentation.
+            if !way.native.contains("additional_tools") {
+                document(size, way, &cells);
+            }
         }
     }
-    std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("\n{api:?}\n\n{table}\n"))
-        .unwrap();
 }
 
 #[test]

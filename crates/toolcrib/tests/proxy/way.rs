@@ -42,8 +42,13 @@ struct Preset {
 /// The presets that are tried with each API; another one is added here, with its mode. If that is `reveal` or
 /// `append`, `tools` may change when a tool is found ([`Way::grows`]). Nothing else of the prefix may change
 /// under any of them.
-const PRESETS: [Preset; 2] =
-    [Preset { name: "words", mode: "bridge" }, Preset { name: "hermes", mode: "bridge" }];
+const PRESETS: [Preset; 5] = [
+    Preset { name: "words", mode: "bridge" },
+    Preset { name: "hermes", mode: "bridge" },
+    Preset { name: "everruns", mode: "reveal" },
+    Preset { name: "opencode", mode: "terse" },
+    Preset { name: "claude-code", mode: "append" },
+];
 
 /// All that keep `tools` as they are.
 pub(crate) const WAYS: [Way; 9] = [
@@ -104,7 +109,8 @@ impl Way {
         let (preset, mode) = if self.preset.is_empty() {
             (String::new(), format!("mode = '{}'\n", self.mode))
         } else {
-            (format!("preset = '{}'\n", self.preset), String::new())
+            // A window so small that a preset which decides by its share defers.
+            (format!("preset = '{}'\ncontext = 20_000\n", self.preset), String::new())
         };
         let mut config = format!(
             "{preset}[proxy]\nopenai = '{url}'\nanthropic = '{url}'\ngemini = '{url}'\n{mode}"
