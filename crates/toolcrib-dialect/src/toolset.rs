@@ -110,9 +110,10 @@ impl Toolset {
         }
         let catalog = catalog(input, &settings);
         let crib = Crib::new(catalog, settings.clone()).with_counter(Arc::clone(&plan.counter));
-        let hot = match settings.hot {
-            true => policy::hot(crib.catalog(), crib.sizes(), &settings.rules),
-            false => Vec::new(),
+        let hot = if settings.hot {
+            policy::hot(crib.catalog(), crib.sizes(), crib.rules())
+        } else {
+            Vec::new()
         };
         let names = hot.iter().map(|id| crib.catalog().tool(*id).name());
         let loaded = plan.loaded.iter().map(String::as_str);

@@ -83,7 +83,7 @@ impl Gateway {
                 remark(format!("profiles.{name}.servers"), &glob, fits_server(&glob), "server");
             }
         }
-        let rules = &config.settings.rules;
+        let rules = shelf.crib.rules();
         for (key, globs) in [("defer.never", &rules.never), ("defer.always", &rules.always)] {
             for glob in globs {
                 remark(key.to_owned(), glob, fits_tool(glob), "tool");

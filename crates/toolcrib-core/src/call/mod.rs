@@ -21,7 +21,7 @@ use crate::conversation::Conversation;
 use crate::crib::Crib;
 use crate::json::{Fields, data};
 use crate::own_names::{Own, OwnNames};
-use crate::reply::Reply;
+use crate::reply::{Form, Reply};
 use crate::search::Ask;
 use crate::signature;
 use crate::spelling::{ALIKE, Meaning, likeness};
@@ -231,6 +231,11 @@ impl Crib {
             [one] if one.at.is_empty() => format!("invalid arguments: {}", one.problem),
             [one] => format!("invalid arguments: {} at `{}`", one.problem, one.at),
             several => format!("invalid arguments: {} things are wrong", several.len()),
+        };
+        // The name that Claude Code's models know the error by.
+        let message = match self.settings().search.form {
+            Form::Functions => format!("InputValidationError: {message}"),
+            Form::Json | Form::Tools | Form::Matches | Form::Markdown => message,
         };
         let mut refusal =
             Refusal::new(Code::InvalidArguments, message, "send arguments that fit the schema");

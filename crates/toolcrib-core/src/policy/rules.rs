@@ -1,11 +1,15 @@
 //! Rules about tools, by name, pattern and server.
 //!
 //! They come from the embedder's code and from configuration and are merged. Letter case never
-//! decides: `Read_File` in a config means the tool `read_file`.
+//! decides: `Read_File` in a config means the tool `read_file`. A name that no tool has may be another
+//! system's spelling of one: [`Rules::resolved`] decides.
 
 use std::fmt;
 
 use super::Because;
+use crate::catalog::Catalog;
+use crate::scope::Scope;
+use crate::spelling::{Meaning, Spellings};
 use crate::tool::{Defer, Tool, own_part};
 
 /// A name, or a pattern with `*` (any characters) and `?` (one character).
@@ -43,6 +47,41 @@ impl Glob {
     pub fn is(&self, text: &str) -> bool {
         matches(&self.folded, &fold(text))
     }
+
+    /// Whether it is a name and not a pattern.
+    fn is_name(&self) -> bool {
+        !self.folded.is_empty() && !self.folded.iter().any(|c| matches!(c, '*' | '?' | '/'))
+    }
+
+    /// The tool that a name means which no tool has as it is written, if it can mean one tool only.
+    fn spelled(
+        &self,
+        catalog: &Catalog,
+        everything: &Scope,
+        spellings: &Spellings,
+    ) -> Option<Self> {
+        if !self.is_name() || catalog.tools().iter().any(|tool| self.matches(tool)) {
+            return None;
+        }
+        let Meaning::One(id, _) = spellings.resolve(catalog, everything, &self.text) else {
+            return None;
+        };
+        // A spelling of the model's is taken generously, since it is answered. A rule is silent, so it
+        // must agree word for word: `dev_read_file` is not `devread__file`.
+        let tool = catalog.tool(id);
+        let written = parts(&self.text);
+        let own = parts(tool.own_name());
+        let full = parts(tool.server().unwrap_or_default()).into_iter().chain(own.clone());
+        let means =
+            written == own || full.eq(written.iter().cloned()) || written == parts(tool.name());
+        means.then(|| Self { text: self.text.clone(), folded: fold(tool.name()) })
+    }
+}
+
+/// A name's parts in lower case, whatever separates them.
+fn parts(name: &str) -> Vec<String> {
+    let parts = name.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty());
+    parts.map(str::to_lowercase).collect()
 }
 
 impl fmt::Display for Glob {
@@ -121,6 +160,21 @@ impl Rules {
         self
     }
 
+    /// The same rules, with the names that other systems write put as this catalog spells them:
+    /// `dev_read_file` (opencode) and `read_file` (a name without its server's) both mean
+    /// `dev__read_file`, unless a tool has that very name or several tools could be meant. A reason
+    /// still shows the name as it was written.
+    #[must_use]
+    pub(crate) fn resolved(mut self, catalog: &Catalog, spellings: &Spellings) -> Self {
+        let everything = Scope::all(catalog);
+        for glob in self.never.iter_mut().chain(&mut self.always) {
+            if let Some(spelled) = glob.spelled(catalog, &everything, spellings) {
+                *glob = spelled;
+            }
+        }
+        self
+    }
+
     /// The policy that holds for a tool, and who set it.
     pub fn policy(&self, tool: &Tool) -> (Defer, Because) {
         let named =
@@ -177,6 +231,44 @@ mod tests {
         let catalog = Catalog::from_json(json).unwrap();
         for (pattern, hit) in [("github/get_*", true), ("GITHUB/*", true), ("git/hub*", false)] {
             assert_eq!(Glob::new(pattern).matches(&catalog.tools()[0]), hit, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_tool_has_means_the_one_tool_it_spells() {
+        let catalog = |names: &[&str]| {
+            let tools: Vec<_> = names
+                .iter()
+                .map(|name| format!(r#"{{"name":"{name}","input_schema":{{}}}}"#))
+                .collect();
+            Catalog::from_json(format!("[{}]", tools.join(",")).as_bytes()).unwrap()
+        };
+        let kept = |rule: &str, names: &[&str]| -> Vec<String> {
+            let catalog = catalog(names);
+            let rules =
+                Rules::default().never_defer([rule]).resolved(&catalog, &Spellings::of(&catalog));
+            let tools = catalog.tools().iter();
+            let kept = tools
+                .filter(|tool| rules.policy(tool) == (Defer::Never, Because::Rule(rule.into())));
+            kept.map(|tool| tool.name().to_owned()).collect()
+        };
+        for (rule, names, expected) in [
+            ("dev_read_file", &["dev__read_file", "dev__read_files"][..], &["dev__read_file"][..]),
+            ("Dev-Read-File", &["dev__read_file"], &["dev__read_file"]),
+            ("read_file", &["dev__read_file", "dev__write_file"], &["dev__read_file"]),
+            // A tool of that very name is the one that is meant.
+            ("read_file", &["read_file", "dev__read_file"], &["read_file"]),
+            // Either could be meant, so neither is.
+            ("read_file", &["dev__read_file", "ops__read_file"], &[]),
+            ("a_b_c", &["a_b__c", "a__b_c"], &[]),
+            // Alike, and another tool.
+            ("dev_read_file", &["devread__file"], &[]),
+            ("file", &["dev__read_file"], &[]),
+            ("read_file", &["dev__read_files"], &[]),
+            ("dev_*", &["dev__read_file"], &["dev__read_file"]),
+            ("dev_?", &["dev__read_file"], &[]),
+        ] {
+            assert_eq!(kept(rule, names), expected, "{rule} {names:?}");
         }
     }
 

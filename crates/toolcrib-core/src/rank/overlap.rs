@@ -1,7 +1,8 @@
 //! Keyword overlap, as everruns ranks: simple enough to predict by eye.
 //!
 //! Each term of the query scores three in a tool's name, else one in its description, wherever in
-//! a word it stands; a query that *is* a name scores a hundred more. No rarity, no lengths, nothing
+//! a word it stands; a query that *is* a name, with its server's in front or without, scores a hundred
+//! more. No rarity, no lengths, nothing
 //! that depends on another tool. Ties go to the tool that came first.
 
 use super::explain::{Explanation, Points};
@@ -10,6 +11,7 @@ use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
 use crate::rank::{Field, Via};
 use crate::scope::Scope;
+use crate::tool::Tool;
 
 const IN_NAME: f32 = 3.0;
 const IN_DESCRIPTION: f32 = 1.0;
@@ -18,13 +20,23 @@ const EXACT: f32 = 100.0;
 /// Names and descriptions in lower case.
 #[derive(Debug)]
 pub(crate) struct Overlap {
-    texts: Vec<(Box<str>, Box<str>)>,
+    texts: Vec<Text>,
+}
+
+#[derive(Debug)]
+struct Text {
+    name: Box<str>,
+    /// The name without its server's, if that is in front of it.
+    own: Option<Box<str>>,
+    description: Box<str>,
 }
 
 /// A query, normalised.
 struct Asked {
     whole: String,
     terms: Vec<String>,
+    /// Whether the query may be a name without its server's: no tool in scope has it as its full name.
+    by_own_name: bool,
     cut: bool,
 }
 
@@ -32,21 +44,31 @@ impl Asked {
     fn new(words: &Words, most: usize) -> Self {
         let all = || words.text.split_whitespace().map(unwrap).filter(|term| !term.is_empty());
         let cut = all().nth(most).is_some();
-        Self { whole: unwrap(&words.text), terms: all().take(most).collect(), cut }
+        let terms = all().take(most).collect();
+        Self { whole: unwrap(&words.text), terms, by_own_name: false, cut }
+    }
+
+    /// Names are unwrapped too: `_private` can be asked for by its name.
+    fn is(&self, name: &str) -> bool {
+        !self.whole.is_empty() && self.whole == bare(name)
     }
 }
 
 impl Overlap {
     pub(super) fn build(catalog: &Catalog) -> Self {
         let lower = |text: &str| text.to_lowercase().into_boxed_str();
-        let tools = catalog.tools().iter();
-        Self { texts: tools.map(|tool| (lower(tool.name()), lower(tool.description()))).collect() }
+        let text = |tool: &Tool| Text {
+            name: lower(tool.name()),
+            own: tool.server().map(|_| lower(tool.own_name())),
+            description: lower(tool.description()),
+        };
+        Self { texts: catalog.tools().iter().map(text).collect() }
     }
 }
 
 impl Ranker for Overlap {
     fn search(&self, inputs: &Inputs<'_>, words: &Words, scope: &Scope, limit: usize) -> Ranking {
-        let asked = Asked::new(words, inputs.limits.query_words);
+        let asked = self.asked(words, inputs.limits.query_words, scope);
         let sum = |id| {
             let points = asked.terms.iter().map(|term| self.points(id, term).map_or(0.0, |p| p.0));
             (id, points.sum::<f32>() + self.exact(id, &asked))
@@ -62,7 +84,7 @@ impl Ranker for Overlap {
         scope: &Scope,
         id: ToolId,
     ) -> Explanation {
-        let asked = Asked::new(words, inputs.limits.query_words);
+        let asked = self.asked(words, inputs.limits.query_words, scope);
         let mut explanation = Explanation::of(inputs.catalog.tool(id));
         for term in &asked.terms {
             match self.points(id, term) {
@@ -88,13 +110,23 @@ impl Ranker for Overlap {
     }
 
     fn bytes(&self) -> usize {
-        self.texts.iter().map(|(name, description)| name.len() + description.len() + 32).sum()
+        let bytes = |text: &Text| {
+            let own = text.own.as_deref().map_or(0, str::len);
+            text.name.len() + own + text.description.len() + size_of::<Text>()
+        };
+        self.texts.iter().map(bytes).sum()
     }
 }
 
 impl Overlap {
+    fn asked(&self, words: &Words, most: usize, scope: &Scope) -> Asked {
+        let asked = Asked::new(words, most);
+        let by_own_name = !scope.ids().any(|id| asked.is(&self.texts[id.index()].name));
+        Asked { by_own_name, ..asked }
+    }
+
     fn points(&self, id: ToolId, term: &str) -> Option<(f32, Field)> {
-        let (name, description) = &self.texts[id.index()];
+        let Text { name, description, .. } = &self.texts[id.index()];
         if name.contains(term) {
             Some((IN_NAME, Field::Name))
         } else if description.contains(term) {
@@ -105,10 +137,9 @@ impl Overlap {
     }
 
     fn exact(&self, id: ToolId, asked: &Asked) -> f32 {
-        let name = &*self.texts[id.index()].0;
-        // The name is unwrapped too: `_private` can be asked for by its name.
-        let is_name = !asked.whole.is_empty() && asked.whole == bare(name);
-        if is_name { EXACT } else { 0.0 }
+        let Text { name, own, .. } = &self.texts[id.index()];
+        let name = if asked.by_own_name { own.as_deref() } else { Some(&**name) };
+        if name.is_some_and(|name| asked.is(name)) { EXACT } else { 0.0 }
     }
 }
 

@@ -103,7 +103,9 @@ fn a_call_before_the_schema_was_fetched_fails_with_the_schema() {
     let mut chat = Chat::new(&crib);
     let refusal = chat.refused("WebFetch", r#"{"page":"https://example.com"}"#);
     assert_eq!(refusal.error, Code::InvalidArguments);
-    assert_eq!(refusal.message, r#"invalid arguments: "url" is a required property"#);
+    let message = r#"InputValidationError: invalid arguments: "url" is a required property"#;
+    assert_eq!(refusal.message, message);
+    assert!(refusal.text().contains("InputValidationError"));
     assert_eq!(refusal.input_schema.unwrap().get(), strings(&["url"], 1).to_string());
     assert_eq!(array(&show(&mut chat)), ["tool_search", "WebFetch"], "and it is loaded now");
 }

@@ -47,6 +47,20 @@ fn a_query_that_is_a_name_ranks_that_tool_first_by_a_hundred() {
 }
 
 #[test]
+fn a_tool_behind_a_servers_prefix_is_found_by_its_own_name() {
+    let crib = everruns(&plain(&[
+        ("dev__read_file_lines", "Like read_file, in part."),
+        ("dev__read_file", "Show a file."),
+    ]));
+    assert_eq!(scores(&Chat::new(&crib).search("read_file")), [("dev__read_file", 103.0)]);
+    let crib = everruns(&plain(&[("dev__read_file", "Theirs."), ("read_file", "Ours.")]));
+    assert_eq!(scores(&Chat::new(&crib).search("read_file")), [("read_file", 103.0)]);
+    let crib = everruns(&plain(&[("dev__get", "One."), ("ops__get", "Two.")]));
+    let both = [("dev__get", 103.0), ("ops__get", 103.0)];
+    assert_eq!(scores(&Chat::new(&crib).search("get")), both);
+}
+
+#[test]
 fn punctuation_around_a_name_is_stripped() {
     let crib = everruns(&plain(&[("read_file", "Show a file."), ("read_file_lines", "In part.")]));
     for query in ["\"read_file\"", "`read_file`", "'read_file'", " read_file. ", "(read_file)"] {
