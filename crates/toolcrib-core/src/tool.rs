@@ -317,7 +317,9 @@ impl Tool {
 
 /// What remains of a name when its server's, and a mark after it, are taken off.
 pub(crate) fn own_part<'a>(name: &'a str, server: Option<&str>) -> &'a str {
-    let name = name.strip_prefix("mcp__").unwrap_or(name);
+    let is_servers = |rest: &&str| server.is_some_and(|server| rest.starts_with(server));
+    let hermes = || name.strip_prefix("mcp_").filter(is_servers);
+    let name = name.strip_prefix("mcp__").or_else(hermes).unwrap_or(name);
     let rest = server.and_then(|server| name.strip_prefix(server)).unwrap_or(name);
     let own = rest.trim_start_matches(|c: char| !c.is_alphanumeric());
     if own.len() < rest.len() && !own.is_empty() { own } else { name }

@@ -4,7 +4,7 @@
 //! some other system's: `--preset` says whose, or the file itself does.
 
 pub(crate) mod gateway;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::path::{Path, PathBuf};
 

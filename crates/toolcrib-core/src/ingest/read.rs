@@ -195,12 +195,9 @@ impl<'a> Reader<'a> {
         {
             return (!stated.trim().is_empty()).then(|| self.share(&stated));
         }
-        let prefix = name.strip_prefix("mcp__").unwrap_or(name).split_once("__");
-        match prefix {
-            Some((server, tool)) if !server.trim().is_empty() && !tool.is_empty() => {
-                Some(self.share(server))
-            }
-            _ => self.label.clone(),
+        match prefix(name) {
+            Some(server) => Some(self.share(server)),
+            None => self.label.clone(),
         }
     }
 
@@ -240,6 +237,15 @@ fn cleaned(text: &str) -> Result<(std::borrow::Cow<'_, str>, Vec<Hidden>), Probl
     removed.sort_unstable();
     removed.dedup();
     Ok((definition, removed))
+}
+
+/// The server that a name has in front: `github__get_issue`, `mcp__github__get_issue`, and Hermes'
+/// older `mcp_github_get_issue`, whose servers are taken to have no `_` in their names.
+fn prefix(name: &str) -> Option<&str> {
+    let is_pair = |(server, tool): &(&str, &str)| !server.trim().is_empty() && !tool.is_empty();
+    let joined = name.strip_prefix("mcp__").unwrap_or(name).split_once("__");
+    let pair = joined.or_else(|| name.strip_prefix("mcp_")?.split_once('_'));
+    pair.filter(is_pair).map(|(server, _)| server)
 }
 
 fn server_name(text: &str) -> Arc<str> {

@@ -11,22 +11,50 @@ use crate::rank::{Bm25Settings, By, RankSettings};
 use crate::reply::Form;
 use crate::settings::{Among, Input, SearchSettings, Settings};
 
-/// The tools that are always there. They are built in, so they belong to no server.
-const CORE: [&str; 15] = [
+/// The tools that are always there: the core list of hermes-agent 0.19.0, and `send_message`, which its
+/// documentation counts among them. They are built in, so they belong to no server.
+const CORE: [&str; 42] = [
+    "/web_search",
+    "/web_extract",
     "/terminal",
+    "/process",
+    "/read_terminal",
+    "/close_terminal",
     "/read_file",
     "/write_file",
     "/patch",
     "/search_files",
+    "/vision_analyze",
+    "/image_generate",
+    "/skills_list",
+    "/skill_view",
+    "/skill_manage",
+    "/browser_*",
+    "/text_to_speech",
     "/todo",
     "/memory",
-    "/browser_*",
-    "/web_search",
-    "/web_extract",
+    "/session_search",
     "/clarify",
     "/execute_code",
     "/delegate_task",
-    "/session_search",
+    "/cronjob",
+    "/ha_list_entities",
+    "/ha_get_state",
+    "/ha_list_services",
+    "/ha_call_service",
+    "/kanban_show",
+    "/kanban_list",
+    "/kanban_complete",
+    "/kanban_block",
+    "/kanban_heartbeat",
+    "/kanban_comment",
+    "/kanban_create",
+    "/kanban_link",
+    "/kanban_unblock",
+    "/kanban_attach",
+    "/kanban_attach_url",
+    "/kanban_attachments",
+    "/computer_use",
     "/send_message",
 ];
 

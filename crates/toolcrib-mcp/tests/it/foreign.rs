@@ -4,8 +4,9 @@
 
 use std::path::Path;
 
+use serde_json::json;
 use toolcrib_core::Defer;
-use toolcrib_mcp::config::foreign::{Place, read};
+use toolcrib_mcp::config::foreign::{Place, read, read_value};
 use toolcrib_mcp::config::{Client, OAuth, Server};
 
 use crate::{address, in_folder, program, sample, taken, texts};
@@ -239,6 +240,44 @@ fn cline() {
             "`legacy`: `url` is HTTP+SSE to Cline, and Streamable HTTP to us",
         ],
     );
+}
+
+#[test]
+fn hermes() {
+    // The file is YAML, which the program reads; what it says is the same in JSON.
+    let value = json!({"mcp_servers": {
+        "crm": {
+            "url": "https://crm.example.com/mcp",
+            "headers": {"Authorization": "Bearer ${env:CRM_TOKEN}"},
+            "timeout": 180, "connect_timeout": 20, "tools": {"exclude": "delete_account"},
+        },
+        "music": {
+            "command": "npx", "args": ["-y", "music-server"], "env": {"PLAYER": "den"},
+            "supports_parallel_tool_calls": false, "tools": {"include": ["play"], "exclude": ["stop"]},
+        },
+        "old": {"url": "http://localhost:8000/sse", "transport": "sse"},
+        "parked": {"command": "parked-server", "enabled": "no"},
+    }});
+    let place = Place { file: Path::new("config.yaml"), folder: Path::new("/") };
+    let found = read_value(Client::Hermes, &value, &place);
+    let headers = [("Authorization", "Bearer ${CRM_TOKEN}")];
+    let crm = Server {
+        call_timeout: 180.0,
+        start_timeout: 20.0,
+        deny: texts(&["delete_account"]),
+        ..address("https://crm.example.com/mcp", &headers, OAuth::default())
+    };
+    let music = Server {
+        parallel: false,
+        allow: texts(&["play"]),
+        ..program("npx", &["-y", "music-server"], &[("PLAYER", "den")])
+    };
+    let parked = Server { enabled: false, ..program("parked-server", &[], &[]) };
+    let expected = [("crm", crm), ("music", music), ("parked", parked)];
+    assert_eq!(found.servers, expected.map(|(name, server)| (name.to_owned(), server)).into());
+    let problem =
+        "asks for the older HTTP+SSE transport, which we do not speak; the server is left out";
+    assert_eq!(found.warnings, [format!("`old`: `transport` {problem}")]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use toolcrib_core::{Preset, Settings, policy};
 use toolcrib_eval::files::FileError;
 use toolcrib_mcp::Config;
+use toolcrib_mcp::config::Client;
 use toolcrib_mcp::config::foreign::{self, Place};
 use toolcrib_server::config::MAX_BYTES;
 use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
@@ -116,10 +117,14 @@ fn read(named: Option<&Path>, preset: Option<Preset>) -> Result<Loaded, Failure>
     let failed = |error: ConfigError| Failure::input(&place, &error, error.hint.clone());
     let folder = std::env::current_dir().unwrap_or_default();
     let is_yaml = ["yaml", "yml"].iter().any(|ending| has_ending(&path, ending));
+    let at = Place { file: &path, folder: &folder };
     let theirs = if is_yaml {
-        None
+        // Hermes' file is the only one in YAML.
+        let value =
+            super::foreign(&path, &text)?.filter(|value| value.get("mcp_servers").is_some());
+        value.map(|value| foreign::read_value(Client::Hermes, &value, &at))
     } else {
-        foreign::read(&text, &Place { file: &path, folder: &folder }).map_err(failed)?
+        foreign::read(&text, &at).map_err(failed)?
     };
     let is_ours = theirs.is_none() && has_ending(&path, "toml");
     if is_ours {
@@ -252,6 +257,18 @@ mod tests {
         let config = loaded("hermes.yaml", text, None).unwrap().sections.gateway;
         assert!(config.servers.is_empty());
         assert_ne!(config.settings, Settings::default());
+    }
+
+    #[test]
+    fn a_file_of_hermes_has_servers_and_settings() {
+        let servers = "mcp_servers:\n  time:\n    command: uvx\n    args: [\"mcp-server-time\"]\n";
+        let loaded_file = loaded("servers.yaml", servers, None).unwrap();
+        let config = loaded_file.sections.gateway;
+        assert_eq!((config.servers.len(), config.settings), (1, Settings::default()));
+        let text = format!("{servers}tools:\n  tool_search:\n    enabled: auto\n");
+        let config = loaded("both.yaml", &text, None).unwrap().sections.gateway;
+        assert_eq!(config.servers.keys().collect::<Vec<_>>(), ["time"]);
+        assert_eq!(config.settings, Preset::Hermes.settings());
     }
 
     #[test]

@@ -86,7 +86,7 @@ fn found(answer: &Value) -> Vec<(String, String, Vec<String>)> {
         .collect()
 }
 
-const FOUND: [(&str, &str, &[&str]); 12] = [
+const FOUND: [(&str, &str, &[&str]); 13] = [
     ("claude-code", "ROOT/project/.mcp.json", &["tickets"]),
     ("claude-code", "ROOT/home/.claude.json", &["docs", "local", "notes"]),
     ("claude-desktop", "ROOT/home/.config/Claude/claude_desktop_config.json", &["files"]),
@@ -103,6 +103,7 @@ const FOUND: [(&str, &str, &[&str]); 12] = [
         "ROOT/home/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
         &["legacy", "weather"],
     ),
+    ("hermes", "ROOT/home/.hermes/config.yaml", &["crm", "music", "parked"]),
 ];
 
 #[test]
@@ -166,6 +167,24 @@ fn no_way_of_asking_shows_a_secret() {
     assert!(written.contains("CANARY-env-1"), "the file has them");
 }
 
+/// What the sample of Hermes' file says, our way.
+const HERMES: &str = r#"
+[servers.crm]
+url = "https://crm.example.com/mcp"
+headers = { Authorization = "Bearer ${CRM_TOKEN}" }
+call_timeout = 180.0
+start_timeout = 20.0
+deny = ["delete_account"]
+[servers.music]
+command = "npx"
+args = ["-y", "music-server"]
+env = { PLAYER = "den" }
+parallel = false
+[servers.parked]
+command = "parked-server"
+enabled = false
+"#;
+
 #[test]
 fn what_is_written_is_what_was_read() {
     let desk = Desk::with_samples("write");
@@ -181,7 +200,14 @@ fn what_is_written_is_what_was_read() {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
     let config = Config::from_toml(&fs::read_to_string(&path).unwrap()).unwrap();
-    for (client, file, names) in FOUND {
+    // YAML, which the program alone reads.
+    let (yaml, others): (Vec<_>, Vec<_>) =
+        FOUND.into_iter().partition(|(client, ..)| *client == "hermes");
+    let hermes = Config::from_toml(HERMES).unwrap();
+    for name in yaml.iter().flat_map(|(_, _, names)| *names) {
+        assert!(config.servers[*name] == hermes.servers[*name], "{name}");
+    }
+    for (client, file, names) in others {
         let client = Client::named(client).unwrap();
         for name in names {
             let own = name.strip_suffix("-cursor").unwrap_or(name);

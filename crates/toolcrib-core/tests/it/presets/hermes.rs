@@ -122,6 +122,31 @@ fn a_server_cannot_escape_deferral_by_a_core_name() {
 }
 
 #[test]
+fn every_core_tool_of_the_current_release_stays() {
+    let core = [
+        "process",
+        "skills_list",
+        "skill_view",
+        "skill_manage",
+        "cronjob",
+        "vision_analyze",
+        "image_generate",
+        "text_to_speech",
+        "browser_cdp",
+        "ha_get_state",
+        "kanban_attachments",
+        "computer_use",
+        "read_terminal",
+    ];
+    let mut tools: Vec<_> = core.map(|name| tool(name, "Built in.", &strings(&["what"], 1))).into();
+    tools.extend(session().split_off(2));
+    let crib = crib(&tools);
+    let shown = array(&show(&mut Chat::new(&crib), None));
+    assert_eq!(shown[..core.len()], core, "and the rest is behind the bridge");
+    assert_eq!(shown[core.len()..], ["tool_search", "tool_describe", "tool_call"]);
+}
+
+#[test]
 fn more_core_tools_are_a_line_in_the_settings() {
     let more = "[activation]\nmode = 'on'\n[defer]\nnever = ['/weather_*']";
     let crib = Crib::new(catalog(&session()), Preset::Hermes.with_toml(more).unwrap());

@@ -13,6 +13,7 @@ mod cursor;
 mod detect;
 mod entry;
 mod gemini;
+mod hermes;
 mod opencode;
 mod shared;
 mod vscode;
@@ -52,13 +53,15 @@ pub enum Client {
     Windsurf,
     /// Cline: `cline_mcp_settings.json`.
     Cline,
+    /// Hermes: `config.yaml`.
+    Hermes,
     /// Any other with `mcpServers`.
     Other,
 }
 
 impl Client {
     /// All that have a file of their own.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ClaudeCode,
         Self::ClaudeDesktop,
         Self::Cursor,
@@ -68,6 +71,7 @@ impl Client {
         Self::Gemini,
         Self::Windsurf,
         Self::Cline,
+        Self::Hermes,
     ];
 
     /// Its name, as it is typed.
@@ -82,6 +86,7 @@ impl Client {
             Self::Gemini => "gemini",
             Self::Windsurf => "windsurf",
             Self::Cline => "cline",
+            Self::Hermes => "hermes",
             Self::Other => "other",
         }
     }
@@ -131,13 +136,15 @@ pub fn read(text: &str, place: &Place<'_>) -> Result<Option<Foreign>, ConfigErro
     Ok(client.map(|client| read_value(client, &value, place)))
 }
 
-/// Reads the file of a client that is known.
+/// Reads the file of a client that is known. Hermes' is YAML, of which we read JSON here; whoever has a
+/// reader of YAML calls [`read_value`].
 pub fn read_as(client: Client, text: &str, place: &Place<'_>) -> Result<Foreign, ConfigError> {
     let value = if client == Client::Codex { toml(text)? } else { json(text)? };
     Ok(read_value(client, &value, place))
 }
 
-fn read_value(client: Client, value: &Value, place: &Place<'_>) -> Foreign {
+/// Reads the file of a client that is known, parsed from whatever it is written in.
+pub fn read_value(client: Client, value: &Value, place: &Place<'_>) -> Foreign {
     let mut found = entry::Found::default();
     match client {
         Client::ClaudeCode => claude_code::read(value, place, &mut found),
@@ -149,6 +156,7 @@ fn read_value(client: Client, value: &Value, place: &Place<'_>) -> Foreign {
         Client::Gemini => gemini::read(value, &mut found),
         Client::Windsurf => windsurf::read(value, &mut found),
         Client::Cline => cline::read(value, &mut found),
+        Client::Hermes => hermes::read(value, &mut found),
         Client::Other => shared::read(value, &mut found),
     }
     Foreign { client, servers: found.servers, warnings: found.warnings }

@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde::Serialize;
-use toolcrib_mcp::config::foreign::{Place, read_as};
+use toolcrib_mcp::config::foreign::{Place, read_as, read_value};
 use toolcrib_mcp::config::{Client, Foreign, masked, server_toml};
 use toolcrib_server::ConfigError;
 
 use crate::args::ImportArgs;
 use crate::config::gateway::read_text;
+use crate::config::yaml;
 use crate::output::{Failure, Output, remark};
 use file::Target;
 use merge::Merge;
@@ -110,8 +111,12 @@ fn look(
 
 fn read(client: Client, file: &Path, folder: &Path) -> Result<Foreign, (String, String)> {
     let text = read_text(file).map_err(|failure| (failure.to_string(), failure.hint()))?;
-    read_as(client, &text, &Place { file, folder })
-        .map_err(|error: ConfigError| (error.to_string(), error.hint))
+    let place = Place { file, folder };
+    if client == Client::Hermes {
+        let value = yaml::parse(&text).map_err(|error| (error.to_string(), error.hint().into()))?;
+        return Ok(read_value(client, &value, &place));
+    }
+    read_as(client, &text, &place).map_err(|error: ConfigError| (error.to_string(), error.hint))
 }
 
 /// Takes the servers of a file in, each under a name that is free.

@@ -15,6 +15,8 @@ pub(super) struct Roots {
     config: Option<PathBuf>,
     /// `%APPDATA%`.
     app_data: Option<PathBuf>,
+    /// `HERMES_HOME`, else `~/.hermes`.
+    hermes: Option<PathBuf>,
     pub(super) folder: PathBuf,
 }
 
@@ -24,7 +26,8 @@ impl Roots {
         let home = path("HOME").or_else(|| path("USERPROFILE"));
         let config =
             path("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
-        Self { home, config, app_data: path("APPDATA"), folder }
+        let hermes = path("HERMES_HOME").or_else(|| home.as_ref().map(|home| home.join(".hermes")));
+        Self { home, config, app_data: path("APPDATA"), hermes, folder }
     }
 
     /// Where programs with windows keep what is the user's.
@@ -68,6 +71,7 @@ impl Roots {
                             cline_mcp_settings.json";
                 [programs(&[file]), vec![]]
             }
+            Client::Hermes => [below(self.hermes.as_ref(), &["config.yaml"]), vec![]],
             Client::Other => [vec![], vec![]],
         };
         let mut files = files.concat();

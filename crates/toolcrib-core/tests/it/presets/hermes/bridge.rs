@@ -31,6 +31,34 @@ fn the_bridge_is_three_plain_functions_and_no_code_runs() {
 }
 
 #[test]
+fn the_source_of_a_match_is_read_from_its_name() {
+    // As the tools of an LLM request come: nothing says whose they are but their names.
+    let function = |name: &str| {
+        let parameters = strings(&["title"], 1);
+        let function = json!({"name": name, "description": "File it.", "parameters": parameters});
+        json!({"type": "function", "function": function})
+    };
+    let tools = ["mcp__github__open", "mcp_jira_open", "open_window", "mcp_open"].map(function);
+    let crib = crib(&tools);
+    let reply =
+        answered(&mut Chat::new(&crib), "tool_search", &json!({"query": "open", "limit": 9}));
+    let reply = read(&reply);
+    let mut sources: Vec<_> = reply["matches"].as_array().unwrap().iter().collect();
+    sources.sort_by_key(|found| found["name"].as_str().unwrap().to_owned());
+    let source = |found: &&Value| (found["source"].clone(), found["source_name"].clone());
+    assert_eq!(
+        sources.iter().map(source).collect::<Vec<_>>(),
+        [
+            (json!("mcp"), json!("github")),
+            (json!("mcp"), json!("jira")),
+            (json!("plugin"), Value::Null),
+            (json!("plugin"), Value::Null),
+        ],
+        "{reply}"
+    );
+}
+
+#[test]
 fn search_answers_with_matches_and_without_schemas() {
     let crib = crib(&session());
     let reply = answered(

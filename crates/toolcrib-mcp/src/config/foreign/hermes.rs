@@ -1,0 +1,63 @@
+//! Hermes: `mcp_servers` in `config.yaml`, with seconds, and flags that may stand in quotes.
+
+use serde_json::Value;
+
+use super::super::{Server, check};
+use super::entry::{Entry, Found};
+use super::shared;
+
+pub(super) fn read(value: &Value, found: &mut Found) {
+    found.each("mcp_servers", value.get("mcp_servers"), &reference, server);
+}
+
+/// `${NAME}` and `${env:NAME}` are the same there.
+fn reference(text: &str) -> String {
+    text.replace("${env:", "${")
+}
+
+fn server(entry: &mut Entry<'_>) -> Option<Server> {
+    // An address goes before a command, and what `transport` does not say is Streamable HTTP.
+    let transport = match (entry.has("url"), shared::kind(entry)?) {
+        (true, _) => entry.http("url")?,
+        (false, _) => entry.stdio()?,
+    };
+    let mut server = Server::new(transport);
+    server.enabled = flag(entry, "enabled").unwrap_or(true);
+    server.parallel = flag(entry, "supports_parallel_tool_calls").unwrap_or(true);
+    if let Some(seconds) = entry.seconds("timeout", 1.0, &check::CALL) {
+        server.call_timeout = seconds;
+    }
+    if let Some(seconds) = entry.seconds("connect_timeout", 1.0, &check::START) {
+        server.start_timeout = seconds;
+    }
+    let names = |key: &str| -> Vec<String> {
+        match entry.value("tools").and_then(|tools| tools.get(key)) {
+            Some(Value::String(name)) => vec![name.clone()],
+            Some(Value::Array(names)) => {
+                names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+            }
+            _ => Vec::new(),
+        }
+    };
+    // There a list of tools that may be used makes the other one void, and an empty one says nothing.
+    server.allow = names("include");
+    if server.allow.is_empty() {
+        server.deny = names("exclude");
+    }
+    for key in ["client_cert", "client_key", "ssl_verify"] {
+        if entry.has(key) {
+            entry.warn(key, "is left out: certificates are those of the system");
+        }
+    }
+    Some(server)
+}
+
+/// A flag, also in quotes.
+fn flag(entry: &mut Entry<'_>, key: &str) -> Option<bool> {
+    let word = entry.value(key)?.as_str().map(|word| word.trim().to_ascii_lowercase());
+    match word.as_deref() {
+        Some("true" | "1" | "yes" | "on") => Some(true),
+        Some("false" | "0" | "no" | "off") => Some(false),
+        _ => entry.flag(key),
+    }
+}
