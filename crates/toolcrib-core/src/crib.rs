@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHasher;
 
 use crate::catalog::{Catalog, ToolId};
+use crate::conversation::Conversation;
 use crate::json::compact;
 use crate::policy::Rules;
 use crate::query::Query;
@@ -21,7 +22,7 @@ use crate::scope::Scope;
 use crate::settings::{Among, Settings};
 use crate::spelling::Spellings;
 use crate::tokens::{FourChars, TokenCounter};
-use crate::tool::Defer;
+use crate::tool::{Defer, Tool};
 use crate::turn::Turn;
 use crate::validate::Validator;
 
@@ -168,6 +169,15 @@ impl Crib {
     /// The rules of the settings, with names as this catalog spells them.
     pub fn rules(&self) -> &Rules {
         &self.rules
+    }
+
+    /// Records that a tool was loaded.
+    pub(crate) fn record(&self, conversation: &mut Conversation, tool: &Tool) {
+        if self.settings.bounds_revealed() {
+            conversation.ledger.renew(tool);
+        } else {
+            conversation.ledger.reveal(tool);
+        }
     }
 
     /// How tokens are counted.

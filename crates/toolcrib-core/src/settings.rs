@@ -36,6 +36,11 @@ pub struct Settings {
     /// Whether a tool that was found is shown in full from the next turn on, where the disclosure
     /// shows tools one by one. Off, its schema is in the reply and nowhere else.
     pub reveals: bool,
+    /// Maximum number of loaded tools that are shown in full at a time, the most recently loaded first;
+    /// 0: as many as a conversation remembers.
+    pub max_revealed: usize,
+    /// Maximum size of their definitions together, in bytes; 0: any.
+    pub max_revealed_bytes: usize,
     /// What stands for a schema that is not shown.
     pub stub: Stub,
     /// What stands for a description that is not shown.
@@ -66,6 +71,8 @@ impl Default for Settings {
             hot: true,
             disclosure: Setting::default(),
             reveals: true,
+            max_revealed: 0,
+            max_revealed_bytes: 0,
             stub: Stub::default(),
             mark: "[d]".into(),
             guidance: Guidance::default(),
@@ -99,6 +106,11 @@ impl Settings {
     /// Whether a loaded tool is shown in full from the next turn on.
     pub(crate) fn shows_revealed(&self) -> bool {
         self.reveals && matches!(self.kind(), Kind::Reveal | Kind::Append)
+    }
+
+    /// Whether loaded tools compete for room, so that one that is loaded again comes before the others.
+    pub(crate) fn bounds_revealed(&self) -> bool {
+        self.max_revealed > 0 || self.max_revealed_bytes > 0
     }
 
     /// Whether hits carry their schemas. Without the bridge there is no `tool_describe` to get one.

@@ -248,7 +248,7 @@ impl Crib {
             refusal.signature = Some(signature::bounded(&tool.schema_value()));
         } else {
             refusal.input_schema = RawValue::from_string(tool.schema().to_owned()).ok();
-            conversation.ledger.reveal(tool);
+            self.record(conversation, tool);
         }
         refusal
     }

@@ -68,6 +68,12 @@ impl Ledger {
         self.push(Reveal { name: tool.name().to_owned(), fingerprint });
     }
 
+    /// The same, and it is the newest from now on.
+    pub(crate) fn renew(&mut self, tool: &Tool) {
+        self.reveals.retain(|reveal| reveal.name != tool.name());
+        self.reveal(tool);
+    }
+
     fn push(&mut self, reveal: Reveal) {
         if self.cap == 0 {
             return;

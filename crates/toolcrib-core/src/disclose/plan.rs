@@ -161,6 +161,7 @@ impl Crib {
             .filter_map(|reveal| catalog.find(&reveal.name))
             .filter(|id| ledger.has(catalog.tool(*id)))
             .collect();
+        let revealed = self.within_bounds(revealed);
         let is_revealed: FxHashSet<ToolId> = revealed.iter().copied().collect();
         let mut shown = Vec::with_capacity(turn.scope.len());
         let mut listed = Vec::new();
@@ -215,6 +216,33 @@ impl Crib {
             listing,
             names: listed.iter().map(|id| catalog.tool(*id).name().to_owned()).collect(),
         }
+    }
+
+    /// The loaded tools that are shown in full: the newest first, as many as find room. One that does
+    /// not fit is passed over, and the next may.
+    fn within_bounds(&self, revealed: Vec<ToolId>) -> Vec<ToolId> {
+        let settings = self.settings();
+        if !settings.bounds_revealed() {
+            return revealed;
+        }
+        let bound = |most: usize| if most == 0 { usize::MAX } else { most };
+        let (mut tools, mut bytes) =
+            (bound(settings.max_revealed), bound(settings.max_revealed_bytes));
+        let fits = |id: &ToolId| {
+            // Tools that are never deferred take no room from those that were found.
+            if self.policy(*id) == Defer::Never {
+                return true;
+            }
+            let size = compact(self.catalog().tool(*id).definition()).len();
+            let (Some(fewer), Some(less)) = (tools.checked_sub(1), bytes.checked_sub(size)) else {
+                return false;
+            };
+            (tools, bytes) = (fewer, less);
+            true
+        };
+        let mut kept: Vec<ToolId> = revealed.into_iter().rev().filter(fits).collect();
+        kept.reverse();
+        kept
     }
 
     fn list(&self, ids: &[ToolId], context: Option<usize>) -> Option<Listing> {

@@ -1,4 +1,7 @@
-//! everruns' `tool_search`: stubs in place of schemas, keyword overlap, reveals.
+//! everruns' `tool_search`: stubs in place of schemas, keyword overlap, reveals. The current release
+//! differs, and is in `everruns_050`.
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -49,53 +52,97 @@ pub(super) fn settings() -> Settings {
 
 pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let mut settings = settings();
-    let root = config.root;
-    let Some(capabilities) = root.get("capabilities") else {
-        config.warn("capabilities", "not there: tool search is off");
-        settings.activation.mode = Mode::Off;
-        return settings;
-    };
     // The automatic capability is hosted search where there is one and this very thing elsewhere.
     let ids = ["tool_search", "auto_tool_search"];
-    let own = match capabilities {
-        // By name alone, or by name with what is configured.
-        Value::Array(items) => items.iter().find_map(|item| {
-            let id = ids.iter().find(|id| *item == **id || item.get(**id).is_some())?;
-            Some((*id, item.get(*id).unwrap_or(&Value::Null)))
-        }),
-        Value::Object(map) => ids.iter().find_map(|id| Some((*id, map.get(*id)?))),
-        _ => None,
-    };
-    let Some((id, own)) = own else {
-        config.warn("capabilities", "`tool_search` is not among them: tool search is off");
-        settings.activation.mode = Mode::Off;
-        return settings;
-    };
-    let path = format!("capabilities.{id}");
-    let keys = match own {
-        Value::Bool(false) => {
-            settings.activation.mode = Mode::Off;
-            return settings;
-        }
-        // Named, and nothing set.
-        Value::Null | Value::Bool(true) => return settings,
-        own => config.object(&path, own, &["threshold", "never_defer"]),
-    };
-    let threshold = keys.get("threshold").copied();
-    let at = format!("{path}.threshold");
-    // There a threshold is a whole number or it is the default: nothing is clamped.
-    settings.activation.tools = match threshold.map(|value| (value, value.as_u64())) {
-        None => THRESHOLD,
-        // Zero means from the first tool on; to us it would mean never.
-        Some((_, Some(threshold))) => (threshold as usize).max(1),
-        Some((value, None)) => {
-            let value = brief(value);
-            config
-                .warn(&at, format!("{value} is not a whole number from 0 on, {THRESHOLD} is used"));
-            THRESHOLD
-        }
-    };
-    let names = config.strings(&format!("{path}.never_defer"), keys.get("never_defer").copied());
-    settings.rules = Rules::default().never_defer(names);
+    if let Some(own) = Capability::find(config, &ids, &mut settings) {
+        own.read(config, &["threshold", "never_defer"], &mut settings);
+    }
     settings
+}
+
+/// A capability that is configured.
+pub(super) struct Capability<'a> {
+    /// Which of those that were looked for.
+    pub(super) id: &'static str,
+    path: String,
+    config: &'a Value,
+}
+
+impl<'a> Capability<'a> {
+    /// The first of these that is among the capabilities. Without one, tool search is off.
+    pub(super) fn find(
+        config: &mut Config<'a>,
+        ids: &[&'static str],
+        settings: &mut Settings,
+    ) -> Option<Self> {
+        let root = config.root;
+        let Some(capabilities) = root.get("capabilities") else {
+            config.warn("capabilities", "not there: tool search is off");
+            settings.activation.mode = Mode::Off;
+            return None;
+        };
+        // By name alone, by name with what is configured, or as a reference with a `config`.
+        let of_item = |item: &'a Value, id: &str| match item.get("ref") {
+            Some(name) if *name == *id => Some(item.get("config").unwrap_or(&Value::Null)),
+            _ if *item == *id => Some(&Value::Null),
+            _ => item.get(id),
+        };
+        let own = ids.iter().find_map(|id| {
+            let config = match capabilities {
+                Value::Array(items) => items.iter().find_map(|item| of_item(item, id)),
+                Value::Object(map) => map.get(*id),
+                _ => None,
+            };
+            Some(Self { id, path: format!("capabilities.{id}"), config: config? })
+        });
+        match own {
+            Some(own) if *own.config == Value::Bool(false) => {
+                settings.activation.mode = Mode::Off;
+                None
+            }
+            None => {
+                config.warn("capabilities", "`tool_search` is not among them: tool search is off");
+                settings.activation.mode = Mode::Off;
+                None
+            }
+            own => own,
+        }
+    }
+
+    /// Reads what every edition has, and returns what is configured, with where it is.
+    pub(super) fn read(
+        &self,
+        config: &mut Config<'a>,
+        known: &[&str],
+        settings: &mut Settings,
+    ) -> BTreeMap<&'a str, &'a Value> {
+        let path = &self.path;
+        let keys = match self.config {
+            // Named, and nothing set.
+            Value::Null | Value::Bool(true) => return BTreeMap::new(),
+            own => config.object(path, own, known),
+        };
+        // There a threshold is a whole number or it is the default: nothing is clamped.
+        settings.activation.tools = match keys.get("threshold").map(|v| (v, v.as_u64())) {
+            None => THRESHOLD,
+            // Zero means from the first tool on; to us it would mean never.
+            Some((_, Some(threshold))) => (threshold as usize).max(1),
+            Some((value, None)) => {
+                let problem = format!(
+                    "{} is not a whole number from 0 on, {THRESHOLD} is used",
+                    brief(value)
+                );
+                config.warn(&self.at("threshold"), problem);
+                THRESHOLD
+            }
+        };
+        let names = config.strings(&self.at("never_defer"), keys.get("never_defer").copied());
+        settings.rules = Rules::default().never_defer(names);
+        keys
+    }
+
+    /// Where a key of it is.
+    pub(super) fn at(&self, key: &str) -> String {
+        format!("{}.{key}", self.path)
+    }
 }

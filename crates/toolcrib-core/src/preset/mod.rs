@@ -8,6 +8,7 @@
 mod claude_code;
 mod config;
 mod everruns;
+mod everruns_050;
 mod hermes;
 mod opencode;
 mod words;
@@ -32,8 +33,11 @@ pub enum Preset {
     Default,
     /// Ours, ranking by words alone.
     Words,
-    /// everruns' `tool_search` capability.
+    /// everruns' `tool_search` capability, as its documentation describes it.
     Everruns,
+    /// The same as of release 0.50.
+    #[serde(rename = "everruns@0.50")]
+    Everruns050,
     /// Hermes' bridge.
     Hermes,
     /// The opencode-tool-search plugin.
@@ -44,10 +48,11 @@ pub enum Preset {
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Default,
         Self::Words,
         Self::Everruns,
+        Self::Everruns050,
         Self::Hermes,
         Self::Opencode,
         Self::ClaudeCode,
@@ -59,6 +64,7 @@ impl Preset {
             Self::Default => "default",
             Self::Words => "words",
             Self::Everruns => "everruns",
+            Self::Everruns050 => "everruns@0.50",
             Self::Hermes => "hermes",
             Self::Opencode => "opencode",
             Self::ClaudeCode => "claude-code",
@@ -76,6 +82,7 @@ impl Preset {
             Self::Default => Settings::default(),
             Self::Words => words::settings(),
             Self::Everruns => everruns::settings(),
+            Self::Everruns050 => everruns_050::settings(),
             Self::Hermes => hermes::settings(),
             Self::Opencode => opencode::settings(),
             Self::ClaudeCode => claude_code::settings(),
@@ -105,6 +112,7 @@ impl Preset {
                 });
             }
             Self::Everruns => everruns::read(&mut config),
+            Self::Everruns050 => everruns_050::read(&mut config),
             Self::Hermes => hermes::read(&mut config),
             Self::Opencode => opencode::read(&mut config),
             Self::ClaudeCode => claude_code::read(&mut config),
@@ -118,8 +126,15 @@ impl Preset {
         // opencode has a map called `tools` too, so its own keys are looked for first.
         if has(&["/plugin", "/toolSearch"]) || config.is_array() {
             Some(Self::Opencode)
-        } else if has(&["/capabilities"]) {
-            Some(Self::Everruns)
+        } else if let Some(capabilities) = config.get("capabilities") {
+            // A key that came with the release, however deep it is.
+            let text = capabilities.to_string();
+            let is_new = |key: &&str| text.contains(&format!("\"{key}\":"));
+            Some(if everruns_050::NEW.iter().any(is_new) {
+                Self::Everruns050
+            } else {
+                Self::Everruns
+            })
         } else if has(&["/tools/tool_search"]) {
             Some(Self::Hermes)
         } else if has(&["/env/ENABLE_TOOL_SEARCH", "/mcpServers", "/permissions"]) {

@@ -36,7 +36,7 @@ impl Crib {
     /// The full schema of one tool, by any spelling of its name.
     pub(crate) fn describe(&self, conversation: &mut Conversation, id: ToolId) -> Reply {
         let tool = self.catalog().tool(id);
-        conversation.ledger.reveal(tool);
+        self.record(conversation, tool);
         Reply {
             query: format!("select:{}", tool.name()),
             fit: self.rates().then_some(Fit::Strong),
@@ -84,14 +84,22 @@ impl Crib {
         for (hit, _) in &wanted[fitted.len()..] {
             reply.omitted.push(self.catalog().tool(hit.id).name().to_owned());
         }
+        let mut loaded = Vec::new();
         for (found, (hit, _)) in fitted.into_iter().zip(&wanted) {
             // A signature is no schema, unless the disclosure shows that one next. What the ledger
             // gets, the reply says: a transcript must tell the same.
             if found.input_schema.is_some() || self.settings().shows_revealed() {
-                conversation.ledger.reveal(self.catalog().tool(hit.id));
+                loaded.push(self.catalog().tool(hit.id));
                 reply.loaded.push(found.name.clone());
             }
             reply.hits.push(found);
+        }
+        // Where room is short, the best hit is to be the newest.
+        if self.settings().bounds_revealed() {
+            loaded.reverse();
+        }
+        for tool in loaded {
+            self.record(conversation, tool);
         }
         if signatures > 0 {
             let way = match self.settings().kind() {

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 
 use toolcrib_core::{Preset, Settings};
 
-const PRESETS: [Preset; 4] =
-    [Preset::Everruns, Preset::Hermes, Preset::Opencode, Preset::ClaudeCode];
+const PRESETS: [Preset; 5] =
+    [Preset::Everruns, Preset::Everruns050, Preset::Hermes, Preset::Opencode, Preset::ClaudeCode];
 
 /// What each page calls its sources, and their titles.
-const DOCUMENTS: [(&str, &str); 5] = [
+const DOCUMENTS: [(&str, &str); 6] = [
     ("current", "everruns: Tool Search"),
     ("earlier", "everruns: Tool Search, earlier edition"),
+    ("0.50", "everruns 0.50: source"),
     ("Hermes", "Hermes: Tool Search"),
     ("README", "opencode-tool-search: README"),
     ("article", "article: How Tool Search Works and How It Saves Tokens"),
@@ -30,13 +31,18 @@ fn page(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// The page of a preset.
+fn file(preset: Preset) -> String {
+    format!("presets/{}.md", preset.name().replace('@', "-"))
+}
+
 fn first_toml(page: &str) -> &str {
     page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap()
 }
 
 /// The cells of every row of a preset's table of behaviours.
 fn rows(preset: Preset) -> Vec<[String; 4]> {
-    let page = page(&format!("presets/{preset}.md"));
+    let page = page(&file(preset));
     let table = page.split("| document | it says | Toolcrib | test |\n").nth(1).unwrap();
     let lines = table.lines().skip(1).take_while(|line| line.starts_with("| "));
     lines
@@ -75,7 +81,7 @@ fn keys(table: impl serde::Serialize) -> BTreeSet<String> {
 #[test]
 fn every_preset_page_shows_its_preset_as_settings() {
     for preset in PRESETS {
-        let page = page(&format!("presets/{preset}.md"));
+        let page = page(&file(preset));
         let settings = Settings::from_toml(first_toml(&page)).unwrap();
         assert_eq!(settings, preset.settings(), "{preset}");
     }
@@ -100,11 +106,11 @@ fn every_behaviour_names_a_test_that_is_there() {
     }
 }
 
-/// Whether `module::name` is a test of the engine or of the command line.
+/// Whether `module::name` is a test of the engine, of the dialects or of the command line.
 fn is_test(path: &str) -> bool {
     let Some((module, name)) = path.rsplit_once("::") else { return false };
     let module = module.replace("::", "/");
-    ["toolcrib-core", "toolcrib"].iter().any(|package| {
+    ["toolcrib-core", "toolcrib-dialect", "toolcrib"].iter().any(|package| {
         let folder = root().join("crates").join(package).join("tests/it");
         let files = [folder.join(format!("{module}.rs")), folder.join(format!("{module}/mod.rs"))];
         let mut texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
@@ -131,7 +137,8 @@ fn the_table_of_behaviours_is_that_of_the_pages() {
             let mentions = |row: &[String; 4]| row[0].split(", ").any(|name| name == short);
             let rows = rows(preset).into_iter().filter(mentions);
             lines.extend(rows.map(|[_, says, ours, test]| {
-                format!("| {title} | {says} | {ours} | [{preset}](presets/{preset}.md) | {test} |")
+                let file = file(preset);
+                format!("| {title} | {says} | {ours} | [{preset}]({file}) | {test} |")
             }));
         }
         assert!(lines.len() > before, "nothing of: {title}");

@@ -233,7 +233,7 @@ proptest! {
             value.clone(),
         ][at].clone();
         let tools = catalog(&crate::support::office());
-        for preset in [Preset::Everruns, Preset::Hermes, Preset::Opencode, Preset::ClaudeCode] {
+        for preset in [Preset::Everruns, Preset::Everruns050, Preset::Hermes, Preset::Opencode, Preset::ClaudeCode] {
             let settings = preset.configured(&config).unwrap().settings;
             prop_assert!((1..=50).contains(&settings.search.max_limit));
             prop_assert!((1..=settings.search.max_limit).contains(&settings.search.limit));

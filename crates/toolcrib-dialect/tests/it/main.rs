@@ -5,6 +5,7 @@ mod chat;
 mod exchange;
 mod gemini;
 mod messages;
+mod models;
 mod played;
 mod presets;
 mod responses;

@@ -12,6 +12,7 @@ mod conformance;
 mod everything;
 mod listing;
 mod logs;
+mod other_systems;
 mod replies;
 mod servers;
 mod support;

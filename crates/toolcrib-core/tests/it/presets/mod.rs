@@ -2,6 +2,7 @@
 
 mod claude_code;
 mod everruns;
+mod everruns_050;
 mod hermes;
 mod opencode;
 

@@ -1,8 +1,8 @@
 //! What opencode's own configuration means here, the plugin's and the fork's.
 
 use serde_json::{Value, json};
-use toolcrib_core::policy::Mode;
-use toolcrib_core::{Crib, Preset, Settings};
+use toolcrib_core::policy::{Because, Mode, Verdict};
+use toolcrib_core::{Conversation, Crib, Preset, Settings, Turn};
 
 use super::{coding, descriptions, sent, show};
 use crate::presets::{configured, warnings};
@@ -182,4 +182,24 @@ fn the_fork_is_not_the_plugin_and_a_file_without_either_is_off() {
     assert_eq!(configured(Preset::Opencode, &list), Preset::Opencode.settings());
     let both = json!({"tools": {"tool_search": true}, "plugin": ["opencode-tool-search"]});
     assert_eq!(Preset::of_config(&both), Some(Preset::Opencode), "it has a map of tools as well");
+}
+
+#[test]
+fn always_load_knows_opencodes_own_names() {
+    let tools = [
+        tool("dev__read_file", "Read a file.", &strings(&["path"], 1)),
+        tool("dev__read_files", "Read files.", &strings(&["paths"], 1)),
+        tool("ops__restart", "Restart a service.", &strings(&["name"], 1)),
+    ];
+    let config =
+        json!({"plugin": [["opencode-tool-search", {"alwaysLoad": ["dev_read_file", "restart"]}]]});
+    let crib = Crib::new(catalog(&tools), configured(Preset::Opencode, &config));
+    let chat = Chat::new(&crib);
+    let shown = crib.disclose(&Turn::new(&chat.scope), &mut Conversation::new());
+    let verdicts: Vec<_> = shown.shown.iter().map(|shown| shown.verdict.clone()).collect();
+    let rule = |name: &str| Verdict::Full(Because::Rule(name.into()));
+    assert_eq!(
+        verdicts,
+        [rule("dev_read_file"), Verdict::Deferred(Because::Active), rule("restart")]
+    );
 }

@@ -1,0 +1,117 @@
+//! everruns' `tool_search` as of 0.50: plain stubs, a conversation that deferred goes on deferring, and two
+//! choices of its own. `reveal` says whether a found tool gets its schema in the list, and `bounded` shows
+//! no deferred tool before it was found, and only so many after.
+
+use serde_json::Value;
+
+use super::config::{Config, brief};
+use super::everruns::{self, Capability};
+use crate::disclosure::{Setting, Stub};
+use crate::listing::Form as ListingForm;
+use crate::policy::{Activation, Mode, Rules};
+use crate::rank::By;
+use crate::settings::Settings;
+
+/// Tools that `bounded` never defers. They are built in, so they belong to no server.
+const EAGER: [&str; 12] = [
+    "/bash",
+    "/lua",
+    "/tools",
+    "/computer",
+    "/browser",
+    "/spawn_agent",
+    "/ask_user",
+    "/request_approval",
+    "/record_approval",
+    "/set_approval_mode",
+    "/generate_image",
+    "/edit_image",
+];
+
+/// What can be configured.
+const KNOWN: [&str; 7] = [
+    "threshold",
+    "never_defer",
+    "reveal",
+    "bounded",
+    "max_active_tools",
+    "max_active_bytes",
+    "max_result_bytes",
+];
+
+/// Keys that no earlier edition has.
+pub(super) const NEW: [&str; 5] =
+    ["reveal", "bounded", "max_active_tools", "max_active_bytes", "max_result_bytes"];
+
+const ACTIVE_TOOLS: usize = 32;
+const ACTIVE_BYTES: usize = 65_536;
+const RESULT_BYTES: usize = 32_768;
+/// Bytes of a token, by the estimate that everything here goes by.
+const TOKEN: usize = 4;
+
+pub(super) fn settings() -> Settings {
+    let earlier = everruns::settings();
+    Settings {
+        stub: Stub::Open,
+        activation: Activation { sticky: true, ..earlier.activation },
+        ..earlier
+    }
+}
+
+pub(super) fn read(config: &mut Config<'_>) -> Settings {
+    let mut settings = settings();
+    let ids = ["tool_search", "auto_tool_search", "openai_tool_search", "claude_tool_search"];
+    let Some(own) = Capability::find(config, &ids, &mut settings) else { return settings };
+    let keys = own.read(config, &KNOWN, &mut settings);
+    if own.id.starts_with("openai") || own.id.starts_with("claude") {
+        // The provider searches, where it can.
+        settings.disclosure = Setting::Hosted;
+        return settings;
+    }
+    let get = |key: &str| keys.get(key).copied();
+    let bounded = config.flag(&own.at("bounded"), get("bounded"), false);
+    match get("reveal").map(|value| (value, value.as_str())) {
+        None | Some((_, Some("redefine"))) => {}
+        Some((_, Some("in_result"))) if bounded => {
+            let problem = "`in_result` does not go with `bounded`, `redefine` is used";
+            config.warn(&own.at("reveal"), problem);
+        }
+        Some((_, Some("in_result"))) => settings.reveals = false,
+        Some((value, _)) => {
+            let value = brief(value);
+            let problem = format!("{value} is none of `redefine`, `in_result`; `redefine` is used");
+            config.warn(&own.at("reveal"), problem);
+        }
+    }
+    if bounded {
+        bound(config, &own, get, &mut settings);
+    }
+    settings
+}
+
+/// Nothing of a deferred tool is shown before it was found, whatever the number of tools.
+fn bound<'a>(
+    config: &mut Config<'a>,
+    own: &Capability<'a>,
+    get: impl Fn(&str) -> Option<&'a Value>,
+    settings: &mut Settings,
+) {
+    let mut whole =
+        |key: &str, default, range| config.whole(&own.at(key), get(key), default, range);
+    settings.max_revealed = whole("max_active_tools", ACTIVE_TOOLS, 1..=128);
+    settings.max_revealed_bytes = whole("max_active_bytes", ACTIVE_BYTES, 1_024..=1_048_576);
+    let bytes = whole("max_result_bytes", RESULT_BYTES, 1_024..=65_536);
+    settings.search.reply_tokens = bytes / TOKEN;
+    settings.disclosure = Setting::Append;
+    settings.listing.form = ListingForm::None;
+    settings.activation.mode = Mode::On;
+    settings.rules =
+        std::mem::take(&mut settings.rules).merged(Rules::default().never_defer(EAGER));
+    // There names, descriptions and parameters are ranked by BM25 apart, a name weighs four times as much,
+    // and a query that is a name finds that tool alone: our words are the nearest to it.
+    settings.rank.by = By::Words;
+    settings.search.refuse = false;
+    settings.search.cutoff = 0.0;
+    // A miss names sources.
+    settings.search.names = 0;
+}

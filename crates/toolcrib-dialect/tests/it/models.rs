@@ -1,0 +1,77 @@
+//! Which models everruns 0.50 counts as having a search of their provider's, and what we count.
+
+use toolcrib_dialect::Api;
+use toolcrib_dialect::capability::{Hosted, Learned, resolve};
+
+fn hosted(api: Api, host: &str, model: &str) -> Hosted {
+    resolve(api, host, model, None, &Learned::default(), 0).hosted
+}
+
+#[test]
+fn openais_search_is_on_the_models_that_everruns_lists() {
+    let openai = |model| hosted(Api::Responses, "api.openai.com", model);
+    for model in [
+        "gpt-5.4",
+        "gpt-5.4-mini",
+        "gpt-5.4-pro",
+        "gpt-5.5",
+        "gpt-5.5-pro",
+        "gpt-5.6",
+        "gpt-5.6-sol",
+        "gpt-5.6-terra",
+        "gpt-5.6-luna",
+        "gpt-6-astra",
+        "gpt-6-sol",
+        "gpt-6-luna",
+        "gpt-6.1-sol",
+        "gpt-6.1-terra",
+    ] {
+        assert_eq!(openai(model), Hosted::OpenAi, "{model}");
+    }
+    for model in ["gpt-4.1", "gpt-5", "gpt-5.2", "gpt-5.3-codex", "o3", "o4-mini"] {
+        assert_eq!(openai(model), Hosted::None, "{model}");
+    }
+    assert_eq!(openai("gpt-5.4-nano"), Hosted::None, "there it has one");
+}
+
+#[test]
+fn anthropics_search_is_on_the_models_that_everruns_lists() {
+    let anthropic = |model| hosted(Api::Messages, "api.anthropic.com", model);
+    for model in [
+        "claude-opus-4-5",
+        "claude-opus-4-6",
+        "claude-opus-4-7",
+        "claude-opus-4-8",
+        "claude-opus-5",
+        "claude-opus-5-5",
+        "claude-sonnet-4-6",
+        "claude-sonnet-5",
+        "claude-sonnet-5-5",
+        "claude-haiku-4-5",
+        "claude-haiku-5-5",
+        "claude-fable-5",
+        "claude-fable-5-1",
+    ] {
+        assert_eq!(anthropic(model), Hosted::Both, "{model}");
+    }
+    for model in ["claude-3-5-haiku", "claude-3-7-sonnet", "unknown-model"] {
+        assert_eq!(anthropic(model), Hosted::None, "{model}");
+    }
+    assert_eq!(anthropic("claude-opus-4"), Hosted::None, "there it has one");
+}
+
+#[test]
+fn other_transports_have_no_search_of_their_own() {
+    for (api, host, model) in [
+        (Api::Responses, "openrouter.ai", "openai/gpt-5.4"),
+        (Api::Responses, "x.openai.azure.com", "gpt-5.4"),
+        (Api::Chat, "api.openai.com", "gpt-5.4"),
+        (Api::Chat, "openrouter.ai", "anthropic/claude-opus-4.8"),
+        (Api::Gemini, "generativelanguage.googleapis.com", "gemini-3-pro"),
+    ] {
+        assert_eq!(hosted(api, host, model), Hosted::None, "{host} {model}");
+    }
+    let bedrock = "bedrock-runtime.us-east-1.amazonaws.com";
+    let model = "us.anthropic.claude-opus-4-5-20251101-v1:0";
+    assert_eq!(hosted(Api::Messages, bedrock, model), Hosted::Regex, "through InvokeModel");
+}

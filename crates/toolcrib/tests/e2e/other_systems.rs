@@ -1,0 +1,83 @@
+//! Other systems' own files, given to the gateway as they are, and the names and errors that they know.
+
+use serde_json::{Value, json};
+
+use crate::support::client::{Client, Era, Told};
+use crate::support::gateway::{Home, server, settled};
+use crate::support::wire::Wire;
+use crate::support::{eventually, own};
+
+/// A client of a gateway that reads a file of this name.
+fn with_file(home: &Home, name: &str, text: &str) -> Client {
+    let file = home.path().join(name);
+    std::fs::write(&file, text).unwrap();
+    let binary = env!("CARGO_BIN_EXE_toolcrib");
+    let program = [binary, "mcp", "--config", file.to_str().unwrap()].map(str::to_owned).to_vec();
+    Client::named("test", Wire::stdio(&program, home.path()), Era::Old)
+}
+
+fn text(told: &Told) -> String {
+    told.answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn hermes_servers_and_settings_are_those_of_its_file() {
+    let home = Home::new("");
+    let program = own("faulty-server", &["--tools", "3"]);
+    let yaml = format!(
+        "mcp_servers:\n  plant:\n    command: {}\n    args: {}\n    timeout: 60\n  \
+         parked:\n    command: /no/such/program\n    enabled: false\n\
+         tools:\n  tool_search:\n    enabled: on\n",
+        json!(program[0]),
+        json!(program[1..]),
+    );
+    let mut client = with_file(&home, "hermes.yaml", &yaml);
+    let reply: Value = eventually("a match", || {
+        let told = client.call("tool_search", &json!({"query": "returns its arguments"}));
+        let reply: Value = serde_json::from_str(&text(&told)).ok()?;
+        (reply["matches"][0]["name"] == "plant__echo").then_some(reply)
+    });
+    let found = &reply["matches"][0];
+    assert_eq!((&found["source"], &found["source_name"]), (&json!("mcp"), &json!("plant")));
+    let called = json!({"name": "plant__echo", "arguments": {"a": 1}});
+    assert!(text(&client.call("tool_call", &called)).contains("\"a\":1"));
+}
+
+#[test]
+fn always_load_means_the_tool_that_opencode_calls_so() {
+    let home = Home::new("");
+    let program = own("faulty-server", &["--tools", "3"]);
+    let config = json!({
+        "plugin": [["opencode-tool-search", {"alwaysLoad": ["dev_echo", "cwd"]}]],
+        "mcp": {"dev": {"type": "local", "command": program}},
+    });
+    let mut client = with_file(&home, "opencode.json", &config.to_string());
+    eventually("both in full", || {
+        let tools = client.tools();
+        let is = |name: &str, about: &str| {
+            tools.iter().any(|tool| tool["name"] == name && tool["description"] == about)
+        };
+        let echo = is("dev__echo", "Returns its arguments.");
+        let cwd = is("dev__cwd", "Returns the directory the server runs in.");
+        let env = is("dev__env", "Returns the environment of the server.");
+        (echo && cwd && !env).then_some(())
+    });
+}
+
+#[test]
+fn a_blind_call_under_claude_code_fails_with_its_error() {
+    let fixture = server("fixture", &own("fixture-server", &[]), "");
+    let home = Home::new(&format!("preset = \"claude-code\"\n{fixture}"));
+    let mut client = home.stdio("test", Era::Old);
+    settled(&mut client);
+    let name = "fixture__test_sampling";
+    for told in [
+        client.call(name, &json!({"prompt": 5})),
+        client.call("tool_call", &json!({"name": name, "arguments": {"prompt": 5}})),
+    ] {
+        assert_eq!(told.answer["result"]["isError"], true, "{}", told.answer);
+        let refusal = text(&told);
+        assert!(refusal.contains("InputValidationError: "), "{refusal}");
+        assert!(refusal.contains("prompt"), "{refusal}");
+    }
+}
