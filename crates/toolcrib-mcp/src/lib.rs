@@ -14,6 +14,7 @@
 #![allow(deprecated)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod arguments;
 pub mod config;
 mod doctor;
 mod gateway;

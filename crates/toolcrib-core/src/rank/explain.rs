@@ -138,15 +138,6 @@ impl Explanation {
         let (confidence, coverage) = (confidence(&signals), signals.coverage());
         Self { confidence: Some(confidence), coverage: Some(coverage), ..self }
     }
-
-    /// Whether the tool has every word of the query that means anything, or is named by it. Less than
-    /// that, and a server that has yet to connect may have something better.
-    pub fn covers(&self, query: &Words) -> bool {
-        let served =
-            |word: &String| self.words.iter().any(|points| stem(&points.word) == stem(word));
-        self.exact_bonus > 0.0
-            || words::all(&query.text).iter().filter(|word| !idle(word)).all(served)
-    }
 }
 
 /// Whether a word of a query says nothing about a tool.

@@ -71,6 +71,9 @@ pub struct Reply {
     /// How it is to be written, by the settings.
     #[serde(skip)]
     pub form: Form,
+    /// Whether every hit was asked for by its name.
+    #[serde(skip)]
+    pub(crate) named: bool,
     /// How many tools were searched.
     #[serde(skip)]
     pub(crate) searched: usize,
@@ -169,6 +172,13 @@ impl Reply {
     /// The answer as the model gets it, in the form that is set.
     pub fn for_model(&self) -> String {
         self.text(self.form)
+    }
+
+    /// Whether a server that has yet to connect is unlikely to have something better. Rankers without a fit
+    /// cannot tell, so there only tools that were asked for by name count.
+    pub fn is_strong(&self) -> bool {
+        let found = !self.hits.is_empty() && self.missing.is_empty();
+        found && self.fit.map_or(self.named, |fit| fit == Fit::Strong)
     }
 
     /// The answer in a form of one's own choosing.

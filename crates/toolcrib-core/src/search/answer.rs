@@ -42,6 +42,7 @@ impl Crib {
             fit: self.rates().then_some(Fit::Strong),
             hits: vec![self.found(&self.named(id), Detail::Schema)],
             loaded: vec![tool.name().to_owned()],
+            named: true,
             described: true,
             form: self.settings().search.form,
             ..Reply::default()
@@ -64,6 +65,7 @@ impl Crib {
             omitted: finds.omitted,
             did_you_mean: finds.corrections,
             notes: finds.notes,
+            named: finds.picked.iter().all(|hit| finds.by_name.contains(&hit.id)),
             searched: self.searched(turn.scope).len(),
             form: self.settings().search.form,
             ..Reply::default()

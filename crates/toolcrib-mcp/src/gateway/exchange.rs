@@ -23,6 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::client::Client;
+use crate::arguments::Arguments;
 use crate::config::seconds;
 use crate::metrics;
 use crate::upstream::{
@@ -44,7 +45,7 @@ pub(super) const KEY: &str = "question";
 #[derive(Debug, Clone)]
 pub(crate) enum What {
     /// To run a tool.
-    Tool { name: String, arguments: Option<JsonObject> },
+    Tool { name: String, arguments: Option<Arguments> },
     /// To fill in a prompt.
     Prompt { name: String, arguments: Option<JsonObject> },
     /// To read a resource.
@@ -100,10 +101,14 @@ impl What {
         match self.clone() {
             Self::Tool { name, arguments } => {
                 let mut params = CallToolRequestParams::new(name);
-                params.arguments = arguments;
+                params.arguments = arguments.as_ref().and_then(Arguments::parsed);
                 params.input_responses = responses;
                 params.request_state = state;
-                ClientRequest::CallToolRequest(CallToolRequest::new(params))
+                let mut call = CallToolRequest::new(params);
+                if let Some(arguments) = arguments {
+                    call.extensions.insert(arguments);
+                }
+                ClientRequest::CallToolRequest(call)
             }
             Self::Prompt { name, arguments } => {
                 let mut params = GetPromptRequestParams::new(name);

@@ -16,6 +16,7 @@ use super::client::{Client, Left};
 use super::news::Watches;
 use super::result::{Keep, finish};
 use super::{Gateway, Sight};
+use crate::arguments::Arguments;
 use crate::metrics;
 
 /// Tools that are added to one client's list at most.
@@ -141,7 +142,10 @@ impl Front {
         let (result, keep) = match request {
             ClientRequest::ListToolsRequest(_) => (self.tools(&client, context)?, Keep::List),
             ClientRequest::CallToolRequest(request) => {
-                let called = gateway.call_tool(request.params, &client, profile).await?;
+                let params = request.params;
+                let arguments =
+                    Arguments::of_request(&context.extensions, params.arguments.as_ref());
+                let called = gateway.call_tool(params, arguments, &client, profile).await?;
                 self.add_found(called.found, &client, context).await;
                 (called.result, Keep::No)
             }

@@ -7,16 +7,17 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use rmcp::model::{CallToolRequestParams, ErrorData, JsonObject};
+use rmcp::model::{CallToolRequestParams, ErrorData};
 use serde_json::{Value, json};
 use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 use toolcrib_core::reply::Down;
-use toolcrib_core::{Conversation, Outcome, Query, Refusal, Reply, ToolId, Turn};
+use toolcrib_core::{Conversation, Outcome, Refusal, Reply, ToolId, Turn};
 
 use super::client::Client;
 use super::exchange::{Inputs, NoAnswer, What};
 use super::result::{self, failure};
 use super::{Gateway, Sight};
+use crate::arguments::Arguments;
 use crate::config::seconds;
 use crate::upstream::{CONNECTING, Phase};
 
@@ -38,14 +39,17 @@ impl Gateway {
     pub(super) async fn call_tool(
         &self,
         params: CallToolRequestParams,
+        arguments: Option<Arguments>,
         client: &Client,
         profile: Option<&str>,
     ) -> Result<Called, ErrorData> {
         let inputs = Inputs { responses: params.input_responses, state: params.request_state };
-        let (name, arguments) = (&*params.name, params.arguments);
+        let name = &*params.name;
         match name {
-            SEARCH | SEARCH_REGEX => return self.search(name, arguments, client, profile).await,
-            DESCRIBE => return self.describe(arguments, profile),
+            SEARCH | SEARCH_REGEX => {
+                return self.search(name, input(&arguments), client, profile).await;
+            }
+            DESCRIBE => return self.describe(input(&arguments), profile),
             _ => {}
         }
         let sight = self.sight(profile)?;
@@ -53,11 +57,11 @@ impl Gateway {
             let run = self.run(&sight, id, arguments, client, inputs, profile).await;
             return run.map(Called::from);
         }
-        let input = text_of(arguments);
         let turn = Turn::new(&sight.view.scope);
-        match sight.shelf.crib.handle(&turn, &mut Conversation::new(), name, &input) {
+        let input = input(&arguments);
+        match sight.shelf.crib.handle(&turn, &mut Conversation::new(), name, input) {
             Outcome::Run(call) => {
-                let arguments = serde_json::from_str(call.arguments.get()).ok();
+                let arguments = Some(call.arguments.into());
                 let run = self.run(&sight, call.id, arguments, client, inputs, profile).await;
                 run.map(Called::from)
             }
@@ -85,7 +89,7 @@ impl Gateway {
         &self,
         sight: &Sight,
         id: ToolId,
-        arguments: Option<JsonObject>,
+        arguments: Option<Arguments>,
         client: &Client,
         inputs: Inputs,
         profile: Option<&str>,
@@ -122,11 +126,10 @@ impl Gateway {
     async fn search(
         &self,
         name: &str,
-        arguments: Option<JsonObject>,
+        input: &str,
         client: &Client,
         profile: Option<&str>,
     ) -> Result<Called, ErrorData> {
-        let input = text_of(arguments);
         let mut news = self.hub().watch();
         let deadline = tokio::time::Instant::now() + self.patience();
         loop {
@@ -139,7 +142,7 @@ impl Gateway {
                 .map(ToString::to_string)
                 .collect();
             let turn = Turn { connecting: &awaited, ..Turn::new(&sight.view.scope) };
-            let outcome = sight.shelf.crib.handle(&turn, &mut Conversation::new(), name, &input);
+            let outcome = sight.shelf.crib.handle(&turn, &mut Conversation::new(), name, input);
             let reply = match outcome {
                 Outcome::Answer(reply) => reply,
                 Outcome::Refused(refusal) => return Ok(self.refused(&sight, refusal).into()),
@@ -148,7 +151,7 @@ impl Gateway {
                     return Err(ErrorData::internal_error("a search ran a tool", None));
                 }
             };
-            let enough = awaited.is_empty() || is_strong(&sight, &reply);
+            let enough = awaited.is_empty() || reply.is_strong();
             let waited = !enough
                 && tokio::select! {
                     changed = news.changed() => changed.is_ok(),
@@ -168,16 +171,11 @@ impl Gateway {
         seconds(self.hub().config().gateway.wait)
     }
 
-    fn describe(
-        &self,
-        arguments: Option<JsonObject>,
-        profile: Option<&str>,
-    ) -> Result<Called, ErrorData> {
+    fn describe(&self, input: &str, profile: Option<&str>) -> Result<Called, ErrorData> {
         let sight = self.sight(profile)?;
         let turn = Turn::new(&sight.view.scope);
-        let input = text_of(arguments);
         self.hub().metrics().described();
-        match sight.shelf.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, &input) {
+        match sight.shelf.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, input) {
             Outcome::Answer(reply) => Ok(self.answer(&sight, reply)),
             Outcome::Refused(refusal) => Ok(self.refused(&sight, refusal).into()),
             Outcome::Run(_) => Err(ErrorData::internal_error("a description ran a tool", None)),
@@ -243,24 +241,7 @@ impl Gateway {
     }
 }
 
-/// Whether nothing better is to be expected from servers that have yet to answer.
-fn is_strong(sight: &Sight, reply: &Reply) -> bool {
-    let crib = &sight.shelf.crib;
-    let scope = &sight.view.scope;
-    let Some(best) = reply.hits.first().and_then(|hit| crib.catalog().find(&hit.name)) else {
-        return false;
-    };
-    if !reply.missing.is_empty() {
-        return false;
-    }
-    match crib.parse(&reply.query, scope) {
-        Query::Words(words) => {
-            crib.explain(&words, scope, best).is_some_and(|told| told.covers(&words))
-        }
-        Query::Select(_) | Query::Browse => true,
-    }
-}
-
-fn text_of(arguments: Option<JsonObject>) -> String {
-    serde_json::to_string(&arguments.unwrap_or_default()).unwrap_or_else(|_| "{}".into())
+/// The input of a call as the engine takes it.
+fn input(arguments: &Option<Arguments>) -> &str {
+    arguments.as_ref().map_or("{}", Arguments::text)
 }

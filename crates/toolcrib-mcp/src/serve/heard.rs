@@ -1,4 +1,4 @@
-//! What a client says on stdio: lines within the limit, and the end noticed.
+//! What a client says on stdio: lines within the limit, the arguments of calls kept as text, and the end noticed.
 //!
 //! The SDK drops a line that is too long, and its client would wait for ever. Here such a request is
 //! replaced by a short one with its id, which is answered with an error.
@@ -7,9 +7,13 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use rmcp::model::{GetExtensions as _, JsonRpcMessage};
+use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
+use crate::arguments::Unparsed;
 use crate::gateway::TOO_LARGE;
 use crate::lines::{Event, Lines};
 use crate::request_id::early_id;
@@ -25,21 +29,31 @@ pub(super) struct Heard<R> {
     /// Lines that are to be read, and how much of them was.
     ready: Vec<u8>,
     read: usize,
+    arguments: Unparsed,
     ended: CancellationToken,
 }
 
 impl<R> Heard<R> {
     /// Lines of at most `limit` bytes; `ended` is cancelled when there are no more.
-    pub(super) fn new(input: R, limit: usize, ended: CancellationToken) -> Self {
+    pub(super) fn new(
+        input: R,
+        limit: usize,
+        arguments: Unparsed,
+        ended: CancellationToken,
+    ) -> Self {
         let chunk = vec![0; CHUNK].into();
-        Self { input, lines: Lines::new(limit), chunk, ready: Vec::new(), read: 0, ended }
+        let lines = Lines::new(limit);
+        Self { input, lines, chunk, ready: Vec::new(), read: 0, arguments, ended }
     }
 
     fn eat(&mut self, bytes: usize) {
         let mut rest = &self.chunk[..bytes];
         while let Some(event) = self.lines.take(&mut rest) {
             match event {
-                Event::Line(line) => self.ready.extend_from_slice(line),
+                Event::Line(line) => {
+                    self.arguments.read(line);
+                    self.ready.extend_from_slice(line);
+                }
                 Event::TooLong { start } => {
                     tracing::warn!("a request over the limit is refused");
                     let Some(id) = early_id(start) else { continue };
@@ -84,5 +98,36 @@ impl<R: AsyncRead + Unpin> AsyncRead for Heard<R> {
         buffer.put_slice(&this.ready[this.read..this.read + now]);
         this.read += now;
         Poll::Ready(Ok(()))
+    }
+}
+
+/// The SDK's transport, which hands over each call with its arguments as text.
+pub(super) struct ClientWire<T> {
+    pub(super) inner: T,
+    pub(super) arguments: Unparsed,
+}
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for ClientWire<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
+        self.inner.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let mut message = self.inner.receive().await?;
+        if let JsonRpcMessage::Request(received) = &mut message
+            && let Some(arguments) = self.arguments.parsed(&received.id)
+        {
+            received.request.extensions_mut().insert(arguments);
+        }
+        Some(message)
+    }
+
+    async fn close(&mut self) -> Result<(), T::Error> {
+        self.inner.close().await
     }
 }

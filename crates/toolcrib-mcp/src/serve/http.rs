@@ -16,6 +16,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use toolcrib_server::Drain;
 
+use crate::arguments::Arguments;
 use crate::gateway::{Front, Gateway, Left};
 
 /// Interval of the comments that keep an idle event stream open.
@@ -89,6 +90,10 @@ impl Endpoint {
         let ends = request.method() == Method::POST
             && request.headers().get("mcp-method").is_none_or(|method| method != LISTEN);
         let in_flight = ends.then(|| self.drain.in_flight());
+        let request = match with_arguments(request, limits.request_bytes).await {
+            Ok(request) => request,
+            Err(status) => return status.into_response(),
+        };
         self.mended(service.handle(request).await.map(Body::new), in_flight).await
     }
 
@@ -171,4 +176,19 @@ impl Endpoint {
         });
         made.clone()
     }
+}
+
+/// A request with its body read, and the arguments of a call beside it as text.
+async fn with_arguments(request: Request, limit: usize) -> Result<Request, StatusCode> {
+    if request.method() != Method::POST {
+        return Ok(request);
+    }
+    let (mut parts, body) = request.into_parts();
+    // Over the limit, or its client left.
+    let body = axum::body::to_bytes(body, limit).await;
+    let body = body.map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?;
+    if let Some((_, arguments)) = Arguments::of_message(&body) {
+        parts.extensions.insert(arguments);
+    }
+    Ok(Request::from_parts(parts, Body::from(body)))
 }

@@ -11,7 +11,8 @@ use rmcp::transport::stdio_pipes;
 use tokio_util::sync::CancellationToken;
 
 use super::Closed;
-use super::heard::Heard;
+use super::heard::{ClientWire, Heard};
+use crate::arguments::Unparsed;
 use crate::gateway::{Gateway, Left, RawFront};
 
 /// How long calls may still take when a client has said its last. Some only close their side and read on
@@ -31,8 +32,10 @@ pub fn stdio(
         let (input, output) = stdio_pipes();
         let (ended, left) = (CancellationToken::new(), Left::default());
         let limit = gateway.hub().config().gateway.limits.request_bytes;
-        let input = Heard::new(input, limit, ended.clone());
-        let wire = AsyncRwTransport::new_server(input, output).with_max_line_length(usize::MAX);
+        let arguments = Unparsed::default();
+        let input = Heard::new(input, limit, arguments.clone(), ended.clone());
+        let inner = AsyncRwTransport::new_server(input, output).with_max_line_length(usize::MAX);
+        let wire = ClientWire { inner, arguments };
         let serving = RawFront(gateway.front(profile, left.clone())).serve_with_ct(wire, stop);
         let running = match Box::pin(serving).await {
             Ok(running) => running,

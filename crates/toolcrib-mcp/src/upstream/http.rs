@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use sse_stream::Sse;
 
 use super::tap::{Seen, Tap, UNTYPED};
+use crate::arguments::to_json;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -82,8 +83,13 @@ impl TappedHttp {
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Error> {
         self.tap.sending(&message, shares);
-        let mut request =
-            self.client.post(&*uri).header(ACCEPT, format!("{JSON}, {EVENTS}")).json(&message);
+        let body = to_json(&message).map_err(|error| odd(error.to_string()))?;
+        let mut request = self
+            .client
+            .post(&*uri)
+            .header(ACCEPT, format!("{JSON}, {EVENTS}"))
+            .header(CONTENT_TYPE, JSON)
+            .body(body);
         if let Some(token) = token {
             request = request.bearer_auth(token);
         }

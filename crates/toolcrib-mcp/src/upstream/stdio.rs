@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Mutex;
 
 use super::tap::{Seen, Tap};
+use crate::arguments::to_json;
 use crate::lines::{Event, Lines};
 use crate::request_id::{early_id, request_id};
 
@@ -146,15 +147,19 @@ where
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         self.tap.sending(&message, |_| false);
         let output = Arc::clone(&self.output);
-        let line = serde_json::to_vec(&message).map(|mut line| {
-            line.push(b'\n');
+        let line = to_json(&message).map(|mut line| {
+            // One message is one line. JSON strings have no line breaks, so these stand between tokens.
+            if line.contains(['\n', '\r']) {
+                line = line.replace(['\n', '\r'], " ");
+            }
+            line.push('\n');
             line
         });
         async move {
             let line = line?;
             let mut output = output.lock().await;
             let output = output.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-            output.write_all(&line).await?;
+            output.write_all(line.as_bytes()).await?;
             output.flush().await
         }
     }

@@ -6,6 +6,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod arguments;
 mod cargo;
 mod clients;
 mod conformance;

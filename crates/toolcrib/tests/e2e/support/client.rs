@@ -117,7 +117,22 @@ impl Client {
     }
 
     /// Sends a request; its answer is waited for with [`Self::finish`].
-    pub(crate) fn start(&mut self, method: &str, mut params: Value) -> u64 {
+    pub(crate) fn start(&mut self, method: &str, params: Value) -> u64 {
+        let message = self.message(method, params);
+        self.wire.send(&message);
+        message["id"].as_u64().unwrap()
+    }
+
+    /// Calls a tool with arguments that are written just so.
+    pub(crate) fn call_with_text(&mut self, tool: &str, arguments: &str) -> Value {
+        let params = json!({"name": tool, "arguments": "ARGUMENTS"});
+        let message = self.message("tools/call", params);
+        let text = message.to_string().replacen("\"ARGUMENTS\"", arguments, 1);
+        self.wire.send_text(&message, &text);
+        self.finish(message["id"].as_u64().unwrap())
+    }
+
+    fn message(&mut self, method: &str, mut params: Value) -> Value {
         let id = self.next;
         self.next += 1;
         if self.era == Era::New {
@@ -127,8 +142,7 @@ impl Client {
             }
             params["_meta"] = meta;
         }
-        self.wire.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        id
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
     }
 
     /// Waits for the whole message that answers a request, and answers what is asked meanwhile.

@@ -23,9 +23,8 @@ impl Door {
         Self { host: host.to_owned(), path: format!("/{path}"), session: Arc::default() }
     }
 
-    /// Sends a message; what comes back is told as it comes.
-    pub(crate) fn post(&self, message: &Value, tell: Sender<Value>) {
-        let body = message.to_string();
+    /// Sends a message, written in one's own way; what comes back is told as it comes.
+    pub(crate) fn post_text(&self, message: &Value, body: &str, tell: Sender<Value>) {
         let mut head = self.head("POST");
         let _ =
             write!(head, "Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());

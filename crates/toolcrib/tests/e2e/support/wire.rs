@@ -74,12 +74,17 @@ impl Wire {
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
+        self.send_text(message, &message.to_string());
+    }
+
+    /// Sends a message that is written in one's own way.
+    pub(crate) fn send_text(&mut self, message: &Value, text: &str) {
         match &mut self.out {
             Out::Stdio(input) => {
-                writeln!(input, "{message}").unwrap();
+                writeln!(input, "{text}").unwrap();
                 input.flush().unwrap();
             }
-            Out::Http(door) => door.post(message, self.sender.clone()),
+            Out::Http(door) => door.post_text(message, text, self.sender.clone()),
         }
     }
 

@@ -1,0 +1,168 @@
+//! The arguments of a call, as the client wrote them.
+//!
+//! The SDK parses arguments into a map, which writes `1.00` as `1.0` and a large integer as a float. So the
+//! text of `params.arguments` is taken from the message before the SDK parses it, travels beside the
+//! request as one of its extensions, and replaces the map in the message that is sent to the server. The SDK
+//! keeps its map: for newer servers over HTTP it copies some arguments into headers.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::request::Parts;
+use memchr::memmem;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, Extensions, GetExtensions as _, JsonObject,
+    JsonRpcMessage, RequestId,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toolcrib_core::json::Fields;
+
+use crate::request_id::request_id;
+
+/// The arguments of a call: JSON text, copied by reference.
+#[derive(Debug, Clone)]
+pub(crate) struct Arguments(Arc<RawValue>);
+
+impl From<Box<RawValue>> for Arguments {
+    fn from(raw: Box<RawValue>) -> Self {
+        Self(raw.into())
+    }
+}
+
+/// The parts of a message that matter here.
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(default)]
+    id: Value,
+    method: String,
+    #[serde(borrow)]
+    params: Params<'a>,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    arguments: &'a RawValue,
+}
+
+impl Arguments {
+    /// The arguments in a client's message, with its id; `None` unless it is a call with arguments.
+    pub(crate) fn of_message(message: &[u8]) -> Option<(RequestId, Self)> {
+        memmem::find(message, b"\"arguments\"")?;
+        let message: Message<'_> = serde_json::from_slice(message).ok()?;
+        let id = request_id(&message.id)?;
+        (message.method == "tools/call").then(|| (id, message.params.arguments.to_owned().into()))
+    }
+
+    /// The arguments that a transport left with a request. If there are none, the SDK's map as text.
+    pub(crate) fn of_request(extensions: &Extensions, parsed: Option<&JsonObject>) -> Option<Self> {
+        let over_http = || extensions.get::<Parts>().and_then(|parts| parts.extensions.get());
+        let raw: Option<&Self> = extensions.get().or_else(over_http);
+        raw.cloned().or_else(|| serde_json::value::to_raw_value(parsed?).ok().map(Self::from))
+    }
+
+    /// The text.
+    pub(crate) fn text(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The map that the SDK wants.
+    pub(crate) fn parsed(&self) -> Option<JsonObject> {
+        serde_json::from_str(self.text()).ok()
+    }
+}
+
+/// A message to a server as JSON, with the arguments of a call as the client wrote them.
+pub(crate) fn to_json(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
+    let text = serde_json::to_string(message)?;
+    Ok(with_raw_arguments(message, &text).unwrap_or(text))
+}
+
+fn with_raw_arguments(message: &ClientJsonRpcMessage, text: &str) -> Option<String> {
+    let JsonRpcMessage::Request(sent) = message else { return None };
+    let ClientRequest::CallToolRequest(call) = &sent.request else { return None };
+    let raw = call.extensions().get::<Arguments>()?;
+    let fields = Fields::read(text)?;
+    let params = Fields::read(fields.get("params")?)?;
+    let params = params.with(&[("arguments", Some(raw.text().to_owned()))]);
+    Some(fields.with(&[("params", Some(params))]))
+}
+
+/// Arguments of messages that were read from a client's stream and not yet parsed by the SDK, in their
+/// order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Unparsed(Arc<Mutex<VecDeque<(RequestId, Arguments)>>>);
+
+impl Unparsed {
+    /// Takes the arguments of one more message.
+    pub(crate) fn read(&self, message: &[u8]) {
+        if let Some(found) = Arguments::of_message(message) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(found);
+        }
+    }
+
+    /// The arguments of the request that the SDK has parsed. Those of earlier messages are dropped: the SDK
+    /// skipped them.
+    pub(crate) fn parsed(&self, id: &RequestId) -> Option<Arguments> {
+        let mut unparsed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = unparsed.iter().position(|(known, _)| known == id)?;
+        unparsed.drain(..=at).next_back().map(|(_, arguments)| arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolRequest, CallToolRequestParams, NumberOrString};
+
+    use super::*;
+
+    const RAW: &str = r#"{"b":1.00,"a" : 12345678901234567890123,"t":"a  b\u00e9\/","b":2E+5}"#;
+
+    fn line(id: u32, arguments: &str) -> String {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools\/call","params":{{"name":"t","arguments":{arguments}}}}}"#
+        )
+    }
+
+    #[test]
+    fn the_text_of_arguments_is_taken_from_calls_alone() {
+        let (id, found) = Arguments::of_message(line(3, RAW).as_bytes()).unwrap();
+        assert_eq!((id, found.text()), (NumberOrString::Number(3), RAW));
+        for other in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"t","arguments":{}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"arguments"}}"#,
+            r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"t","arguments":{}}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"arguments":{}"#,
+            "",
+        ] {
+            assert!(Arguments::of_message(other.as_bytes()).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_message_to_a_server_has_the_text() {
+        let (id, raw) = Arguments::of_message(line(3, RAW).as_bytes()).unwrap();
+        let mut params = CallToolRequestParams::new("own");
+        params.arguments = raw.parsed();
+        let mut call = CallToolRequest::new(params);
+        call.extensions.insert(raw);
+        let message = ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(call), id);
+        let json = to_json(&message).unwrap();
+        assert!(json.contains(&format!("\"arguments\":{RAW}")), "{json}");
+        assert!(json.contains("\"name\":\"own\""), "{json}");
+    }
+
+    #[test]
+    fn arguments_of_messages_that_the_sdk_skipped_are_dropped() {
+        let unparsed = Unparsed::default();
+        for id in 1..=3 {
+            unparsed.read(line(id, &format!("{{\"n\":{id}}}")).as_bytes());
+        }
+        let found = unparsed.parsed(&NumberOrString::Number(2)).unwrap();
+        assert_eq!(found.text(), "{\"n\":2}");
+        assert!(unparsed.parsed(&NumberOrString::Number(1)).is_none());
+        assert!(unparsed.parsed(&NumberOrString::Number(3)).is_some());
+    }
+}

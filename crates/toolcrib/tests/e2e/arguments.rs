@@ -1,0 +1,89 @@
+//! Arguments reach the server as the client wrote them, byte for byte.
+
+use std::fs;
+
+use crate::support::client::{Client, Era};
+use crate::support::gateway::{DEFERRED, Home, IN_FULL, WAYS, come, server, settled};
+use crate::support::{Program, eventually, own};
+
+/// What a map would write in another way: spelling of numbers, order of keys, white space, escapes.
+const ARGUMENTS: &str = r#"{"z":1.00, "a":12345678901234567890123,"e" : 2E+5,"t":"a  b\u00e9\/\t","z2":{"y":-0.0,"b":[1.10]}}"#;
+
+/// A server that notes every byte it is sent.
+fn noting(home: &Home) -> Program {
+    let (log, program) = (home.path().join("sent"), &own("faulty-server", &[])[0]);
+    let script = format!("tee -a {} | {program}", log.display());
+    ["sh", "-c", &script].map(str::to_owned).to_vec()
+}
+
+/// The arguments that a server was sent with a call, which is forgotten then. `tee` may write to the file after the
+/// server has answered.
+fn sent(home: &Home) -> String {
+    let log = home.path().join("sent");
+    let call = eventually("a call in the log", || {
+        let sent = fs::read_to_string(&log).unwrap();
+        let call = sent.split_inclusive('\n').find(|line| line.contains("\"tools/call\""))?;
+        call.ends_with('\n').then(|| call.to_owned())
+    });
+    fs::write(&log, "").unwrap();
+    let (_, rest) = call.split_once("\"arguments\":").unwrap();
+    rest[..ARGUMENTS.len().min(rest.len())].to_owned()
+}
+
+#[test]
+fn a_direct_call_arrives_byte_for_byte() {
+    for way in WAYS {
+        let home = Home::new("");
+        home.configure(&format!("{IN_FULL}{}", server("one", &noting(&home), "")));
+        let (mut client, _served) = come(&home, way);
+        eventually("the server's tools", || (!client.tools().is_empty()).then_some(()));
+        let answer = client.call_with_text("one__echo", ARGUMENTS);
+        assert!(answer["result"].get("isError").is_none(), "{way:?}: {answer}");
+        assert_eq!(sent(&home), ARGUMENTS, "{way:?}");
+    }
+}
+
+#[test]
+fn a_call_through_the_bridge_arrives_byte_for_byte() {
+    let wrapped = format!("{{\"name\": \"one__echo\",  \"arguments\": {ARGUMENTS}}}");
+    for way in WAYS {
+        let home = Home::new("");
+        home.configure(&format!("{DEFERRED}{}", server("one", &noting(&home), "")));
+        let (mut client, _served) = come(&home, way);
+        settled(&mut client);
+        let answer = client.call_with_text("tool_call", &wrapped);
+        assert!(answer["result"].get("isError").is_none(), "{way:?}: {answer}");
+        assert_eq!(sent(&home), ARGUMENTS, "{way:?}");
+    }
+}
+
+/// The server over HTTP is another gateway, before a server that notes what it is sent.
+#[test]
+fn a_call_to_a_server_over_http_arrives_byte_for_byte() {
+    let behind = Home::new("");
+    behind.configure(&format!("{IN_FULL}{}", server("one", &noting(&behind), "prefix = \"\"\n")));
+    let served = behind.serve();
+    let mut near = Client::at(&served.url, Era::Old);
+    eventually("the server's tools", || (!near.tools().is_empty()).then_some(()));
+    for way in WAYS {
+        let home = Home::new(&format!("{IN_FULL}[servers.two]\nurl = \"{}\"\n", served.url));
+        let (mut client, _served) = come(&home, way);
+        eventually("the server's tools", || (!client.tools().is_empty()).then_some(()));
+        let answer = client.call_with_text("two__echo", ARGUMENTS);
+        assert!(answer["result"].get("isError").is_none(), "{way:?}: {answer}");
+        assert_eq!(sent(&behind), ARGUMENTS, "{way:?}");
+    }
+}
+
+/// Over HTTP a message may have line breaks; to a server on stdio they must not go.
+#[test]
+fn line_breaks_between_tokens_become_spaces_on_stdio() {
+    let home = Home::new("");
+    home.configure(&format!("{IN_FULL}{}", server("one", &noting(&home), "")));
+    let (mut client, _served) = come(&home, WAYS[2]);
+    eventually("the server's tools", || (!client.tools().is_empty()).then_some(()));
+    let answer = client.call_with_text("one__echo", "{\n  \"a\": 1.00\r\n}");
+    assert!(answer["result"].get("isError").is_none(), "{answer}");
+    let sent = sent(&home);
+    assert!(sent.starts_with("{   \"a\": 1.00  }"), "{sent}");
+}
