@@ -27,6 +27,11 @@ impl Crib {
         own::tools(self.settings(), None)
     }
 
+    /// The instruction that goes with [`own_tools`](Self::own_tools).
+    pub fn own_instruction(&self) -> String {
+        own::instruction(self.settings(), None, None)
+    }
+
     /// What the model sees this turn.
     pub fn disclose(&self, turn: &Turn<'_>, conversation: &mut Conversation) -> Arc<Disclosure> {
         let turn = &self.own_turn(turn);

@@ -34,6 +34,13 @@ pub enum Form {
     Matches,
 }
 
+impl Form {
+    /// Whether a reply in this form is a JSON object.
+    pub fn is_json(self) -> bool {
+        matches!(self, Self::Json | Self::Tools | Self::Matches)
+    }
+}
+
 /// The answer to one search or description.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Reply {

@@ -16,7 +16,7 @@ use crate::Secret;
 pub(super) const START: RangeInclusive<f64> = 0.1..=1_800.0;
 /// Range of a call's timeout, in seconds.
 pub(super) const CALL: RangeInclusive<f64> = 0.1..=86_400.0;
-/// Range of the time that a search waits for servers, in seconds.
+/// Range of the times that a search and a first list wait for servers, in seconds.
 const WAIT: RangeInclusive<f64> = 0.0..=600.0;
 /// Maximum length of a name or a prefix, in characters.
 const NAME: usize = 128;
@@ -53,6 +53,7 @@ pub(super) fn config(config: &Config) -> Checked {
         })?;
     }
     within_range(&["gateway", "wait"], gateway.wait, &WAIT)?;
+    within_range(&["gateway", "first_list_wait"], gateway.first_list_wait, &WAIT)?;
     positive(&["gateway", "description_chars"], gateway.description_chars as u64)?;
     limits(&gateway.limits)
 }

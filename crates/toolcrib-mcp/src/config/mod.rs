@@ -62,6 +62,8 @@ pub struct GatewaySettings {
     pub defer_to_clients: bool,
     /// Seconds that a search without a strong hit waits for servers that are still connecting.
     pub wait: f64,
+    /// Seconds that a client's first list of tools waits for servers of which nothing is known yet.
+    pub first_list_wait: f64,
     /// The profile of clients that do not name one.
     pub profile: Option<String>,
     /// Limits.
@@ -75,6 +77,7 @@ impl Default for GatewaySettings {
             add_found: false,
             defer_to_clients: false,
             wait: 2.0,
+            first_list_wait: 2.0,
             profile: None,
             limits: Limits::default(),
         }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::client::{Client, Left};
-use super::news::Watches;
+use super::news::{Listed, Watches};
 use super::result::{Keep, finish};
 use super::{Gateway, Sight};
 use crate::arguments::Arguments;
@@ -36,6 +36,8 @@ pub(super) struct Face {
     pub(super) profile: Option<String>,
     pub(super) watches: Arc<Watches>,
     pub(super) log_level: Mutex<Option<LoggingLevel>>,
+    /// The stamp of the list of tools that this client was last sent.
+    pub(super) listed: Arc<Listed>,
     /// Tools this client has found, where they are added to its list.
     pub(super) found: Mutex<Vec<String>>,
     /// Counted while it is connected.
@@ -55,6 +57,7 @@ impl Front {
             profile,
             watches,
             log_level: Mutex::default(),
+            listed: Arc::default(),
             found: Mutex::default(),
             session: OnceLock::new(),
             _gone: gone.clone().drop_guard(),
@@ -73,13 +76,20 @@ impl Front {
         self.face.profile.as_deref()
     }
 
-    fn tools(
+    async fn tools(
         &self,
         client: &Client,
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
         let gateway = &self.face.gateway;
-        let Sight { shelf, view } = gateway.sight(self.profile())?;
+        // A request of the newer protocol has no session, so each of them may be a client's first.
+        if client.modern || !self.face.listed.is_set() {
+            gateway.await_first_answers(client, self.profile()).await;
+        }
+        let Sight { shelf, view } = self
+            .face
+            .listed
+            .set(|| gateway.sight(self.profile()), |sight| sight.view.stamps.tools)?;
         let config = gateway.hub().config();
         // On the newer wire a list may not depend on who is connected.
         let whole = !client.modern
@@ -140,7 +150,7 @@ impl Front {
         let client = self.client(context);
         let (gateway, profile) = (&self.face.gateway, self.profile());
         let (result, keep) = match request {
-            ClientRequest::ListToolsRequest(_) => (self.tools(&client, context)?, Keep::List),
+            ClientRequest::ListToolsRequest(_) => (self.tools(&client, context).await?, Keep::List),
             ClientRequest::CallToolRequest(request) => {
                 let params = request.params;
                 let arguments =

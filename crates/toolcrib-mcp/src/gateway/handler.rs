@@ -117,7 +117,9 @@ impl ServerHandler for Front {
         let (present, said) = gateway.hub().sessions().enter(self.face.id, knows);
         let has_roots = client.has_roots();
         tokio::spawn(news::ask_session(client, said, present));
-        tokio::spawn(news::tell_session(Arc::clone(gateway), profile, watches, context.peer, gone));
+        let listed = Arc::clone(&self.face.listed);
+        let told = (watches, listed);
+        tokio::spawn(news::tell_session(Arc::clone(gateway), profile, told, context.peer, gone));
         if has_roots {
             // Servers that started before their client came were told that there are none.
             news::tell_roots(gateway, self.profile()).await;

@@ -173,6 +173,40 @@ pub(super) async fn tell_roots(gateway: &Gateway, profile: Option<&str>) {
     }
 }
 
+/// The stamp of the list of tools that a session was last sent.
+#[derive(Debug, Default)]
+pub(super) struct Listed(Mutex<Option<u64>>);
+
+impl Listed {
+    fn lock(&self) -> MutexGuard<'_, Option<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it was sent one.
+    pub(super) fn is_set(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// Takes what is to be sent and notes its stamp in one step, so that no change falls between the two.
+    pub(super) fn set<T, E>(
+        &self,
+        take: impl FnOnce() -> Result<T, E>,
+        stamp: impl FnOnce(&T) -> u64,
+    ) -> Result<T, E> {
+        let mut listed = self.lock();
+        let taken = take()?;
+        *listed = Some(stamp(&taken));
+        Ok(taken)
+    }
+
+    /// Whether a session has a list that differs from this one. One that asked for none has none to
+    /// change, and one that waits for its first list gets the new one.
+    fn is_outdated(&self, now: Option<u64>) -> bool {
+        let listed = *self.lock();
+        listed.is_some() && listed != now
+    }
+}
+
 /// Something a client is to be told.
 enum News {
     Lists { tools: bool, prompts: bool, resources: bool },
@@ -184,16 +218,23 @@ struct Reader<'a> {
     gateway: &'a Gateway,
     profile: Option<&'a str>,
     watches: &'a Watches,
+    /// What an older client was sent; a newer one has no session to note it in.
+    listed: Option<&'a Listed>,
     shelf: tokio::sync::watch::Receiver<Arc<crate::shelf::Shelf>>,
     updates: broadcast::Receiver<Place>,
     stamps: Option<Stamps>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(gateway: &'a Gateway, profile: Option<&'a str>, watches: &'a Watches) -> Self {
+    fn new(
+        gateway: &'a Gateway,
+        profile: Option<&'a str>,
+        watches: &'a Watches,
+        listed: Option<&'a Listed>,
+    ) -> Self {
         let shelf = gateway.hub().watch();
         let updates = gateway.news.updates.subscribe();
-        let mut reader = Self { gateway, profile, watches, shelf, updates, stamps: None };
+        let mut reader = Self { gateway, profile, watches, listed, shelf, updates, stamps: None };
         reader.stamps = reader.look();
         reader
     }
@@ -210,8 +251,11 @@ impl<'a> Reader<'a> {
                     let (before, now) = (self.stamps, self.look());
                     self.stamps = now;
                     let differs = |of: fn(&Stamps) -> u64| before.as_ref().map(of) != now.as_ref().map(of);
-                    let (tools, prompts, resources) =
-                        (differs(|s| s.tools), differs(|s| s.prompts), differs(|s| s.resources));
+                    let (prompts, resources) = (differs(|s| s.prompts), differs(|s| s.resources));
+                    let outdated = self.listed.is_none_or(|listed| {
+                        listed.is_outdated(now.as_ref().map(|stamps| stamps.tools))
+                    });
+                    let tools = differs(|s| s.tools) && outdated;
                     if tools || prompts || resources {
                         return Some(News::Lists { tools, prompts, resources });
                     }
@@ -237,11 +281,11 @@ impl<'a> Reader<'a> {
 pub(super) async fn tell_session(
     gateway: Arc<Gateway>,
     profile: Option<String>,
-    watches: Arc<Watches>,
+    (watches, listed): (Arc<Watches>, Arc<Listed>),
     peer: Peer<RoleServer>,
     gone: CancellationToken,
 ) {
-    let mut reader = Reader::new(&gateway, profile.as_deref(), &watches);
+    let mut reader = Reader::new(&gateway, profile.as_deref(), &watches, Some(&listed));
     loop {
         let news = tokio::select! {
             news = reader.next() => news,
@@ -282,7 +326,7 @@ pub(super) async fn tell_subscription(
 ) {
     let wanted: SubscriptionFilter = context.accepted().clone();
     let watches = Watches::new(Arc::clone(gateway));
-    let mut reader = Reader::new(gateway, profile, &watches);
+    let mut reader = Reader::new(gateway, profile, &watches, None);
     let begin = async {
         for uri in wanted.resource_subscriptions.iter().flatten() {
             let Ok(sight) = gateway.sight(profile) else { return };

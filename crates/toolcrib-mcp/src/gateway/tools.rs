@@ -47,9 +47,9 @@ impl Gateway {
         let name = &*params.name;
         match name {
             SEARCH | SEARCH_REGEX => {
-                return self.search(name, input(&arguments), client, profile).await;
+                return self.search(name, input(arguments.as_ref()), client, profile).await;
             }
-            DESCRIBE => return self.describe(input(&arguments), profile),
+            DESCRIBE => return self.describe(input(arguments.as_ref()), profile),
             _ => {}
         }
         let sight = self.sight(profile)?;
@@ -58,7 +58,7 @@ impl Gateway {
             return run.map(Called::from);
         }
         let turn = Turn::new(&sight.view.scope);
-        let input = input(&arguments);
+        let input = input(arguments.as_ref());
         match sight.shelf.crib.handle(&turn, &mut Conversation::new(), name, input) {
             Outcome::Run(call) => {
                 let arguments = Some(call.arguments.into());
@@ -167,6 +167,29 @@ impl Gateway {
         }
     }
 
+    /// Waits until every server of which nothing is known has answered or failed, within the limit of the
+    /// config.
+    pub(super) async fn await_first_answers(&self, client: &Client, profile: Option<&str>) {
+        let mut news = self.hub().watch();
+        let waiting = async {
+            loop {
+                news.mark_unchanged();
+                let Ok(sight) = self.sight(profile) else { return };
+                if !sight.shelf.awaited().any(|server| sight.view.knows(server)) {
+                    return;
+                }
+                if news.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = waiting => {}
+            () = tokio::time::sleep(seconds(self.hub().config().gateway.first_list_wait)) => {}
+            () = client.gone.cancelled() => {}
+        }
+    }
+
     fn patience(&self) -> Duration {
         seconds(self.hub().config().gateway.wait)
     }
@@ -190,12 +213,14 @@ impl Gateway {
         }
         (reply.connecting, reply.down) = (connecting, down);
         let text = reply.for_model();
-        let structured = serde_json::to_value(&reply).unwrap_or_default();
-        let content = json!([{"type": "text", "text": text}]);
-        Called {
-            result: json!({"content": content, "structuredContent": structured}),
-            found: reply.loaded,
+        let mut result = json!({"content": [{"type": "text", "text": text}]});
+        // The same document as the text. A text that is no JSON stands alone.
+        if reply.form.is_json()
+            && let Ok(structured) = serde_json::from_str(&text)
+        {
+            result["structuredContent"] = structured;
         }
+        Called { result, found: reply.loaded }
     }
 }
 
@@ -242,6 +267,6 @@ impl Gateway {
 }
 
 /// The input of a call as the engine takes it.
-fn input(arguments: &Option<Arguments>) -> &str {
-    arguments.as_ref().map_or("{}", Arguments::text)
+fn input(arguments: Option<&Arguments>) -> &str {
+    arguments.map_or("{}", Arguments::text)
 }

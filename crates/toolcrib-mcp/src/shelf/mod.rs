@@ -5,6 +5,7 @@
 //! So a list has the same bytes for everybody, however often it is asked for.
 
 mod offers;
+mod own_tool;
 #[cfg(test)]
 mod properties;
 mod view;

@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::disclose::{DESCRIBE, OwnTool, SEARCH, SEARCH_REGEX};
+use toolcrib_core::disclose::OwnTool;
 use toolcrib_core::policy::{Glob, Mode, Verdict};
-use toolcrib_core::{Catalog, Conversation, Scope, Shape, ToolId, Turn};
+use toolcrib_core::{Catalog, Conversation, Scope, ToolId, Turn};
 
+use super::own_tool::own_tool;
 use super::{Shelf, globs};
 use crate::config::Profile;
 
@@ -92,7 +93,8 @@ impl View {
             .filter(|tool| matches!(tool.verdict, Verdict::Full(_)))
             .map(|tool| (catalog.tool(tool.id).name().to_owned(), tool.id))
             .collect();
-        listed.extend(own.iter().filter_map(|own| ours(own)));
+        let form = crib.settings().search.form;
+        listed.extend(own.iter().filter_map(|own| own_tool(own, form)));
         let knows = |server: &str| servers.contains(server);
         let stamps = Stamps {
             tools: stamp(&listed),
@@ -104,7 +106,11 @@ impl View {
             servers,
             direct,
             list: json!({ "tools": listed }),
-            instruction: shown.instruction.clone(),
+            instruction: if waits {
+                Some(crib.own_instruction())
+            } else {
+                shown.instruction.clone()
+            },
             saved: shown.tokens_before.saturating_sub(shown.tokens_after),
             scope,
         }
@@ -147,46 +153,4 @@ fn in_sight(shelf: &Shelf, profile: Option<&Profile>, scope: &Scope, server: &st
         return scope.ids().any(|id| catalog.tool(id).server() == Some(server));
     }
     profile.allow.iter().any(|pattern| pattern.split_once('/').is_some_and(|(part, _)| names(part)))
-}
-
-/// One of our tools, as MCP lists it.
-fn ours(own: &OwnTool) -> Option<Value> {
-    let mut tool: Value = serde_json::from_str(&own.definition(Shape::Mcp)).ok()?;
-    let fields = tool.as_object_mut()?;
-    let reads = [SEARCH, SEARCH_REGEX, DESCRIBE].contains(&own.name);
-    if reads {
-        fields.insert("outputSchema".into(), answer_schema());
-        fields.insert("annotations".into(), json!({"readOnlyHint": true, "openWorldHint": false}));
-    }
-    Some(tool)
-}
-
-/// What a search answers, as a schema. Open, since replies may come to say more.
-fn answer_schema() -> Value {
-    let names = json!({"type": "array", "items": {"type": "string"}});
-    json!({
-        "type": "object",
-        "properties": {
-            "query": {"type": "string"},
-            "fit": {"enum": ["strong", "weak", "none"]},
-            "hits": {"type": "array", "items": {
-                "type": "object",
-                "properties": {
-                    "name": {"type": "string"},
-                    "server": {"type": ["string", "null"]},
-                    "description": {"type": "string"},
-                    "score": {"type": "number"},
-                    "confidence": {"type": "number"},
-                    "input_schema": {"type": "object"},
-                    "signature": {"type": "string"},
-                    "annotations": {"type": "object"},
-                    "unavailable": {"type": "string"}
-                },
-                "required": ["name", "description"]
-            }},
-            "loaded": names,
-            "missing": {"type": "array", "items": {"type": "object"}}
-        },
-        "required": ["query", "hits", "loaded", "missing"]
-    })
 }

@@ -44,6 +44,7 @@ description_chars = 1000
 add_found = true
 defer_to_clients = true
 wait = 0
+first_list_wait = 3
 profile = "work"
 
 [gateway.limits]
@@ -102,6 +103,7 @@ fn every_key_is_read() {
             add_found: true,
             defer_to_clients: true,
             wait: 0.0,
+            first_list_wait: 3.0,
             profile: Some("work".into()),
             limits: Limits { pages: 3, ..Limits::default() },
         },
@@ -211,6 +213,10 @@ const WRONG: &[(&str, &str)] = &[
     ),
     ("[gateway]\nprofile = 'p'", "`gateway.profile` names no profile at line 2, column 1"),
     ("[gateway]\nwait = -1", "`gateway.wait` is out of range at line 2, column 1"),
+    (
+        "[gateway]\nfirst_list_wait = -1",
+        "`gateway.first_list_wait` is out of range at line 2, column 1",
+    ),
     ("[gateway.limits]\npages = 0", "`gateway.limits.pages` is out of range at line 2, column 1"),
     ("[http]\nlisten = 'here'", "invalid socket address syntax at line 2, column 10"),
     ("[http]\ntoken = ''", "`http.token` is empty at line 2, column 1"),

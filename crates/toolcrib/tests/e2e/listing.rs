@@ -81,7 +81,7 @@ fn what_was_known_stands_in_the_list_at_once_even_if_its_server_hangs() {
 fn before_anything_is_known_the_bridge_stands_alone() {
     let silent = server("silent", &own("faulty-server", &["--never-answer"]), "");
     for way in WAYS {
-        let home = Home::new(&silent);
+        let home = Home::new(&format!("[gateway]\nfirst_list_wait = 0\n{silent}"));
         let (mut client, _served) = come(&home, way);
         assert_eq!(names(&client.tools()), BRIDGE, "{way:?}");
     }
@@ -183,4 +183,64 @@ fn clients_that_search_themselves_get_the_full_list_where_that_is_wanted() {
             assert_eq!(names(&listed), BRIDGE, "{option} {name} {era:?}");
         }
     }
+}
+
+#[test]
+fn instructions_are_there_in_the_first_session_ever() {
+    let silent = server("silent", &own("faulty-server", &["--never-answer"]), "");
+    for (config, text) in [
+        (silent.clone(), Some("`tool_search` finds them")),
+        // With deferral off there is nothing to explain.
+        (format!("[activation]\nmode = \"off\"\n{silent}"), None),
+    ] {
+        let home = Home::new(&config);
+        for client in [home.stdio("test", Era::Old), Client::at(&home.serve().url, Era::Old)] {
+            let found = client.greeting["instructions"].as_str();
+            match text {
+                Some(text) => assert!(found.unwrap().contains(text), "{config}: {found:?}"),
+                None => assert_eq!(found, None, "{config}"),
+            }
+        }
+    }
+}
+
+/// The server answers only after the list was asked for, and its limit is longer than any test.
+#[test]
+fn the_first_list_waits_for_a_server_of_which_nothing_is_known() {
+    for way in WAYS {
+        let home = Home::new("");
+        let ready = home.path().join("ready");
+        let late =
+            own("faulty-server", &["--tools", "40", "--start-when", ready.to_str().unwrap()]);
+        let wait = "[gateway]\nfirst_list_wait = 600\n";
+        home.configure(&format!(
+            "{DEFERRED}{wait}{}",
+            server("late", &late, "start_timeout = 600\n")
+        ));
+        let (mut client, _served) = come(&home, way);
+        let id = client.start("tools/list", json!({}));
+        fs::write(&ready, "").unwrap();
+        let list = client.finish(id);
+        let listing = list["result"]["tools"][0]["description"].as_str().unwrap();
+        assert!(listing.contains("late__tool_39"), "{way:?}: {list}");
+        // One list is all it takes: nothing is announced before or after it.
+        assert!(!client.has_heard("notifications/tools/list_changed"), "{way:?}");
+        client.result("tools/call", &json!({"name": "late__echo", "arguments": {}}));
+        assert!(!client.has_heard("notifications/tools/list_changed"), "{way:?}");
+    }
+}
+
+#[test]
+fn a_list_that_did_not_wait_is_followed_by_a_change() {
+    let home = Home::new("");
+    let ready = home.path().join("ready");
+    let late = own("faulty-server", &["--tools", "40", "--start-when", ready.to_str().unwrap()]);
+    let wait = "[gateway]\nfirst_list_wait = 0\n";
+    home.configure(&format!("{DEFERRED}{wait}{}", server("late", &late, "start_timeout = 600\n")));
+    let mut client = home.stdio("test", Era::Old);
+    assert_eq!(names(&client.tools()), BRIDGE);
+    fs::write(&ready, "").unwrap();
+    client.await_message("notifications/tools/list_changed");
+    let listed = client.tools();
+    assert!(listed[0]["description"].as_str().unwrap().contains("late__tool_39"), "{listed:?}");
 }

@@ -66,3 +66,52 @@ fn hits_carry_the_annotations_that_their_server_gave() {
         assert_same(&hit["annotations"], &tool["annotations"], &name);
     }
 }
+
+/// A preset that replies in JSON sends one document twice and declares it; one that replies in text declares nothing.
+#[test]
+fn text_and_structured_content_agree_in_every_preset() {
+    let many = server("many", &own("faulty-server", &["--tools", "30"]), "");
+    let calls = [
+        ("tool_search", json!({"query": "export invoices"})),
+        ("tool_search", json!({"query": "many__tool_3"})),
+        ("tool_search", json!({"query": "xyzzy plugh"})),
+        ("tool_describe", json!({"name": "many__tool_3"})),
+    ];
+    for (preset, is_json) in [
+        ("default", true),
+        ("words", true),
+        ("everruns", true),
+        ("hermes", true),
+        ("opencode", false),
+        ("claude-code", false),
+    ] {
+        let wait = "[gateway]\nfirst_list_wait = 600\n";
+        let home = Home::new(&format!("preset = \"{preset}\"\n{DEFERRED}{wait}{many}"));
+        let mut client = home.stdio("test", Era::Old);
+        let tools = client.tools();
+        for (tool, arguments) in &calls {
+            let told = client.call(tool, arguments);
+            let result = &told.answer["result"];
+            let text = result["content"][0]["text"].as_str().unwrap();
+            let listed = tools.iter().find(|listed| listed["name"] == *tool);
+            let schema = listed.and_then(|listed| listed.get("outputSchema"));
+            let what = format!("{preset} {tool} {arguments}: {result}");
+            if !is_json {
+                assert!(result.get("structuredContent").is_none(), "{what}");
+                assert!(schema.is_none(), "{what}");
+                continue;
+            }
+            let document: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(result["structuredContent"], document, "{what}");
+            if let Some(listed) = listed {
+                let schema = &listed["outputSchema"];
+                let valid = jsonschema::validator_for(schema).unwrap();
+                let errors: Vec<String> =
+                    valid.iter_errors(&document).map(|error| error.to_string()).collect();
+                assert!(errors.is_empty() && schema.is_object(), "{what}: {errors:?}");
+                // Other forms than the declared one must not fit by being empty.
+                assert!(!valid.is_valid(&json!({})), "{what}");
+            }
+        }
+    }
+}

@@ -257,6 +257,11 @@ impl Client {
         }
     }
 
+    /// Whether it has heard a message of this kind since it last asked something.
+    pub(crate) fn has_heard(&self, method: &str) -> bool {
+        self.heard.iter().any(|message| message["method"] == method)
+    }
+
     /// Ends the program behind it at once.
     pub(crate) fn kill(&mut self) {
         self.wire.kill();

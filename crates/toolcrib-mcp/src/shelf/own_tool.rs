@@ -1,0 +1,85 @@
+//! Our own tools as MCP lists them, with the schema of what they answer.
+//!
+//! A reply that is JSON is also sent as `structuredContent`, so its tool declares an output schema, one for
+//! each form. A reply in another form is text alone, and its tool declares none.
+
+use serde_json::{Value, json};
+use toolcrib_core::Shape;
+use toolcrib_core::disclose::{DESCRIBE, OwnTool, SEARCH, SEARCH_REGEX};
+use toolcrib_core::reply::Form;
+
+/// One of our tools, as MCP lists it.
+pub(super) fn own_tool(own: &OwnTool, form: Form) -> Option<Value> {
+    let mut tool: Value = serde_json::from_str(&own.definition(Shape::Mcp)).ok()?;
+    let fields = tool.as_object_mut()?;
+    if [SEARCH, SEARCH_REGEX, DESCRIBE].contains(&own.name) {
+        if let Some(schema) = output_schema(form, own.name == DESCRIBE) {
+            fields.insert("outputSchema".into(), schema);
+        }
+        fields.insert("annotations".into(), json!({"readOnlyHint": true, "openWorldHint": false}));
+    }
+    Some(tool)
+}
+
+/// What a search or a description answers, as a schema. Open, since replies may come to say more.
+fn output_schema(form: Form, describes: bool) -> Option<Value> {
+    let (properties, required) = match form {
+        Form::Json => {
+            let hits = tools(&["server", "input_schema", "annotations", "score", "confidence"]);
+            let fit = json!({"enum": ["strong", "weak", "none"]});
+            let properties = json!({
+                "query": text(), "fit": fit, "hits": hits, "loaded": names(), "missing": objects()
+            });
+            (properties, vec!["query", "hits", "loaded", "missing"])
+        }
+        Form::Tools => {
+            let tools = tools(&["parameters"]);
+            let properties =
+                json!({"query": text(), "tools": tools, "loaded": names(), "message": text()});
+            (properties, vec!["query", "tools", "loaded", "message"])
+        }
+        Form::Matches if describes => {
+            let properties =
+                json!({"name": text(), "description": text(), "parameters": {"type": "object"}});
+            (properties, vec!["name", "description"])
+        }
+        Form::Matches => {
+            let matches = tools(&["source", "source_name", "parameters"]);
+            let total = json!({"type": "integer"});
+            let properties = json!({"query": text(), "total_available": total, "matches": matches});
+            (properties, vec!["query", "total_available", "matches"])
+        }
+        Form::Functions | Form::Markdown => return None,
+    };
+    Some(json!({"type": "object", "properties": properties, "required": required}))
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn names() -> Value {
+    json!({"type": "array", "items": text()})
+}
+
+fn objects() -> Value {
+    json!({"type": "array", "items": {"type": "object"}})
+}
+
+/// A list of tools, each with some of these fields beside those that every form has.
+fn tools(fields: &[&str]) -> Value {
+    let mut properties = json!({
+        "name": text(), "description": text(), "signature": text(), "unavailable": text()
+    });
+    for field in fields {
+        properties[*field] = match *field {
+            "server" => json!({"type": ["string", "null"]}),
+            "score" | "confidence" => json!({"type": "number"}),
+            "input_schema" | "parameters" | "annotations" => json!({"type": "object"}),
+            _ => text(),
+        };
+    }
+    let tool =
+        json!({"type": "object", "properties": properties, "required": ["name", "description"]});
+    json!({"type": "array", "items": tool})
+}
