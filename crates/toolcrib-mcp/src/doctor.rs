@@ -7,6 +7,7 @@ use toolcrib_core::policy::Glob;
 
 use crate::config::Transport;
 use crate::gateway::Gateway;
+use crate::shelf::{Protocol, notices};
 use crate::upstream::Status;
 
 /// How long the index may take to be rebuilt after the last server answered.
@@ -49,7 +50,7 @@ impl Gateway {
     /// Tokens of all tools in full, and of what clients see in their place.
     pub fn cost(&self) -> Option<(usize, usize)> {
         let shelf = self.hub().shelf();
-        let view = shelf.view(None)?;
+        let view = shelf.view(None, Protocol::Session)?;
         let sizes = shelf.crib.sizes();
         let full: usize = view.scope.ids().map(|id| sizes[id.index()]).sum();
         // As it is sent, the schemas of our answers included.
@@ -67,7 +68,7 @@ impl Gateway {
             tools.iter().any(|tool| glob.matches(tool) || glob.is(&tool.declared_name()))
         };
         let fits_server = |glob: &Glob| config.servers.keys().any(|name| glob.is(name));
-        let mut remarks = Vec::new();
+        let mut remarks = notices(config.settings.disclosure);
         let mut remark = |key: String, glob: &Glob, fits: bool, what: &str| {
             if !fits {
                 remarks.push(format!("`{key}` has `{glob}`, which fits no {what}"));

@@ -16,7 +16,7 @@ use toolcrib_core::TokenCounter;
 use crate::config::Config;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
-use crate::shelf::{Shelf, Supplier};
+use crate::shelf::{Protocol, Shelf, Supplier, notices};
 use crate::upstream::{Environment, Sessions, Shared, Upstream, rank};
 
 /// How long news are gathered before a new shelf is made of them.
@@ -49,6 +49,7 @@ impl Hub {
         environment: Environment,
         counter: Arc<dyn TokenCounter>,
     ) -> (Arc<Self>, mpsc::Receiver<(Arc<str>, String)>) {
+        Self::say_notices(&config);
         let config = Arc::new(config);
         let limits = config.gateway.limits.clone();
         let (updated, updates) = mpsc::channel(UPDATES);
@@ -142,8 +143,12 @@ impl Hub {
 
     /// Another config takes the place of this one. Servers that it does not change stay as they are.
     pub(crate) fn reload(&self, config: Config) {
-        if *self.config() == config {
+        let before = self.config();
+        if *before == config {
             return;
+        }
+        if before.settings.disclosure != config.settings.disclosure {
+            Self::say_notices(&config);
         }
         self.apply(Arc::new(config));
         self.shared.news.notify_one();
@@ -180,6 +185,13 @@ impl Hub {
             self.upstreams().insert(name, upstream);
         }
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
+    }
+
+    /// Logs what of the disclosure is not done as it is set.
+    fn say_notices(config: &Config) {
+        for notice in notices(config.settings.disclosure) {
+            tracing::warn!("{notice}");
+        }
     }
 
     async fn keep_stocked(self: Arc<Self>) {
@@ -222,9 +234,11 @@ impl Hub {
         }
         let shelf = Shelf::build(Some(&before), &config, suppliers, &self.counter);
         // What clients will ask for first is ready when they do.
-        shelf.view(None);
-        for profile in config.profiles.keys() {
-            shelf.view(Some(profile));
+        for protocol in [Protocol::Session, Protocol::Stateless] {
+            shelf.view(None, protocol);
+            for profile in config.profiles.keys() {
+                shelf.view(Some(profile), protocol);
+            }
         }
         self.shelf.send_replace(Arc::new(shelf));
     }

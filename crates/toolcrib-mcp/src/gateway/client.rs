@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::shelf::Protocol;
 use crate::upstream::{Asked, rank};
 
 /// Keys of `_meta` that speak of one hop, and not of the whole way.
@@ -114,6 +115,11 @@ impl Client {
             request: None,
             peer: peer.clone(),
         }
+    }
+
+    /// Whether its requests belong to a session.
+    pub(crate) fn protocol(&self) -> Protocol {
+        if self.modern { Protocol::Stateless } else { Protocol::Session }
     }
 
     /// Whether it has roots to tell of.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use toolcrib_core::Ledger;
 
 use super::client::{Client, Left};
 use super::news::{Listed, Watches};
@@ -19,8 +20,8 @@ use super::{Gateway, Sight};
 use crate::arguments::Arguments;
 use crate::metrics;
 
-/// Tools that are added to one client's list at most.
-const ADDED: usize = 64;
+/// Maximum number of found tools in one session's list; the oldest makes room for a new one.
+const FOUND: usize = toolcrib_core::conversation::REVEALS;
 /// Clients that search tools themselves and would do it twice.
 const SEARCH_THEMSELVES: [&str; 2] = ["claude-code", "codex-mcp-client"];
 
@@ -38,8 +39,8 @@ pub(super) struct Face {
     pub(super) log_level: Mutex<Option<LoggingLevel>>,
     /// The stamp of the list of tools that this client was last sent.
     pub(super) listed: Arc<Listed>,
-    /// Tools this client has found, where they are added to its list.
-    pub(super) found: Mutex<Vec<String>>,
+    /// Tools this session has found, if they are in its list from then on.
+    pub(super) found: Mutex<Ledger>,
     /// Counted while it is connected.
     pub(super) session: OnceLock<metrics::Session>,
     pub(super) gone: CancellationToken,
@@ -58,7 +59,7 @@ impl Front {
             watches,
             log_level: Mutex::default(),
             listed: Arc::default(),
-            found: Mutex::default(),
+            found: Mutex::new(Ledger::new(FOUND)),
             session: OnceLock::new(),
             _gone: gone.clone().drop_guard(),
             gone,
@@ -86,54 +87,47 @@ impl Front {
         if client.modern || !self.face.listed.is_set() {
             gateway.await_first_answers(client, self.profile()).await;
         }
-        let Sight { shelf, view } = self
-            .face
-            .listed
-            .set(|| gateway.sight(self.profile()), |sight| sight.view.stamps.tools)?;
+        let Sight { view, .. } = self.face.listed.set(
+            || gateway.sight_in(self.profile(), client.protocol()),
+            |sight| sight.view.stamps.tools,
+        )?;
         let config = gateway.hub().config();
         // On the newer wire a list may not depend on who is connected.
         let whole = !client.modern
             && config.gateway.defer_to_clients
             && context.client_info().is_some_and(|who| SEARCH_THEMSELVES.contains(&&*who.name));
         if whole {
-            return Ok(view.full(shelf.crib.catalog()));
+            return Ok(view.full(view.crib.catalog()));
         }
         gateway.hub().metrics().saved(view.saved as u64);
-        let mut list = view.list.clone();
-        if let Some(tools) = list.get_mut("tools").and_then(Value::as_array_mut) {
-            let found = self.face.found.lock().unwrap_or_else(PoisonError::into_inner);
-            let catalog = shelf.crib.catalog();
-            let added = found.iter().filter(|name| view.direct(name).is_none());
-            let added =
-                added.filter_map(|name| catalog.find(name)).filter(|id| view.scope.contains(*id));
-            tools.extend(
-                added.filter_map(|id| {
-                    serde_json::from_str(&catalog.tool(id).definition_here()).ok()
-                }),
-            );
+        if client.modern {
+            return Ok(view.list.clone());
         }
-        Ok(list)
+        let found = self.face.found.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(view.list_with(&found))
     }
 
-    /// Adds tools that were found to this client's list, where that is wanted.
+    /// Notes the tools that a session found, and tells it of its new list where they are in it.
     async fn add_found(
         &self,
-        names: Vec<String>,
+        names: &[String],
         client: &Client,
         context: &RequestContext<RoleServer>,
     ) {
-        if client.modern || !self.face.gateway.hub().config().gateway.add_found {
+        let gateway = &self.face.gateway;
+        let Ok(Sight { view, .. }) = gateway.sight(self.profile()) else { return };
+        if client.modern || !view.adds_found(gateway.hub().config().gateway.add_found) {
             return;
         }
+        let catalog = view.crib.catalog();
+        let tools = names.iter().filter_map(|name| catalog.find(name)).map(|id| catalog.tool(id));
         let added = {
             let mut found = self.face.found.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = found.len();
-            for name in names {
-                if found.len() < ADDED && !found.contains(&name) {
-                    found.push(name);
-                }
+            let fresh: Vec<_> = tools.filter(|tool| !found.has(tool)).collect();
+            for tool in &fresh {
+                found.reveal(tool);
             }
-            found.len() > before
+            !fresh.is_empty()
         };
         if added {
             let _ = context.peer.notify_tool_list_changed().await;
@@ -156,7 +150,7 @@ impl Front {
                 let arguments =
                     Arguments::of_request(&context.extensions, params.arguments.as_ref());
                 let called = gateway.call_tool(params, arguments, &client, profile).await?;
-                self.add_found(called.found, &client, context).await;
+                self.add_found(&called.found, &client, context).await;
                 (called.result, Keep::No)
             }
             ClientRequest::ListPromptsRequest(_) => (gateway.list_prompts(profile)?, Keep::List),

@@ -6,10 +6,10 @@ use std::sync::{Arc, PoisonError};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientNotification, ClientRequest,
-    CompleteRequestParams, CompleteResult, CustomResult, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Request,
+    CompleteRequestParams, CompleteResult, CustomResult, DiscoverResult, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Request,
     ServerCapabilities, ServerConfig, ServerResult, SetLevelRequestParams, SubscribeRequestParams,
     SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
@@ -20,6 +20,7 @@ use rmcp::service::{
 use super::client::Client;
 use super::front::{Front, TOO_LARGE};
 use super::{Sight, news, result};
+use crate::shelf::Protocol;
 use crate::upstream::{Failed, ourselves, page};
 
 /// The same face over stdio, where an answer needs no type of the SDK's.
@@ -97,6 +98,17 @@ impl ServerHandler for Front {
         let sight = self.face.gateway.sight(self.profile()).ok();
         info.instructions = sight.and_then(|sight| sight.view.instruction.clone());
         info
+    }
+
+    async fn discover(
+        &self,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let mut info = ServerHandler::get_info(self);
+        let sight = self.face.gateway.sight_in(self.profile(), Protocol::Stateless).ok();
+        info.instructions = sight.and_then(|sight| sight.view.instruction.clone());
+        let versions = ServerHandler::supported_protocol_versions(self).into_owned();
+        Ok(DiscoverResult::from_server_info(versions, info))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -191,7 +203,8 @@ impl ServerHandler for Front {
 
     /// For the SDK, which checks headers that mirror a tool's parameters.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let Sight { shelf, view } = self.face.gateway.sight(self.profile()).ok()?;
+        let Sight { shelf, view } =
+            self.face.gateway.sight_in(self.profile(), Protocol::Stateless).ok()?;
         let tool = shelf.crib.catalog().tool(view.direct(name)?);
         serde_json::from_str(&tool.definition_here()).ok()
     }

@@ -30,7 +30,7 @@ use toolcrib_server::metrics::Registry;
 
 use crate::config::Config;
 use crate::hub::Hub;
-use crate::shelf::{Shelf, View};
+use crate::shelf::{Protocol, Shelf, View};
 use crate::upstream::{Environment, Upstream};
 use cargo::Cargo;
 use client::Client;
@@ -124,11 +124,21 @@ impl Gateway {
         Front::new(Arc::clone(self), id, profile, left)
     }
 
-    /// What a client of a profile sees now. A profile that is gone from the config shows nothing.
+    /// What a client of a profile sees now in a session. A profile that is gone from the config shows
+    /// nothing.
     pub(crate) fn sight(&self, profile: Option<&str>) -> Result<Sight, ErrorData> {
+        self.sight_in(profile, Protocol::Session)
+    }
+
+    /// The same, under either protocol.
+    pub(crate) fn sight_in(
+        &self,
+        profile: Option<&str>,
+        protocol: Protocol,
+    ) -> Result<Sight, ErrorData> {
         let shelf = self.hub.shelf();
         let gone = || ErrorData::new(ErrorCode::INVALID_REQUEST, "there is no such profile", None);
-        let view = shelf.view(profile).ok_or_else(gone)?;
+        let view = shelf.view(profile, protocol).ok_or_else(gone)?;
         Ok(Sight { shelf, view })
     }
 

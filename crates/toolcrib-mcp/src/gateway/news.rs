@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Gateway;
 use super::client::Client;
-use crate::shelf::Stamps;
+use crate::shelf::{Protocol, Stamps};
 use crate::upstream::{Failed, Present, Said, Upstream};
 
 /// Changed resources that a slow client may lag behind; beyond it some are not told.
@@ -218,6 +218,7 @@ struct Reader<'a> {
     gateway: &'a Gateway,
     profile: Option<&'a str>,
     watches: &'a Watches,
+    protocol: Protocol,
     /// What an older client was sent; a newer one has no session to note it in.
     listed: Option<&'a Listed>,
     shelf: tokio::sync::watch::Receiver<Arc<crate::shelf::Shelf>>,
@@ -232,15 +233,17 @@ impl<'a> Reader<'a> {
         watches: &'a Watches,
         listed: Option<&'a Listed>,
     ) -> Self {
+        let protocol = if listed.is_some() { Protocol::Session } else { Protocol::Stateless };
         let shelf = gateway.hub().watch();
         let updates = gateway.news.updates.subscribe();
-        let mut reader = Self { gateway, profile, watches, listed, shelf, updates, stamps: None };
+        let mut reader =
+            Self { gateway, profile, watches, protocol, listed, shelf, updates, stamps: None };
         reader.stamps = reader.look();
         reader
     }
 
     fn look(&self) -> Option<Stamps> {
-        self.gateway.sight(self.profile).ok().map(|sight| sight.view.stamps)
+        self.gateway.sight_in(self.profile, self.protocol).ok().map(|sight| sight.view.stamps)
     }
 
     async fn next(&mut self) -> Option<News> {

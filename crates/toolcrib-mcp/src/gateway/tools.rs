@@ -49,17 +49,17 @@ impl Gateway {
             SEARCH | SEARCH_REGEX => {
                 return self.search(name, input(arguments.as_ref()), client, profile).await;
             }
-            DESCRIBE => return self.describe(input(arguments.as_ref()), profile),
+            DESCRIBE => return self.describe(input(arguments.as_ref()), client, profile),
             _ => {}
         }
-        let sight = self.sight(profile)?;
+        let sight = self.sight_in(profile, client.protocol())?;
         if let Some(id) = sight.view.direct(name) {
             let run = self.run(&sight, id, arguments, client, inputs, profile).await;
             return run.map(Called::from);
         }
         let turn = Turn::new(&sight.view.scope);
         let input = input(arguments.as_ref());
-        match sight.shelf.crib.handle(&turn, &mut Conversation::new(), name, input) {
+        match sight.view.crib.handle(&turn, &mut Conversation::new(), name, input) {
             Outcome::Run(call) => {
                 let arguments = Some(call.arguments.into());
                 let run = self.run(&sight, call.id, arguments, client, inputs, profile).await;
@@ -134,7 +134,7 @@ impl Gateway {
         let deadline = tokio::time::Instant::now() + self.patience();
         loop {
             news.mark_unchanged();
-            let sight = self.sight(profile)?;
+            let sight = self.sight_in(profile, client.protocol())?;
             let awaited: Vec<String> = sight
                 .shelf
                 .awaited()
@@ -142,7 +142,7 @@ impl Gateway {
                 .map(ToString::to_string)
                 .collect();
             let turn = Turn { connecting: &awaited, ..Turn::new(&sight.view.scope) };
-            let outcome = sight.shelf.crib.handle(&turn, &mut Conversation::new(), name, input);
+            let outcome = sight.view.crib.handle(&turn, &mut Conversation::new(), name, input);
             let reply = match outcome {
                 Outcome::Answer(reply) => reply,
                 Outcome::Refused(refusal) => return Ok(self.refused(&sight, refusal).into()),
@@ -194,11 +194,16 @@ impl Gateway {
         seconds(self.hub().config().gateway.wait)
     }
 
-    fn describe(&self, input: &str, profile: Option<&str>) -> Result<Called, ErrorData> {
-        let sight = self.sight(profile)?;
+    fn describe(
+        &self,
+        input: &str,
+        client: &Client,
+        profile: Option<&str>,
+    ) -> Result<Called, ErrorData> {
+        let sight = self.sight_in(profile, client.protocol())?;
         let turn = Turn::new(&sight.view.scope);
         self.hub().metrics().described();
-        match sight.shelf.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, input) {
+        match sight.view.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, input) {
             Outcome::Answer(reply) => Ok(self.answer(&sight, reply)),
             Outcome::Refused(refusal) => Ok(self.refused(&sight, refusal).into()),
             Outcome::Run(_) => Err(ErrorData::internal_error("a description ran a tool", None)),

@@ -4,12 +4,14 @@
 //! What differs between clients is their profile, and for each profile a [`View`] is worked out once.
 //! So a list has the same bytes for everybody, however often it is asked for.
 
+mod disclosure;
 mod offers;
 mod own_tool;
 #[cfg(test)]
 mod properties;
 mod view;
 
+pub(crate) use disclosure::notices;
 pub(crate) use offers::{Offers, fits, own_address};
 pub(crate) use view::{Stamps, View};
 
@@ -17,12 +19,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use toolcrib_core::disclose::Setting;
-use toolcrib_core::listing::Place;
 use toolcrib_core::policy::Glob;
-use toolcrib_core::{
-    Catalog, Crib, Defer, Finding, Ingest, Origin, Settings, TokenCounter, ingest,
-};
+use toolcrib_core::{Catalog, Crib, Defer, Finding, Ingest, Origin, TokenCounter, ingest};
 
 use crate::config::{Config, Server};
 use crate::upstream::{Known, Phase, Status};
@@ -61,9 +59,23 @@ impl Supplier {
     }
 }
 
+/// Whether a request belongs to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Protocol {
+    /// With a handshake: a session, in which tools can be revealed.
+    Session,
+    /// Every request stands alone.
+    Stateless,
+}
+
+/// A profile, and the protocol of the requests that name it.
+type ViewKey = (Option<String>, Protocol);
+
 /// Everything clients can see.
 pub(crate) struct Shelf {
-    pub(crate) crib: Crib,
+    pub(crate) crib: Arc<Crib>,
+    /// What requests without a session are answered with; the same crib unless that one needs sessions.
+    stateless: Arc<Crib>,
     pub(crate) prompts: Offers,
     pub(crate) resources: Offers,
     pub(crate) templates: Offers,
@@ -71,7 +83,7 @@ pub(crate) struct Shelf {
     pub(crate) notes: HashMap<Arc<str>, String>,
     suppliers: Vec<Supplier>,
     config: Arc<Config>,
-    views: Mutex<HashMap<Option<String>, Arc<View>>>,
+    views: Mutex<HashMap<ViewKey, Arc<View>>>,
 }
 
 impl std::fmt::Debug for Shelf {
@@ -97,21 +109,26 @@ impl Shelf {
             log(&supplier.name, &came.findings);
             catalog.add(came);
         }
-        let settings = settings(config);
+        let settings = disclosure::settings(config);
+        let without_sessions = disclosure::without_sessions(&settings);
         let offers = |pick: fn(&Known) -> &[Value], kind: offers::Kind| {
             let lists = suppliers
                 .iter()
                 .filter_map(|supplier| Some((supplier, pick(supplier.known.as_deref()?))));
             Offers::of(kind, lists)
         };
+        let crib = Arc::new(match before {
+            Some(before) => before.crib.next(catalog.build(), settings),
+            None => Crib::new(catalog.build(), settings).with_counter(Arc::clone(counter)),
+        });
+        let stateless = without_sessions
+            .map_or_else(|| Arc::clone(&crib), |settings| Arc::new(crib.with_settings(settings)));
         Self {
             prompts: offers(|known| &known.prompts, offers::Kind::Prompts),
             resources: offers(|known| &known.resources, offers::Kind::Resources),
             templates: offers(|known| &known.templates, offers::Kind::Templates),
-            crib: match before {
-                Some(before) => before.crib.next(catalog.build(), settings),
-                None => Crib::new(catalog.build(), settings).with_counter(Arc::clone(counter)),
-            },
+            crib,
+            stateless,
             notes,
             suppliers,
             config: Arc::clone(config),
@@ -163,35 +180,29 @@ impl Shelf {
     }
 
     /// What clients of a profile see; `None` for a profile that is not in the config.
-    pub(crate) fn view(&self, profile: Option<&str>) -> Option<Arc<View>> {
+    pub(crate) fn view(&self, profile: Option<&str>, protocol: Protocol) -> Option<Arc<View>> {
+        let crib = match protocol {
+            Protocol::Session => &self.crib,
+            Protocol::Stateless => &self.stateless,
+        };
+        // One view serves both where they are answered alike.
+        let alike = Arc::ptr_eq(crib, &self.crib);
+        let protocol = if alike { Protocol::Session } else { protocol };
         let profile = profile.or(self.config.gateway.profile.as_deref()).map(str::to_owned);
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         // Profiles come from the config, so there are few; names that are not there are not kept.
-        if let Some(view) = views.get(&profile) {
+        let key = (profile, protocol);
+        if let Some(view) = views.get(&key) {
             return Some(Arc::clone(view));
         }
-        let narrowed = match &profile {
+        let narrowed = match &key.0 {
             Some(name) => Some(self.config.profiles.get(name)?),
             None => None,
         };
-        let view = Arc::new(View::of(self, narrowed));
-        views.insert(profile, Arc::clone(&view));
+        let view = Arc::new(View::of(self, crib, narrowed));
+        views.insert(key, Arc::clone(&view));
         Some(view)
     }
-}
-
-/// The engine's settings as the gateway needs them.
-fn settings(config: &Config) -> Settings {
-    let mut settings = config.settings.clone();
-    // A list may not change because of what a client asked before: only the bridge does not.
-    settings.disclosure = Setting::Bridge;
-    // Nor is there a message to put a listing in.
-    settings.listing.place = Place::Fresh;
-    settings.listing.chars = settings.listing.chars.min(config.gateway.description_chars);
-    // One connection may carry many conversations: what one has seen says nothing about another.
-    settings.search.known_last = false;
-    settings.activation.sticky = false;
-    settings
 }
 
 /// The tools of one server, as far as its config lets them in, under the names clients use.

@@ -9,6 +9,7 @@ use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 use toolcrib_core::rank::Embedded;
 use toolcrib_core::{Conversation, FourChars, Outcome, TokenCounter, Turn};
 
+use super::Protocol;
 use super::{Shelf, Supplier, View};
 use crate::config::{Config, Profile, Server, Transport};
 use crate::upstream::{Definitions, Known};
@@ -176,7 +177,7 @@ proptest! {
         let profiles = BTreeMap::from([("p".to_owned(), profile)]);
         let servers = || SERVERS.iter().zip(&all);
         let whole = shelf(profiles, servers().map(|(name, facts)| supplier(name, facts, |_| true)).collect());
-        let view = whole.view(Some("p")).unwrap();
+        let view = whole.view(Some("p"), Protocol::Session).unwrap();
         let catalog = whole.crib.catalog();
         let in_scope = |server: &str, own: &str| view.scope.ids().any(|id| {
             let tool = catalog.tool(id);
@@ -187,7 +188,7 @@ proptest! {
             .map(|(name, facts)| supplier(name, facts, |own| in_scope(name, own)))
             .collect();
         let alone = shelf(BTreeMap::new(), left);
-        let without = alone.view(None).unwrap();
+        let without = alone.view(None, Protocol::Session).unwrap();
         for (one, other) in told(&whole, &view).into_iter().zip(told(&alone, &without)) {
             prop_assert_eq!(one, other);
         }

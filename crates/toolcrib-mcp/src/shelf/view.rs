@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::disclose::OwnTool;
-use toolcrib_core::policy::{Glob, Mode, Verdict};
-use toolcrib_core::{Catalog, Conversation, Scope, ToolId, Turn};
+use toolcrib_core::disclose::{Disclosure, Kind, OwnTool, Shown};
+use toolcrib_core::policy::{Because, Glob, Mode, Verdict};
+use toolcrib_core::{Catalog, Conversation, Crib, Ledger, Scope, ToolId, Turn};
 
 use super::own_tool::own_tool;
 use super::{Shelf, globs};
@@ -15,12 +15,16 @@ use crate::config::Profile;
 /// What clients of one profile see.
 #[derive(Debug)]
 pub(crate) struct View {
+    /// What answers them.
+    pub(crate) crib: Arc<Crib>,
     /// The tools they may know of.
     pub(crate) scope: Scope,
     /// The servers they may know of.
     servers: BTreeSet<Arc<str>>,
-    /// The list of tools, as it is sent.
+    /// The list of tools, as it is sent to who has found nothing yet.
     pub(crate) list: Value,
+    /// Whether some of their servers never answered.
+    incomplete: bool,
     /// The tools that stand in the list by their own names.
     direct: HashMap<String, ToolId>,
     /// For the model, about our tools; `None` where nothing is deferred.
@@ -46,7 +50,7 @@ fn stamp(list: &impl serde::Serialize) -> u64 {
 }
 
 impl View {
-    pub(super) fn of(shelf: &Shelf, profile: Option<&Profile>) -> Self {
+    pub(super) fn of(shelf: &Shelf, crib: &Arc<Crib>, profile: Option<&Profile>) -> Self {
         let catalog = shelf.crib.catalog();
         let (servers, allow, deny) = match profile {
             Some(profile) => (globs(&profile.servers), globs(&profile.allow), globs(&profile.deny)),
@@ -72,29 +76,23 @@ impl View {
             .collect();
         // What other servers do says nothing here, not even by the length of the list.
         let complete = shelf.is_complete_of(|name| servers.contains(name));
-        let mode = shelf.crib.settings().activation.mode;
-        let crib = &shelf.crib;
+        let mode = crib.settings().activation.mode;
         // Whether deferring is worth it shows when all is known; until then the short list stands.
         let turn = Turn { incomplete: !complete, ..Turn::new(&scope) };
         let shown = crib.disclose(&turn, &mut Conversation::new());
-        let mut own: Vec<&OwnTool> = shown.own.iter().collect();
         let waits = shown.passes_through() && !complete && mode != Mode::Off;
         // Nothing is known yet, but something will be: what stands in the list then stands there now.
-        let bare = crib.own_tools();
-        if waits {
-            own = bare.iter().collect();
-        }
-        let value = |text: &str| serde_json::from_str::<Value>(text).ok();
-        let mut listed: Vec<Value> =
-            shown.shown.iter().filter_map(|tool| value(tool.definition.as_deref()?)).collect();
+        let listed = if waits {
+            listed(crib, &shown, &crib.own_tools())
+        } else {
+            listed(crib, &shown, &shown.own)
+        };
         let direct = shown
             .shown
             .iter()
             .filter(|tool| matches!(tool.verdict, Verdict::Full(_)))
             .map(|tool| (catalog.tool(tool.id).name().to_owned(), tool.id))
             .collect();
-        let form = crib.settings().search.form;
-        listed.extend(own.iter().filter_map(|own| own_tool(own, form)));
         let knows = |server: &str| servers.contains(server);
         let stamps = Stamps {
             tools: stamp(&listed),
@@ -111,6 +109,8 @@ impl View {
             } else {
                 shown.instruction.clone()
             },
+            incomplete: !complete,
+            crib: Arc::clone(crib),
             saved: shown.tokens_before.saturating_sub(shown.tokens_after),
             scope,
         }
@@ -124,6 +124,44 @@ impl View {
         json!({ "tools": tools })
     }
 
+    /// Whether tools that a session found are in its list from then on. `add_found` is the config's word on
+    /// that for the bridge, which does without.
+    pub(crate) fn adds_found(&self, add_found: bool) -> bool {
+        let settings = self.crib.settings();
+        match settings.kind() {
+            Kind::Bridge => add_found,
+            Kind::Reveal | Kind::Append => settings.reveals,
+            Kind::Terse => false,
+        }
+    }
+
+    /// The list of a session that has found some tools. It depends on nothing else, so sessions that found the
+    /// same have the same list.
+    pub(crate) fn list_with(&self, found: &Ledger) -> Value {
+        if found.is_empty() {
+            return self.list.clone();
+        }
+        let (crib, catalog) = (&self.crib, self.crib.catalog());
+        if crib.settings().kind() != Kind::Bridge {
+            let turn = Turn { incomplete: self.incomplete, ..Turn::new(&self.scope) };
+            let shown = crib.disclose(&turn, &mut Conversation::with_ledger(found.clone()));
+            return json!({ "tools": listed(crib, &shown, &shown.own) });
+        }
+        let mut list = self.list.clone();
+        if let Some(tools) = list.get_mut("tools").and_then(Value::as_array_mut) {
+            let names = found.reveals().map(|reveal| &*reveal.name);
+            let added = names.filter(|name| self.direct(name).is_none());
+            let added = added.filter_map(|name| catalog.find(name));
+            let added = added.filter(|id| self.scope.contains(*id));
+            tools.extend(
+                added.filter_map(|id| {
+                    serde_json::from_str(&catalog.tool(id).definition_here()).ok()
+                }),
+            );
+        }
+        list
+    }
+
     /// Whether its clients may know of a server.
     pub(crate) fn knows(&self, server: &str) -> bool {
         self.servers.contains(server)
@@ -133,6 +171,17 @@ impl View {
     pub(crate) fn direct(&self, name: &str) -> Option<ToolId> {
         self.direct.get(name).copied()
     }
+}
+
+/// The tools of a disclosure as MCP lists them: ours after the servers', and tools that were added last.
+fn listed(crib: &Crib, shown: &Disclosure, own: &[OwnTool]) -> Vec<Value> {
+    let (kind, form) = (shown.kind, crib.settings().search.form);
+    let added =
+        |tool: &&Shown| kind == Kind::Append && tool.verdict == Verdict::Full(Because::Revealed);
+    let value = |tool: &Shown| serde_json::from_str(tool.definition.as_deref()?).ok();
+    let first = shown.shown.iter().filter(|tool| !added(tool)).filter_map(value);
+    let last = shown.shown.iter().filter(added).filter_map(value);
+    first.chain(own.iter().filter_map(|own| own_tool(own, form))).chain(last).collect()
 }
 
 /// Whether a server that a profile does not leave out by name has anything in it. Where tools are picked

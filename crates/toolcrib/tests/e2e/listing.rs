@@ -190,6 +190,7 @@ fn instructions_are_there_in_the_first_session_ever() {
     let silent = server("silent", &own("faulty-server", &["--never-answer"]), "");
     for (config, text) in [
         (silent.clone(), Some("`tool_search` finds them")),
+        (format!("preset = \"opencode\"\n{silent}"), Some("get them from `tool_search`")),
         // With deferral off there is nothing to explain.
         (format!("[activation]\nmode = \"off\"\n{silent}"), None),
     ] {

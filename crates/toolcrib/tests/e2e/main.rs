@@ -14,6 +14,7 @@ mod everything;
 mod listing;
 mod logs;
 mod other_systems;
+mod presets;
 mod replies;
 mod servers;
 mod support;

@@ -1,0 +1,57 @@
+//! Which disclosures MCP can do, and what stands for the others.
+//!
+//! | setting | sessions (with a handshake) | requests without a session |
+//! |---|---|---|
+//! | `auto`, `bridge` | bridge | bridge |
+//! | `terse` | terse | terse |
+//! | `reveal`, `append` | the same, with `list_changed` after a search | bridge |
+//! | `reference` | append | bridge |
+//! | `hosted` | bridge | bridge |
+
+use toolcrib_core::Settings;
+use toolcrib_core::disclose::{Kind, Setting};
+use toolcrib_core::listing::Place;
+
+use crate::config::Config;
+
+/// The engine's settings as the gateway needs them.
+pub(super) fn settings(config: &Config) -> Settings {
+    let mut settings = config.settings.clone();
+    settings.disclosure = settings.kind().into();
+    // There is no message to put a listing in: it stands in the search tool's description.
+    settings.listing.place = Place::Fresh;
+    settings.listing.chars = settings.listing.chars.min(config.gateway.description_chars);
+    // One connection may carry many conversations: what one has seen says nothing about another.
+    settings.search.known_last = false;
+    settings.activation.sticky = false;
+    settings
+}
+
+/// The settings for requests without a session, unless they are the same: there a list cannot change
+/// because of an earlier request.
+pub(super) fn without_sessions(settings: &Settings) -> Option<Settings> {
+    let needs_session = matches!(settings.kind(), Kind::Reveal | Kind::Append);
+    needs_session.then(|| Settings { disclosure: Setting::Bridge, ..settings.clone() })
+}
+
+/// What of a disclosure is not done as it is set, for the log and for `doctor`.
+pub(crate) fn notices(setting: Setting) -> Vec<String> {
+    let name = setting.name();
+    let mut notices = Vec::new();
+    let instead = match setting {
+        Setting::Reference => Some("append"),
+        Setting::Hosted => Some("bridge"),
+        _ => None,
+    };
+    if let Some(instead) = instead {
+        notices.push(format!(
+            "`disclosure = \"{name}\"` needs a provider's API, which MCP is not: the gateway does `{instead}`"
+        ));
+    }
+    if matches!(setting.kind(), Kind::Reveal | Kind::Append) {
+        notices.push(format!(
+            "`disclosure = \"{name}\"` needs sessions: clients of the protocol without them (2026-07-28) get the bridge"
+        ));
+    }
+    notices
+}

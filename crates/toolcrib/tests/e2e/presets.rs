@@ -1,0 +1,202 @@
+//! Presets through the gateway: what a real client is sent under each, and what the protocol without sessions gets.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::client::{Client, Era};
+use crate::support::gateway::{Home, server};
+use crate::support::{DEADLINE, assert_same, eventually, own, peer, root};
+
+/// The preset's line, or none. The first list waits for the server, however busy the machine.
+fn config(preset: Option<&str>) -> String {
+    let line = preset.map(|preset| format!("preset = \"{preset}\"\n")).unwrap_or_default();
+    let many = server("many", &own("faulty-server", &["--tools", "40"]), "");
+    format!("{line}[activation]\nmode = \"on\"\n[gateway]\nfirst_list_wait = 600\n{many}")
+}
+
+/// What a client with the TypeScript SDK is sent while it finds and runs a tool.
+fn seen(preset: Option<&str>) -> String {
+    let home = Home::new(&config(preset));
+    let script = root().join("tests/clients/preset.mjs");
+    let ran = Command::new("timeout")
+        .arg(DEADLINE.as_secs().to_string())
+        .arg(peer("node_modules/.bin/node"))
+        .arg(script)
+        .arg(peer("node_modules/@modelcontextprotocol/sdk"))
+        .args(["many__tool_7", "many__tool_7", "{\"query\":\"kiwi\"}"])
+        .args(home.mcp())
+        .env("HOME", home.path())
+        .env("XDG_STATE_HOME", home.path().join("state"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{preset:?}: {}: {error}", ran.status);
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+/// Compares with the golden file, which `UPDATE_GOLDEN=1` writes, and with what is sent without the preset's line.
+fn golden(preset: &str) -> Value {
+    let found = seen(Some(preset));
+    let file = root().join(format!("crates/toolcrib/tests/e2e/golden/{preset}.json"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&file, &found).unwrap();
+    }
+    let expected = fs::read_to_string(&file).unwrap_or_default();
+    if found != expected {
+        let value = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+        assert_same(&value(&found), &value(&expected), preset);
+        panic!("{preset}: the same values in another order");
+    }
+    let is_default = preset == "default";
+    assert_eq!(seen(None) == found, is_default, "{preset}: sent without its line, too");
+    serde_json::from_str(&found).unwrap()
+}
+
+fn names(tools: &Value) -> Vec<&str> {
+    tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+fn tool<'a>(tools: &'a Value, name: &str) -> &'a Value {
+    tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap()
+}
+
+/// Wrong arguments were refused with the schema, and right ones ran.
+fn assert_ran(seen: &Value) {
+    assert_eq!(seen["refused"]["isError"], true, "{}", seen["refused"]);
+    let text = seen["refused"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("input_schema"), "{text}");
+    assert_eq!(seen["result"]["structuredContent"], json!({"query": "kiwi"}), "{}", seen["result"]);
+}
+
+#[test]
+fn default_is_the_bridge() {
+    let seen = golden("default");
+    assert_eq!(names(&seen["list"]), ["tool_search", "tool_describe", "tool_call"]);
+    assert_eq!((&seen["changed"], &seen["listed_anew"]), (&json!(0), &json!([])));
+    assert_ran(&seen);
+}
+
+#[test]
+fn hermes_is_the_bridge_with_its_own_replies() {
+    let seen = golden("hermes");
+    assert_eq!(names(&seen["list"]), ["tool_search", "tool_describe", "tool_call"]);
+    assert_eq!((&seen["changed"], &seen["listed_anew"]), (&json!(0), &json!([])));
+    assert!(seen["search"]["structuredContent"]["matches"].is_array(), "{}", seen["search"]);
+    assert_ran(&seen);
+}
+
+#[test]
+fn everruns_reveals_found_tools_in_place_of_their_stubs() {
+    let seen = golden("everruns");
+    let stub = &tool(&seen["list"], "many__tool_7")["inputSchema"];
+    assert_eq!((&stub["properties"], &stub["additionalProperties"]), (&json!({}), &json!(true)));
+    assert_eq!(seen["changed"], 1);
+    assert_eq!(names(&seen["listed_anew"]), ["many__tool_7"]);
+    let revealed = &seen["listed_anew"][0]["inputSchema"];
+    assert!(revealed["properties"]["query"].is_object(), "{revealed}");
+    assert_eq!(seen["order"], json!(names(&seen["list"])), "a revealed tool keeps its place");
+    assert_ran(&seen);
+}
+
+#[test]
+fn opencode_withholds_descriptions_and_has_both_searches() {
+    let seen = golden("opencode");
+    let terse = tool(&seen["list"], "many__tool_7");
+    assert_eq!(terse["description"], "[d]");
+    assert!(terse["inputSchema"]["properties"]["query"].is_object(), "{terse}");
+    let listed = names(&seen["list"]);
+    assert_eq!(listed[listed.len() - 2..], ["tool_search", "tool_search_regex"]);
+    assert_eq!((&seen["changed"], &seen["listed_anew"]), (&json!(0), &json!([])));
+    assert_ran(&seen);
+}
+
+#[test]
+fn claude_code_lists_names_and_adds_found_tools() {
+    let seen = golden("claude-code");
+    assert_eq!(names(&seen["list"]), ["tool_search"]);
+    let listing = seen["list"][0]["description"].as_str().unwrap();
+    assert!(listing.contains("many__tool_39"), "{listing}");
+    assert_eq!(seen["changed"], 1);
+    assert_eq!(names(&seen["listed_anew"]), ["many__tool_7"]);
+    assert_eq!(seen["order"], json!(["tool_search", "many__tool_7"]));
+    assert_ran(&seen);
+}
+
+/// Two sessions of one gateway: what one found is not in the other's list until it finds the same.
+#[test]
+fn sessions_that_found_the_same_have_the_same_list() {
+    for preset in ["everruns", "claude-code"] {
+        let home = Home::new(&config(Some(preset)));
+        let served = home.serve();
+        let mut sessions = [(); 2].map(|()| Client::at(&served.url, Era::Old));
+        let [first, second] = &mut sessions;
+        let bytes = |client: &mut Client| Value::from(client.tools()).to_string();
+        let bare = bytes(first);
+        let find = |client: &mut Client, name: &str| {
+            client.result(
+                "tools/call",
+                &json!({"name": "tool_search", "arguments": {"query": name}}),
+            );
+        };
+        find(first, "many__tool_3");
+        find(first, "many__tool_9");
+        let found = bytes(first);
+        assert_ne!(found, bare, "{preset}");
+        assert_eq!(bytes(second), bare, "{preset}: another session's finds");
+        find(second, "many__tool_3");
+        find(second, "many__tool_9");
+        assert_eq!(bytes(second), found, "{preset}");
+    }
+}
+
+/// Without a session nothing can be revealed: such requests get the bridge, and the log and `doctor` say so.
+#[test]
+fn without_sessions_reveal_and_append_are_the_bridge() {
+    let bridge = ["tool_search", "tool_describe", "tool_call"];
+    for (preset, notices) in [("everruns", 1), ("claude-code", 1), ("opencode", 0), ("default", 0)]
+    {
+        let home = Home::new(&config(Some(preset)));
+        let mut client = home.stdio("test", Era::New);
+        let bytes = |client: &mut Client| Value::from(client.tools());
+        let list = bytes(&mut client);
+        assert_eq!(names(&list) == bridge, preset != "opencode", "{preset}: {list}");
+        let query = json!({"query": "many__tool_7"});
+        client.result("tools/call", &json!({"name": "tool_search", "arguments": query}));
+        assert_eq!(bytes(&mut client), list, "{preset}");
+        let told = client.bridge("many__tool_7", &json!({"query": "kiwi"}));
+        assert_eq!(
+            told.answer["result"]["structuredContent"],
+            json!({"query": "kiwi"}),
+            "{preset}"
+        );
+        let said = |text: &str| text.matches("needs sessions").count();
+        eventually("the log", || {
+            (said(&fs::read_to_string(home.path().join("stderr")).ok()?) == notices).then_some(())
+        });
+        let doctor = home.doctor();
+        let ran = Command::new(&doctor[0])
+            .args(&doctor[1..])
+            .env("XDG_STATE_HOME", home.path().join("state"))
+            .output()
+            .unwrap();
+        assert_eq!(said(&String::from_utf8_lossy(&ran.stdout)), notices, "{preset}");
+    }
+}
+
+/// MCP has no provider whose references or search could be used.
+#[test]
+fn reference_is_append_and_hosted_is_the_bridge() {
+    for (mode, listed, notice) in [
+        ("reference", &["tool_search"][..], "the gateway does `append`"),
+        ("hosted", &["tool_search", "tool_describe", "tool_call"], "the gateway does `bridge`"),
+    ] {
+        let home = Home::new(&format!("disclosure = \"{mode}\"\n{}", config(None)));
+        let mut client = home.stdio("test", Era::Old);
+        assert_eq!(names(&Value::from(client.tools())), listed, "{mode}");
+        let log = fs::read_to_string(home.path().join("stderr")).unwrap();
+        assert_eq!(log.matches(notice).count(), 1, "{mode}: {log}");
+    }
+}
