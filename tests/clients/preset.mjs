@@ -3,7 +3,11 @@
 //
 //     preset.mjs SDK QUERY GOAL ARGUMENTS COMMAND...
 //
+// The server behind the gateway answers once the file READY exists, which is made after the handshake: what the
+// handshake says then does not depend on who is faster.
 // SDK is the folder of the installed package, GOAL the name of the tool that QUERY finds, ARGUMENTS its arguments as JSON.
+
+import { writeFileSync } from "node:fs";
 
 const [sdk, query, goal, args, command, ...rest] = process.argv.slice(2);
 const load = (path) => import(`${sdk}/dist/esm/${path}.js`);
@@ -22,6 +26,8 @@ await client.connect(new StdioClientTransport({ command, args: rest, env: proces
 const ask = (method, params) => client.request({ method, params }, types.ResultSchema);
 const list = async () => (await ask("tools/list", {})).tools;
 const call = (name, args) => ask("tools/call", { name, arguments: args });
+
+writeFileSync(process.env.READY, "");
 
 const seen = { instructions: client.getInstructions() };
 seen.list = await list();

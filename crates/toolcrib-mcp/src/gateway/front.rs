@@ -11,17 +11,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use toolcrib_core::Ledger;
 
 use super::client::{Client, Left};
-use super::news::{Listed, Watches};
+use super::news::Watches;
 use super::result::{Keep, finish};
+use super::session_list::SessionList;
 use super::{Gateway, Sight};
 use crate::arguments::Arguments;
 use crate::metrics;
 
-/// Maximum number of found tools in one session's list; the oldest makes room for a new one.
-const FOUND: usize = toolcrib_core::conversation::REVEALS;
 /// Clients that search tools themselves and would do it twice.
 const SEARCH_THEMSELVES: [&str; 2] = ["claude-code", "codex-mcp-client"];
 
@@ -37,10 +35,7 @@ pub(super) struct Face {
     pub(super) profile: Option<String>,
     pub(super) watches: Arc<Watches>,
     pub(super) log_level: Mutex<Option<LoggingLevel>>,
-    /// The stamp of the list of tools that this client was last sent.
-    pub(super) listed: Arc<Listed>,
-    /// Tools this session has found, if they are in its list from then on.
-    pub(super) found: Mutex<Ledger>,
+    pub(super) list: Arc<SessionList>,
     /// Counted while it is connected.
     pub(super) session: OnceLock<metrics::Session>,
     pub(super) gone: CancellationToken,
@@ -58,8 +53,7 @@ impl Front {
             profile,
             watches,
             log_level: Mutex::default(),
-            listed: Arc::default(),
-            found: Mutex::new(Ledger::new(FOUND)),
+            list: Arc::default(),
             session: OnceLock::new(),
             _gone: gone.clone().drop_guard(),
             gone,
@@ -84,30 +78,29 @@ impl Front {
     ) -> Result<Value, ErrorData> {
         let gateway = &self.face.gateway;
         // A request of the newer protocol has no session, so each of them may be a client's first.
-        if client.modern || !self.face.listed.is_set() {
+        if client.modern || !self.face.list.is_sent() {
             gateway.await_first_answers(client, self.profile()).await;
         }
-        let Sight { view, .. } = self.face.listed.set(
-            || gateway.sight_in(self.profile(), client.protocol()),
-            |sight| sight.view.stamps.tools,
-        )?;
-        let config = gateway.hub().config();
+        let see = || gateway.sight_in(self.profile(), client.protocol());
         // On the newer wire a list may not depend on who is connected.
+        let (Sight { view, .. }, list) = if client.modern {
+            let sight = see()?;
+            let list = sight.view.list.clone();
+            (sight, list)
+        } else {
+            self.face.list.send(see)?
+        };
         let whole = !client.modern
-            && config.gateway.defer_to_clients
+            && gateway.hub().config().gateway.defer_to_clients
             && context.client_info().is_some_and(|who| SEARCH_THEMSELVES.contains(&&*who.name));
         if whole {
             return Ok(view.full(view.crib.catalog()));
         }
         gateway.hub().metrics().saved(view.saved as u64);
-        if client.modern {
-            return Ok(view.list.clone());
-        }
-        let found = self.face.found.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(view.list_with(&found))
+        Ok(list)
     }
 
-    /// Notes the tools that a session found, and tells it of its new list where they are in it.
+    /// Notes the tools that a session found, and tells it of its new list if they are in it.
     async fn add_found(
         &self,
         names: &[String],
@@ -116,20 +109,8 @@ impl Front {
     ) {
         let gateway = &self.face.gateway;
         let Ok(Sight { view, .. }) = gateway.sight(self.profile()) else { return };
-        if client.modern || !view.adds_found(gateway.hub().config().gateway.add_found) {
-            return;
-        }
-        let catalog = view.crib.catalog();
-        let tools = names.iter().filter_map(|name| catalog.find(name)).map(|id| catalog.tool(id));
-        let added = {
-            let mut found = self.face.found.lock().unwrap_or_else(PoisonError::into_inner);
-            let fresh: Vec<_> = tools.filter(|tool| !found.has(tool)).collect();
-            for tool in &fresh {
-                found.reveal(tool);
-            }
-            !fresh.is_empty()
-        };
-        if added {
+        let adds = !client.modern && view.adds_found(gateway.hub().config().gateway.add_found);
+        if adds && self.face.list.add(&view, names) {
             let _ = context.peer.notify_tool_list_changed().await;
         }
     }

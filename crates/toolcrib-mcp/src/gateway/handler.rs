@@ -129,8 +129,7 @@ impl ServerHandler for Front {
         let (present, said) = gateway.hub().sessions().enter(self.face.id, knows);
         let has_roots = client.has_roots();
         tokio::spawn(news::ask_session(client, said, present));
-        let listed = Arc::clone(&self.face.listed);
-        let told = (watches, listed);
+        let told = (watches, Arc::clone(&self.face.list));
         tokio::spawn(news::tell_session(Arc::clone(gateway), profile, told, context.peer, gone));
         if has_roots {
             // Servers that started before their client came were told that there are none.

@@ -13,6 +13,7 @@ mod news;
 mod offers;
 mod parked;
 mod result;
+mod session_list;
 mod tools;
 
 pub(crate) use client::Left;

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Gateway;
 use super::client::Client;
+use super::session_list::SessionList;
 use crate::shelf::{Protocol, Stamps};
 use crate::upstream::{Failed, Present, Said, Upstream};
 
@@ -173,40 +174,6 @@ pub(super) async fn tell_roots(gateway: &Gateway, profile: Option<&str>) {
     }
 }
 
-/// The stamp of the list of tools that a session was last sent.
-#[derive(Debug, Default)]
-pub(super) struct Listed(Mutex<Option<u64>>);
-
-impl Listed {
-    fn lock(&self) -> MutexGuard<'_, Option<u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether it was sent one.
-    pub(super) fn is_set(&self) -> bool {
-        self.lock().is_some()
-    }
-
-    /// Takes what is to be sent and notes its stamp in one step, so that no change falls between the two.
-    pub(super) fn set<T, E>(
-        &self,
-        take: impl FnOnce() -> Result<T, E>,
-        stamp: impl FnOnce(&T) -> u64,
-    ) -> Result<T, E> {
-        let mut listed = self.lock();
-        let taken = take()?;
-        *listed = Some(stamp(&taken));
-        Ok(taken)
-    }
-
-    /// Whether a session has a list that differs from this one. One that asked for none has none to
-    /// change, and one that waits for its first list gets the new one.
-    fn is_outdated(&self, now: Option<u64>) -> bool {
-        let listed = *self.lock();
-        listed.is_some() && listed != now
-    }
-}
-
 /// Something a client is to be told.
 enum News {
     Lists { tools: bool, prompts: bool, resources: bool },
@@ -219,8 +186,8 @@ struct Reader<'a> {
     profile: Option<&'a str>,
     watches: &'a Watches,
     protocol: Protocol,
-    /// What an older client was sent; a newer one has no session to note it in.
-    listed: Option<&'a Listed>,
+    /// The list of an older client; a newer one has no session.
+    list: Option<&'a SessionList>,
     shelf: tokio::sync::watch::Receiver<Arc<crate::shelf::Shelf>>,
     updates: broadcast::Receiver<Place>,
     stamps: Option<Stamps>,
@@ -231,13 +198,13 @@ impl<'a> Reader<'a> {
         gateway: &'a Gateway,
         profile: Option<&'a str>,
         watches: &'a Watches,
-        listed: Option<&'a Listed>,
+        list: Option<&'a SessionList>,
     ) -> Self {
-        let protocol = if listed.is_some() { Protocol::Session } else { Protocol::Stateless };
+        let protocol = if list.is_some() { Protocol::Session } else { Protocol::Stateless };
         let shelf = gateway.hub().watch();
         let updates = gateway.news.updates.subscribe();
         let mut reader =
-            Self { gateway, profile, watches, protocol, listed, shelf, updates, stamps: None };
+            Self { gateway, profile, watches, protocol, list, shelf, updates, stamps: None };
         reader.stamps = reader.look();
         reader
     }
@@ -255,10 +222,13 @@ impl<'a> Reader<'a> {
                     self.stamps = now;
                     let differs = |of: fn(&Stamps) -> u64| before.as_ref().map(of) != now.as_ref().map(of);
                     let (prompts, resources) = (differs(|s| s.prompts), differs(|s| s.resources));
-                    let outdated = self.listed.is_none_or(|listed| {
-                        listed.is_outdated(now.as_ref().map(|stamps| stamps.tools))
-                    });
-                    let tools = differs(|s| s.tools) && outdated;
+                    let tools = match self.list {
+                        Some(list) => {
+                            let sight = self.gateway.sight(self.profile).ok();
+                            list.is_to_be_told(sight.as_ref().map(|sight| &*sight.view))
+                        }
+                        None => differs(|s| s.tools),
+                    };
                     if tools || prompts || resources {
                         return Some(News::Lists { tools, prompts, resources });
                     }
@@ -284,11 +254,11 @@ impl<'a> Reader<'a> {
 pub(super) async fn tell_session(
     gateway: Arc<Gateway>,
     profile: Option<String>,
-    (watches, listed): (Arc<Watches>, Arc<Listed>),
+    (watches, list): (Arc<Watches>, Arc<SessionList>),
     peer: Peer<RoleServer>,
     gone: CancellationToken,
 ) {
-    let mut reader = Reader::new(&gateway, profile.as_deref(), &watches, Some(&listed));
+    let mut reader = Reader::new(&gateway, profile.as_deref(), &watches, Some(&list));
     loop {
         let news = tokio::select! {
             news = reader.next() => news,

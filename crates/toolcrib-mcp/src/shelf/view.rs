@@ -162,6 +162,11 @@ impl View {
         list
     }
 
+    /// Changes with the list of a session that has found these tools, and only then.
+    pub(crate) fn stamp_with(&self, found: &Ledger) -> u64 {
+        if found.is_empty() { self.stamps.tools } else { stamp(&self.list_with(found)["tools"]) }
+    }
+
     /// Whether its clients may know of a server.
     pub(crate) fn knows(&self, server: &str) -> bool {
         self.servers.contains(server)

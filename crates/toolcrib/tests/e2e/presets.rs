@@ -10,15 +10,22 @@ use crate::support::gateway::{Home, server};
 use crate::support::{DEADLINE, assert_same, eventually, own, peer, root};
 
 /// The preset's line, or none. The first list waits for the server, however busy the machine.
-fn config(preset: Option<&str>) -> String {
+fn config(preset: Option<&str>, many: &str) -> String {
     let line = preset.map(|preset| format!("preset = \"{preset}\"\n")).unwrap_or_default();
-    let many = server("many", &own("faulty-server", &["--tools", "40"]), "");
     format!("{line}[activation]\nmode = \"on\"\n[gateway]\nfirst_list_wait = 600\n{many}")
+}
+
+fn many() -> String {
+    server("many", &own("faulty-server", &["--tools", "40"]), "")
 }
 
 /// What a client with the TypeScript SDK is sent while it finds and runs a tool.
 fn seen(preset: Option<&str>) -> String {
-    let home = Home::new(&config(preset));
+    let home = Home::new("");
+    let ready = home.path().join("ready");
+    let late = ["--tools", "40", "--start-when", ready.to_str().unwrap()];
+    let many = server("many", &own("faulty-server", &late), "start_timeout = 600\n");
+    home.configure(&config(preset, &many));
     let script = root().join("tests/clients/preset.mjs");
     let ran = Command::new("timeout")
         .arg(DEADLINE.as_secs().to_string())
@@ -27,6 +34,7 @@ fn seen(preset: Option<&str>) -> String {
         .arg(peer("node_modules/@modelcontextprotocol/sdk"))
         .args(["many__tool_7", "many__tool_7", "{\"query\":\"kiwi\"}"])
         .args(home.mcp())
+        .env("READY", &ready)
         .env("HOME", home.path())
         .env("XDG_STATE_HOME", home.path().join("state"))
         .stdin(Stdio::null())
@@ -129,7 +137,7 @@ fn claude_code_lists_names_and_adds_found_tools() {
 #[test]
 fn sessions_that_found_the_same_have_the_same_list() {
     for preset in ["everruns", "claude-code"] {
-        let home = Home::new(&config(Some(preset)));
+        let home = Home::new(&config(Some(preset), &many()));
         let served = home.serve();
         let mut sessions = [(); 2].map(|()| Client::at(&served.url, Era::Old));
         let [first, second] = &mut sessions;
@@ -158,7 +166,7 @@ fn without_sessions_reveal_and_append_are_the_bridge() {
     let bridge = ["tool_search", "tool_describe", "tool_call"];
     for (preset, notices) in [("everruns", 1), ("claude-code", 1), ("opencode", 0), ("default", 0)]
     {
-        let home = Home::new(&config(Some(preset)));
+        let home = Home::new(&config(Some(preset), &many()));
         let mut client = home.stdio("test", Era::New);
         let bytes = |client: &mut Client| Value::from(client.tools());
         let list = bytes(&mut client);
@@ -193,7 +201,7 @@ fn reference_is_append_and_hosted_is_the_bridge() {
         ("reference", &["tool_search"][..], "the gateway does `append`"),
         ("hosted", &["tool_search", "tool_describe", "tool_call"], "the gateway does `bridge`"),
     ] {
-        let home = Home::new(&format!("disclosure = \"{mode}\"\n{}", config(None)));
+        let home = Home::new(&format!("disclosure = \"{mode}\"\n{}", config(None, &many())));
         let mut client = home.stdio("test", Era::Old);
         assert_eq!(names(&Value::from(client.tools())), listed, "{mode}");
         let log = fs::read_to_string(home.path().join("stderr")).unwrap();
