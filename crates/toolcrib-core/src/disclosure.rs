@@ -87,7 +87,8 @@ impl From<Kind> for Setting {
 }
 
 /// How the engine shows deferred tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Three stable tools, search, describe and call; the rest is a listing.
     Bridge,

@@ -33,6 +33,9 @@ pub struct Settings {
     pub hot: bool,
     /// How deferred tools are shown.
     pub disclosure: Setting,
+    /// What takes the place of a disclosure that needs a provider's API, if the provider has none. If not
+    /// set, what [`Setting::kind`] says.
+    pub fallback: Option<Kind>,
     /// Whether a tool that was found is shown in full from the next turn on, where the disclosure
     /// shows tools one by one. Off, its schema is in the reply and nowhere else.
     pub reveals: bool,
@@ -70,6 +73,7 @@ impl Default for Settings {
             rules: Rules::default(),
             hot: true,
             disclosure: Setting::default(),
+            fallback: None,
             reveals: true,
             max_revealed: 0,
             max_revealed_bytes: 0,
@@ -89,7 +93,9 @@ impl Default for Settings {
 impl Settings {
     /// How the engine shows deferred tools without a provider's help.
     pub fn kind(&self) -> Kind {
-        self.disclosure.kind()
+        let needs_provider =
+            matches!(self.disclosure, Setting::Auto | Setting::Reference | Setting::Hosted);
+        self.fallback.filter(|_| needs_provider).unwrap_or_else(|| self.disclosure.kind())
     }
 
     /// The context window for a turn that does not say it: what the settings say of this model, then of

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use toml::de::DeTable;
 
-use crate::disclosure::{Guidance, Setting, Stub};
+use crate::disclosure::{Guidance, Kind, Setting, Stub};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::listing::ListingSettings;
@@ -74,6 +74,8 @@ struct Written {
     context: Option<usize>,
     context_windows: BTreeMap<String, usize>,
     disclosure: Setting,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fallback: Option<Kind>,
     reveals: bool,
     max_revealed: usize,
     max_revealed_bytes: usize,
@@ -120,6 +122,7 @@ impl Written {
             context: settings.context,
             context_windows: windows.collect(),
             disclosure: settings.disclosure,
+            fallback: settings.fallback,
             reveals: settings.reveals,
             max_revealed: settings.max_revealed,
             max_revealed_bytes: settings.max_revealed_bytes,
@@ -157,6 +160,7 @@ impl Written {
             context: self.context,
             context_windows: windows.collect(),
             disclosure: self.disclosure,
+            fallback: self.fallback,
             reveals: self.reveals,
             max_revealed: self.max_revealed,
             max_revealed_bytes: self.max_revealed_bytes,

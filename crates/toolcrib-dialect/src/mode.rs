@@ -171,12 +171,24 @@ impl fmt::Display for Because {
     }
 }
 
-/// Decides. `past` is how the conversation deferred before; `None` is the answer where nothing is to be
+impl From<Kind> for Mode {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Bridge => Self::Bridge,
+            Kind::Reveal => Self::Reveal,
+            Kind::Terse => Self::Terse,
+            Kind::Append => Self::Append,
+        }
+    }
+}
+
+/// Decides. `fallback` is what to do if a native mode is wanted and is not available. `past` is how the conversation deferred before; `None` is the answer where nothing is to be
 /// deferred.
 pub fn decide(
     api: Api,
     wish: Wish,
     capability: &Capability,
+    fallback: Option<Kind>,
     past: Option<Mode>,
 ) -> Option<(Mode, Because)> {
     if wish == Wish::Off {
@@ -196,8 +208,11 @@ pub fn decide(
     };
     Some(match native {
         Some(mode) => (mode, Because::Native(capability.because)),
-        None if wish == Wish::Reference => (Mode::Append, Because::NotNative(capability.because)),
-        None => (Mode::Bridge, Because::NotNative(capability.because)),
+        None => {
+            let usual = if wish == Wish::Reference { Kind::Append } else { Kind::Bridge };
+            let mode = fallback.unwrap_or(usual).into();
+            (mode, Because::NotNative(capability.because))
+        }
     })
 }
 
@@ -251,7 +266,8 @@ mod tests {
         past: Option<Mode>,
     ) -> Option<(Mode, String)> {
         let capability = resolve(api, host, model, None, &Learned::default(), 0);
-        decide(api, wish, &capability, past).map(|(mode, because)| (mode, because.to_string()))
+        decide(api, wish, &capability, None, past)
+            .map(|(mode, because)| (mode, because.to_string()))
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Gateway {
             tools.iter().any(|tool| glob.matches(tool) || glob.is(&tool.declared_name()))
         };
         let fits_server = |glob: &Glob| config.servers.keys().any(|name| glob.is(name));
-        let mut remarks = notices(config.settings.disclosure);
+        let mut remarks = notices(&config.settings);
         let mut remark = |key: String, glob: &Glob, fits: bool, what: &str| {
             if !fits {
                 remarks.push(format!("`{key}` has `{glob}`, which fits no {what}"));

@@ -147,7 +147,9 @@ impl Hub {
         if *before == config {
             return;
         }
-        if before.settings.disclosure != config.settings.disclosure {
+        if (before.settings.disclosure, before.settings.fallback)
+            != (config.settings.disclosure, config.settings.fallback)
+        {
             Self::say_notices(&config);
         }
         self.apply(Arc::new(config));
@@ -189,7 +191,7 @@ impl Hub {
 
     /// Logs what of the disclosure is not done as it is set.
     fn say_notices(config: &Config) {
-        for notice in notices(config.settings.disclosure) {
+        for notice in notices(&config.settings) {
             tracing::warn!("{notice}");
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::config::{Config, brief};
-use crate::disclosure::{Guidance, Setting, Stub};
+use crate::disclosure::{Guidance, Kind, Setting, Stub};
 use crate::policy::{Activation, Mode, Rules};
 use crate::rank::{By, RankSettings};
 use crate::reply::Form;
@@ -52,9 +52,9 @@ pub(super) fn settings() -> Settings {
 
 pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let mut settings = settings();
-    // The automatic capability is hosted search where there is one and this very thing elsewhere.
     let ids = ["tool_search", "auto_tool_search"];
     if let Some(own) = Capability::find(config, &ids, &mut settings) {
+        own.set_auto(&mut settings);
         own.read(config, &["threshold", "never_defer"], &mut settings);
     }
     settings
@@ -139,6 +139,13 @@ impl<'a> Capability<'a> {
         let names = config.strings(&self.at("never_defer"), keys.get("never_defer").copied());
         settings.rules = Rules::default().never_defer(names);
         keys
+    }
+
+    /// The automatic capability is hosted search where the provider has it, and stubs elsewhere.
+    pub(super) fn set_auto(&self, settings: &mut Settings) {
+        if self.id == "auto_tool_search" {
+            (settings.disclosure, settings.fallback) = (Setting::Hosted, Some(Kind::Reveal));
+        }
     }
 
     /// Where a key of it is.

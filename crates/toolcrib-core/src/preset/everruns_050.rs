@@ -68,6 +68,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
         settings.disclosure = Setting::Hosted;
         return settings;
     }
+    own.set_auto(&mut settings);
     let get = |key: &str| keys.get(key).copied();
     let bounded = config.flag(&own.at("bounded"), get("bounded"), false);
     match get("reveal").map(|value| (value, value.as_str())) {

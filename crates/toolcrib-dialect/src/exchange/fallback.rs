@@ -4,6 +4,8 @@
 //! the first answer to a search. The request is then sent again in another mode. The client sees nothing
 //! of it, and the refusal is remembered once the other mode has worked.
 
+use toolcrib_core::disclose::{Kind, Setting};
+
 use crate::api::Api;
 use crate::capability::{self, Capability, Learned};
 use crate::mode::{Because, Mode, Wish, decide};
@@ -20,6 +22,8 @@ pub(super) struct Fallback {
     upstream: Upstream,
     now: u64,
     wish: Wish,
+    /// What the settings put in the place of a native mode.
+    otherwise: Option<Kind>,
     /// How the conversation deferred before.
     begun: Option<Mode>,
     /// What is known of refusals, with those of this request.
@@ -45,7 +49,7 @@ impl Fallback {
     pub(super) fn new(
         api: Api,
         upstream: Upstream,
-        wish: Wish,
+        (wish, otherwise): (Wish, Option<Kind>),
         learned: Learned,
         now: u64,
     ) -> Self {
@@ -54,6 +58,7 @@ impl Fallback {
             upstream,
             now,
             wish,
+            otherwise,
             begun: None,
             learned,
             learns: false,
@@ -82,7 +87,7 @@ impl Fallback {
     /// The way to send the request as things stand; `None` if nothing is to be deferred.
     pub(super) fn attempt(&self, model: &str) -> Option<Attempt> {
         let capability = self.capability(model);
-        let (mode, because) = decide(self.api, self.wish, &capability, self.begun)?;
+        let (mode, because) = decide(self.api, self.wish, &capability, self.otherwise, self.begun)?;
         let betas = if mode.is_native() { capability.betas } else { &[] };
         Some(Attempt { mode, because, betas, without_thinking: self.without_thinking })
     }
@@ -108,7 +113,8 @@ impl Fallback {
             self.learned.learn(self.api, &self.upstream.host, model, missing, self.now);
             self.learns = true;
         } else if mode.is_native() && capability::misused(self.api, status, body) {
-            (self.wish, self.begun) = (Wish::Bridge, None);
+            let plain = self.otherwise.map_or(Wish::Bridge, |kind| Setting::from(kind).into());
+            (self.wish, self.begun) = (plain, None);
         } else if !self.without_thinking && capability::thinking_refused(body) {
             self.without_thinking = true;
         } else {

@@ -102,6 +102,7 @@ impl Exchange {
         let Setup { settings, counter, wish, upstream, caller, rounds, checks_calls, learned, now } =
             setup;
         let (speaks, context) = (upstream.speaks, upstream.context);
+        let wish = (wish, settings.fallback);
         let mut exchange = Self {
             settings,
             counter,

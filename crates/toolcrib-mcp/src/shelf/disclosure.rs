@@ -5,8 +5,8 @@
 //! | `auto`, `bridge` | bridge | bridge |
 //! | `terse` | terse | terse |
 //! | `reveal`, `append` | the same, with `list_changed` after a search | bridge |
-//! | `reference` | append | bridge |
-//! | `hosted` | bridge | bridge |
+//! | `reference` | append, or `fallback` | bridge |
+//! | `hosted` | bridge, or `fallback` | bridge |
 
 use toolcrib_core::Settings;
 use toolcrib_core::disclose::{Kind, Setting};
@@ -35,20 +35,16 @@ pub(super) fn without_sessions(settings: &Settings) -> Option<Settings> {
 }
 
 /// What of a disclosure is not done as it is set, for the log and for `doctor`.
-pub(crate) fn notices(setting: Setting) -> Vec<String> {
-    let name = setting.name();
+pub(crate) fn notices(settings: &Settings) -> Vec<String> {
+    let (name, kind) = (settings.disclosure.name(), settings.kind());
+    let instead = Setting::from(kind).name();
     let mut notices = Vec::new();
-    let instead = match setting {
-        Setting::Reference => Some("append"),
-        Setting::Hosted => Some("bridge"),
-        _ => None,
-    };
-    if let Some(instead) = instead {
+    if matches!(settings.disclosure, Setting::Reference | Setting::Hosted) {
         notices.push(format!(
             "`disclosure = \"{name}\"` needs a provider's API, which MCP is not: the gateway does `{instead}`"
         ));
     }
-    if matches!(setting.kind(), Kind::Reveal | Kind::Append) {
+    if matches!(kind, Kind::Reveal | Kind::Append) {
         notices.push(format!(
             "`disclosure = \"{name}\"` needs sessions: clients of the protocol without them (2026-07-28) get the bridge"
         ));

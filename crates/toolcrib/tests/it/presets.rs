@@ -32,7 +32,10 @@ tools:
     max_search_limit: 20
 ";
     let (reason, said) = decided("hermes.yaml", yaml, &[]);
-    assert_eq!(reason, "50754 tokens of tools, the threshold is 20000");
+    assert_eq!(
+        reason,
+        "50754 tokens of tools, the threshold is 20000, a share of the context window of 200000"
+    );
     assert_eq!(said, "note: `FILE` is read as hermes's configuration\n");
     let config = file("hermes.yaml", yaml);
     assert_eq!(found(&["--config", &config, "create an issue"]).len(), 2);
@@ -43,7 +46,10 @@ tools:
 fn what_else_stands_in_a_file_does_no_harm() {
     let yaml = "\u{feff}ratio: .inf\nmodel: a\nmodel: b\ntools:\n  tool_search:\n    threshold_pct: .nan\n";
     let (reason, said) = decided("odd.yaml", yaml, &["--preset", "hermes"]);
-    assert_eq!(reason, "50754 tokens of tools, the threshold is 20000");
+    assert_eq!(
+        reason,
+        "50754 tokens of tools, the threshold is 20000, a share of the context window of 200000"
+    );
     let told = "`tools.tool_search.threshold_pct`: \".nan\" is not a number, 10 is used";
     assert_eq!(said, format!("warning: `FILE`: {told}\n"));
 }
@@ -70,8 +76,14 @@ fn core_tools_stay_in_full_from_a_file_of_any_name() {
 #[test]
 fn hermes_flags_are_read_as_its_own_parser_reads_them() {
     for (value, reason) in [
-        ("true", "50754 tokens of tools, the threshold is 20000"),
-        ("on", "50754 tokens of tools, the threshold is 20000"),
+        (
+            "true",
+            "50754 tokens of tools, the threshold is 20000, a share of the context window of 200000",
+        ),
+        (
+            "on",
+            "50754 tokens of tools, the threshold is 20000, a share of the context window of 200000",
+        ),
         ("off", "tool search is off"),
         ("false", "tool search is off"),
         ("{enabled: on}", "tool search is on"),
@@ -135,7 +147,10 @@ fn claude_code_settings_are_read() {
     for (value, reason) in [
         ("true", "tool search is on"),
         ("false", "tool search is off"),
-        ("auto", "50754 tokens of tools, the threshold is 20000"),
+        (
+            "auto",
+            "50754 tokens of tools, the threshold is 20000, a share of the context window of 200000",
+        ),
         ("auto:90", "below the thresholds"),
     ] {
         let json = format!(r#"{{"env": {{"ENABLE_TOOL_SEARCH": "{value}"}}}}"#);

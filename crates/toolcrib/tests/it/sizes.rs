@@ -107,7 +107,7 @@ fn many_servers_activate_hermes_and_a_few_tools_do_not() {
     };
     assert!(matches!(reason(SAMPLE), (false, Reason::Tokens { threshold: 20_000, .. })));
     let few: Vec<&str> = SAMPLE.lines().take(14).collect();
-    assert_eq!(reason(&few.join("\n")), (true, Reason::Below { threshold: None }));
+    assert!(matches!(reason(&few.join("\n")), (true, Reason::Below { .. })));
 }
 
 #[test]

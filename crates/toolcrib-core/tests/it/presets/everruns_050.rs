@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_core::conversation::Past;
-use toolcrib_core::disclose::Setting;
+use toolcrib_core::disclose::{Kind, Setting};
 use toolcrib_core::policy::{Mode, Reason};
 use toolcrib_core::{Conversation, Crib, Disclosure, Ledger, Preset, Shape, Turn};
 
@@ -222,11 +222,13 @@ fn bounded_searches_parameters_too() {
 }
 
 #[test]
-fn automatic_search_is_the_clients_and_the_hosted_ones_are_the_providers() {
+fn automatic_search_is_the_providers_or_else_the_clients() {
     let disclosure =
         |id: &str| configured(Preset::Everruns050, &json!({"capabilities": [id]})).disclosure;
     assert_eq!(disclosure("tool_search"), Setting::Reveal);
-    assert_eq!(disclosure("auto_tool_search"), Setting::Reveal);
+    assert_eq!(disclosure("auto_tool_search"), Setting::Hosted);
+    let auto = configured(Preset::Everruns050, &json!({"capabilities": ["auto_tool_search"]}));
+    assert_eq!(auto.kind(), Kind::Reveal, "without a provider that has one");
     assert_eq!(disclosure("openai_tool_search"), Setting::Hosted);
     assert_eq!(disclosure("claude_tool_search"), Setting::Hosted);
     let both = json!({"capabilities": ["openai_tool_search", {"ref": "tool_search"}]});

@@ -1,6 +1,7 @@
 //! everruns' own configuration, as its users have written it.
 
 use serde_json::json;
+use toolcrib_core::disclose::{Kind, Setting};
 use toolcrib_core::policy::Mode;
 use toolcrib_core::{Crib, Preset, Settings};
 
@@ -33,12 +34,15 @@ fn a_threshold_of_zero_defers_from_the_first_tool_on() {
 }
 
 #[test]
-fn the_automatic_capability_is_this_one_on_any_model() {
+fn the_automatic_capability_is_the_providers_search_or_else_this_one() {
     for config in [
         json!({"capabilities": ["auto_tool_search"]}),
         json!({"capabilities": {"auto_tool_search": {"threshold": 15}}}),
     ] {
-        assert_eq!(configured(Preset::Everruns, &config), Preset::Everruns.settings());
+        let settings = configured(Preset::Everruns, &config);
+        assert_eq!((settings.disclosure, settings.kind()), (Setting::Hosted, Kind::Reveal));
+        let same = Settings { disclosure: Setting::Reveal, fallback: None, ..settings };
+        assert_eq!(same, Preset::Everruns.settings());
     }
 }
 
