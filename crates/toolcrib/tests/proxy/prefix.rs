@@ -14,18 +14,24 @@ use crate::voice::Api;
 use crate::way::{Way, ways, ways_of_ids, ways_of_presets};
 
 const TURNS: usize = 200;
+/// Turns under a preset: the suite above shows long conversations in every mode that keeps `tools`.
+const PRESET_TURNS: usize = 60;
 const TOOLS: usize = 100;
+
+fn turns(way: Way) -> usize {
+    if way.preset.is_empty() { TURNS } else { PRESET_TURNS }
+}
 
 fn stage(way: Way) -> Stage {
     let tools = tools(TOOLS, Size::Usual);
-    let steps = Talk::new(&tools, 7, way.calls_blind()).steps(TURNS);
+    let steps = Talk::new(&tools, 7, way.calls_blind()).steps(turns(way));
     Stage::new(way, &tools, steps)
 }
 
 fn one_replica(way: Way) {
     let mut stage = stage(way);
     let replica = Replica::start(&way.config(&stage.provider.url, None));
-    for _ in 0..TURNS {
+    for _ in 0..turns(way) {
         stage.turn(&replica.url);
     }
     stage.unbroken();

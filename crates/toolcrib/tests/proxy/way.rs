@@ -42,10 +42,12 @@ struct Preset {
 /// The presets that are tried with each API; another one is added here, with its mode. If that is `reveal` or
 /// `append`, `tools` may change when a tool is found ([`Way::grows`]). Nothing else of the prefix may change
 /// under any of them.
-const PRESETS: [Preset; 5] = [
+const PRESETS: [Preset; 7] = [
+    Preset { name: "default", mode: "bridge" },
     Preset { name: "words", mode: "bridge" },
     Preset { name: "hermes", mode: "bridge" },
     Preset { name: "everruns", mode: "reveal" },
+    Preset { name: "everruns@0.50", mode: "reveal" },
     Preset { name: "opencode", mode: "terse" },
     Preset { name: "claude-code", mode: "append" },
 ];

@@ -65,6 +65,11 @@ fn everruns() {
 }
 
 #[test]
+fn everruns_050() {
+    compare(Preset::Everruns050);
+}
+
+#[test]
 fn hermes() {
     compare(Preset::Hermes);
 }
