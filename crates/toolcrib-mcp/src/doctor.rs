@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolcrib_core::policy::Glob;
+use toolcrib_core::Preset;
+use toolcrib_core::disclose::Setting;
+use toolcrib_core::policy::{Defers, Glob};
 
 use crate::config::Transport;
 use crate::gateway::Gateway;
@@ -59,6 +61,14 @@ impl Gateway {
         Some((full, list + view.instruction.as_deref().map_or(0, count)))
     }
 
+    /// Whether tools are deferred, how, and why.
+    pub fn decision(&self) -> Option<(bool, &'static str, String)> {
+        let view = self.hub().shelf().view(None, Protocol::Session)?;
+        let defers = view.decision.defers != Defers::Nothing;
+        let kind = Setting::from(view.crib.settings().kind()).name();
+        Some((defers, kind, view.decision.reason.to_string()))
+    }
+
     /// What the config says about tools and servers that are not there: a typo hides nothing and defers
     /// nothing, and says so nowhere else.
     pub fn remarks(&self) -> Vec<String> {
@@ -85,8 +95,11 @@ impl Gateway {
             }
         }
         let rules = shelf.crib.rules();
+        // A preset names tools that its system may have; nobody mistyped those.
+        let presets: Vec<Glob> =
+            Preset::ALL.into_iter().flat_map(|preset| preset.settings().rules.never).collect();
         for (key, globs) in [("defer.never", &rules.never), ("defer.always", &rules.always)] {
-            for glob in globs {
+            for glob in globs.iter().filter(|glob| !presets.contains(glob)) {
                 remark(key.to_owned(), glob, fits_tool(glob), "tool");
             }
         }

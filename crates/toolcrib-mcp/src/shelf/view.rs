@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::disclose::{Disclosure, Kind, OwnTool, Shown};
-use toolcrib_core::policy::{Because, Glob, Mode, Verdict};
+use toolcrib_core::disclose::{Disclosure, Kind, OwnTool, Setting, Shown};
+use toolcrib_core::policy::{Because, Decision, Glob, Mode, Verdict};
 use toolcrib_core::{Catalog, Conversation, Crib, Ledger, Scope, ToolId, Turn};
 
 use super::own_tool::own_tool;
@@ -29,6 +29,8 @@ pub(crate) struct View {
     direct: HashMap<String, ToolId>,
     /// For the model, about our tools; `None` where nothing is deferred.
     pub(crate) instruction: Option<String>,
+    /// Whether tools are deferred, and why.
+    pub(crate) decision: Decision,
     /// Tokens that the list is shorter than everything in full.
     pub(crate) saved: usize,
     /// Changes with what is listed, and only then.
@@ -93,6 +95,16 @@ impl View {
             .filter(|tool| matches!(tool.verdict, Verdict::Full(_)))
             .map(|tool| (catalog.tool(tool.id).name().to_owned(), tool.id))
             .collect();
+        if complete {
+            let (tools, reason) = (shown.shown.len(), shown.decision.reason);
+            let defers = !shown.passes_through();
+            tracing::info!(
+                tools,
+                defers,
+                disclosure = Setting::from(shown.kind).name(),
+                "{reason}"
+            );
+        }
         let knows = |server: &str| servers.contains(server);
         let stamps = Stamps {
             tools: stamp(&listed),
@@ -109,6 +121,7 @@ impl View {
             } else {
                 shown.instruction.clone()
             },
+            decision: shown.decision,
             incomplete: !complete,
             crib: Arc::clone(crib),
             saved: shown.tokens_before.saturating_sub(shown.tokens_after),

@@ -23,9 +23,19 @@ struct Answer {
     tokens: usize,
     /// Of what clients see in their place.
     shown: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<Decision>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
     well: bool,
+}
+
+/// Whether tools are deferred, how, and why.
+#[derive(Serialize)]
+struct Decision {
+    defers: bool,
+    disclosure: &'static str,
+    reason: String,
 }
 
 const UNTRUSTED: &str = "its certificate is from an unknown authority: add that authority to those the system trusts or, \
@@ -99,11 +109,11 @@ impl From<Checkup> for Row {
 pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failure> {
     let found = loaded(args.config.as_deref(), &args.overrides)?;
     let config = found.path.as_ref().map(|path| path.display().to_string());
-    let (mut rows, (cost, notes)): (Vec<Row>, _) = block_on(async {
+    let (mut rows, (cost, decision, notes)): (Vec<Row>, _) = block_on(async {
         let gateway = start_counting(found.sections.gateway, Counter::for_model("gpt-5").shared());
         gateway.settled().await;
         let rows = gateway.checkup().into_iter().map(Row::from).collect();
-        let told = (gateway.cost(), gateway.remarks());
+        let told = (gateway.cost(), gateway.decision(), gateway.remarks());
         gateway.stop(END).await;
         Ok((rows, told))
     })?;
@@ -120,6 +130,11 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
         tools: rows.iter().map(|row| row.tools).sum(),
         tokens,
         shown,
+        decision: decision.map(|(defers, disclosure, reason)| Decision {
+            defers,
+            disclosure,
+            reason,
+        }),
         notes,
         well: rows.iter().all(|row| matches!(row.state, "up" | "off")),
         servers: rows,
@@ -181,5 +196,14 @@ fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
         (answer.servers.len(), answer.tools, answer.tokens, answer.shown);
     output.line(&format!(
         "\n{up} of {all} servers up. {tools} tools cost {tokens} tokens in full; clients see {shown}."
-    ))
+    ))?;
+    if let Some(Decision { defers, disclosure, reason }) = &answer.decision {
+        let what = if *defers {
+            format!("Tools are deferred ({disclosure})")
+        } else {
+            "Tools are not deferred".to_owned()
+        };
+        output.line(&format!("{what}: {reason}."))?;
+    }
+    Ok(())
 }
