@@ -31,7 +31,7 @@ pub struct ListingSettings {
     /// Maximum size in tokens. If not set, [`TOKENS`], or less where the caller knows better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
-    /// Percent of the context window at most, where the window is known.
+    /// Maximum share of the context window, in percent, if `tokens` is not set and the window is known.
     pub context_percent: f64,
     /// Characters at most: some clients cut a tool's description.
     pub chars: usize,
@@ -111,7 +111,9 @@ impl Listing {
         let share =
             context.map(|window| (window as f64 * settings.context_percent / 100.0) as usize);
         let room = Room {
-            tokens: share.unwrap_or(usize::MAX).min(settings.tokens.unwrap_or(TOKENS)),
+            tokens: settings
+                .tokens
+                .unwrap_or_else(|| share.map_or(TOKENS, |share| share.min(TOKENS))),
             chars: settings.chars,
             counter,
         };

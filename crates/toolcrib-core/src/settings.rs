@@ -228,6 +228,12 @@ impl Settings {
                 percent.contains(&self.listing.context_percent),
                 "0 to 100",
             ),
+            ("context", self.context != Some(0), "1 or more"),
+            (
+                "context_windows",
+                self.context_windows.iter().all(|(_, size)| *size > 0),
+                "sizes of 1 token or more",
+            ),
             ("mark", is_mark(&self.mark), "1 to 64 plain characters"),
             ("rank.bm25.k1", (0.0..=10.0).contains(&self.rank.bm25.k1), "0 to 10"),
             ("rank.bm25.b", (0.0..=1.0).contains(&self.rank.bm25.b), "0 to 1"),

@@ -8,7 +8,7 @@
 /// Model names and their context windows in tokens, as of November 2026, checked against the list of models
 /// in litellm 1.108.4. A name is matched by its beginning, and the longest entry counts. Dots are written as
 /// hyphens: some APIs spell `claude-opus-4-6` as `claude-opus-4.6`.
-const WINDOWS: [(&str, usize); 57] = [
+const WINDOWS: [(&str, usize); 62] = [
     ("claude", 200_000),
     ("claude-fable-5", 1_000_000),
     ("claude-haiku-5", 1_000_000),
@@ -20,12 +20,14 @@ const WINDOWS: [(&str, usize); 57] = [
     ("claude-sonnet-4-6", 1_000_000),
     ("claude-sonnet-5", 1_000_000),
     ("command-a", 256_000),
+    ("command-a-plus", 128_000),
     ("command-r", 128_000),
     ("deepseek-chat", 131_072),
     ("deepseek-reasoner", 131_072),
     ("deepseek-v4", 1_000_000),
     ("gemini", 1_048_576),
     ("gemini-1-5-pro", 2_097_152),
+    ("gemini-2-5-computer-use", 128_000),
     ("glm-4-5", 131_072),
     ("glm-4-6", 200_000),
     ("glm-4-7", 200_000),
@@ -50,6 +52,7 @@ const WINDOWS: [(&str, usize); 57] = [
     ("gpt-5-4-nano", 400_000),
     ("gpt-5-5", 1_050_000),
     ("gpt-5-6", 1_050_000),
+    ("gpt-5-6-cyber", 400_000),
     ("gpt-5-chat", 128_000),
     ("gpt-6", 1_050_000),
     ("grok-3", 131_072),
@@ -63,6 +66,8 @@ const WINDOWS: [(&str, usize); 57] = [
     ("kimi-k2", 131_072),
     ("kimi-k2-5", 262_144),
     ("kimi-k2-6", 262_144),
+    ("kimi-k2-7", 262_144),
+    ("kimi-k2-thinking", 262_144),
     ("o1", 200_000),
     ("o3", 200_000),
     ("o4-mini", 200_000),
@@ -86,13 +91,14 @@ pub fn of_model(model: &str) -> Option<usize> {
         return Some(1_000_000);
     }
     // Gateways put providers and regions before a name: `openai/`, `us.anthropic.`, `models/`.
-    let starts = model.match_indices(['/', '.', ':']).map(|(at, _)| at + 1);
+    let model = model.rsplit('/').next().unwrap_or_default();
+    let starts = model.match_indices(['.', ':']).map(|(at, _)| at + 1);
     std::iter::once(0).chain(starts).find_map(|start| {
         let name = model[start..].replace('.', "-");
         let fits = |(entry, _): &&(&str, usize)| {
-            // `gpt-4-1` is not the beginning of `gpt-4-1106-preview`.
+            // `gpt-4-1` is not the beginning of `gpt-4-1106-preview`, nor `o1` of `o1x`.
             let rest = name.strip_prefix(*entry);
-            rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
+            rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()))
         };
         WINDOWS.iter().filter(fits).max_by_key(|(entry, _)| entry.len()).map(|(_, size)| *size)
     })
@@ -118,6 +124,8 @@ mod tests {
             ("models/gemini-2.5-pro", Some(1_048_576)),
             ("o3-mini", Some(200_000)),
             ("o30", None),
+            ("gemini/gemma-3-27b-it", None),
+            ("bedrock/claude_platform/claude-opus-4-6", Some(1_000_000)),
             ("qwen3-coder", None),
             ("", None),
         ] {

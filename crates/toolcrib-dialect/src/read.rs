@@ -150,7 +150,8 @@ fn request(
 fn window(body: &Fields<'_>) -> Option<usize> {
     let options = body.get("options").and_then(Fields::read);
     let inner = options.as_ref().and_then(|options| options.get("num_ctx"));
-    inner.or_else(|| body.get("num_ctx"))?.parse().ok()
+    let window: usize = inner.or_else(|| body.get("num_ctx"))?.parse().ok()?;
+    (window > 0).then_some(window)
 }
 
 /// The changes that leave out what the caller may not know of, whatever else is odd about the body.

@@ -10,9 +10,9 @@
 //! A record has two keys. The strict one has the ids of calls in it: a turn with a unique id is found by its
 //! own words and ids alone, so that a client that shortens its history still finds it; any other turn by the
 //! chain. The loose key is the chain without ids, for clients that invent ids where there were none, add
-//! to them or replace them. Two conversations that a client shows as the same but for their ids share it.
-//! The record written last is then found; it has the same text and calls, and
-//! the client's results are put under its ids.
+//! to them or replace them. Two conversations that differ only in their ids share it, so a record found by it
+//! counts only if the client's ids are not of the form that the provider gave ([`is_rewritten`]): otherwise
+//! it may be another conversation's. The client's results are put under the record's ids.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -219,13 +219,20 @@ pub(crate) struct Past {
 
 impl Past {
     /// Puts what was found under [`Places::keys`] in its place.
-    pub(crate) fn found(places: &Places, found: Vec<Option<Vec<u8>>>) -> Self {
+    pub(crate) fn found(places: &Places, request: &Request, found: Vec<Option<Vec<u8>>>) -> Self {
         let mut found = found.into_iter();
         let mut next = || found.next().flatten().and_then(|bytes| Record::read(&bytes));
-        let turns = places.turns.iter().map(|keys| {
+        // Whether the client was seen to change ids in an earlier turn.
+        let mut changes_ids = false;
+        let said = request.stretches.iter().filter(|stretch| stretch.who == Who::Model);
+        let turns = places.turns.iter().zip(said).map(|(_, said)| {
             // Both are taken, whichever counts: they stand in one row.
-            let records: Vec<Option<Record>> = keys.iter().map(|_| next()).collect();
-            records.into_iter().flatten().next()
+            let (strict, loose) = (next(), next());
+            strict.or_else(|| {
+                let loose = loose?;
+                changes_ids |= is_rewritten(&loose.calls, &said.call_ids);
+                changes_ids.then_some(loose)
+            })
         });
         let turns = turns.collect();
         let previous = places.previous.and_then(|_| next());
@@ -260,6 +267,20 @@ impl Past {
     pub(crate) fn loaded(&self) -> Vec<String> {
         in_order(self.records().flat_map(|record| &record.loaded))
     }
+}
+
+/// Whether a client knows calls by ids of another form than they were given: by ids of its own. An id of the
+/// same form may be one that the provider gave in another conversation.
+fn is_rewritten(given: &[Option<String>], echoed: &[Option<String>]) -> bool {
+    /// The part before the random one, and the length.
+    fn form(id: &str) -> (&str, usize) {
+        let start = id.rfind(['_', '-', ':']).map_or(0, |at| at + 1);
+        (&id[..start], id.len())
+    }
+    given.iter().zip(echoed).any(|(given, echoed)| match (given, echoed) {
+        (Some(given), Some(echoed)) => form(given) != form(echoed),
+        (given, echoed) => given != echoed,
+    })
 }
 
 /// Each name once, where it came first.

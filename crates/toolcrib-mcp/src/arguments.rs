@@ -52,8 +52,10 @@ impl Arguments {
     pub(crate) fn of_message(message: &[u8]) -> Option<(RequestId, Self)> {
         memmem::find(message, b"\"arguments\"")?;
         let message: Message<'_> = serde_json::from_slice(message).ok()?;
-        let id = request_id(&message.id)?;
-        (message.method == "tools/call").then(|| (id, message.params.arguments.to_owned().into()))
+        let (id, arguments) = (request_id(&message.id)?, message.params.arguments);
+        // `null` is as good as no arguments, and some servers refuse it.
+        let is_call = message.method == "tools/call" && arguments.get() != "null";
+        is_call.then(|| (id, arguments.to_owned().into()))
     }
 
     /// The arguments that a transport left with a request. If there are none, the SDK's map as text.
@@ -90,6 +92,10 @@ fn with_raw_arguments(message: &ClientJsonRpcMessage, text: &str) -> Option<Stri
     Some(fields.with(&[("params", Some(params))]))
 }
 
+/// Maximum number of messages that are read and not yet parsed. The SDK parses them one by one, so more
+/// than a few are messages that it skipped.
+const UNPARSED: usize = 64;
+
 /// Arguments of messages that were read from a client's stream and not yet parsed by the SDK, in their
 /// order.
 #[derive(Debug, Clone, Default)]
@@ -99,15 +105,22 @@ impl Unparsed {
     /// Takes the arguments of one more message.
     pub(crate) fn read(&self, message: &[u8]) {
         if let Some(found) = Arguments::of_message(message) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(found);
+            let mut unparsed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if unparsed.len() >= UNPARSED {
+                unparsed.pop_front();
+            }
+            unparsed.push_back(found);
         }
     }
 
-    /// The arguments of the request that the SDK has parsed. Those of earlier messages are dropped: the SDK
-    /// skipped them.
-    pub(crate) fn parsed(&self, id: &RequestId) -> Option<Arguments> {
+    /// The arguments of the request that the SDK has parsed into this map. Those of earlier messages are
+    /// dropped: the SDK skipped them. A message that it skipped may have the same id, so the map decides.
+    pub(crate) fn parsed(&self, id: &RequestId, map: &JsonObject) -> Option<Arguments> {
         let mut unparsed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = unparsed.iter().position(|(known, _)| known == id)?;
+        let is_it = |(known, arguments): &(RequestId, Arguments)| {
+            known == id && arguments.parsed().is_some_and(|parsed| parsed == *map)
+        };
+        let at = unparsed.iter().position(is_it)?;
         unparsed.drain(..=at).next_back().map(|(_, arguments)| arguments)
     }
 }
@@ -157,12 +170,30 @@ mod tests {
     #[test]
     fn arguments_of_messages_that_the_sdk_skipped_are_dropped() {
         let unparsed = Unparsed::default();
-        for id in 1..=3 {
-            unparsed.read(line(id, &format!("{{\"n\":{id}}}")).as_bytes());
+        // The second was skipped, and its id is used again.
+        for (id, n) in [(1, 1), (2, 7), (2, 2), (3, 3)] {
+            unparsed.read(line(id, &format!("{{\"n\":{n}}}")).as_bytes());
         }
-        let found = unparsed.parsed(&NumberOrString::Number(2)).unwrap();
-        assert_eq!(found.text(), "{\"n\":2}");
-        assert!(unparsed.parsed(&NumberOrString::Number(1)).is_none());
-        assert!(unparsed.parsed(&NumberOrString::Number(3)).is_some());
+        let take = |id: u32| {
+            let map = json_object(&format!("{{\"n\":{id}}}"));
+            let found = unparsed.parsed(&NumberOrString::Number(id.into()), &map);
+            found.map(|found| found.text().to_owned())
+        };
+        assert_eq!(take(2).as_deref(), Some("{\"n\":2}"));
+        assert_eq!(take(1), None);
+        assert_eq!(take(3).as_deref(), Some("{\"n\":3}"));
+        for id in 0..1_000 {
+            unparsed.read(line(id, "{}").as_bytes());
+        }
+        assert_eq!(unparsed.0.lock().unwrap().len(), UNPARSED);
+    }
+
+    fn json_object(text: &str) -> JsonObject {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn null_is_no_arguments() {
+        assert!(Arguments::of_message(line(3, "null").as_bytes()).is_none());
     }
 }

@@ -233,8 +233,10 @@ impl Exchange {
 
     /// The records that were asked for, in the same order; none at all if the store does not answer.
     pub fn loaded(&mut self, found: Vec<Option<Vec<u8>>>) {
-        if let (State::Loading, Some(places)) = (&self.state, &self.places) {
-            self.past = Past::found(places, found);
+        if let (State::Loading, Some(places), Some(request)) =
+            (&self.state, &self.places, &self.request)
+        {
+            self.past = Past::found(places, request, found);
             self.fallback.continues(self.past.mode());
             self.attempt();
         }

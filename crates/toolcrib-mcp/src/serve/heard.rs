@@ -7,7 +7,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use rmcp::model::{GetExtensions as _, JsonRpcMessage};
+use rmcp::model::{ClientRequest, GetExtensions as _, JsonRpcMessage};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -120,9 +120,11 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for ClientWire<T> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let mut message = self.inner.receive().await?;
         if let JsonRpcMessage::Request(received) = &mut message
-            && let Some(arguments) = self.arguments.parsed(&received.id)
+            && let ClientRequest::CallToolRequest(call) = &mut received.request
+            && let Some(map) = &call.params.arguments
+            && let Some(arguments) = self.arguments.parsed(&received.id, map)
         {
-            received.request.extensions_mut().insert(arguments);
+            call.extensions_mut().insert(arguments);
         }
         Some(message)
     }

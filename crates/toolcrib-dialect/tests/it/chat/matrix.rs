@@ -290,6 +290,24 @@ fn a_shortened_history_still_has_its_records_by_their_ids() {
     }
 }
 
+/// Another conversation of the same caller may have begun with the same words and the same call.
+#[test]
+fn another_id_of_the_provider_is_another_conversation() {
+    for stream in BOTH {
+        let mut told = Told::new(stream);
+        let saw = told.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
+        let (mut message, mut result) = (saw.message.clone(), found());
+        let id = message["tool_calls"][0]["id"].as_str().unwrap().to_owned();
+        let other = format!("{}Z", &id[..id.len() - 1]);
+        message["tool_calls"][0]["id"] = json!(other);
+        result["tool_call_id"] = json!(other);
+        told.messages.extend([message, result]);
+        told.ask(&[text("Found.")]);
+        let sent = told.talk.sent[2]["messages"].to_string();
+        assert!(!sent.contains("call_search"), "{sent}");
+    }
+}
+
 #[test]
 fn a_client_may_rewrite_ids() {
     for stream in BOTH {

@@ -193,9 +193,9 @@ fn a_record_belongs_to_the_results_that_it_followed() {
         (vec![text("Done.")], "end_turn"),
     ];
     play(&mut talk, &body, &rounds);
-    // An id that the client changed is no other call; another command is.
+    // The same call under another id of the provider's is another conversation's.
     for (id, command, entries) in
-        [("toolu_bash0001", "ls", 7), ("toolu_other001", "ls", 7), ("toolu_other001", "pwd", 5)]
+        [("toolu_bash0001", "ls", 7), ("toolu_other001", "ls", 5), ("toolu_other001", "pwd", 5)]
     {
         let mut messages = history(id, command);
         messages.push(json!({"role": "assistant", "content": "Done."}));
