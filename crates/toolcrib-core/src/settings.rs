@@ -115,7 +115,7 @@ impl Settings {
     }
 
     /// Whether loaded tools compete for room, so that one that is loaded again comes before the others.
-    pub(crate) fn bounds_revealed(&self) -> bool {
+    pub fn bounds_revealed(&self) -> bool {
         self.max_revealed > 0 || self.max_revealed_bytes > 0
     }
 

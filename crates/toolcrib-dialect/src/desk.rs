@@ -138,10 +138,12 @@ impl Desk {
         self.altered = true;
     }
 
-    /// Notes tools that the provider's own search showed.
+    /// Notes tools that a search showed, ours or the provider's, or a refusal.
     pub(crate) fn found(&mut self, names: Vec<String>) {
         for name in names {
-            if !self.known.contains(&name) && !self.revealed.contains(&name) {
+            let loaded = self.known.len() + self.revealed.len();
+            let known = self.known.contains(&name) || self.revealed.contains(&name);
+            if !known || self.toolset.renews(loaded) {
                 self.revealed.push(name);
             }
         }
@@ -172,14 +174,20 @@ impl Desk {
                 self.found(reply.loaded);
                 answer
             }
-            Outcome::Refused(refusal) => Answer {
-                id: id.map(str::to_owned),
-                at,
-                name: name.to_owned(),
-                text: refusal.text(),
-                refused: true,
-                references: Vec::new(),
-            },
+            Outcome::Refused(refusal) => {
+                let answer = Answer {
+                    id: id.map(str::to_owned),
+                    at,
+                    name: name.to_owned(),
+                    text: refusal.text(),
+                    refused: true,
+                    references: Vec::new(),
+                };
+                // The refusal shows the schema, so the next list has it, too.
+                let shows = refusal.input_schema.is_some() && toolset.mode().grows();
+                self.found(refusal.tool.filter(|_| shows).into_iter().collect());
+                answer
+            }
         };
         self.answers.push(answer);
         Settled::Hidden

@@ -253,9 +253,9 @@ impl Past {
         self.records().next_back().is_some_and(|record| record.second_names)
     }
 
-    /// The tools that were shown in it, in order.
+    /// The tools that were shown in it, in the order in which they were last loaded.
     pub(crate) fn revealed(&self) -> Vec<String> {
-        in_order(self.records().flat_map(|record| &record.revealed))
+        newest(self.records().flat_map(|record| &record.revealed))
     }
 
     /// The tools that were shown in it, or called although nothing had shown them.
@@ -287,4 +287,12 @@ fn is_rewritten(given: &[Option<String>], echoed: &[Option<String>]) -> bool {
 fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     names.filter(|name| seen.insert(*name)).cloned().collect()
+}
+
+/// Each name once, where it came last.
+pub(crate) fn newest<'a>(names: impl DoubleEndedIterator<Item = &'a String>) -> Vec<String> {
+    let mut seen = std::collections::HashSet::new();
+    let mut kept: Vec<String> = names.rev().filter(|name| seen.insert(*name)).cloned().collect();
+    kept.reverse();
+    kept
 }

@@ -12,7 +12,7 @@ use toolcrib_core::conversation::REVEALS;
 use toolcrib_core::disclose::{OwnNames, OwnTool};
 use toolcrib_core::json;
 use toolcrib_core::listing::TOKENS as LISTING_TOKENS;
-use toolcrib_core::policy::{self, Verdict};
+use toolcrib_core::policy::{self, Because, Verdict};
 use toolcrib_core::{
     Catalog, Conversation, Crib, Ledger, Limits, Scope, Settings, TokenCounter, Turn as CoreTurn,
     ingest_beside,
@@ -21,6 +21,7 @@ use toolcrib_core::{
 use crate::api::Api;
 use crate::mode::{Mode, REFERENCES};
 use crate::pass::{Bypass, Facts, Numbers, Why, pass_through};
+use crate::record::newest;
 use crate::tools::{self, Keep, Sheet, WriteTools};
 
 /// The listing's share of the tools' tokens, at most.
@@ -279,28 +280,38 @@ impl Toolset {
         Some(self.crib.catalog().tool(id).definition())
     }
 
-    /// `tools` for a request, after these were found.
-    pub(crate) fn tools(&self, revealed: &[String]) -> Cow<'_, str> {
-        if self.plan.mode.grows() && revealed.iter().any(|name| self.is_deferred(name)) {
-            Cow::Owned(self.write(revealed))
+    /// Whether loading a tool again changes which tools are sent in full, after so many were loaded: then they
+    /// compete for room.
+    pub(crate) fn renews(&self, loaded: usize) -> bool {
+        let bounded = self.crib.settings().bounds_revealed() || loaded > REVEALS;
+        self.plan.mode.grows() && bounded
+    }
+
+    /// `tools` for a request, after these were found; one that was found again stands in both places.
+    pub(crate) fn tools(&self, found: &[String]) -> Cow<'_, str> {
+        if self.plan.mode.grows() && found.iter().any(|name| self.is_deferred(name)) {
+            Cow::Owned(self.write(found))
         } else {
             Cow::Borrowed(&self.text)
         }
     }
 
-    fn write(&self, revealed: &[String]) -> String {
+    fn write(&self, found: &[String]) -> String {
         let catalog = self.crib.catalog();
         let mode = self.plan.mode;
-        let found: Vec<&String> = revealed.iter().filter(|name| self.is_deferred(name)).collect();
-        // Stubs and marks are the engine's to write.
-        let fresh = (!mode.grows() && mode != Mode::Terse) || mode == Mode::Append;
-        let mut conversation = Conversation::with_ledger(Ledger::of_names([], REVEALS));
+        // Stubs and marks are the engine's to write, and which found tools are sent in full is its decision:
+        // none without `reveals`, else the last ones that find room.
+        let fresh =
+            (!mode.grows() && mode != Mode::Terse) || (mode == Mode::Append && found.is_empty());
+        let found = newest(found.iter().filter(|name| self.is_deferred(name)));
+        let ledger = Ledger::of_names(found.iter().map(String::as_str), REVEALS);
+        let mut conversation = Conversation::with_ledger(ledger);
         let shown = (!fresh).then(|| self.crib.disclose(&self.turn(), &mut conversation));
         let stub = |name: &str| {
             let shown = shown.as_ref()?;
             let id = catalog.find(name)?;
             let shown = shown.shown.iter().find(|shown| shown.id == id)?;
-            shown.definition.as_deref()
+            shown.definition.as_deref().filter(|_| !is_revealed(&shown.verdict))
         };
         let keep = |name: &str| {
             if !self.is_deferred(name) {
@@ -311,12 +322,14 @@ impl Toolset {
                     Keep::Deferred
                 }
                 Mode::Bridge | Mode::Append | Mode::Reference(_) => Keep::Drop,
-                Mode::Reveal if found.iter().any(|known| *known == name) => Keep::AsIs,
                 Mode::Reveal | Mode::Terse => stub(name).map_or(Keep::AsIs, Keep::Text),
             }
         };
-        let last: Vec<&str> = match mode {
-            Mode::Append => found.iter().filter_map(|name| self.definition(name)).collect(),
+        let last: Vec<&str> = match (mode, &shown) {
+            (Mode::Append, Some(shown)) => {
+                let loaded = shown.shown.iter().filter(|shown| is_revealed(&shown.verdict));
+                loaded.map(|shown| catalog.tool(shown.id).definition()).collect()
+            }
             _ => Vec::new(),
         };
         let group = |name: &str| catalog.tool(catalog.find(name)?).server();
@@ -325,6 +338,10 @@ impl Toolset {
             Sheet { mode, counts, keep: &keep, group: &group, own: &self.own, found: &last };
         (self.write_tools)(&self.input, &sheet)
     }
+}
+
+fn is_revealed(verdict: &Verdict) -> bool {
+    *verdict == Verdict::Full(Because::Revealed)
 }
 
 /// The catalog of a client's tools. What the engine holds back is not in it, and so is never deferred.

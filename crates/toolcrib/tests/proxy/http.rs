@@ -33,12 +33,18 @@ impl Response {
 
 /// Posts a body with the headers that all four providers' SDKs send between them.
 pub(crate) fn post(url: &str, path: &str, body: &str) -> io::Result<Response> {
+    post_with(url, path, "", body)
+}
+
+/// The same with more headers, each with its line end.
+pub(crate) fn post_with(url: &str, path: &str, headers: &str, body: &str) -> io::Result<Response> {
     let host = url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(host)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         Authorization: Bearer sk-client\r\nanthropic-version: 2023-06-01\r\nContent-Length: {}\r\n\r\n",
+         Authorization: Bearer sk-client\r\nanthropic-version: 2023-06-01\r\n{headers}\
+         Content-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes())?;

@@ -3,12 +3,13 @@
 //! `differential` holds a conversation twice, with Toolcrib and without, and wants the agent to see the
 //! same; `prefix` reads what the provider got over two hundred turns, and wants each request to begin
 //! with the one before it; `lost` takes the state away in the middle; `savings` counts tokens;
-//! `socket` asks for another protocol; `tls` encrypts the way to the provider and to Redis.
+//! `behaviours` shows each row of docs/presets through this binary; `socket` asks for another protocol; `tls` encrypts the way to the provider and to Redis.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod agent;
+mod behaviours;
 mod dice;
 mod differential;
 mod http;

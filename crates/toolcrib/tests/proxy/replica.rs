@@ -27,13 +27,24 @@ impl Replica {
 
     /// Starts one with these environment variables too.
     pub(crate) fn start_with(config: &str, environment: &[(&str, &Path)]) -> Self {
+        Self::start_file("toolcrib.toml", config, &[], environment)
+    }
+
+    /// Starts one with a config file of this name, and with these flags and environment variables too.
+    pub(crate) fn start_file(
+        name: &str,
+        config: &str,
+        flags: &[&str],
+        environment: &[(&str, &Path)],
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("toolcrib.toml");
+        let file = folder.path().join(name);
         fs::write(&file, config).unwrap();
         let log = File::create(folder.path().join("log")).unwrap();
         let process = Command::new(env!("CARGO_BIN_EXE_toolcrib"))
             .args(["serve", "--listen", "127.0.0.1:0", "--config"])
             .arg(&file)
+            .args(flags)
             .current_dir(folder.path())
             .env("HOME", folder.path())
             .env("XDG_STATE_HOME", folder.path().join("state"))

@@ -1,0 +1,63 @@
+//! everruns' own configuration, passed with `serve --config`.
+
+use serde_json::{Value, json};
+
+use super::{agent, first, is_stub};
+use crate::behaviours::{Setup, warnings};
+
+fn configured(capabilities: &Value) -> Setup {
+    Setup::file("everruns.json", json!({"capabilities": capabilities}).to_string())
+}
+
+#[test]
+fn the_capability_alone_means_the_defaults() {
+    for name in ["tool_search", "auto_tool_search"] {
+        let setup = configured(&json!([name]));
+        let seen = first(&setup, &agent());
+        assert_eq!(
+            (seen.mode(), seen.why()),
+            ("reveal", "15 tools, the threshold is 15; configured")
+        );
+        assert_eq!(first(&setup, &agent()[..14]).mode(), "pass-through");
+    }
+}
+
+#[test]
+fn threshold_and_allowlist_can_be_configured() {
+    let config = json!({"tool_search": {"threshold": 3, "never_defer": ["bash"]}});
+    let seen = first(&configured(&config), &agent()[4..7]);
+    assert!(is_stub(&seen, 0, "web_fetch") && !is_stub(&seen, 0, "bash"));
+    assert_eq!(first(&configured(&config), &agent()[4..6]).mode(), "pass-through");
+    let zero = configured(&json!({"tool_search": {"threshold": 0}}));
+    assert!(is_stub(&first(&zero, &agent()[..1]), 0, "read_file"));
+}
+
+#[test]
+fn without_the_capability_nothing_is_deferred_and_the_log_says_so() {
+    let setup = configured(&json!(["web"])).flags(&["--preset", "everruns"]);
+    assert_eq!(first(&setup, &agent()).tools(0), agent());
+    let told = "`capabilities`: `tool_search` is not among them: tool search is off";
+    assert_eq!(warnings(&setup), [told]);
+}
+
+#[test]
+fn a_bad_value_is_said_and_the_default_holds() {
+    for (own, told) in [
+        (
+            json!({"threshold": 2.5}),
+            "`capabilities.tool_search.threshold`: 2.5 is not a whole number from 0 on, 15 is used",
+        ),
+        (
+            json!({"never_defer": [7]}),
+            "`capabilities.tool_search.never_defer.0`: 7 is no name, left out",
+        ),
+        (
+            json!({"treshold": 20}),
+            "`capabilities.tool_search.treshold`: not known, left out; known are `threshold`, `never_defer`",
+        ),
+    ] {
+        let setup = configured(&json!({"tool_search": own}));
+        assert_eq!(warnings(&setup), [told]);
+        assert_eq!(first(&setup, &agent()).mode(), "reveal");
+    }
+}

@@ -1,0 +1,1 @@
+//! docs/presets through the proxy.

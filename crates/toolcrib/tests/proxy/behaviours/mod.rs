@@ -1,0 +1,283 @@
+//! What the pages under docs/presets promise, shown through `toolcrib serve`: each test is named in a row of
+//! the table of its page.
+//!
+//! The model says exactly what a test tells it to, in Chat Completions if the row is not about an API, so that a
+//! test reads the bytes that reach the provider, what the model reads in answer to its calls, and what the
+//! client gets.
+
+mod claude_code;
+mod everruns;
+mod everruns_050;
+mod hermes;
+mod opencode;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use toolcrib_testkit::provider::{Answer, Options, Provider};
+
+use crate::http::{Response, post_with};
+use crate::replica::Replica;
+
+const CHAT: &str = "/v1/chat/completions";
+
+/// A configuration of the proxy.
+#[derive(Clone)]
+struct Setup {
+    file: &'static str,
+    /// `URL` in it is the provider's.
+    text: String,
+    flags: Vec<&'static str>,
+    model: &'static str,
+    headers: &'static str,
+}
+
+impl Setup {
+    /// A `toolcrib.toml` with this preset, and these settings over it.
+    fn preset(preset: &str, settings: &str) -> Self {
+        Self::file("toolcrib.toml", format!("preset = '{preset}'\n{settings}"))
+    }
+
+    /// A file of this name.
+    fn file(file: &'static str, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { file, text, flags: Vec::new(), model: "gpt-5.2", headers: "" }
+    }
+
+    /// The same with these flags.
+    fn flags(mut self, flags: &[&'static str]) -> Self {
+        self.flags.extend(flags);
+        self
+    }
+
+    /// The same for requests to another model.
+    fn model(mut self, model: &'static str) -> Self {
+        self.model = model;
+        self
+    }
+
+    /// The same for requests with another header.
+    fn header(mut self, header: &'static str) -> Self {
+        self.headers = header;
+        self
+    }
+}
+
+/// A proxy, the provider behind it, and the conversation of a client in front.
+struct Proxy {
+    provider: Provider,
+    replica: Replica,
+    setup: Setup,
+    history: Vec<Value>,
+    conversations: usize,
+}
+
+/// What one request of the client led to.
+struct Seen {
+    /// The bodies that reached the provider.
+    sent: Vec<Value>,
+    response: Response,
+}
+
+impl Proxy {
+    /// A proxy whose model gives these answers, one to each request that reaches it.
+    fn start(setup: &Setup, answers: impl IntoIterator<Item = Answer>) -> Self {
+        let provider = Provider::start(Options::answers(answers)).unwrap();
+        let url = format!("http://{}", provider.address());
+        let mut flags = vec!["--openai", &url, "--anthropic", &url, "--gemini", &url];
+        flags.extend(&setup.flags);
+        let text = setup.text.replace("URL", &url);
+        let replica = Replica::start_file(setup.file, &text, &flags, &[]);
+        let (history, conversations) = (Vec::new(), 0);
+        Self { provider, replica, setup: setup.clone(), history, conversations }
+    }
+
+    /// Begins a conversation with these tools.
+    fn ask(&mut self, tools: &[Value]) -> Seen {
+        self.conversations += 1;
+        let text = format!("Task number {}.", self.conversations);
+        self.history = vec![json!({"role": "user", "content": text})];
+        self.send(tools)
+    }
+
+    /// Goes on with it: runs the calls that came, or says something else.
+    fn go_on(&mut self, tools: &[Value]) -> Seen {
+        let calls = self.history.last().and_then(|last| last["tool_calls"].as_array().cloned());
+        for call in calls.iter().flatten() {
+            let result = json!({"role": "tool", "tool_call_id": call["id"], "content": "Done."});
+            self.history.push(result);
+        }
+        if calls.is_none() {
+            self.history.push(json!({"role": "user", "content": "And then?"}));
+        }
+        self.send(tools)
+    }
+
+    fn send(&mut self, tools: &[Value]) -> Seen {
+        let body = json!({"model": self.setup.model, "messages": self.history, "tools": tools});
+        let seen = self.post(CHAT, &body);
+        let message = seen.body()["choices"][0]["message"].clone();
+        assert!(message.is_object(), "{} {}", seen.response.status, seen.response.body);
+        self.history.push(message);
+        seen
+    }
+
+    /// The same conversation in front of another proxy, which has no state of it.
+    fn moved(self, answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self { history: self.history, ..Self::start(&self.setup, answers) }
+    }
+
+    /// Sends any request.
+    fn post(&self, path: &str, body: &Value) -> Seen {
+        let before = self.provider.requests().len();
+        let (url, headers) = (&self.replica.url, self.setup.headers);
+        let response = post_with(url, path, headers, &body.to_string()).unwrap();
+        let sent =
+            self.provider.requests()[before..].iter().map(|request| request.json()).collect();
+        Seen { sent, response }
+    }
+}
+
+impl Seen {
+    /// A number in a header of ours.
+    fn number(&self, header: &str) -> usize {
+        self.response.header(header).unwrap().parse().unwrap()
+    }
+
+    fn body(&self) -> Value {
+        serde_json::from_str(&self.response.body).unwrap()
+    }
+
+    fn mode(&self) -> &str {
+        self.response.header("x-toolcrib-mode").unwrap()
+    }
+
+    fn why(&self) -> &str {
+        self.response.header("x-toolcrib-why").unwrap()
+    }
+
+    /// The tools of a request that reached the provider.
+    fn tools(&self, round: usize) -> &[Value] {
+        self.sent[round]["tools"].as_array().unwrap()
+    }
+
+    /// Their names.
+    fn names(&self, round: usize) -> Vec<&str> {
+        self.tools(round).iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect()
+    }
+
+    /// One of them.
+    fn tool(&self, round: usize, name: &str) -> &Value {
+        self.tools(round).iter().find(|tool| tool["function"]["name"] == name).unwrap()
+    }
+
+    /// Its parameters.
+    fn schema(&self, round: usize, name: &str) -> &Value {
+        &self.tool(round, name)["function"]["parameters"]
+    }
+
+    /// Its description.
+    fn description(&self, round: usize, name: &str) -> &str {
+        self.tool(round, name)["function"]["description"].as_str().unwrap()
+    }
+
+    /// The answer to a call of ours that a request carries last.
+    fn reply(&self, round: usize) -> &str {
+        let last = self.sent[round]["messages"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["role"], "tool", "{last}");
+        last["content"].as_str().unwrap()
+    }
+
+    /// The calls that the client got.
+    fn calls(&self) -> Vec<(String, String)> {
+        let body = self.body();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let call =
+            |call: &Value| (text(&call["function"]["name"]), text(&call["function"]["arguments"]));
+        let calls = body["choices"][0]["message"]["tool_calls"].as_array().cloned();
+        calls.iter().flatten().map(call).collect()
+    }
+}
+
+/// The model makes this call.
+fn call(name: &str, arguments: &Value) -> Answer {
+    written(name, &arguments.to_string())
+}
+
+/// The model makes a call whose arguments are this text.
+fn written(name: &str, arguments: &str) -> Answer {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let id = format!("call_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    let function = json!({"name": name, "arguments": arguments});
+    let calls = json!([{"id": id, "type": "function", "function": function}]);
+    answer(&json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
+}
+
+/// The model searches.
+fn search(query: &str) -> Answer {
+    call("tool_search", &json!({"query": query}))
+}
+
+/// The model has nothing more to do.
+fn done() -> Answer {
+    answer(&json!({"role": "assistant", "content": "Done."}), "stop")
+}
+
+fn answer(message: &Value, stop: &str) -> Answer {
+    let choice = json!({"index": 0, "message": message, "finish_reason": stop});
+    Answer::json(
+        200,
+        &json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}),
+    )
+}
+
+/// What reaches the provider of one request, and how the client is told of it.
+fn first(setup: &Setup, tools: &[Value]) -> Seen {
+    Proxy::start(setup, [done()]).ask(tools)
+}
+
+/// What the model reads in answer to each of these calls of ours, each in a conversation of its own.
+fn replies(setup: &Setup, tools: &[Value], calls: &[(&str, Value)]) -> Vec<String> {
+    let answers = calls.iter().flat_map(|(name, input)| [call(name, input), done()]);
+    let mut proxy = Proxy::start(setup, answers);
+    calls.iter().map(|_| proxy.ask(tools).reply(1).to_owned()).collect()
+}
+
+/// What it reads in answer to these searches.
+fn searches(setup: &Setup, tools: &[Value], queries: &[&str]) -> Vec<String> {
+    let calls: Vec<_> =
+        queries.iter().map(|query| ("tool_search", json!({"query": query}))).collect();
+    replies(setup, tools, &calls)
+}
+
+/// The same, as JSON.
+fn found(setup: &Setup, tools: &[Value], queries: &[&str]) -> Vec<Value> {
+    let texts = searches(setup, tools, queries);
+    texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
+}
+
+/// The names in a list of an answer.
+fn names<'a>(answer: &'a Value, list: &str) -> Vec<&'a str> {
+    answer[list].as_array().unwrap().iter().map(|hit| hit["name"].as_str().unwrap()).collect()
+}
+
+/// A tool with these arguments, all texts, of which the first `required` are required.
+fn tool(name: &str, description: &str, arguments: &[&str], required: usize) -> Value {
+    let function = json!({
+        "name": name, "description": description, "parameters": strings(arguments, required),
+    });
+    json!({"type": "function", "function": function})
+}
+
+fn strings(arguments: &[&str], required: usize) -> Value {
+    let properties: serde_json::Map<String, Value> =
+        arguments.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
+    json!({"type": "object", "properties": properties, "required": &arguments[..required]})
+}
+
+/// The warnings at the start, without the place they are about.
+fn warnings(setup: &Setup) -> Vec<String> {
+    let log = Proxy::start(setup, []).replica.log();
+    let warnings = log.lines().filter_map(|line| line.strip_prefix("warning: "));
+    warnings.map(str::to_owned).collect()
+}
