@@ -171,7 +171,12 @@ impl Desk {
             Outcome::Answer(reply) => {
                 self.searches += 1;
                 let answer = Answer { at, ..self.answer(id, name, &reply) };
-                self.found(reply.loaded);
+                let mut loaded = reply.loaded;
+                if toolset.crib().settings().bounds_revealed() {
+                    // What was loaded last stays longest, and the best hit before the others.
+                    loaded.reverse();
+                }
+                self.found(loaded);
                 answer
             }
             Outcome::Refused(refusal) => {

@@ -1,1 +1,160 @@
-//! docs/presets through the proxy.
+//! docs/presets/opencode.md through the proxy.
+
+mod config;
+mod search;
+
+use serde_json::{Value, json};
+
+use super::{Proxy, Setup, done, first, search, tool, written};
+
+/// A coding agent's tools, and those of two servers.
+fn coding() -> Vec<Value> {
+    let tools = [
+        ("read", "Read a file from disk.", "path"),
+        ("write", "Write a file to disk.", "path"),
+        ("edit", "Replace text in a file.", "path"),
+        ("glob", "Find a file by the pattern of its name.", "pattern"),
+        ("bash", "Run a shell command.", "command"),
+        ("grep", "Search code by regular expression: the fastest code search.", "pattern"),
+        ("ast_grep_search", "Match the syntax tree of code.", "rule"),
+        ("lsp_hover", "Show the type of a symbol.", "symbol"),
+        ("lsp_rename", "Rename a symbol everywhere.", "symbol"),
+        ("github_list_issues", "List what is open in a repository.", "repo"),
+        ("github_create_issue", "Report a bug in a repository.", "repo"),
+        ("jenkins_start", "Start a job.", "job"),
+        ("ci_status", "Tell whether the last build passed.", "branch"),
+    ];
+    tools.map(|(name, words, argument)| tool(name, words, &[argument], 1)).to_vec()
+}
+
+fn opencode() -> Setup {
+    Setup::preset("opencode", "")
+}
+
+#[test]
+fn every_tool_is_deferred_from_the_first_one_on() {
+    let seen = first(&opencode(), &coding()[..1]);
+    assert_eq!((seen.mode(), seen.description(0, "read")), ("terse", "[d]"));
+}
+
+#[test]
+fn a_deferred_tool_keeps_its_slot_its_name_and_its_parameters_and_a_mark_for_a_description() {
+    let seen = first(&opencode(), &coding());
+    let mut expected = coding();
+    for tool in &mut expected {
+        tool["function"]["description"] = "[d]".into();
+    }
+    assert_eq!(seen.tools(0)[..13], expected, "`bash` and `read` too: no hot list");
+    assert_eq!(seen.tools(0).len(), 15);
+}
+
+#[test]
+fn a_tool_in_always_load_keeps_its_full_description() {
+    let setup = Setup::preset("opencode", "[defer]\nnever = ['read', 'bash']");
+    let seen = first(&setup, &coding());
+    let told = ["read", "write", "bash"].map(|name| seen.description(0, name));
+    assert_eq!(told, ["Read a file from disk.", "[d]", "Run a shell command."]);
+}
+
+#[test]
+fn both_search_tools_are_there_with_full_descriptions_whatever_was_found() {
+    let seen = Proxy::start(&opencode(), [search("github issues"), done()]).ask(&coding());
+    assert_eq!(seen.names(0)[13..], ["tool_search", "tool_search_regex"]);
+    let told = seen.description(0, "tool_search");
+    assert!(
+        told.ends_with("Finds tools whose description is cut to a mark, and returns it in full.")
+    );
+    assert_eq!(seen.description(0, "tool_search_regex"), "Finds deferred tools by a pattern.");
+    assert_eq!(seen.tools(1), seen.tools(0));
+}
+
+#[test]
+fn the_note_sends_the_model_to_tool_search_and_is_stronger_for_other_providers() {
+    let told = |model| {
+        let seen = first(&opencode().model(model), &coding());
+        seen.description(0, "tool_search").to_owned()
+    };
+    let anthropic = told("claude-sonnet-4-5");
+    assert!(anthropic.contains("get them from `tool_search` before the first use"), "{anthropic}");
+    assert!(
+        !anthropic.contains("Never call") && !anthropic.contains(char::is_numeric),
+        "{anthropic}"
+    );
+    for model in ["gpt-5.4", "qwen3-coder"] {
+        let other = told(model);
+        let never = "Never call a tool described only by a mark before `tool_search`";
+        assert!(other.contains(never), "{model}: {other}");
+    }
+}
+
+#[test]
+fn a_call_that_does_not_fit_never_reaches_the_client() {
+    let tools = [tool("fetch", "Get a page.", &["url"], 1)];
+    for arguments in ["", "{}", r#"{"url":5}"#, "null"] {
+        let seen = Proxy::start(&opencode(), [written("fetch", arguments), done()]).ask(&tools);
+        assert_eq!(seen.calls(), [], "{arguments:?}");
+        let schema =
+            r#"{"type":"object","properties":{"url":{"type":"string"}},"required":["url"]}"#;
+        assert!(seen.reply(1).contains(schema), "{arguments:?}: {}", seen.reply(1));
+    }
+}
+
+#[test]
+fn a_deferred_tool_that_is_called_directly_runs_with_the_arguments_as_written() {
+    let arguments = r#"{ "command": "ls  -l" }"#;
+    let seen = Proxy::start(&opencode(), [written("bash", arguments)]).ask(&coding());
+    assert_eq!(seen.calls(), [("bash".to_owned(), arguments.to_owned())]);
+    assert_eq!(seen.sent.len(), 1);
+}
+
+#[test]
+fn in_the_fork_a_tool_is_hidden_until_it_is_found() {
+    let setup = Setup::file("opencode.json", r#"{"toolSearch": {"alwaysLoad": ["read"]}}"#);
+    let seen = Proxy::start(&setup, [search("shell"), done()]).ask(&coding());
+    assert_eq!(seen.names(0), ["read", "tool_search", "tool_search_regex"]);
+    assert!(!seen.sent[0].to_string().contains("bash"), "nor does a listing name it");
+    assert_eq!(seen.names(1), ["read", "tool_search", "tool_search_regex", "bash"]);
+    assert_eq!(*seen.tool(1, "bash"), coding()[4]);
+}
+
+#[test]
+fn a_client_with_a_tool_search_of_its_own_is_passed_untouched() {
+    let mut tools = coding();
+    tools.push(tool("tool_search", "Finds tools.", &["query"], 1));
+    let seen = first(&opencode(), &tools);
+    assert_eq!(seen.why(), "the client has a tool search of its own");
+    assert_eq!(seen.tools(0), tools);
+}
+
+/// Long descriptions and small schemas, as in the README's figures.
+#[test]
+fn a_coding_agents_tools_shrink_by_as_much_as_the_readme_says() {
+    let tools: Vec<Value> =
+        serde_json::from_str(include_str!("../../it/surfaces/coding.json")).unwrap();
+    let always =
+        "[defer]\nnever = ['read', 'write', 'edit', 'bash', 'glob', 'grep', 'list', 'task']";
+    let body = json!({
+        "model": "claude-opus-5", "max_tokens": 100, "tools": tools,
+        "messages": [{"role": "user", "content": "Hello."}],
+    });
+    for (settings, deferred) in [("", 32), (always, 24)] {
+        let seen =
+            Proxy::start(&Setup::preset("opencode", settings), []).post("/v1/messages", &body);
+        assert_eq!(seen.number("x-toolcrib-deferred"), deferred);
+        let marked = seen.tools(0).iter().filter(|tool| tool["description"] == "[d]");
+        let slots: Vec<usize> = marked.clone().map(|tool| tool.to_string().len()).collect();
+        let before: usize = marked
+            .map(|tool| tools.iter().find(|came| came["name"] == tool["name"]).unwrap())
+            .map(|tool| tool.to_string().len())
+            .sum();
+        let after: usize = slots.iter().sum();
+        assert!(after * 100 <= before * 20, "{after} of {before} bytes");
+        // Four characters a token, roughly.
+        let slot = after / slots.len() / 4;
+        assert!((30..=70).contains(&slot), "{slot} tokens");
+    }
+    let seen = Proxy::start(&opencode(), []).post("/v1/messages", &body);
+    let tokens = |side: &str| seen.number(&format!("x-toolcrib-tokens-{side}"));
+    let percent = 100 - 100 * tokens("after") / tokens("before");
+    assert!(percent >= 85, "{percent} %, everything that the request carries");
+}
