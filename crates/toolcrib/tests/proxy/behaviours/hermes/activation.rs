@@ -1,0 +1,101 @@
+//! When tools are deferred.
+
+use serde_json::Value;
+
+use super::{Proxy, Setup, done, first, search, session, tool};
+
+/// So many tools of about a thousand tokens each.
+fn thousands(count: usize) -> Vec<Value> {
+    let words = "word ".repeat(970);
+    (0..count).map(|at| tool(&format!("mcp_acme_t{at:02}"), &words, &["what"], 1)).collect()
+}
+
+fn hermes(context: &'static str) -> Setup {
+    Setup::preset("hermes", "").flags(&["--context", context]).model("a-model")
+}
+
+/// The tokens of the tools that may be deferred, as the proxy counts them.
+fn tokens(tools: &[Value]) -> usize {
+    first(&hermes("100"), tools).number("x-toolcrib-tokens-before")
+}
+
+#[test]
+fn auto_activates_at_ten_percent_of_the_context_and_not_below() {
+    let tools = thousands(3);
+    let tokens = tokens(&tools);
+    let decide = |context: usize| {
+        let setup = Setup::preset("hermes", &format!("context = {context}")).model("a-model");
+        first(&setup, &tools)
+    };
+    let seen = decide(10 * tokens);
+    assert_eq!(seen.mode(), "bridge");
+    assert!(
+        seen.why().contains(&format!("10 % of a context window of {}", 10 * tokens))
+            || seen.why().contains(&tokens.to_string()),
+        "{}",
+        seen.why()
+    );
+    let seen = decide(10 * tokens + 10);
+    assert_eq!((seen.mode(), seen.tools(0)), ("pass-through", &tools[..]));
+}
+
+#[test]
+fn auto_goes_by_the_share_alone_and_not_by_what_is_saved() {
+    let seen = first(&hermes("100"), &session()[2..3]);
+    let tokens = |side: &str| seen.number(&format!("x-toolcrib-tokens-{side}"));
+    assert!(seen.mode() == "bridge" && tokens("after") > tokens("before"), "{}", seen.why());
+}
+
+#[test]
+fn core_tools_do_not_count_towards_the_threshold() {
+    let deferrable = tokens(&thousands(2));
+    let mut tools = thousands(2);
+    tools.push(tool("terminal", &"word ".repeat(4000), &[], 0));
+    let decide = |context: usize| {
+        let setup = Setup::preset("hermes", &format!("context = {context}")).model("a-model");
+        first(&setup, &tools).mode().to_owned()
+    };
+    assert_eq!(decide(10 * deferrable), "bridge");
+    assert_eq!(decide(10 * deferrable + 10), "pass-through");
+}
+
+#[test]
+fn where_the_context_is_not_known_twenty_thousand_tokens_decide() {
+    let setup = Setup::preset("hermes", "").model("a-model");
+    let seen = first(&setup, &thousands(22));
+    assert_eq!(seen.mode(), "bridge", "{}", seen.why());
+    assert!(seen.why().contains("20000") && seen.why().contains("not known"), "{}", seen.why());
+    let seen = first(&setup, &thousands(15));
+    assert_eq!(seen.mode(), "pass-through");
+    assert!(
+        seen.why().contains("that of tokens is 20000, since the context window is not known"),
+        "{}",
+        seen.why()
+    );
+}
+
+#[test]
+fn below_the_threshold_the_array_passes_as_it_came_and_costs_nothing() {
+    let seen = first(&hermes("200000"), &session());
+    assert_eq!((seen.mode(), seen.tools(0)), ("pass-through", &session()[..]));
+    assert_eq!(seen.number("x-toolcrib-tokens-after"), seen.number("x-toolcrib-tokens-before"));
+    assert_eq!(seen.sent[0]["messages"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn many_servers_activate_it_in_the_window_that_the_models_name_tells() {
+    let setup = Setup::preset("hermes", "").model("claude-sonnet-4-5");
+    let seen = first(&setup, &thousands(25));
+    assert_eq!(seen.mode(), "bridge", "{}", seen.why());
+    assert_eq!(first(&setup, &thousands(3)).mode(), "pass-through");
+}
+
+#[test]
+fn every_request_decides_anew_and_fewer_servers_return_to_direct_exposure() {
+    let (many, few) = (thousands(12), thousands(3));
+    let mut proxy = Proxy::start(&hermes("100000"), [search("word"), done(), done(), done()]);
+    assert_eq!(proxy.ask(&many).mode(), "bridge");
+    let seen = proxy.go_on(&few);
+    assert_eq!((seen.mode(), seen.tools(0)), ("pass-through", &few[..]));
+    assert_eq!(proxy.go_on(&many).mode(), "bridge");
+}

@@ -1,0 +1,114 @@
+//! Hermes' own configuration, passed with `serve --config`.
+
+use serde_json::Value;
+
+use super::{BRIDGE, Setup, configured, first, on, session, tool};
+use crate::behaviours::{found, names, warnings};
+
+/// Fifteen tools with limits to be seen.
+fn jobs() -> Vec<Value> {
+    (0..60).map(|at| tool(&format!("mcp_acme_job{at}"), "Runs a job.", &[], 0)).collect()
+}
+
+/// How many hits a search without a limit has.
+fn hits(setup: &Setup) -> usize {
+    names(&found(setup, &jobs(), &["job"])[0], "matches").len()
+}
+
+#[test]
+fn the_configuration_has_four_keys_and_these_defaults() {
+    let written =
+        ["enabled: auto", "threshold_pct: 10", "search_default_limit: 5", "max_search_limit: 20"];
+    let empty = Setup::file("hermes.yaml", "tools:\n  tool_search: {}\n");
+    let tools = jobs();
+    let shown = |setup: Setup| first(&setup.flags(&["--context", "2000"]), &tools).sent;
+    let preset = shown(Setup::preset("hermes", ""));
+    assert_eq!(preset, shown(configured(&written)));
+    assert_eq!(preset, shown(empty));
+}
+
+#[test]
+fn the_four_keys_are_taken_as_written() {
+    let written = [
+        "enabled: on",
+        "threshold_pct: 2.5",
+        "search_default_limit: \"7\"",
+        "max_search_limit: 50",
+    ];
+    let setup = configured(&written);
+    assert_eq!((warnings(&setup).len(), hits(&setup)), (0, 7));
+    let share = configured(&["threshold_pct: 50"]).flags(&["--context", "10000"]).model("a-model");
+    assert_eq!(first(&share, &jobs()).mode(), "pass-through");
+    let share = configured(&["threshold_pct: 1"]).flags(&["--context", "10000"]).model("a-model");
+    assert_eq!(first(&share, &jobs()).mode(), "bridge");
+}
+
+#[test]
+fn on_activates_with_one_deferrable_tool_and_not_with_none() {
+    let seen = first(&on(), &session()[..3]);
+    assert_eq!(seen.names(0), [&["terminal", "read_file"], &BRIDGE[..]].concat());
+    let tokens = |side: &str| seen.number(&format!("x-toolcrib-tokens-{side}"));
+    assert!(tokens("after") > tokens("before"), "on a small toolset it costs more");
+    assert_eq!(first(&on(), &session()[..2]).tools(0), &session()[..2]);
+}
+
+#[test]
+fn off_disables_it_and_so_does_the_older_flag() {
+    let flag = |flag: &str| Setup::file("hermes.yaml", format!("tools:\n  tool_search: {flag}\n"));
+    let narrow = |setup: Setup| setup.flags(&["--context", "100"]);
+    for (setup, mode) in [
+        (configured(&["enabled: off"]), "pass-through"),
+        (configured(&["enabled: NO"]), "pass-through"),
+        (flag("false"), "pass-through"),
+        (flag("true"), "bridge"),
+    ] {
+        let text = setup.text.clone();
+        assert_eq!(first(&narrow(setup), &session()).mode(), mode, "{text}");
+    }
+    // `true` is `auto`: a wide window passes. `enabled: yes` is `on`.
+    assert_eq!(first(&flag("true"), &session()).mode(), "pass-through");
+    assert_eq!(first(&configured(&["enabled: yes"]), &session()).mode(), "bridge");
+}
+
+#[test]
+fn a_threshold_of_zero_percent_is_always() {
+    let setup = configured(&["threshold_pct: 0"]).flags(&["--context", "1000000"]);
+    assert_eq!(first(&setup, &session()).mode(), "bridge");
+}
+
+#[test]
+fn a_bad_value_is_clamped_or_replaced_and_said() {
+    for (line, told) in [
+        (
+            "enabled: sometimes",
+            "enabled`: \"sometimes\" is none of `auto`, `on`, `off`; `auto` is used",
+        ),
+        ("threshold_pct: 150", "threshold_pct`: 150 is not within 0 to 100, 100 is used"),
+        ("threshold_pct: ten", "threshold_pct`: \"ten\" is not a number, 10 is used"),
+        (
+            "listing: auto",
+            "listing`: not known, left out; known are `enabled`, `threshold_pct`, \
+             `search_default_limit`, `max_search_limit`",
+        ),
+    ] {
+        assert_eq!(warnings(&configured(&[line])), [format!("`tools.tool_search.{told}")]);
+    }
+    let many = configured(&["enabled: on", "search_default_limit: 99", "max_search_limit: 51"]);
+    assert_eq!(
+        warnings(&many),
+        [
+            "`tools.tool_search.max_search_limit`: 51 is not within 1 to 50, 50 is used",
+            "`tools.tool_search.search_default_limit`: 99 is not within 1 to 50, 50 is used",
+        ]
+    );
+    assert_eq!(hits(&many), 50);
+    let neither = Setup::file("hermes.yaml", "tools:\n  tool_search: [1]\n");
+    assert_eq!(warnings(&neither), ["`tools.tool_search`: [1] is no flag, `auto` is used"]);
+    assert_eq!(first(&neither.flags(&["--context", "100"]), &session()).mode(), "bridge");
+}
+
+#[test]
+fn a_file_is_known_as_hermes_by_its_key() {
+    let seen = first(&on(), &session());
+    assert!(seen.description(0, "tool_search").contains("5 tools on 3 servers."));
+}
