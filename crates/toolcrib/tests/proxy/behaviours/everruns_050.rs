@@ -248,10 +248,11 @@ mod hosted {
     /// Hosts other than the providers' own are not trusted by a model's name, so the routes say which models
     /// have a search.
     #[test]
-    fn the_model_decides_between_the_providers_search_and_ours() {
+    fn automatic_search_is_the_providers_on_models_that_have_one_and_stubs_elsewhere() {
         let route = |models: &str, native: &str| {
             format!(
-                "[[proxy.routes]]\nmodels = [{models}]\nurl = 'URL'\nclient_key = true\nnative = {{ hosted = '{native}' }}\n"
+                "[[proxy.routes]]\nmodels = [{models}]\nurl = 'URL'\nclient_key = true\n\
+                 native = {{ hosted = '{native}' }}\n"
             )
         };
         let routes = [
@@ -259,14 +260,14 @@ mod hosted {
             route("'claude-opus-5'", "both"),
             route("'*'", "none"),
         ];
-        let settings = format!("disclosure = 'hosted'\n{}", routes.concat());
+        let settings = format!("disclosure = 'hosted'\nfallback = 'reveal'\n{}", routes.concat());
         let setup = Setup::preset("everruns@0.50", &settings);
         for (model, mode) in
-            [("gpt-5.4", "hosted"), ("gpt-5.5-pro", "hosted"), ("gpt-5.2", "bridge")]
+            [("gpt-5.4", "hosted"), ("gpt-5.5-pro", "hosted"), ("gpt-5.2", "reveal")]
         {
             assert_eq!(responses(&setup, model).mode(), mode, "{model}");
         }
-        for (model, mode) in [("claude-opus-5", "hosted"), ("claude-3-7-sonnet", "bridge")] {
+        for (model, mode) in [("claude-opus-5", "hosted"), ("claude-3-7-sonnet", "reveal")] {
             assert_eq!(messages(&setup, model).mode(), mode, "{model}");
         }
     }

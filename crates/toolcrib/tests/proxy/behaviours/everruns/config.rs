@@ -11,15 +11,19 @@ fn configured(capabilities: &Value) -> Setup {
 
 #[test]
 fn the_capability_alone_means_the_defaults() {
-    for name in ["tool_search", "auto_tool_search"] {
-        let setup = configured(&json!([name]));
-        let seen = first(&setup, &agent());
-        assert_eq!(
-            (seen.mode(), seen.why()),
-            ("reveal", "15 tools, the threshold is 15; configured")
-        );
-        assert_eq!(first(&setup, &agent()[..14]).mode(), "pass-through");
-    }
+    let setup = configured(&json!(["tool_search"]));
+    let seen = first(&setup, &agent());
+    assert_eq!((seen.mode(), seen.why()), ("reveal", "15 tools, the threshold is 15; configured"));
+    assert_eq!(first(&setup, &agent()[..14]).mode(), "pass-through");
+}
+
+#[test]
+fn the_automatic_capability_is_this_one_where_nothing_is_hosted() {
+    let setup = configured(&json!(["auto_tool_search"]));
+    let seen = first(&setup, &agent());
+    let why = "15 tools, the threshold is 15; the API has no such feature";
+    assert_eq!((seen.mode(), seen.why()), ("reveal", why));
+    assert!(is_stub(&seen, 0, "bash"));
 }
 
 #[test]
