@@ -73,6 +73,7 @@ fn names_cost_a_few_percent_of_the_schemas_and_two_schemas_later_it_is_still_a_t
     let seen = Proxy::start(&claude_code(), [two, done()]).ask(&tools);
     let (before, after) =
         (seen.number("x-toolcrib-tokens-before"), seen.number("x-toolcrib-tokens-after"));
+    assert_eq!(seen.mode(), "append");
     assert!(100 * after <= 6 * before, "{after} of {before} tokens");
     assert!(after <= 15 * tools.len(), "{after} tokens for {} names", tools.len());
     let size = |round: usize| seen.sent[round].to_string().len();
@@ -158,10 +159,8 @@ fn a_client_with_claude_codes_own_search_is_passed_untouched() {
     let mut tools = session();
     tools.push(tool("ToolSearch", "Loads tools.", &["query"], 1));
     let seen = first(&claude_code(), &tools);
-    assert_eq!(
-        (seen.why(), seen.tools(0)),
-        ("the client has a tool search of its own", &tools[..])
-    );
+    assert_eq!(seen.why(), "the client has a tool search of its own");
+    assert!(seen.is_untouched());
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn a_server_cannot_escape_deferral_by_a_core_name() {
 fn more_core_tools_are_a_line_in_the_settings() {
     let more = "[activation]\nmode = 'on'\n[defer]\nnever = ['/weather_*']";
     let seen = first(&Setup::preset("hermes", more), &session());
-    assert_eq!(seen.names(0)[..3], ["terminal", "read_file", "weather_now"]);
+    assert_eq!(seen.names(0), [&["terminal", "read_file", "weather_now"], &BRIDGE[..]].concat());
 }
 
 #[test]
@@ -98,6 +98,14 @@ fn the_description_of_the_bridge_counts_the_deferred_tools_and_changes_with_them
     let seen = proxy.go_on(&session());
     let after = seen.description(0, "tool_search");
     assert!(after.ends_with(":\n5 tools on 3 servers.\n"), "{after}");
+}
+
+#[test]
+fn the_three_bridge_tools_cost_about_300_tokens() {
+    // With the note, which is about 70 tokens and has no other place here.
+    let seen = first(&on(), &session()[2..]);
+    let tokens = seen.number("x-toolcrib-tokens-after");
+    assert!((250..=390).contains(&tokens), "{tokens}");
 }
 
 #[test]
@@ -126,5 +134,5 @@ fn a_client_with_hermes_own_bridge_is_passed_untouched() {
     tools.extend(BRIDGE.map(|name| tool(name, "Hermes' own.", &["query"], 1)));
     let seen = first(&on(), &tools);
     assert_eq!(seen.why(), "the client has a tool search of its own");
-    assert_eq!(seen.tools(0), tools);
+    assert!(seen.is_untouched());
 }

@@ -11,6 +11,7 @@ mod everruns_050;
 mod hermes;
 mod opencode;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
@@ -30,6 +31,8 @@ struct Setup {
     flags: Vec<&'static str>,
     model: &'static str,
     headers: &'static str,
+    /// Whether the providers' own hosts are asked, and the scripted provider stands in for them.
+    real_hosts: bool,
 }
 
 impl Setup {
@@ -41,12 +44,18 @@ impl Setup {
     /// A file of this name.
     fn file(file: &'static str, text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { file, text, flags: Vec::new(), model: "gpt-5.2", headers: "" }
+        Self { file, text, flags: Vec::new(), model: "gpt-5.2", headers: "", real_hosts: false }
     }
 
     /// The same with these flags.
     fn flags(mut self, flags: &[&'static str]) -> Self {
         self.flags.extend(flags);
+        self
+    }
+
+    /// The same in front of the providers' own hosts.
+    fn real_hosts(mut self) -> Self {
+        self.real_hosts = true;
         self
     }
 
@@ -74,8 +83,12 @@ struct Proxy {
 
 /// What one request of the client led to.
 struct Seen {
+    /// The body of the client's request.
+    asked: String,
     /// The bodies that reached the provider.
     sent: Vec<Value>,
+    /// The first of them, byte for byte.
+    first: Vec<u8>,
     response: Response,
 }
 
@@ -85,9 +98,20 @@ impl Proxy {
         let provider = Provider::start(Options::answers(answers)).unwrap();
         let url = format!("http://{}", provider.address());
         let mut flags = vec!["--openai", &url, "--anthropic", &url, "--gemini", &url];
+        let mut environment = Vec::new();
+        if setup.real_hosts {
+            // Requests to these hosts go to the scripted provider as their HTTP proxy.
+            flags = vec![
+                "--openai",
+                "http://api.openai.com",
+                "--anthropic",
+                "http://api.anthropic.com",
+            ];
+            environment.extend([("HTTP_PROXY", Path::new(&url)), ("NO_PROXY", Path::new(""))]);
+        }
         flags.extend(&setup.flags);
         let text = setup.text.replace("URL", &url);
-        let replica = Replica::start_file(setup.file, &text, &flags, &[]);
+        let replica = Replica::start_file(setup.file, &text, &flags, &environment);
         let (history, conversations) = (Vec::new(), 0);
         Self { provider, replica, setup: setup.clone(), history, conversations }
     }
@@ -131,10 +155,12 @@ impl Proxy {
     fn post(&self, path: &str, body: &Value) -> Seen {
         let before = self.provider.requests().len();
         let (url, headers) = (&self.replica.url, self.setup.headers);
-        let response = post_with(url, path, headers, &body.to_string()).unwrap();
-        let sent =
-            self.provider.requests()[before..].iter().map(|request| request.json()).collect();
-        Seen { sent, response }
+        let asked = body.to_string();
+        let response = post_with(url, path, headers, &asked).unwrap();
+        let requests = self.provider.requests().split_off(before);
+        let first = requests.first().map(|request| request.body.to_vec()).unwrap_or_default();
+        let sent = requests.iter().map(|request| request.json()).collect();
+        Seen { asked, sent, first, response }
     }
 }
 
@@ -146,6 +172,11 @@ impl Seen {
 
     fn body(&self) -> Value {
         serde_json::from_str(&self.response.body).unwrap()
+    }
+
+    /// Whether one request reached the provider, as the client wrote it.
+    fn is_untouched(&self) -> bool {
+        self.sent.len() == 1 && self.first == self.asked.as_bytes()
     }
 
     fn mode(&self) -> &str {

@@ -35,6 +35,14 @@ fn two_providers_with_a_search_tool_are_kept_apart() {
     assert_eq!(seen.calls(), [("github__search".to_owned(), "{}".to_owned())]);
 }
 
+#[test]
+fn a_providers_own_search_is_found_loaded_and_called() {
+    let run = call("mcp__github__search_code", &json!({"query": "fn main"}));
+    let seen = Proxy::start(&claude_code(), [search("search code"), run]).ask(&session());
+    assert_eq!(seen.names(1)[..2], ["tool_search", "mcp__github__search_code"]);
+    assert_eq!(seen.calls()[0].0, "mcp__github__search_code");
+}
+
 /// The list is written again, in the same place: a proxy keeps no record of what it announced.
 #[test]
 fn a_later_servers_tools_are_in_the_list_of_the_next_request_and_the_array_stays() {

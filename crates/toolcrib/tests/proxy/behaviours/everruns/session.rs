@@ -72,6 +72,7 @@ fn an_allowlisted_tool_needs_no_search() {
     let setup = Setup::preset("everruns", "[defer]\nnever = ['bash']");
     let seen = Proxy::start(&setup, [call("bash", &json!({"command": "ls"}))]).ask(&agent());
     assert_eq!(*seen.tool(0, "bash"), agent()[5]);
+    assert!(is_stub(&seen, 0, "read_file"));
     assert_eq!((seen.sent.len(), seen.calls().len()), (1, 1));
 }
 

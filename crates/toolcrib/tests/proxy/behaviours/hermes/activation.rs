@@ -72,10 +72,13 @@ fn where_the_context_is_not_known_twenty_thousand_tokens_decide() {
 
 #[test]
 fn below_the_threshold_the_array_passes_as_it_came_and_costs_nothing() {
-    let seen = first(&hermes("200000"), &session());
-    assert_eq!((seen.mode(), seen.tools(0)), ("pass-through", &session()[..]));
+    // So many that our own settings would defer them.
+    let mut tools = session();
+    tools.extend(thousands(18));
+    let seen = first(&hermes("200000"), &tools);
+    assert_eq!(seen.mode(), "pass-through", "{}", seen.why());
     assert_eq!(seen.number("x-toolcrib-tokens-after"), seen.number("x-toolcrib-tokens-before"));
-    assert_eq!(seen.sent[0]["messages"].as_array().unwrap().len(), 1);
+    assert!(seen.is_untouched());
 }
 
 #[test]
@@ -83,15 +86,20 @@ fn many_servers_activate_it_in_the_window_that_the_models_name_tells() {
     let setup = Setup::preset("hermes", "").model("claude-sonnet-4-5");
     let seen = first(&setup, &thousands(25));
     assert_eq!(seen.mode(), "bridge", "{}", seen.why());
+    assert!(seen.why().contains("a share of the context window of 200000"), "{}", seen.why());
     assert_eq!(first(&setup, &thousands(3)).mode(), "pass-through");
 }
 
 #[test]
 fn every_request_decides_anew_and_fewer_servers_return_to_direct_exposure() {
     let (many, few) = (thousands(12), thousands(3));
-    let mut proxy = Proxy::start(&hermes("100000"), [search("word"), done(), done(), done()]);
+    let windows = "[context_windows]\n'a-model' = 100_000\n'another-model' = 1_000_000";
+    let setup = Setup::preset("hermes", windows).model("a-model");
+    let mut proxy = Proxy::start(&setup, [search("word"), done(), done(), done(), done()]);
     assert_eq!(proxy.ask(&many).mode(), "bridge");
     let seen = proxy.go_on(&few);
     assert_eq!((seen.mode(), seen.tools(0)), ("pass-through", &few[..]));
     assert_eq!(proxy.go_on(&many).mode(), "bridge");
+    proxy.setup.model = "another-model";
+    assert_eq!(proxy.go_on(&many).mode(), "pass-through", "another model, another window");
 }

@@ -23,6 +23,7 @@ fn the_configuration_has_four_keys_and_these_defaults() {
     let tools = jobs();
     let shown = |setup: Setup| first(&setup.flags(&["--context", "2000"]), &tools).sent;
     let preset = shown(Setup::preset("hermes", ""));
+    assert!(preset[0].to_string().contains("60 tools on 1 server."), "{}", preset[0]);
     assert_eq!(preset, shown(configured(&written)));
     assert_eq!(preset, shown(empty));
 }
@@ -85,6 +86,8 @@ fn a_bad_value_is_clamped_or_replaced_and_said() {
         ),
         ("threshold_pct: 150", "threshold_pct`: 150 is not within 0 to 100, 100 is used"),
         ("threshold_pct: ten", "threshold_pct`: \"ten\" is not a number, 10 is used"),
+        ("max_search_limit: many", "max_search_limit`: \"many\" is not a number, 20 is used"),
+        ("search_default_limit: {}", "search_default_limit`: {} is not a number, 5 is used"),
         (
             "listing: auto",
             "listing`: not known, left out; known are `enabled`, `threshold_pct`, \
@@ -104,6 +107,8 @@ fn a_bad_value_is_clamped_or_replaced_and_said() {
     assert_eq!(hits(&many), 50);
     let neither = Setup::file("hermes.yaml", "tools:\n  tool_search: [1]\n");
     assert_eq!(warnings(&neither), ["`tools.tool_search`: [1] is no flag, `auto` is used"]);
+    let none = Setup::file("hermes.yaml", "tools: {}\n").flags(&["--preset", "hermes"]);
+    assert_eq!(warnings(&none), ["`tools.tool_search`: not there, the defaults are used"]);
     assert_eq!(first(&neither.flags(&["--context", "100"]), &session()).mode(), "bridge");
 }
 
