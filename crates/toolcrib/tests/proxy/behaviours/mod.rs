@@ -10,6 +10,7 @@ mod everruns;
 mod everruns_050;
 mod hermes;
 mod opencode;
+mod setup;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,60 +18,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{Answer, Options, Provider};
 
+use self::setup::Setup;
 use crate::http::{Response, post_with};
 use crate::replica::Replica;
 
 const CHAT: &str = "/v1/chat/completions";
-
-/// A configuration of the proxy.
-#[derive(Clone)]
-struct Setup {
-    file: &'static str,
-    /// `URL` in it is the provider's.
-    text: String,
-    flags: Vec<&'static str>,
-    model: &'static str,
-    headers: &'static str,
-    /// Whether the providers' own hosts are asked, and the scripted provider stands in for them.
-    real_hosts: bool,
-}
-
-impl Setup {
-    /// A `toolcrib.toml` with this preset, and these settings over it.
-    fn preset(preset: &str, settings: &str) -> Self {
-        Self::file("toolcrib.toml", format!("preset = '{preset}'\n{settings}"))
-    }
-
-    /// A file of this name.
-    fn file(file: &'static str, text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self { file, text, flags: Vec::new(), model: "gpt-5.2", headers: "", real_hosts: false }
-    }
-
-    /// The same with these flags.
-    fn flags(mut self, flags: &[&'static str]) -> Self {
-        self.flags.extend(flags);
-        self
-    }
-
-    /// The same in front of the providers' own hosts.
-    fn real_hosts(mut self) -> Self {
-        self.real_hosts = true;
-        self
-    }
-
-    /// The same for requests to another model.
-    fn model(mut self, model: &'static str) -> Self {
-        self.model = model;
-        self
-    }
-
-    /// The same for requests with another header.
-    fn header(mut self, header: &'static str) -> Self {
-        self.headers = header;
-        self
-    }
-}
 
 /// A proxy, the provider behind it, and the conversation of a client in front.
 struct Proxy {
