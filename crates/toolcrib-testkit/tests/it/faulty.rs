@@ -229,3 +229,27 @@ fn grandchildren_live_in_and_out_of_the_group() {
         assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
     }
 }
+
+#[test]
+fn its_tools_can_be_those_of_a_file_and_a_change_is_announced() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, draft] = ["tools.json", "draft.json"].map(|name| folder.path().join(name));
+    // Replaced in one step: a half-written file would be announced, too.
+    let define = |names: &[&str]| {
+        let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
+        let tools: Vec<Value> = names.iter().map(tool).collect();
+        fs::write(&draft, Value::from(tools).to_string()).unwrap();
+        fs::rename(&draft, &file).unwrap();
+    };
+    define(&["elicit", "env"]);
+    let mut peer = start(&["--define", file.to_str().unwrap()]);
+    assert_eq!(names(&peer.ask("tools/list", json!({}))), ["elicit", "env"]);
+    for name in ["elicit", "env"] {
+        assert_eq!(peer.call(name, json!({"a": 1}))["structuredContent"], json!({"a": 1}));
+    }
+    define(&["other"]);
+    assert_eq!(peer.receive()["method"], "notifications/tools/list_changed");
+    assert_eq!(names(&peer.ask("tools/list", json!({}))), ["other"]);
+    let unknown = peer.ask("tools/call", json!({"name": "env"}));
+    assert_eq!(unknown["error"]["message"], "unknown tool: `env`");
+}

@@ -12,6 +12,10 @@ pub(crate) struct Faults {
     /// Offer this many more tools: `tool_0`, `tool_1` and so on.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) tools: u64,
+    /// Offer the tools of this file, a JSON array, and no others. Each returns its arguments. When the file
+    /// is replaced, the client is sent a list change.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) define: Option<PathBuf>,
     /// Wait before answering `initialize`.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) start_delay: u64,

@@ -35,6 +35,9 @@ fn main() -> ExitCode {
     if let Some(delay) = server.faults.die_after {
         server.die_after(delay);
     }
+    if server.faults.define.is_some() {
+        server.watch_definitions();
+    }
     let mut input = io::stdin().lock();
     while let Ok(Some(line)) = wire::read_line(&mut input) {
         server.receive(&line);

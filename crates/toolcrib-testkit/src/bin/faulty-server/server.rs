@@ -64,6 +64,22 @@ impl Server {
         });
     }
 
+    /// Sends a list change whenever the file that defines the tools has another text.
+    pub(crate) fn watch_definitions(self: &Arc<Self>) {
+        let server = Arc::clone(self);
+        thread::spawn(move || {
+            let mut known = tools::defined(&server.faults);
+            loop {
+                thread::sleep(Duration::from_millis(5));
+                let now = tools::defined(&server.faults);
+                if now != known {
+                    known = now;
+                    server.output.send(&list_changed(), 1);
+                }
+            }
+        });
+    }
+
     pub(crate) fn receive(self: &Arc<Self>, line: &[u8]) {
         let Ok(message) = serde_json::from_slice::<Value>(line) else { return };
         let params = message.get("params").unwrap_or(&Value::Null);
@@ -127,7 +143,7 @@ impl Server {
         if self.faults.hang.as_deref() == Some(name) {
             return;
         }
-        if self.faults.slow == 0 && answers::question(name).is_none() {
+        if self.faults.slow == 0 && self.question(name).is_none() {
             return self.answer(id, name, params);
         }
         let (server, id, name, params) =
@@ -142,20 +158,19 @@ impl Server {
         if !tools::is_known(&self.faults, name) {
             return self.output.error(id, -32602, &format!("unknown tool: `{name}`"));
         }
-        if let Some((method, asked)) = answers::question(name) {
+        if let Some((method, asked)) = self.question(name) {
             let Some(reply) = self.ask(method, &asked) else { return };
             return self.output.result(id, &answers::structured(&reply));
         }
         match name {
+            _ if self.faults.define.is_some() => self.echo(id, params),
             "cargo" => self.output.result(id, cargo::RESULT),
             "env" => self.output.result(id, &answers::structured(&answers::environment())),
             "cwd" => self.output.result(id, &answers::structured(&answers::directory())),
             "huge" => self.output.huge(id, self.faults.huge_line.unwrap_or(0)),
             "storm" => {
                 self.output.result(id, &answers::text("Here it comes."));
-                let changed =
-                    json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
-                self.output.send(&changed, self.faults.storm.unwrap_or(0));
+                self.output.send(&list_changed(), self.faults.storm.unwrap_or(0));
             }
             "lists" => {
                 let lists = self.lists.load(Ordering::SeqCst);
@@ -169,11 +184,18 @@ impl Server {
                 self.report(&params["_meta"]["progressToken"]);
                 self.output.result(id, &answers::text("It is done."));
             }
-            _ => {
-                let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
-                self.output.result(id, &answers::structured(&arguments));
-            }
+            _ => self.echo(id, params),
         }
+    }
+
+    fn echo(&self, id: &Value, params: &Value) {
+        let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
+        self.output.result(id, &answers::structured(&arguments));
+    }
+
+    /// What a tool asks the client. Tools of a file ask nothing, whatever their names.
+    fn question(&self, name: &str) -> Option<(&'static str, Value)> {
+        answers::question(name).filter(|_| self.faults.define.is_none())
     }
 
     fn report(&self, token: &Value) {
@@ -214,6 +236,10 @@ impl Server {
             let _ = waiting.send(reply);
         }
     }
+}
+
+fn list_changed() -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 }
 
 fn greeting(asked: Option<&str>, logging: bool) -> String {

@@ -35,6 +35,9 @@ pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
     if let Some(pages) = faults.pages {
         return page(pages, cursor);
     }
+    if let Some(defined) = defined(faults) {
+        return format!(r#"{{"tools":{defined}}}"#);
+    }
     let mut tools: Vec<String> =
         ALWAYS.iter().map(|(name, about)| plain(name, about).to_string()).collect();
     tools.push(cargo::DEFINITION.to_owned());
@@ -58,8 +61,17 @@ pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
     format!(r#"{{"tools":[{}]}}"#, tools.join(","))
 }
 
+/// The text of the file that defines the tools; `None` where there is no such file.
+pub(crate) fn defined(faults: &Faults) -> Option<String> {
+    faults.define.as_ref().map(|file| std::fs::read_to_string(file).unwrap_or_default())
+}
+
 /// Whether `name` can be called. Every tool of `list`, and `cargo` and the like between pages too.
 pub(crate) fn is_known(faults: &Faults, name: &str) -> bool {
+    if let Some(defined) = defined(faults) {
+        let tools: Vec<Value> = serde_json::from_str(&defined).unwrap_or_default();
+        return tools.iter().any(|tool| tool["name"] == name);
+    }
     let numbered = name.strip_prefix("tool_").and_then(|number| number.parse::<u64>().ok());
     if let Some(number) = numbered {
         return number < faults.pages.unwrap_or(faults.tools);
