@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHasher;
 
 use crate::catalog::{Catalog, ToolId};
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, Ledger};
 use crate::json::compact;
 use crate::policy::Rules;
 use crate::query::Query;
@@ -173,10 +173,21 @@ impl Crib {
 
     /// Records that a tool was loaded.
     pub(crate) fn record(&self, conversation: &mut Conversation, tool: &Tool) {
-        if self.settings.bounds_revealed() {
-            conversation.ledger.renew(tool);
-        } else {
-            conversation.ledger.reveal(tool);
+        self.reveal(&mut conversation.ledger, &[tool.name()]);
+    }
+
+    /// Records that one reply loaded these tools, best first, for a caller that keeps a ledger of its own.
+    /// Names that the catalog does not have are ignored.
+    pub fn reveal<N: AsRef<str>>(&self, ledger: &mut Ledger, names: &[N]) {
+        let ids = names.iter().filter_map(|name| self.catalog.find(name.as_ref()));
+        let mut tools: Vec<&Tool> = ids.map(|id| self.catalog.tool(id)).collect();
+        if !self.settings.bounds_revealed() {
+            return tools.into_iter().for_each(|tool| ledger.reveal(tool));
+        }
+        // Where room is short, the best is to be the newest.
+        tools.reverse();
+        for tool in tools {
+            ledger.renew(tool);
         }
     }
 

@@ -53,7 +53,7 @@ impl Ledger {
     }
 
     /// Records that it has.
-    pub(crate) fn set_deferred(&mut self) {
+    pub fn set_deferred(&mut self) {
         self.deferred = true;
     }
 

@@ -86,23 +86,15 @@ impl Crib {
         for (hit, _) in &wanted[fitted.len()..] {
             reply.omitted.push(self.catalog().tool(hit.id).name().to_owned());
         }
-        let mut loaded = Vec::new();
-        for (found, (hit, _)) in fitted.into_iter().zip(&wanted) {
+        for found in fitted {
             // A signature is no schema, unless the disclosure shows that one next. What the ledger
             // gets, the reply says: a transcript must tell the same.
             if found.input_schema.is_some() || self.settings().shows_revealed() {
-                loaded.push(self.catalog().tool(hit.id));
                 reply.loaded.push(found.name.clone());
             }
             reply.hits.push(found);
         }
-        // Where room is short, the best hit is to be the newest.
-        if self.settings().bounds_revealed() {
-            loaded.reverse();
-        }
-        for tool in loaded {
-            self.record(conversation, tool);
-        }
+        self.reveal(&mut conversation.ledger, &reply.loaded);
         if signatures > 0 {
             let way = match self.settings().kind() {
                 Kind::Bridge => format!("`select:NAME` or {}", self.settings().names.describe),

@@ -18,7 +18,7 @@ pub(super) struct SessionList(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Tools that it has found, if they are in its list from then on.
+    /// Tools that it has found, if they are in its list from then on, and whether it goes on deferring.
     found: Ledger,
     /// The stamp of the list that it was last sent.
     sent: Option<u64>,
@@ -50,21 +50,20 @@ impl SessionList {
     ) -> Result<(Sight, Value), ErrorData> {
         let mut state = self.lock();
         let sight = see()?;
+        if sight.view.keeps_deferring() {
+            state.found.set_deferred();
+        }
         (state.sent, state.told) = (Some(sight.view.stamp_with(&state.found)), None);
         let list = sight.view.list_with(&state.found);
         Ok((sight, list))
     }
 
-    /// Notes tools that the session has found; whether any of them is new.
+    /// Notes tools that the session has found; whether that changed anything.
     pub(super) fn add(&self, view: &View, names: &[String]) -> bool {
-        let catalog = view.crib.catalog();
-        let tools = names.iter().filter_map(|name| catalog.find(name)).map(|id| catalog.tool(id));
         let found = &mut self.lock().found;
-        let fresh: Vec<_> = tools.filter(|tool| !found.has(tool)).collect();
-        for tool in &fresh {
-            found.reveal(tool);
-        }
-        !fresh.is_empty()
+        let before = found.clone();
+        view.crib.reveal(found, names);
+        *found != before
     }
 
     /// Whether the session is to be told that its list changed: once for each list that is not the one it was

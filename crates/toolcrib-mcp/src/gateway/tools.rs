@@ -79,7 +79,9 @@ impl Gateway {
                     let server = sight.shelf.crib.catalog().tool(id).server().unwrap_or_default();
                     self.hub().metrics().refused(server);
                 }
-                Ok(self.refused(&sight, refusal).into())
+                // A refusal that carries the schema shows the tool as a search does.
+                let found = refusal.tool.clone().into_iter().collect();
+                Ok(Called { result: self.refused(&sight, refusal), found })
             }
         }
     }

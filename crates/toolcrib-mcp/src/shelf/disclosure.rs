@@ -11,6 +11,7 @@
 use toolcrib_core::Settings;
 use toolcrib_core::disclose::{Kind, Setting};
 use toolcrib_core::listing::Place;
+use toolcrib_core::policy::{Basis, Reason};
 
 use crate::config::Config;
 
@@ -21,17 +22,40 @@ pub(super) fn settings(config: &Config) -> Settings {
     // There is no message to put a listing in: it stands in the search tool's description.
     settings.listing.place = Place::Fresh;
     settings.listing.chars = settings.listing.chars.min(config.gateway.description_chars);
-    // One connection may carry many conversations: what one has seen says nothing about another.
+    // One connection may carry many conversations: what one has seen says nothing about another. Only where a
+    // session has a list of its own does it keep it.
     settings.search.known_last = false;
-    settings.activation.sticky = false;
+    settings.activation.sticky &= has_session_lists(&settings);
     settings
 }
 
 /// The settings for requests without a session, unless they are the same: there a list cannot change
 /// because of an earlier request.
 pub(super) fn without_sessions(settings: &Settings) -> Option<Settings> {
-    let needs_session = matches!(settings.kind(), Kind::Reveal | Kind::Append);
-    needs_session.then(|| Settings { disclosure: Setting::Bridge, ..settings.clone() })
+    has_session_lists(settings).then(|| Settings { disclosure: Setting::Bridge, ..settings.clone() })
+}
+
+/// Whether a session's list depends on what it has found.
+fn has_session_lists(settings: &Settings) -> bool {
+    matches!(settings.kind(), Kind::Reveal | Kind::Append)
+}
+
+/// Which fixed number decides in place of a share of the context window, if that is not known, for the log and
+/// for `doctor`.
+pub(crate) fn unknown_window(settings: &Settings, reason: Reason) -> Option<String> {
+    let threshold = match reason {
+        Reason::Tokens { threshold, basis: Basis::UnknownWindow, .. }
+        | Reason::Below { threshold: Some((Basis::UnknownWindow, threshold)) } => threshold,
+        _ => return None,
+    };
+    let activation = &settings.activation;
+    activation.tokens_if_unknown.then(|| {
+        let percent = activation.context_percent;
+        format!(
+            "the context window is not known: tools are deferred from {threshold} tokens on, in place of {percent} % \
+             of the window; `context` or `--context` sets it"
+        )
+    })
 }
 
 /// What of a disclosure is not done as it is set, for the log and for `doctor`.

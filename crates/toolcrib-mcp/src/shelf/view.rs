@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_core::disclose::{Disclosure, Kind, OwnTool, Setting, Shown};
-use toolcrib_core::policy::{Because, Decision, Glob, Mode, Verdict};
+use toolcrib_core::policy::{Because, Decision, Defers, Glob, Mode, Reason, Verdict};
 use toolcrib_core::{Catalog, Conversation, Crib, Ledger, Scope, ToolId, Turn};
 
 use super::own_tool::own_tool;
@@ -25,12 +25,12 @@ pub(crate) struct View {
     pub(crate) list: Value,
     /// Whether some of their servers never answered.
     incomplete: bool,
+    /// Whether tools are deferred, and why.
+    pub(crate) decision: Decision,
     /// The tools that stand in the list by their own names.
     direct: HashMap<String, ToolId>,
     /// For the model, about our tools; `None` where nothing is deferred.
     pub(crate) instruction: Option<String>,
-    /// Whether tools are deferred, and why.
-    pub(crate) decision: Decision,
     /// Tokens that the list is shorter than everything in full.
     pub(crate) saved: usize,
     /// Changes with what is listed, and only then.
@@ -137,6 +137,18 @@ impl View {
         json!({ "tools": tools })
     }
 
+    /// Whether a session that was sent this list goes on deferring when its tools become fewer.
+    pub(crate) fn keeps_deferring(&self) -> bool {
+        self.crib.settings().activation.sticky
+            && self.decision.defers == Defers::Everything
+            && self.decision.reason != Reason::Incomplete
+    }
+
+    /// Whether the list of a session is that of who has found nothing yet.
+    fn is_plain(&self, found: &Ledger) -> bool {
+        found.is_empty() && (!found.deferred() || self.decision.defers == Defers::Everything)
+    }
+
     /// Whether tools that a session found are in its list from then on. `add_found` is the config's word on
     /// that for the bridge, which does without.
     pub(crate) fn adds_found(&self, add_found: bool) -> bool {
@@ -151,7 +163,7 @@ impl View {
     /// The list of a session that has found some tools. It depends on nothing else, so sessions that found the
     /// same have the same list.
     pub(crate) fn list_with(&self, found: &Ledger) -> Value {
-        if found.is_empty() {
+        if self.is_plain(found) {
             return self.list.clone();
         }
         let (crib, catalog) = (&self.crib, self.crib.catalog());
@@ -177,7 +189,7 @@ impl View {
 
     /// Changes with the list of a session that has found these tools, and only then.
     pub(crate) fn stamp_with(&self, found: &Ledger) -> u64 {
-        if found.is_empty() { self.stamps.tools } else { stamp(&self.list_with(found)["tools"]) }
+        if self.is_plain(found) { self.stamps.tools } else { stamp(&self.list_with(found)["tools"]) }
     }
 
     /// Whether its clients may know of a server.

@@ -150,9 +150,14 @@ fn engine(
     let config = super::foreign(path, text)?;
     let preset = preset.or_else(|| {
         let config = config.as_ref()?;
-        let says = ["/env/ENABLE_TOOL_SEARCH", "/plugin", "/toolSearch", "/tools/tool_search"]
-            .iter()
-            .any(|at| config.pointer(at).is_some());
+        let says = [
+            "/env/ENABLE_TOOL_SEARCH",
+            "/plugin",
+            "/toolSearch",
+            "/tools/tool_search",
+            "/capabilities",
+        ];
+        let says = says.iter().any(|at| config.pointer(at).is_some());
         if says || !has_servers { Preset::of_config(config) } else { None }
     });
     let place = format!("`{}`", path.display());
