@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod arguments;
+mod behaviours;
 mod cargo;
 mod clients;
 mod conformance;
