@@ -1,5 +1,8 @@
 //! The `hermes` preset at an MCP client: docs/presets/hermes.md names these tests.
 
+mod config;
+mod search;
+
 use serde_json::{Value, json};
 use toolcrib_core::TokenCounter as _;
 use toolcrib_tokens::{Counter, Vocabulary};

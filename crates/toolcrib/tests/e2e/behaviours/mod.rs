@@ -124,11 +124,16 @@ impl Setup {
     }
 
     fn start_as(self, name: &str, era: Era) -> Session {
-        let client = Client::named(name, Wire::stdio(&self.command("mcp"), self.home.path()), era);
-        let mut session = Session { setup: self, client, changes: 0 };
+        let mut session = self.connect(name, era);
         session.settle();
         session.changes = 0;
         session
+    }
+
+    /// A client of the gateway, whether or not its servers have answered.
+    fn connect(self, name: &str, era: Era) -> Session {
+        let wire = Wire::stdio(&self.command("mcp"), self.home.path());
+        Session { client: Client::named(name, wire, era), setup: self, changes: 0 }
     }
 }
 
@@ -246,7 +251,6 @@ impl Session {
     fn define(&self, server: &str, tools: &[Value]) {
         define(&self.setup.home, server, tools);
     }
-
 
     /// Waits until the log has this text.
     fn logs(&self, text: &str) {

@@ -1,0 +1,129 @@
+//! opencode's own file, the plugin's keys and the fork's.
+
+use serde_json::{Value, json};
+
+use super::super::{Setup, numbered, tool};
+use super::SEARCHES;
+
+fn files() -> Vec<Value> {
+    vec![
+        tool("read_file", "Read a file.", &["path"], 1),
+        tool("write_file", "Write a file.", &["path"], 1),
+        tool("bash", "Run a shell command.", &["command"], 1),
+    ]
+}
+
+/// A file with these keys, in which the servers stand as opencode writes them.
+fn configured(mut keys: Value, servers: &[(&str, &[Value])]) -> Setup {
+    Setup::file("opencode.jsonc", servers, |commands| {
+        for (name, command) in commands {
+            keys["mcp"][name]["type"] = "local".into();
+            keys["mcp"][name]["command"] = command[..].into();
+        }
+        format!("// A comment, as opencode allows.\n{keys}")
+    })
+}
+
+pub(super) fn with_options(options: &Value, tools: &[Value]) -> Setup {
+    configured(json!({"plugin": [["opencode-tool-search", options]]}), &[("dev", tools)])
+}
+
+/// The descriptions that tools are listed with, less those of the search tools.
+fn descriptions(setup: Setup) -> Vec<String> {
+    let listed = setup.start().list();
+    let theirs = listed.iter().filter(|tool| tool["name"].as_str().unwrap().starts_with("dev"));
+    theirs.map(|tool| tool["description"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_plugin_alone_means_the_defaults() {
+    let local = "file:///path/to/opencode-tool-search/dist/index.js";
+    for plugin in [
+        json!(["opencode-tool-search"]),
+        json!(["other", ["opencode-tool-search@0.4.3", {}]]),
+        json!([local]),
+    ] {
+        let servers: [(&str, &[Value]); 1] = [("dev", &numbered(9, "note_", "Note it."))];
+        let mut session = configured(json!({"plugin": plugin}), &servers).start();
+        let listed = session.list();
+        assert!(listed[..9].iter().all(|tool| tool["description"] == "[d]"), "{listed:?}");
+        assert_eq!(session.found("note").len(), 5);
+    }
+}
+
+#[test]
+fn every_option_is_read_and_always_load_knows_opencodes_own_names() {
+    let options = json!({
+        "alwaysLoad": ["dev_read_file", "bash"],
+        "bm25": {"k1": 1.5, "b": 0.75},
+        "searchLimit": 7,
+        "deferDescription": "(search for me)",
+    });
+    assert_eq!(
+        descriptions(with_options(&options, &files())),
+        ["Read a file.", "(search for me)", "Run a shell command."]
+    );
+    let mut session = with_options(&options, &numbered(9, "note_", "Note it.")).start();
+    assert_eq!(session.found("note").len(), 7);
+}
+
+#[test]
+fn what_cannot_be_used_falls_back_and_is_logged() {
+    for (options, logged) in [
+        (json!({"bm25": {"k1": 3}}), "bm25.k1`: 3 is not within 0.5 to 2, 2 is used"),
+        (json!({"bm25": {"b": -1}}), "bm25.b`: -1 is not within 0 to 1, 0 is used"),
+        (json!({"searchLimit": 99}), "searchLimit`: 99 is not within 1 to 50, 50 is used"),
+        (json!({"searchLimit": "many"}), "searchLimit`: \"many\" is not a number, 5 is used"),
+        (json!({"deferDescription": 1}), "deferDescription`: 1 is not a text, `[d]` is used"),
+        (
+            json!({"alwaysLoad": "read"}),
+            "alwaysLoad`: \"read\" is not a list of names, none is used",
+        ),
+    ] {
+        let mut session = with_options(&options, &files()).start();
+        session.logs(logged);
+        assert_eq!(session.listed("dev__bash")["description"], "[d]", "{options}");
+    }
+}
+
+#[test]
+fn without_the_plugin_nothing_is_deferred() {
+    let setup = configured(json!({"plugin": ["some-other-plugin"]}), &[("dev", &files())]);
+    let mut session = setup.start();
+    session.logs("`plugin`: `opencode-tool-search` is not among them: it is off");
+    assert_eq!(session.names(), ["dev__read_file", "dev__write_file", "dev__bash"]);
+}
+
+#[test]
+fn in_the_fork_a_tool_is_hidden_until_it_is_found() {
+    let keys = json!({
+        "toolSearch": {"enabled": true, "alwaysLoad": ["dev_read_file"]},
+        "mcp": {"logs": {"deferLoading": false}},
+    });
+    let logs = [tool("tail", "Show the last lines.", &["path"], 1)];
+    let mut session = configured(keys, &[("dev", &files()), ("logs", &logs)]).start();
+    let first = session.names();
+    assert_eq!(first, [&["dev__read_file", "logs__tail"], &SEARCHES[..]].concat());
+    let search = session.listed("tool_search")["description"].as_str().unwrap().to_owned();
+    assert!(!search.contains("bash"), "nor does a listing name it: {search}");
+    session.found("shell");
+    assert_eq!(session.names(), [&first[..], &["dev__bash".to_owned()]].concat());
+    assert_eq!(session.listed("dev__bash")["inputSchema"], files()[2]["inputSchema"]);
+    let off = configured(json!({"toolSearch": {"enabled": false}}), &[("dev", &files())]);
+    assert_eq!(off.start().names().len(), 3);
+}
+
+#[test]
+fn a_bad_value_of_the_forks_keys_is_logged() {
+    for (own, logged) in [
+        (
+            json!({"enabled": "no"}),
+            "`toolSearch.enabled`: \"no\" is neither true nor false, true is used",
+        ),
+        (json!(true), "`toolSearch`: true is not an object, the defaults are used"),
+    ] {
+        let mut session = configured(json!({"toolSearch": own}), &[("dev", &files())]).start();
+        session.logs(logged);
+        assert_eq!(session.names(), SEARCHES);
+    }
+}
