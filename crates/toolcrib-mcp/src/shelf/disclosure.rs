@@ -32,7 +32,8 @@ pub(super) fn settings(config: &Config) -> Settings {
 /// The settings for requests without a session, unless they are the same: there a list cannot change
 /// because of an earlier request.
 pub(super) fn without_sessions(settings: &Settings) -> Option<Settings> {
-    has_session_lists(settings).then(|| Settings { disclosure: Setting::Bridge, ..settings.clone() })
+    has_session_lists(settings)
+        .then(|| Settings { disclosure: Setting::Bridge, ..settings.clone() })
 }
 
 /// Whether a session's list depends on what it has found.

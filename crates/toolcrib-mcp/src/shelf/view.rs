@@ -189,7 +189,11 @@ impl View {
 
     /// Changes with the list of a session that has found these tools, and only then.
     pub(crate) fn stamp_with(&self, found: &Ledger) -> u64 {
-        if self.is_plain(found) { self.stamps.tools } else { stamp(&self.list_with(found)["tools"]) }
+        if self.is_plain(found) {
+            self.stamps.tools
+        } else {
+            stamp(&self.list_with(found)["tools"])
+        }
     }
 
     /// Whether its clients may know of a server.

@@ -83,8 +83,9 @@ fn names_cost_a_few_percent_and_two_schemas_later_it_is_still_a_tenth() {
     assert!(a_name <= 15 && 100 * names <= 6 * before, "{a_name} a name, {names} of {before}");
     let reply = session
         .text("tool_search", &json!({"query": "select:github__create_issue,slack__post_message"}));
+    let loaded = ["tool_search", "github__create_issue", "slack__post_message"];
+    assert_eq!(session.names(), loaded);
     let listed = session.list();
-    assert_eq!(listed.len(), 3);
     let later = total(&listed) + tokens(&reply.into());
     assert!(10 * later <= before, "{later} of {before}");
 }
@@ -148,7 +149,10 @@ fn hidden_text_is_taken_out_of_the_metadata_and_logged() {
     let tools = plain(&[("add", "Adds.\u{e0069}\u{e0067}\u{e006e} \u{202e}Now.")]);
     let mut session = Setup::preset("claude-code", &[("evil", &tools)]).start();
     let answer = session.text("tool_search", &json!({"query": "select:evil__add"}));
-    assert!(answer.contains("\"Adds. Now.\""), "{answer}");
+    assert!(
+        answer.starts_with("<functions>\n<function>{\"description\":\"Adds. Now.\""),
+        "{answer}"
+    );
     session.logs("removed from what is shown: ");
 }
 

@@ -105,6 +105,7 @@ fn a_deferred_tool_keeps_name_and_description_and_its_stub_says_what_to_ask() {
 #[test]
 fn the_query_that_a_stub_names_loads_that_tool_alone() {
     let mut session = with(&agent()).start();
+    assert_eq!(session.stubs().len(), 15);
     for name in session.stubs() {
         assert_eq!(session.found(&name), [&*name]);
     }
@@ -138,6 +139,7 @@ fn every_client_is_served_alike() {
     let [first, second] =
         ["gemini-cli", "some-agent"].map(|client| with(&agent()).start_as(client, Era::Old).list());
     assert_eq!(first, second);
+    assert_eq!(first[0]["inputSchema"]["properties"], json!({}));
 }
 
 /// Eighteen tools and the search: what the list and its schemas lose in bytes.

@@ -166,6 +166,7 @@ fn threshold_and_allowlist_are_read_as_before() {
 fn the_configuration_of_the_release_is_known_by_its_keys() {
     let mut session = configured(&json!({"reveal": "redefine"}), &gauges(15)).start();
     let stub = session.listed("plant__gauge_0")["inputSchema"].take();
+    assert_eq!(stub["properties"], json!({}));
     assert_eq!(stub.get("description"), None, "no hint, as in the release: {stub}");
 }
 

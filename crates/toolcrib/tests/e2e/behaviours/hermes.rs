@@ -264,7 +264,10 @@ fn many_servers_activate_it() {
         let server = "sample\nprefix = \"\"\n";
         Setup::preset("hermes", &[(server, &tools[..count])]).flags(&["--context", "200000"])
     };
-    assert!(defers(&mut setup(tools.len()).start()));
+    let mut session = setup(tools.len()).start();
+    assert!(defers(&mut session));
+    let description = session.listed("tool_search")["description"].as_str().unwrap().to_owned();
+    assert!(description.contains("\n272 tools on "), "{description}");
     assert!(!defers(&mut setup(14).start()));
 }
 

@@ -59,6 +59,7 @@ fn a_session_that_is_over_is_forgotten_and_the_next_one_searches_again() {
 #[test]
 fn tools_are_called_by_their_own_names_with_their_own_arguments() {
     let mut session = with(&agent()).start();
+    assert!(session.is_stub("dev__bash"));
     session.found("bash");
     let arguments = r#"{"command":  "ls", "note": "1.00"}"#;
     let answer = session.client.call_with_text("dev__bash", arguments);

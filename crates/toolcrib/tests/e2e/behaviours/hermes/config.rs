@@ -14,14 +14,15 @@ fn the_configuration_has_four_keys_and_these_defaults() {
     let written = json!({
         "enabled": "auto", "threshold_pct": 10, "search_default_limit": 5, "max_search_limit": 20
     });
-    let mut answers = [written, json!({}), json!(true)].map(|own| {
+    let answers = [written, json!({}), json!(true)].map(|own| {
         let mut session = configured(&own, &jobs()).flags(&["--context", "1000"]).start();
         (session.list(), session.search("job"))
     });
     let mut preset =
         Setup::preset("hermes", &[("acme", &jobs())]).flags(&["--context", "1000"]).start();
     let expected = (preset.list(), preset.search("job"));
-    assert!(answers.iter_mut().all(|answer| *answer == expected));
+    assert_eq!(expected.1["matches"].as_array().unwrap().len(), 5);
+    assert!(answers.iter().all(|answer| *answer == expected));
 }
 
 #[test]

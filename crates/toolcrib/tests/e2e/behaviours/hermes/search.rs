@@ -106,5 +106,7 @@ fn tools_out_of_scope_do_not_move_a_rank() {
     let servers: [(&str, &[Value]); 2] = [("github", &github()), ("slack", &slack())];
     let mut narrowed = Setup::toml(&config, &servers).flags(&["--profile", "few"]).start();
     let mut alone = Setup::toml(ON, &[("github", &github())]).start();
-    assert_eq!(narrowed.search("issue repository"), alone.search("issue repository"));
+    let found = narrowed.search("issue repository");
+    assert_eq!(found["matches"].as_array().unwrap().len(), 2);
+    assert_eq!(found, alone.search("issue repository"));
 }
