@@ -40,10 +40,15 @@ fn first_toml(page: &str) -> &str {
     page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap()
 }
 
-/// The cells of every row of a preset's table of behaviours.
-fn rows(preset: Preset) -> Vec<[String; 4]> {
+/// A row of a table of behaviours: the document, what it says, what we do, and for the library, `mcp` and
+/// `serve` the tests that show it, or the reason why there is none.
+type Row = [String; 6];
+
+/// Every row of a preset's table of behaviours.
+fn rows(preset: Preset) -> Vec<Row> {
     let page = page(&file(preset));
-    let table = page.split("| document | it says | Toolcrib | test |\n").nth(1).unwrap();
+    let header = "| document | it says | Toolcrib | library | `mcp` | `serve` |\n";
+    let table = page.split(header).nth(1).unwrap();
     let lines = table.lines().skip(1).take_while(|line| line.starts_with("| "));
     lines
         .map(|line| {
@@ -92,26 +97,38 @@ fn every_behaviour_names_a_test_that_is_there() {
     for preset in PRESETS {
         let rows = rows(preset);
         assert!(rows.len() >= 15, "{preset}: {} rows", rows.len());
-        for [document, says, ours, test] in &rows {
+        for [document, says, ours, cells @ ..] in &rows {
             let known =
                 |name: &str| name == BEYOND || DOCUMENTS.iter().any(|(known, _)| *known == name);
             assert!(document.split(", ").all(known), "{preset}: {document}");
             assert!(!says.trim().is_empty() && !ours.trim().is_empty(), "{preset}: {says}");
-            let named: Vec<&str> = test.split('`').skip(1).step_by(2).collect();
-            assert!(!named.is_empty(), "{preset}: no test for: {says}");
-            for path in named {
-                assert!(is_test(path), "{preset}: there is no test `{path}` for: {says}");
+            for (cell, folders) in cells.iter().zip(FOLDERS) {
+                let quoted = cell.split('`').skip(1).step_by(2);
+                let tests: Vec<&str> = quoted.filter(|quoted| quoted.contains("::")).collect();
+                for path in &tests {
+                    let is_there = is_test(path, folders);
+                    assert!(is_there, "{preset}: {folders:?} have no test `{path}` for: {says}");
+                }
+                let has_reason = cell.split_whitespace().count() > 2;
+                assert!(!tests.is_empty() || has_reason, "{preset}: no test for: {says}");
             }
         }
     }
 }
 
-/// Whether `module::name` is a test of the engine, of the dialects or of the command line.
-fn is_test(path: &str) -> bool {
+/// Where the tests of the library, of `mcp` and of `serve` are. The last two run the program.
+const FOLDERS: [&[&str]; 3] = [
+    &["toolcrib-core/tests/it", "toolcrib-dialect/tests/it", "toolcrib/tests/it"],
+    &["toolcrib/tests/e2e", "toolcrib/tests/faults", "toolcrib/tests/it"],
+    &["toolcrib/tests/proxy", "toolcrib/tests/it"],
+];
+
+/// Whether `module::name` is a test in one of these folders.
+fn is_test(path: &str, folders: &[&str]) -> bool {
     let Some((module, name)) = path.rsplit_once("::") else { return false };
     let module = module.replace("::", "/");
-    ["toolcrib-core", "toolcrib-dialect", "toolcrib"].iter().any(|package| {
-        let folder = root().join("crates").join(package).join("tests/it");
+    folders.iter().any(|folder| {
+        let folder = root().join("crates").join(folder);
         let files = [folder.join(format!("{module}.rs")), folder.join(format!("{module}/mod.rs"))];
         let mut texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
         texts.any(|text| {
@@ -134,11 +151,11 @@ fn the_table_of_behaviours_is_that_of_the_pages() {
     for (short, title) in DOCUMENTS {
         let before = lines.len();
         for preset in PRESETS {
-            let mentions = |row: &[String; 4]| row[0].split(", ").any(|name| name == short);
+            let mentions = |row: &Row| row[0].split(", ").any(|name| name == short);
             let rows = rows(preset).into_iter().filter(mentions);
-            lines.extend(rows.map(|[_, says, ours, test]| {
-                let file = file(preset);
-                format!("| {title} | {says} | {ours} | [{preset}]({file}) | {test} |")
+            lines.extend(rows.map(|[_, says, ours, cells @ ..]| {
+                let (file, cells) = (file(preset), cells.join(" | "));
+                format!("| {title} | {says} | {ours} | [{preset}]({file}) | {cells} |")
             }));
         }
         assert!(lines.len() > before, "nothing of: {title}");
@@ -146,7 +163,8 @@ fn the_table_of_behaviours_is_that_of_the_pages() {
     let distinct: BTreeSet<&String> = lines.iter().collect();
     assert_eq!(distinct.len(), lines.len(), "a row stands twice");
     let page = page("behaviours.md");
-    let header = "| document | it says | Toolcrib | preset | test |\n|---|---|---|---|---|\n";
+    let header = "| document | it says | Toolcrib | preset | library | `mcp` | `serve` |\n\
+                  |---|---|---|---|---|---|---|\n";
     let (intro, _) = page.split_once(header).unwrap();
     let expected = format!("{intro}{header}{}\n", lines.join("\n"));
     if std::env::var_os("UPDATE_DOCS").is_some() {
