@@ -189,8 +189,11 @@ impl Hub {
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
-    /// Logs what of the disclosure is not done as it is set.
+    /// Logs the disclosures that the gateway replaces. Without servers it has nothing to show.
     fn say_notices(config: &Config) {
+        if config.servers.is_empty() {
+            return;
+        }
         for notice in notices(&config.settings) {
             tracing::warn!("{notice}");
         }

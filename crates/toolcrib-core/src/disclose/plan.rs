@@ -27,9 +27,11 @@ impl Crib {
         own::tools(self.settings(), None)
     }
 
-    /// The instruction that goes with [`own_tools`](Self::own_tools).
+    /// The instruction that goes with [`own_tools`](Self::own_tools). It holds whether or not anything turns
+    /// out to be deferred.
     pub fn own_instruction(&self) -> String {
-        own::instruction(self.settings(), None, None)
+        let instruction = own::instruction(self.settings(), None, None);
+        format!("If you have the tool `{}`: {instruction}", self.settings().names.search)
     }
 
     /// What the model sees this turn.

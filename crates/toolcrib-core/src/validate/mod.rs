@@ -110,6 +110,9 @@ fn standardise(schema: &mut Value) {
             if let (true, Some(Value::Array(values))) = (nullable, map.get_mut("enum")) {
                 values.push(Value::Null);
             }
+            if let (true, Some(Value::Array(kinds))) = (nullable, map.get_mut("anyOf")) {
+                kinds.push(serde_json::json!({"type": "null"}));
+            }
             for (key, value) in map {
                 match value {
                     Value::Object(members) if NAMED.contains(&key.as_str()) => {

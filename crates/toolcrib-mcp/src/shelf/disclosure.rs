@@ -66,7 +66,7 @@ pub(crate) fn notices(settings: &Settings) -> Vec<String> {
     let mut notices = Vec::new();
     if matches!(settings.disclosure, Setting::Reference | Setting::Hosted) {
         notices.push(format!(
-            "`disclosure = \"{name}\"` needs a provider's API, which MCP is not: the gateway does `{instead}`"
+            "`disclosure = \"{name}\"` requires a provider's API; the gateway uses `{instead}` instead"
         ));
     }
     if matches!(kind, Kind::Reveal | Kind::Append) {

@@ -30,19 +30,14 @@ fn server(entry: &mut Entry<'_>) -> Option<Server> {
     if let Some(seconds) = entry.seconds("connect_timeout", 1.0, &check::START) {
         server.start_timeout = seconds;
     }
-    let names = |key: &str| -> Vec<String> {
-        match entry.value("tools").and_then(|tools| tools.get(key)) {
-            Some(Value::String(name)) => vec![name.clone()],
-            Some(Value::Array(names)) => {
-                names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
-            }
-            _ => Vec::new(),
+    // In Hermes, `include` overrides `exclude`, and an empty `include` allows every tool.
+    match (names(entry, "include"), names(entry, "exclude")) {
+        (Some(include), _) if !include.is_empty() => server.allow = include,
+        (Some(_), Some(exclude)) => server.deny = exclude,
+        _ => {
+            entry.warn("tools", "has an entry that is no name: the server is not used");
+            return None;
         }
-    };
-    // There a list of tools that may be used makes the other one void, and an empty one says nothing.
-    server.allow = names("include");
-    if server.allow.is_empty() {
-        server.deny = names("exclude");
     }
     for key in ["client_cert", "client_key", "ssl_verify"] {
         if entry.has(key) {
@@ -50,6 +45,19 @@ fn server(entry: &mut Entry<'_>) -> Option<Server> {
         }
     }
     Some(server)
+}
+
+/// The names of tools under a key; `None` if one of them is no name: what a filter says and we cannot read must
+/// not allow more than it does.
+fn names(entry: &Entry<'_>, key: &str) -> Option<Vec<String>> {
+    match entry.value("tools").and_then(|tools| tools.get(key)) {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::String(name)) => Some(vec![name.clone()]),
+        Some(Value::Array(names)) => {
+            names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
+        }
+        Some(_) => None,
+    }
 }
 
 /// A flag, also in quotes.
