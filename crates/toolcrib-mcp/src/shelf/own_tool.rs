@@ -12,14 +12,15 @@ use toolcrib_core::reply::Form;
 pub(super) fn own_tool(own: &OwnTool, form: Form) -> Option<Value> {
     let mut tool: Value = serde_json::from_str(&own.definition(Shape::Mcp)).ok()?;
     let fields = tool.as_object_mut()?;
-    // Claude Code has a tool search of its own, which would hide ours: a search behind a search.
-    fields.insert("_meta".into(), json!({"anthropic/alwaysLoad": true}));
     if [SEARCH, SEARCH_REGEX, DESCRIBE].contains(&own.name) {
         if let Some(schema) = output_schema(form, own.name == DESCRIBE) {
             fields.insert("outputSchema".into(), schema);
         }
         fields.insert("annotations".into(), json!({"readOnlyHint": true, "openWorldHint": false}));
     }
+    // Claude Code has a tool search of its own, which would hide ours: a search behind a search.
+    // It stands last, where the SDK writes it.
+    fields.insert("_meta".into(), json!({"anthropic/alwaysLoad": true}));
     Some(tool)
 }
 

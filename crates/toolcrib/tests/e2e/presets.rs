@@ -198,8 +198,8 @@ fn without_sessions_reveal_and_append_are_the_bridge() {
 #[test]
 fn reference_is_append_and_hosted_is_the_bridge() {
     for (mode, listed, notice) in [
-        ("reference", &["tool_search"][..], "the gateway does `append`"),
-        ("hosted", &["tool_search", "tool_describe", "tool_call"], "the gateway does `bridge`"),
+        ("reference", &["tool_search"][..], "the gateway uses `append`"),
+        ("hosted", &["tool_search", "tool_describe", "tool_call"], "the gateway uses `bridge`"),
     ] {
         let home = Home::new(&format!("disclosure = \"{mode}\"\n{}", config(None, &many())));
         let mut client = home.stdio("test", Era::Old);

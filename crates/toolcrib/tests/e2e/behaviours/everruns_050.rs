@@ -181,7 +181,7 @@ fn hosted_capabilities_are_the_bridge_and_the_automatic_one_is_this_search() {
     for id in ["openai_tool_search", "claude_tool_search"] {
         let mut session = setup(id).start();
         assert_eq!(session.names(), ["tool_search", "tool_describe", "tool_call"], "{id}");
-        session.logs("`disclosure = \"hosted\"` needs a provider's API, which MCP is not");
+        session.logs("`disclosure = \"hosted\"` requires a provider's API");
     }
     assert_eq!(setup("auto_tool_search").start().stubs().len(), 15);
 }
