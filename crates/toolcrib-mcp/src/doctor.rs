@@ -79,7 +79,6 @@ impl Gateway {
         };
         let fits_server = |glob: &Glob| config.servers.keys().any(|name| glob.is(name));
         let mut remarks = notices(&config.settings);
-        remarks.extend(shelf.unknown_window());
         let mut remark = |key: String, glob: &Glob, fits: bool, what: &str| {
             if !fits {
                 remarks.push(format!("`{key}` has `{glob}`, which fits no {what}"));

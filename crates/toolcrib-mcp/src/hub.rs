@@ -245,10 +245,6 @@ impl Hub {
                 shelf.view(Some(profile), protocol);
             }
         }
-        let window = shelf.unknown_window();
-        if let Some(notice) = window.filter(|_| before.unknown_window().is_none()) {
-            tracing::warn!("{notice}");
-        }
         self.shelf.send_replace(Arc::new(shelf));
     }
 

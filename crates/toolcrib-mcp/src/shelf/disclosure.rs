@@ -11,7 +11,6 @@
 use toolcrib_core::Settings;
 use toolcrib_core::disclose::{Kind, Setting};
 use toolcrib_core::listing::Place;
-use toolcrib_core::policy::{Basis, Reason};
 
 use crate::config::Config;
 
@@ -39,24 +38,6 @@ pub(super) fn without_sessions(settings: &Settings) -> Option<Settings> {
 /// Whether a session's list depends on what it has found.
 fn has_session_lists(settings: &Settings) -> bool {
     matches!(settings.kind(), Kind::Reveal | Kind::Append)
-}
-
-/// Which fixed number decides in place of a share of the context window, if that is not known, for the log and
-/// for `doctor`.
-pub(crate) fn unknown_window(settings: &Settings, reason: Reason) -> Option<String> {
-    let threshold = match reason {
-        Reason::Tokens { threshold, basis: Basis::UnknownWindow, .. }
-        | Reason::Below { threshold: Some((Basis::UnknownWindow, threshold)) } => threshold,
-        _ => return None,
-    };
-    let activation = &settings.activation;
-    activation.tokens_if_unknown.then(|| {
-        let percent = activation.context_percent;
-        format!(
-            "the context window is not known: tools are deferred from {threshold} tokens on, in place of {percent} % \
-             of the window; `context` or `--context` sets it"
-        )
-    })
 }
 
 /// What of a disclosure is not done as it is set, for the log and for `doctor`.

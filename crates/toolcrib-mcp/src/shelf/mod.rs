@@ -179,12 +179,6 @@ impl Shelf {
             .map(|supplier| &supplier.name)
     }
 
-    /// Which fixed number decides because the context window is not known; `None` where none does.
-    pub(crate) fn unknown_window(&self) -> Option<String> {
-        let view = self.view(None, Protocol::Session)?;
-        disclosure::unknown_window(view.crib.settings(), view.decision.reason)
-    }
-
     /// What clients of a profile see; `None` for a profile that is not in the config.
     pub(crate) fn view(&self, profile: Option<&str>, protocol: Protocol) -> Option<Arc<View>> {
         let crib = match protocol {

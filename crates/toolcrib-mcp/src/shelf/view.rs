@@ -25,12 +25,12 @@ pub(crate) struct View {
     pub(crate) list: Value,
     /// Whether some of their servers never answered.
     incomplete: bool,
-    /// Whether tools are deferred, and why.
-    pub(crate) decision: Decision,
     /// The tools that stand in the list by their own names.
     direct: HashMap<String, ToolId>,
     /// For the model, about our tools; `None` where nothing is deferred.
     pub(crate) instruction: Option<String>,
+    /// Whether tools are deferred, and why.
+    pub(crate) decision: Decision,
     /// Tokens that the list is shorter than everything in full.
     pub(crate) saved: usize,
     /// Changes with what is listed, and only then.

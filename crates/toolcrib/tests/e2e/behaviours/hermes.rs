@@ -48,7 +48,8 @@ fn configured(own: &Value, tools: &[Value]) -> Setup {
             json!(command[1..])
         );
         let keys = own.as_object().filter(|keys| !keys.is_empty()).map(|keys| {
-            keys.iter().map(|(key, value)| format!("\n    {key}: {value}")).collect::<String>()
+            let lines = keys.iter().map(|(key, value)| format!("\n    {key}: {value}"));
+            lines.collect::<Vec<_>>().concat()
         });
         let own = keys.unwrap_or_else(|| format!(" {own}"));
         format!("{servers}tools:\n  tool_search:{own}\n")
@@ -233,7 +234,7 @@ fn auto_goes_by_the_share_alone_and_by_what_may_be_deferred() {
 
 #[test]
 fn where_the_context_is_not_known_twenty_thousand_tokens_decide_and_that_is_said() {
-    let notice = "the context window is not known: tools are deferred from 20000 tokens on";
+    let notice = " is 20000, since the context window is not known";
     for (count, deferred) in [(15, false), (25, true)] {
         let setup = Setup::preset("hermes", &[("acme", &thousands(count))]);
         assert!(setup.doctor().contains(notice));

@@ -108,14 +108,14 @@ impl Setup {
         program
     }
 
-    /// What `doctor` remarks.
+    /// Why tools are deferred or not, as `doctor` says.
     fn doctor(&self) -> String {
         let program = self.command("doctor");
         let mut command = Command::new(&program[0]);
         command.args(&program[1..]).arg("--json").env("HOME", self.home.path());
         let ran = command.env("XDG_STATE_HOME", self.home.path().join("state")).output().unwrap();
         let answer: Value = serde_json::from_slice(&ran.stdout).unwrap();
-        answer["notes"].to_string()
+        answer["decision"]["reason"].as_str().unwrap().to_owned()
     }
 
     /// A client of the gateway, once every server has answered.

@@ -43,7 +43,9 @@ const SEARCHES: [&str; 2] = ["tool_search", "tool_search_regex"];
 fn a_deferred_tool_keeps_its_slot_its_name_and_its_parameters_and_a_mark_for_a_description() {
     let listed = opencode(&coding()).list();
     let mut expected = coding();
-    expected.iter_mut().for_each(|tool| tool["description"] = "[d]".into());
+    for tool in &mut expected {
+        tool["description"] = "[d]".into();
+    }
     assert_eq!(listed[..13], expected);
     assert_eq!(listed.len(), 15);
     let mut one = opencode(&coding()[..1]);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::Setup;
 use super::{agent, prefixed};
 
-fn configured(capabilities: Value, tools: &[Value]) -> Setup {
+fn configured(capabilities: &Value, tools: &[Value]) -> Setup {
     Setup::json("everruns.json", json!({"capabilities": capabilities}), &[("dev", tools)])
 }
 
@@ -16,20 +16,20 @@ fn the_capability_alone_means_the_defaults() {
         json!(["auto_tool_search"]),
         json!({"auto_tool_search": {"threshold": 15}}),
     ] {
-        assert_eq!(configured(capabilities.clone(), &agent()).start().stubs().len(), 15);
-        assert_eq!(configured(capabilities, &agent()[..14]).start().stubs(), [""; 0]);
+        assert_eq!(configured(&capabilities, &agent()).start().stubs().len(), 15);
+        assert_eq!(configured(&capabilities, &agent()[..14]).start().stubs(), [""; 0]);
     }
 }
 
 #[test]
 fn threshold_and_allowlist_can_be_configured() {
     let own = json!({"tool_search": {"threshold": 3, "never_defer": ["read_file", "bash"]}});
-    let mut session = configured(own.clone(), &agent()[..6]).start();
+    let mut session = configured(&own, &agent()[..6]).start();
     assert_eq!(session.stubs().len(), 4);
     assert!(!session.is_stub("dev__read_file") && !session.is_stub("dev__bash"));
-    assert_eq!(configured(own, &agent()[..2]).start().stubs(), [""; 0]);
+    assert_eq!(configured(&own, &agent()[..2]).start().stubs(), [""; 0]);
     let zero = json!({"tool_search": {"threshold": 0}});
-    assert_eq!(configured(zero, &agent()[..1]).start().stubs(), ["dev__read_file"]);
+    assert_eq!(configured(&zero, &agent()[..1]).start().stubs(), ["dev__read_file"]);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn what_cannot_be_used_falls_back_to_the_default_and_is_logged() {
         ),
         (json!({"treshold": 1}), "`capabilities.tool_search.treshold`: not known, left out"),
     ] {
-        let mut session = configured(json!({"tool_search": own}), &agent()).start();
+        let mut session = configured(&json!({"tool_search": own}), &agent()).start();
         session.logs(logged);
         assert_eq!(session.stubs().len(), 15);
     }
@@ -53,7 +53,7 @@ fn what_cannot_be_used_falls_back_to_the_default_and_is_logged() {
 
 #[test]
 fn without_the_capability_tool_search_is_off() {
-    let mut session = configured(json!(["web"]), &agent()).start();
+    let mut session = configured(&json!(["web"]), &agent()).start();
     session.logs("`capabilities`: `tool_search` is not among them: tool search is off");
     assert_eq!(session.list(), agent().iter().map(prefixed).collect::<Vec<_>>());
 }
