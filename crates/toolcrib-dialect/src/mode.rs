@@ -182,8 +182,8 @@ impl From<Kind> for Mode {
     }
 }
 
-/// Decides. `fallback` is what to do if a native mode is wanted and is not available. `past` is how the conversation deferred before; `None` is the answer where nothing is to be
-/// deferred.
+/// Chooses the mode. `fallback` replaces a native mode that is unavailable; `past` is the mode that the
+/// conversation already uses. Returns `None` if nothing is deferred.
 pub fn decide(
     api: Api,
     wish: Wish,
@@ -206,14 +206,12 @@ pub fn decide(
         Wish::Append => return Some((Mode::Append, Because::Configured)),
         Wish::Off => return None,
     };
-    Some(match native {
-        Some(mode) => (mode, Because::Native(capability.because)),
-        None => {
-            let usual = if wish == Wish::Reference { Kind::Append } else { Kind::Bridge };
-            let mode = fallback.unwrap_or(usual).into();
-            (mode, Because::NotNative(capability.because))
-        }
-    })
+    let Some(mode) = native else {
+        let usual = if wish == Wish::Reference { Kind::Append } else { Kind::Bridge };
+        let mode = fallback.unwrap_or(usual).into();
+        return Some((mode, Because::NotNative(capability.because)));
+    };
+    Some((mode, Because::Native(capability.because)))
 }
 
 /// Whether a mode is still to be had.
