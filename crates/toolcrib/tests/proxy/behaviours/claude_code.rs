@@ -5,6 +5,7 @@ mod index;
 mod search;
 
 use serde_json::{Value, json};
+use toolcrib_testkit::provider::Request;
 
 use super::{Proxy, Seen, Setup, done, first, search, tool};
 
@@ -120,8 +121,7 @@ fn definitions_are_appended_and_what_was_sent_stays_as_it_was() {
     let mut proxy = Proxy::start(&claude_code(), answers);
     proxy.ask(&session());
     proxy.go_on(&session());
-    let bodies: Vec<Value> =
-        proxy.provider.requests().iter().map(|request| request.json()).collect();
+    let bodies: Vec<Value> = proxy.provider.requests().iter().map(Request::json).collect();
     for pair in bodies.windows(2) {
         for key in ["tools", "messages"] {
             let (before, after) =

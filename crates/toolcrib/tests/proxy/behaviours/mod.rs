@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use toolcrib_testkit::provider::{Answer, Options, Provider};
+use toolcrib_testkit::provider::{Answer, Options, Provider, Request};
 
 use self::setup::Setup;
 use crate::http::{Response, post_with};
@@ -111,7 +111,7 @@ impl Proxy {
         let response = post_with(url, path, headers, &asked).unwrap();
         let requests = self.provider.requests().split_off(before);
         let first = requests.first().map(|request| request.body.to_vec()).unwrap_or_default();
-        let sent = requests.iter().map(|request| request.json()).collect();
+        let sent = requests.iter().map(Request::json).collect();
         Seen { asked, sent, first, response }
     }
 }
