@@ -107,6 +107,11 @@ pub(crate) fn history(
                 for entry in &followed {
                     push(entry);
                 }
+                // No message of the user is there yet: the next one may come after a turn of the model, and
+                // what was sent once must stay where it was.
+                if let Some(text) = announcement.take() {
+                    push(&dialect.user_message(text));
+                }
                 (said, answers, given) = (Vec::new(), Vec::new(), Vec::new());
             }
             Who::Model => {

@@ -1,4 +1,4 @@
-//! A text of ours in a message of the user's.
+//! Inserts the listing into a message of the user.
 //!
 //! It stands inside the user's own message: some servers accept only turns that alternate, so a message of
 //! its own could be refused.

@@ -1,4 +1,4 @@
-//! A text of ours in a content of the user's.
+//! Inserts the listing into a content of the user.
 
 use toolcrib_core::json;
 

@@ -1,4 +1,4 @@
-//! A text of ours in a message of the user's.
+//! Inserts the listing into a message of the user.
 //!
 //! It stands inside the user's own message, since the API joins messages of one role anyway. Results of calls
 //! must come first in a message, so the text stands after those.

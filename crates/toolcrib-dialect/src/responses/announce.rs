@@ -1,4 +1,4 @@
-//! A text of ours in a message of the user's.
+//! Inserts the listing into a message of the user.
 
 use toolcrib_core::json;
 

@@ -130,6 +130,25 @@ fn the_names_of_claude_code_are_in_the_first_message_in_every_mode() {
     }
 }
 
+/// A conversation may begin with a system message alone.
+#[test]
+fn the_names_stay_where_they_were_sent() {
+    let settings = Preset::ClaudeCode.settings();
+    let mut body = body(Api::Chat, &tools(Api::Chat, 40));
+    body["messages"] = json!([{"role": "system", "content": "Greet the user."}]);
+    let (first, _) = sent(APIS[0], &body, &settings, Wish::Append);
+    let before = first["messages"].as_array().unwrap();
+    assert!(before[1]["content"].as_str().unwrap().contains(&name(7)));
+    let more = [
+        json!({"role": "assistant", "content": "Hello."}),
+        json!({"role": "user", "content": "Make the report of May."}),
+    ];
+    body["messages"].as_array_mut().unwrap().extend(more);
+    let (second, _) = sent(APIS[0], &body, &settings, Wish::Append);
+    assert_eq!(second["messages"].as_array().unwrap()[..2], before[..]);
+    assert_eq!(second.to_string().matches(&name(7)).count(), 1);
+}
+
 #[test]
 fn everruns_defers_from_fifteen_tools_on_whatever_that_saves() {
     let settings = Preset::Everruns.settings();

@@ -21,7 +21,7 @@ pub(crate) struct View {
     pub(crate) scope: Scope,
     /// The servers they may know of.
     servers: BTreeSet<Arc<str>>,
-    /// The list of tools, as it is sent to who has found nothing yet.
+    /// The list of tools for a session that has found none.
     pub(crate) list: Value,
     /// Whether some of their servers never answered.
     incomplete: bool,
