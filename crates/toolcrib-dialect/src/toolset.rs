@@ -125,7 +125,8 @@ impl Toolset {
         let bridges = tools::bridges(declared.iter());
         settings.rules = settings.rules.keep_hot(names).never_defer(loaded).never_defer(renamed);
         settings.rules = settings.rules.never_defer(bridges);
-        settings.listing.tokens.get_or_insert_with(|| listing_tokens(&crib));
+        let window = plan.context.or_else(|| settings.context_window(Some(&plan.model)));
+        settings.listing.tokens.get_or_insert_with(|| listing_tokens(&crib, window));
         let crib = crib.with_settings(settings);
         let scope = Scope::all(crib.catalog());
         let turn =
@@ -354,11 +355,15 @@ fn catalog(input: &str, settings: &Settings) -> Catalog {
     builder.build()
 }
 
-/// Tokens of the listing if the settings name no number: a small share of what it stands for. A full one of small tools would eat the
-/// saving, and what it leaves out is found by searching.
-fn listing_tokens(crib: &Crib) -> usize {
+/// Maximum size of the listing if the settings name none: a small share of what it stands for, and no more
+/// than its share of the context window. A full listing of small tools would eat the saving, and what it leaves
+/// out is found by searching.
+fn listing_tokens(crib: &Crib, window: Option<usize>) -> usize {
     let share = crib.sizes().iter().sum::<usize>() * LISTING_PERCENT / 100;
-    share.clamp(LEAST_LISTING, LISTING_TOKENS)
+    let most = share.clamp(LEAST_LISTING, LISTING_TOKENS);
+    let percent = crib.settings().listing.context_percent;
+    let of_window = window.map(|window| (window as f64 * percent / 100.0) as usize);
+    of_window.map_or(most, |of_window| most.min(of_window))
 }
 
 /// Tokens of one answer of the search, if it shows tools of the usual size.

@@ -70,8 +70,13 @@ fn each_step_keeps_to_the_budget_and_says_its_size() {
         let listing = fit(&catalog, 10_000, 4 * tokens, None);
         assert!(listing.text.chars().count() <= 4 * tokens);
     }
-    let share = fit(&catalog, 10_000, 10_000, Some(1_200));
-    assert_eq!(share.form, Form::Names, "five percent of the context is 60 tokens");
+    let of_share = |settings: &ListingSettings| {
+        Listing::fit(&catalog, catalog.ids(), settings, Some(1_200), &FourChars).unwrap().form
+    };
+    let mut settings = ListingSettings::default();
+    assert_eq!(of_share(&settings), Form::Names, "five percent of the context is 60 tokens");
+    settings.tokens = Some(1_000);
+    assert_eq!(of_share(&settings), Form::Full, "a size that is set counts");
 }
 
 #[test]
