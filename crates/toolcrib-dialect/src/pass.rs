@@ -151,9 +151,9 @@ impl fmt::Display for Bypass {
             Self::NoEvents => "streamed, and not as events",
             Self::CallsInPieces => "calls in pieces",
             Self::Off => "tool search is off",
-            Self::ClientDefers => "the client defers by itself",
+            Self::ClientDefers => "the client defers tools itself",
             Self::ClientDefersPlainly => {
-                "the client defers by itself, in plain words for this upstream"
+                "the client defers tools itself, in plain words for this upstream"
             }
             Self::ClientSearches => "the client has a tool search of its own",
             Self::Counted(why) => return why.fmt(f),

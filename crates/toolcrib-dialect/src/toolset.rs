@@ -288,7 +288,8 @@ impl Toolset {
         self.plan.mode.grows() && bounded
     }
 
-    /// `tools` for a request, after these were found; one that was found again stands in both places.
+    /// The `tools` of a request after these tools were found, in order. A name may occur twice: a tool that
+    /// was found again counts as found last.
     pub(crate) fn tools(&self, found: &[String]) -> Cow<'_, str> {
         if self.plan.mode.grows() && found.iter().any(|name| self.is_deferred(name)) {
             Cow::Owned(self.write(found))

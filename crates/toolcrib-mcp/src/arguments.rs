@@ -1,7 +1,7 @@
 //! The arguments of a call, as the client wrote them.
 //!
 //! The SDK parses arguments into a map, which writes `1.00` as `1.0` and a large integer as a float. So the
-//! text of `params.arguments` is taken from the message before the SDK parses it, travels beside the
+//! text of `params.arguments` is taken from the message before the SDK parses it, is carried with the
 //! request as one of its extensions, and replaces the map in the message that is sent to the server. The SDK
 //! keeps its map: for newer servers over HTTP it copies some arguments into headers.
 

@@ -8,7 +8,7 @@ use toolcrib_core::{
 };
 
 use crate::hybrid;
-use crate::support::{Chat, catalog, crib_with, names, office, tool};
+use crate::support::{Chat, catalog, crib, crib_with, names, office, tool};
 
 /// Of the words of this one, the office has `state`, a parameter, and that is little.
 const LOST: &str = "hire jugglers, acrobats, magicians, trombones, a brass band; state of the art";
@@ -270,4 +270,20 @@ fn what_is_unlikely_does_not_follow_a_good_hit() {
     };
     assert_eq!(found(false), "sky__cyclone sky__lamp");
     assert_eq!(found(true), "sky__cyclone");
+}
+
+#[test]
+fn a_reply_is_strong_by_its_fit_or_where_there_is_none_by_the_names_asked_for() {
+    let cribs = [crib(&office()), crib_with(&office(), "[rank]\nby = 'bm25'")];
+    for (query, strong) in [
+        ("github__create_issue", [true, false]),
+        ("select:github__create_issue", [true, true]),
+        ("select:github__create_issue,github__nothing", [false, false]),
+        ("", [false, false]),
+    ] {
+        for (crib, strong) in cribs.iter().zip(strong) {
+            let reply = Chat::new(crib).search(query);
+            assert_eq!(reply.is_strong(), strong, "{query}: {reply:?}");
+        }
+    }
 }

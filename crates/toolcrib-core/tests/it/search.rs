@@ -398,19 +398,3 @@ fn what_a_call_cannot_load_is_named() {
     assert_eq!(reply.omitted[0], "github__merge_pull_request");
     assert_eq!(reply.notes, ["At most 2 tools are loaded at once; ask again for the rest."]);
 }
-
-#[test]
-fn a_reply_is_strong_by_its_fit_or_where_there_is_none_by_the_names_asked_for() {
-    let cribs = [crib(&office()), crib_with(&office(), "[rank]\nby = 'bm25'")];
-    for (query, strong) in [
-        ("github__create_issue", [true, false]),
-        ("select:github__create_issue", [true, true]),
-        ("select:github__create_issue,github__nothing", [false, false]),
-        ("", [false, false]),
-    ] {
-        for (crib, strong) in cribs.iter().zip(strong) {
-            let reply = Chat::new(crib).search(query);
-            assert_eq!(reply.is_strong(), strong, "{query}: {reply:?}");
-        }
-    }
-}

@@ -2,7 +2,7 @@
 //!
 //! Most upstreams speak the client's API and need no translation. Others speak another API, or an older
 //! version of the same: requests are translated for them and responses translated back, and the rest of an
-//! exchange works in the client's API throughout. Each round is translated by itself, since
+//! exchange works in the client's API throughout. Each round is translated separately, since
 //! its request has everything that is needed.
 
 use crate::api::Api;

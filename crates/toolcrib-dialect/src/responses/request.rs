@@ -76,7 +76,7 @@ fn choice(text: &str) -> Choice {
     named(text).map_or(Choice::Auto, |name| Choice::Named(vec![name]))
 }
 
-/// How the client defers by itself, if its tools say so.
+/// How the client defers tools itself, if its tools say so.
 pub(super) fn defers(tools: &str) -> Option<Defers> {
     // Few clients do, and the tools of all others need not be taken apart to see it.
     if !tools.contains("tool_search") {

@@ -1,4 +1,4 @@
-//! A client that defers by itself, before a backend that knows nothing of it.
+//! A client that defers tools itself, with a backend that does not support that.
 //!
 //! Codex sends its tools in namespaces, runs a `tool_search` of its own, and loads what that found by
 //! items in the history. Most servers that imitate the API drop all of it without a word. Here it

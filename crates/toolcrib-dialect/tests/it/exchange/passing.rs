@@ -19,7 +19,7 @@ fn what_passes_through_says_why() {
             with(&|body| body["tools"].as_array_mut().unwrap().push(hosted.clone())),
             setup(),
             "bypass",
-            "the client defers by itself",
+            "the client defers tools itself",
         ),
         (
             with(&|body| body["tools"].as_array_mut().unwrap().truncate(3)),
@@ -73,6 +73,6 @@ fn a_client_with_a_search_of_its_own_is_left_to_it() {
         let mut exchange = Exchange::new(api, path, request, setup);
         assert_eq!(sent(&mut exchange).body == body.as_bytes(), is_as_it_came, "{body}");
         let why = exchange.report().to_string();
-        assert!(why.starts_with("bypass: the client defers by itself"), "{why}");
+        assert!(why.starts_with("bypass: the client defers tools itself"), "{why}");
     }
 }

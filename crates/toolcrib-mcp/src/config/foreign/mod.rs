@@ -136,8 +136,8 @@ pub fn read(text: &str, place: &Place<'_>) -> Result<Option<Foreign>, ConfigErro
     Ok(client.map(|client| read_value(client, &value, place)))
 }
 
-/// Reads the file of a client that is known. Hermes' is YAML, of which we read JSON here; whoever has a
-/// reader of YAML calls [`read_value`].
+/// Reads the file of a known client. Hermes writes YAML: only its JSON subset is read here, and callers with a
+/// YAML parser use [`read_value`].
 pub fn read_as(client: Client, text: &str, place: &Place<'_>) -> Result<Foreign, ConfigError> {
     let value = if client == Client::Codex { toml(text)? } else { json(text)? };
     Ok(read_value(client, &value, place))

@@ -154,6 +154,6 @@ fn a_client_that_sends_defer_loading_itself_is_passed_untouched() {
     let body =
         json!({"model": "claude-opus-5", "max_tokens": 100, "tools": tools, "messages": messages});
     let seen = Proxy::start(&setup, []).post(MESSAGES, &body);
-    assert_eq!((seen.mode(), seen.why()), ("bypass", "the client defers by itself"));
+    assert_eq!((seen.mode(), seen.why()), ("bypass", "the client defers tools itself"));
     assert!(seen.is_untouched());
 }
