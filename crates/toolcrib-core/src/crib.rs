@@ -12,7 +12,6 @@ use rustc_hash::FxHasher;
 use crate::catalog::{Catalog, ToolId};
 use crate::conversation::{Conversation, Ledger};
 use crate::json::compact;
-use crate::policy::Rules;
 use crate::query::Query;
 use crate::query::Words;
 use crate::rank::{
@@ -35,8 +34,6 @@ pub struct Crib {
     ranker: Arc<dyn Ranker>,
     vectors: Arc<Vectors>,
     pub(crate) spellings: Arc<Spellings>,
-    /// The rules of the settings, with names as this catalog spells them.
-    rules: Rules,
     /// What a caller with another catalog's scope may know of.
     nothing: Scope,
     policies: Vec<Defer>,
@@ -122,10 +119,8 @@ impl Crib {
         catalog.generation().hash(&mut hasher);
         // Settings hold floats, which do not hash; their text does, and it is made once.
         format!("{settings:?}").hash(&mut hasher);
-        let rules = settings.rules.clone().resolved(&catalog, &ready.spellings);
         Self {
-            policies: catalog.tools().iter().map(|tool| rules.policy(tool).0).collect(),
-            rules,
+            policies: catalog.tools().iter().map(|tool| settings.rules.policy(tool).0).collect(),
             validators: catalog.ids().map(|_| OnceLock::new()).collect(),
             sizes: OnceLock::new(),
             nothing: Scope::none(&catalog),
@@ -164,11 +159,6 @@ impl Crib {
     /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
-    }
-
-    /// The rules of the settings, with names as this catalog spells them.
-    pub fn rules(&self) -> &Rules {
-        &self.rules
     }
 
     /// Records that a tool was loaded.

@@ -112,7 +112,7 @@ impl Toolset {
         let catalog = catalog(input, &settings);
         let crib = Crib::new(catalog, settings.clone()).with_counter(Arc::clone(&plan.counter));
         let hot = if settings.hot {
-            policy::hot(crib.catalog(), crib.sizes(), crib.rules())
+            policy::hot(crib.catalog(), crib.sizes(), &crib.settings().rules)
         } else {
             Vec::new()
         };

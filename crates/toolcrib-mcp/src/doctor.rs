@@ -77,6 +77,7 @@ impl Gateway {
         let fits_tool = |glob: &Glob| {
             tools.iter().any(|tool| glob.matches(tool) || glob.is(&tool.declared_name()))
         };
+        let fits_rule = |glob: &Glob| tools.iter().any(|tool| glob.applies_to(tool));
         let fits_server = |glob: &Glob| config.servers.keys().any(|name| glob.is(name));
         let mut remarks = notices(&config.settings);
         let mut remark = |key: String, glob: &Glob, fits: bool, what: &str| {
@@ -94,13 +95,13 @@ impl Gateway {
                 remark(format!("profiles.{name}.servers"), &glob, fits_server(&glob), "server");
             }
         }
-        let rules = shelf.crib.rules();
+        let rules = &shelf.crib.settings().rules;
         // A preset names tools that its system may have; nobody mistyped those.
         let presets: Vec<Glob> =
             Preset::ALL.into_iter().flat_map(|preset| preset.settings().rules.never).collect();
         for (key, globs) in [("defer.never", &rules.never), ("defer.always", &rules.always)] {
             for glob in globs.iter().filter(|glob| !presets.contains(glob)) {
-                remark(key.to_owned(), glob, fits_tool(glob), "tool");
+                remark(key.to_owned(), glob, fits_rule(glob), "tool");
             }
         }
         for (glob, _) in &rules.servers {

@@ -136,7 +136,7 @@ impl Crib {
         let shown = turn.scope.ids().map(|id| {
             let tool = self.catalog().tool(id);
             let grounds = Grounds { in_scope: true, decision, revealed: false };
-            let verdict = verdict(tool, self.rules(), grounds);
+            let verdict = verdict(tool, &self.settings().rules, grounds);
             Shown { id, definition: Some(tool.definition_here().into_owned()), verdict }
         });
         Disclosure {
@@ -175,7 +175,7 @@ impl Crib {
         for id in turn.scope.ids() {
             let tool = catalog.tool(id);
             let grounds = Grounds { in_scope: true, decision, revealed: is_revealed.contains(&id) };
-            let verdict = verdict(tool, self.rules(), grounds);
+            let verdict = verdict(tool, &self.settings().rules, grounds);
             let definition = match (&verdict, kind) {
                 // Only tools in scope are asked about.
                 (Verdict::Hidden, _) => continue,

@@ -1,15 +1,12 @@
 //! Rules about tools, by name, pattern and server.
 //!
 //! They come from the embedder's code and from configuration and are merged. Letter case never
-//! decides: `Read_File` in a config means the tool `read_file`. A name that no tool has may be another
-//! system's spelling of one: [`Rules::resolved`] decides.
+//! decides: `Read_File` in a config means the tool `read_file`. A rule may also spell a name as another
+//! system does: [`Glob::applies_to`] decides.
 
 use std::fmt;
 
 use super::Because;
-use crate::catalog::Catalog;
-use crate::scope::Scope;
-use crate::spelling::{Meaning, Spellings};
 use crate::tool::{Defer, Tool, own_part};
 
 /// A name, or a pattern with `*` (any characters) and `?` (one character).
@@ -53,35 +50,44 @@ impl Glob {
         !self.folded.is_empty() && !self.folded.iter().any(|c| matches!(c, '*' | '?' | '/'))
     }
 
-    /// The tool that a name means which no tool has as it is written, if it can mean one tool only.
-    fn spelled(
-        &self,
-        catalog: &Catalog,
-        everything: &Scope,
-        spellings: &Spellings,
-    ) -> Option<Self> {
-        if !self.is_name() || catalog.tools().iter().any(|tool| self.matches(tool)) {
-            return None;
-        }
-        let Meaning::One(id, _) = spellings.resolve(catalog, everything, &self.text) else {
-            return None;
+    /// Whether a rule with this pattern applies to a tool. In addition to what [`matches`](Self::matches)
+    /// accepts, a plain name may be spelled as another system spells it, with any separators
+    /// (`dev_read_file` for `dev__read_file`), or as the tool's server declares it (`read_file`).
+    ///
+    /// The answer depends on this tool alone. Rejected: requiring that exactly one tool has the name,
+    /// which let a tool that the caller must not know of change what the caller sees.
+    pub fn applies_to(&self, tool: &Tool) -> bool {
+        self.matches(tool) || (self.is_name() && self.spells(tool))
+    }
+
+    fn spells(&self, tool: &Tool) -> bool {
+        let is_written = |name: &str| parts(&self.text).eq(parts(name));
+        let with_server = tool.server().is_some_and(|server| {
+            let full = parts(server).chain(['_']).chain(parts(tool.own_name()));
+            parts(&self.text).eq(full)
+        });
+        // In the gateway a server declares `read_file` and clients see `dev__read_file`. A client of the
+        // proxy declares `dev__read_file`, and its `read_file` is another tool. Reading the declared name
+        // parses the definition, so the end of the name is compared first.
+        let ends_so = || {
+            let (name, text) = (parts(tool.name()), parts(&self.text));
+            name.collect::<String>().ends_with(&text.collect::<String>())
         };
-        // A spelling of the model's is taken generously, since it is answered. A rule is silent, so it
-        // must agree word for word: `dev_read_file` is not `devread__file`.
-        let tool = catalog.tool(id);
-        let written = parts(&self.text);
-        let own = parts(tool.own_name());
-        let full = parts(tool.server().unwrap_or_default()).into_iter().chain(own.clone());
-        let means =
-            written == own || full.eq(written.iter().cloned()) || written == parts(tool.name());
-        means.then(|| Self { text: self.text.clone(), folded: fold(tool.name()) })
+        with_server || is_written(tool.name()) || (ends_so() && is_written(&tool.declared_name()))
     }
 }
 
-/// A name's parts in lower case, whatever separates them.
-fn parts(name: &str) -> Vec<String> {
-    let parts = name.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty());
-    parts.map(str::to_lowercase).collect()
+/// A name in lower case with `_` for every run of separators, and none at either end.
+fn parts(name: &str) -> impl Iterator<Item = char> {
+    let name = name.trim_matches(|c: char| !c.is_alphanumeric());
+    let mut between = false;
+    name.chars().flat_map(move |c| {
+        let is_separator = !c.is_alphanumeric();
+        let separator = (is_separator && !between).then_some('_');
+        between = is_separator;
+        let letters = (!is_separator).then(|| c.to_lowercase());
+        separator.into_iter().chain(letters.into_iter().flatten())
+    })
 }
 
 impl fmt::Display for Glob {
@@ -160,25 +166,10 @@ impl Rules {
         self
     }
 
-    /// The same rules, with the names that other systems write put as this catalog spells them:
-    /// `dev_read_file` (opencode) and `read_file` (a name without its server's) both mean
-    /// `dev__read_file`, unless a tool has that very name or several tools could be meant. A reason
-    /// still shows the name as it was written.
-    #[must_use]
-    pub(crate) fn resolved(mut self, catalog: &Catalog, spellings: &Spellings) -> Self {
-        let everything = Scope::all(catalog);
-        for glob in self.never.iter_mut().chain(&mut self.always) {
-            if let Some(spelled) = glob.spelled(catalog, &everything, spellings) {
-                *glob = spelled;
-            }
-        }
-        self
-    }
-
     /// The policy that holds for a tool, and who set it.
     pub fn policy(&self, tool: &Tool) -> (Defer, Because) {
         let named =
-            |globs: &[Glob]| globs.iter().find(|glob| glob.matches(tool)).map(Glob::to_string);
+            |globs: &[Glob]| globs.iter().find(|glob| glob.applies_to(tool)).map(Glob::to_string);
         if let Some(rule) = named(&self.never) {
             return (Defer::Never, Because::Rule(rule));
         }
@@ -206,8 +197,12 @@ impl Rules {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::catalog::Catalog;
+    use crate::ingest::{Origin, ingest};
+    use crate::limits::Limits;
 
     #[test]
     fn patterns_match_whatever_the_case() {
@@ -235,41 +230,49 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_tool_has_means_the_one_tool_it_spells() {
-        let catalog = |names: &[&str]| {
-            let tools: Vec<_> = names
-                .iter()
-                .map(|name| format!(r#"{{"name":"{name}","input_schema":{{}}}}"#))
-                .collect();
-            Catalog::from_json(format!("[{}]", tools.join(",")).as_bytes()).unwrap()
-        };
-        let kept = |rule: &str, names: &[&str]| -> Vec<String> {
-            let catalog = catalog(names);
-            let rules =
-                Rules::default().never_defer([rule]).resolved(&catalog, &Spellings::of(&catalog));
+    fn a_rule_may_spell_a_name_as_another_system_does() {
+        let kept = |rule: &str, tools: serde_json::Value| -> Vec<String> {
+            let catalog = Catalog::from_json(tools.to_string().as_bytes()).unwrap();
+            let rules = Rules::default().never_defer([rule]);
             let tools = catalog.tools().iter();
             let kept = tools
                 .filter(|tool| rules.policy(tool) == (Defer::Never, Because::Rule(rule.into())));
             kept.map(|tool| tool.name().to_owned()).collect()
         };
+        let sent = |names: &[&str]| -> serde_json::Value {
+            names.iter().map(|name| json!({"name": name, "input_schema": {}})).collect()
+        };
         for (rule, names, expected) in [
             ("dev_read_file", &["dev__read_file", "dev__read_files"][..], &["dev__read_file"][..]),
             ("Dev-Read-File", &["dev__read_file"], &["dev__read_file"]),
-            ("read_file", &["dev__read_file", "dev__write_file"], &["dev__read_file"]),
-            // A tool of that very name is the one that is meant.
+            ("mcp_dev_read_file", &["mcp__dev__read_file"], &["mcp__dev__read_file"]),
+            ("dev_read_file", &["mcp__dev__read_file"], &["mcp__dev__read_file"]),
+            ("a_b_c", &["a_b__c", "a__b_c"], &["a_b__c", "a__b_c"]),
+            // The client's own `read_file` and its server's are different tools.
             ("read_file", &["read_file", "dev__read_file"], &["read_file"]),
-            // Either could be meant, so neither is.
-            ("read_file", &["dev__read_file", "ops__read_file"], &[]),
-            ("a_b_c", &["a_b__c", "a__b_c"], &[]),
-            // Alike, and another tool.
             ("dev_read_file", &["devread__file"], &[]),
             ("file", &["dev__read_file"], &[]),
             ("read_file", &["dev__read_files"], &[]),
             ("dev_*", &["dev__read_file"], &["dev__read_file"]),
             ("dev_?", &["dev__read_file"], &[]),
         ] {
-            assert_eq!(kept(rule, names), expected, "{rule} {names:?}");
+            assert_eq!(kept(rule, sent(names)), expected, "{rule} {names:?}");
         }
+    }
+
+    #[test]
+    fn a_name_that_servers_declare_means_the_tool_of_each() {
+        let tools =
+            br#"[{"name":"read_file","inputSchema":{}},{"name":"read_files","inputSchema":{}}]"#;
+        let mut builder = Catalog::builder();
+        for (server, prefix) in [("dev", "dev"), ("ops", "work")] {
+            let came = ingest(tools, Origin::Server(server), &Limits::default()).unwrap();
+            builder.add(came.prefixed(prefix));
+        }
+        let (catalog, rules) = (builder.build(), Rules::default().never_defer(["read_file"]));
+        let kept = catalog.tools().iter().filter(|tool| rules.policy(tool).0 == Defer::Never);
+        let kept: Vec<_> = kept.map(Tool::name).collect();
+        assert_eq!(kept, ["dev__read_file", "work__read_file"]);
     }
 
     #[test]

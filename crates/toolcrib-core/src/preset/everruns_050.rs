@@ -43,6 +43,9 @@ const KNOWN: [&str; 7] = [
 pub(super) const NEW: [&str; 5] =
     ["reveal", "bounded", "max_active_tools", "max_active_bytes", "max_result_bytes"];
 
+/// Capabilities that leave the search to one provider. No earlier edition has them.
+pub(super) const PROVIDERS: [&str; 2] = ["openai_tool_search", "claude_tool_search"];
+
 const ACTIVE_TOOLS: usize = 32;
 const ACTIVE_BYTES: usize = 65_536;
 const RESULT_BYTES: usize = 32_768;
@@ -60,10 +63,10 @@ pub(super) fn settings() -> Settings {
 
 pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let mut settings = settings();
-    let ids = ["tool_search", "auto_tool_search", "openai_tool_search", "claude_tool_search"];
+    let ids = ["tool_search", "auto_tool_search", PROVIDERS[0], PROVIDERS[1]];
     let Some(own) = Capability::find(config, &ids, &mut settings) else { return settings };
     let keys = own.read(config, &KNOWN, &mut settings);
-    if own.id.starts_with("openai") || own.id.starts_with("claude") {
+    if PROVIDERS.contains(&own.id) {
         // The provider searches, where it can.
         settings.disclosure = Setting::Hosted;
         return settings;
@@ -74,7 +77,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     match get("reveal").map(|value| (value, value.as_str())) {
         None | Some((_, Some("redefine"))) => {}
         Some((_, Some("in_result"))) if bounded => {
-            let problem = "`in_result` does not go with `bounded`, `redefine` is used";
+            let problem = "`in_result` cannot be combined with `bounded`; using `redefine`";
             config.warn(&own.at("reveal"), problem);
         }
         Some((_, Some("in_result"))) => settings.reveals = false,

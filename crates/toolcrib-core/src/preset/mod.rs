@@ -127,14 +127,13 @@ impl Preset {
         if has(&["/plugin", "/toolSearch"]) || config.is_array() {
             Some(Self::Opencode)
         } else if let Some(capabilities) = config.get("capabilities") {
-            // A key that came with the release, however deep it is.
+            // A key or a capability that came with the release, however deep it is.
             let text = capabilities.to_string();
-            let is_new = |key: &&str| text.contains(&format!("\"{key}\":"));
-            Some(if everruns_050::NEW.iter().any(is_new) {
-                Self::Everruns050
-            } else {
-                Self::Everruns
-            })
+            let has_key = |key: &&str| text.contains(&format!("\"{key}\":"));
+            let has_capability = |id: &&str| text.contains(&format!("\"{id}\""));
+            let is_new = everruns_050::NEW.iter().any(has_key)
+                || everruns_050::PROVIDERS.iter().any(has_capability);
+            Some(if is_new { Self::Everruns050 } else { Self::Everruns })
         } else if has(&["/tools/tool_search"]) {
             Some(Self::Hermes)
         } else if has(&["/env/ENABLE_TOOL_SEARCH", "/mcpServers", "/permissions"]) {

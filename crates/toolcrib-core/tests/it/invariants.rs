@@ -87,6 +87,16 @@ fn preset() -> impl Strategy<Value = Preset> {
 }
 
 /// What may stand where a configuration expects something.
+/// A tool's name as a person writes it in a rule: without its server's, or with other separators.
+fn rule(tools: &[(Value, bool)], at: usize) -> String {
+    let name = tools.get(at / 2).and_then(|(tool, _)| tool["name"].as_str()).unwrap_or("none");
+    if at.is_multiple_of(2) {
+        name.replace("__", "-")
+    } else {
+        name.split("__").last().unwrap_or_default().to_owned()
+    }
+}
+
 fn leaf() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
@@ -149,12 +159,14 @@ proptest! {
     /// included, is what it would be if the other tools did not exist. Whichever system's way.
     #[test]
     fn what_is_out_of_scope_does_not_exist(
-        tools in scoped_tools(), question in question(), preset in preset(),
+        tools in scoped_tools(), question in question(), preset in preset(), never in 0..48usize, always in 0..48usize,
     ) {
         let all: Vec<Value> = tools.iter().map(|(tool, _)| tool.clone()).collect();
         let some: Vec<Value> =
             tools.iter().filter(|(_, visible)| *visible).map(|(tool, _)| tool.clone()).collect();
-        let toml = format!("preset = '{preset}'\n");
+        let (never, always) = (rule(&tools, never), rule(&tools, always));
+        let rules = format!("[defer]\nnever = ['{never}']\nalways = ['{always}']\n");
+        let toml = format!("preset = '{preset}'\n{rules}");
         let (whole, small) = (build(&all, &toml), build(&some, &toml));
         let visible: Vec<String> =
             some.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();

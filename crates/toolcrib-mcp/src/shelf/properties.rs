@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+use toolcrib_core::policy::{Mode, Rules};
 use toolcrib_core::rank::Embedded;
 use toolcrib_core::{Conversation, FourChars, Outcome, TokenCounter, Turn};
 
@@ -90,8 +91,28 @@ fn supplier(name: &str, facts: &Facts, keep: impl Fn(&str) -> bool) -> Supplier 
     Supplier { name, config: config.into(), known, connecting: facts.connecting, failed: false }
 }
 
+/// Names for rules, as people write them: with a server's name or without.
+fn rules() -> impl Strategy<Value = Rules> {
+    let server = prop::sample::select(&["", "alpha_", "beta__"][..]);
+    let name = (server, prop::sample::select(&OWN[..]));
+    let names = prop::collection::vec(name.prop_map(|(s, own)| format!("{s}{own}")), 0..3);
+    names.prop_map(|names| Rules::default().never_defer(names.iter().map(String::as_str)))
+}
+
 fn shelf(profiles: BTreeMap<String, Profile>, suppliers: Vec<Supplier>) -> Shelf {
-    let config = Arc::new(Config { profiles, ..Config::default() });
+    shelf_with(Rules::default(), profiles, suppliers)
+}
+
+fn shelf_with(
+    rules: Rules,
+    profiles: BTreeMap<String, Profile>,
+    suppliers: Vec<Supplier>,
+) -> Shelf {
+    let mut config = Config { profiles, ..Config::default() };
+    config.settings.rules = rules;
+    // Few tools, so that the rules decide and not the count.
+    config.settings.activation.mode = Mode::On;
+    let config = Arc::new(config);
     let counter: Arc<dyn TokenCounter> = Arc::new(FourChars);
     Shelf::build(None, &config, suppliers, &counter)
 }
@@ -173,10 +194,11 @@ proptest! {
     fn what_a_profile_leaves_out_does_not_exist(
         all in prop::collection::vec(facts(), SERVERS.len()),
         profile in profile(),
+        rules in rules(),
     ) {
         let profiles = BTreeMap::from([("p".to_owned(), profile)]);
         let servers = || SERVERS.iter().zip(&all);
-        let whole = shelf(profiles, servers().map(|(name, facts)| supplier(name, facts, |_| true)).collect());
+        let whole = shelf_with(rules.clone(), profiles, servers().map(|(name, facts)| supplier(name, facts, |_| true)).collect());
         let view = whole.view(Some("p"), Protocol::Session).unwrap();
         let catalog = whole.crib.catalog();
         let in_scope = |server: &str, own: &str| view.scope.ids().any(|id| {
@@ -187,7 +209,7 @@ proptest! {
             .filter(|(name, _)| view.knows(name))
             .map(|(name, facts)| supplier(name, facts, |own| in_scope(name, own)))
             .collect();
-        let alone = shelf(BTreeMap::new(), left);
+        let alone = shelf_with(rules, BTreeMap::new(), left);
         let without = alone.view(None, Protocol::Session).unwrap();
         for (one, other) in told(&whole, &view).into_iter().zip(told(&alone, &without)) {
             prop_assert_eq!(one, other);

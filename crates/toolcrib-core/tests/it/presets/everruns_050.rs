@@ -133,7 +133,7 @@ fn a_bad_reveal_is_the_default_and_said() {
     let problem = "\"never\" is none of `redefine`, `in_result`; `redefine` is used";
     assert_eq!(said, [format!("`capabilities.tool_search.reveal`: {problem}")]);
     let both = with(&json!({"reveal": "in_result", "bounded": true}));
-    let problem = "`in_result` does not go with `bounded`, `redefine` is used";
+    let problem = "`in_result` cannot be combined with `bounded`; using `redefine`";
     let said = warnings(Preset::Everruns050, &both);
     assert_eq!(said, [format!("`capabilities.tool_search.reveal`: {problem}")]);
 }
@@ -243,15 +243,21 @@ fn the_configuration_of_the_release_is_known_by_its_keys() {
     for key in ["reveal", "bounded", "max_active_tools"] {
         assert_eq!(Preset::of_config(&with(&json!({key: 1}))), Some(Preset::Everruns050), "{key}");
     }
+    for id in ["openai_tool_search", "claude_tool_search"] {
+        for capability in [json!(id), json!({"ref": id})] {
+            let config = json!({"capabilities": [capability]});
+            assert_eq!(Preset::of_config(&config), Some(Preset::Everruns050), "{config}");
+        }
+    }
 }
 
 #[test]
 fn threshold_and_allowlist_are_read_as_before() {
-    let config = with(&json!({"threshold": 20, "never_defer": ["gauge_3"]}));
+    let config = with(&json!({"threshold": 20, "never_defer": ["plant_gauge_3"]}));
     let settings = configured(Preset::Everruns050, &config);
     let crib = Crib::new(catalog(&tools(20)), settings);
     let shown = sent(&show(&mut Chat::new(&crib)));
-    assert_eq!(shown[3].1, strings(&["unit"], 1), "the name without its server's is enough");
+    assert_eq!(shown[3].1, strings(&["unit"], 1), "with any separators");
     assert_eq!(shown[4].1["properties"], json!({}));
 }
 

@@ -85,7 +85,7 @@ fn in_result_does_not_go_with_bounded_and_bounds_have_ranges() {
     let setup =
         configured(&json!({"reveal": "in_result", "bounded": true, "max_active_tools": 500}));
     let told = [
-        "`capabilities.tool_search.reveal`: `in_result` does not go with `bounded`, `redefine` is used",
+        "`capabilities.tool_search.reveal`: `in_result` cannot be combined with `bounded`; using `redefine`",
         "`capabilities.tool_search.max_active_tools`: 500 is not within 1 to 128, 128 is used",
     ];
     assert_eq!(warnings(&setup), told);
@@ -160,7 +160,7 @@ fn without_bounded_the_ranking_is_that_of_the_earlier_editions() {
 
 #[test]
 fn threshold_and_allowlist_are_read_from_a_list_of_references() {
-    let config = json!({"threshold": 20, "never_defer": ["gauge_3"], "reveal": "redefine"});
+    let config = json!({"threshold": 20, "never_defer": ["plant_gauge_3"], "reveal": "redefine"});
     let seen = first(&configured(&config), &tools(20));
     assert_eq!(seen.schema(0, "plant__gauge_4").to_string(), STUB, "known by the key `reveal`");
     assert_eq!(*seen.schema(0, "plant__gauge_3"), strings(&["unit"], 1));

@@ -191,8 +191,7 @@ fn always_load_knows_opencodes_own_names() {
         tool("dev__read_files", "Read files.", &strings(&["paths"], 1)),
         tool("ops__restart", "Restart a service.", &strings(&["name"], 1)),
     ];
-    let config =
-        json!({"plugin": [["opencode-tool-search", {"alwaysLoad": ["dev_read_file", "restart"]}]]});
+    let config = json!({"plugin": [["opencode-tool-search", {"alwaysLoad": ["dev_read_file", "ops_restart"]}]]});
     let crib = Crib::new(catalog(&tools), configured(Preset::Opencode, &config));
     let chat = Chat::new(&crib);
     let shown = crib.disclose(&Turn::new(&chat.scope), &mut Conversation::new());
@@ -200,6 +199,6 @@ fn always_load_knows_opencodes_own_names() {
     let rule = |name: &str| Verdict::Full(Because::Rule(name.into()));
     assert_eq!(
         verdicts,
-        [rule("dev_read_file"), Verdict::Deferred(Because::Active), rule("restart")]
+        [rule("dev_read_file"), Verdict::Deferred(Because::Active), rule("ops_restart")]
     );
 }

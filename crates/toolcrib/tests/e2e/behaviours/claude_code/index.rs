@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::{CHANGED, Setup, plain, program};
+use super::super::{CHANGED, Setup, plain, program, tool};
 use super::{github, index, session, slack};
 use crate::support::client::Era;
 use crate::support::gateway::server;
@@ -49,6 +49,18 @@ fn the_tools_of_a_server_that_is_added_show_up_in_the_same_index() {
     eventually("its tools", || index(&mut session).contains("github__search_code").then_some(()));
     assert_eq!(session.names(), ["tool_search", "slack__send_message"], "and nothing else changes");
     assert_eq!(session.found("repositories")[0], "github__search_code");
+}
+
+#[test]
+fn the_listing_is_as_long_as_the_settings_allow() {
+    let jobs: Vec<_> = (0..60).map(|at| tool(&format!("job_{at:02}"), "", &[], 0)).collect();
+    let listed = |config: &str| {
+        let config = format!("preset = \"claude-code\"\n{config}");
+        index(&mut Setup::toml(&config, &[("acme", &jobs)]).start())
+    };
+    assert!(listed("").contains("acme__job_59"));
+    let short = listed("[listing]\ntokens = 50\n");
+    assert!(short.contains("acme (60)") && !short.contains("acme__job_"), "{short}");
 }
 
 #[test]

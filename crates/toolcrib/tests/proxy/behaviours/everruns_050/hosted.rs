@@ -67,9 +67,11 @@ fn everruns_own_file_asks_for_the_providers_search_by_name() {
     ] {
         let config = json!({"capabilities": [{"ref": id, "config": {}}]});
         let setup = Setup::file("everruns.json", config.to_string());
-        let seen = first(&setup.flags(&["--preset", "everruns@0.50"]), &tools(20));
-        // Chat Completions has no search of its own.
-        assert_eq!(seen.mode(), mode, "{id}: {}", seen.why());
+        for flags in [&["--preset", "everruns@0.50"][..], &[]] {
+            let seen = first(&setup.clone().flags(flags), &tools(20));
+            // Chat Completions has no search of its own.
+            assert_eq!(seen.mode(), mode, "{id} {flags:?}: {}", seen.why());
+        }
     }
 }
 
