@@ -87,16 +87,16 @@ pub(crate) struct Vectors {
     pub(crate) embedding_model: Option<PathBuf>,
 }
 
-/// What the command line says instead of the config, for what runs for long.
+/// Settings of the command line that override the config.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct Overrides {
-    /// Behave like this system; without it what the config names, else ours
+    /// Behave like this system. Default: the preset in the config, else Toolcrib's own behaviour
     #[arg(long, value_name = "P", value_parser = preset())]
     pub(crate) preset: Option<Preset>,
-    /// How deferred tools are shown; without it what the config or the preset says
+    /// How deferred tools are shown. Default: the mode of the config or the preset
     #[arg(long, value_name = "MODE", value_parser = mode())]
     pub(crate) mode: Option<Mode>,
-    /// The model's context window in tokens, if it is not known otherwise
+    /// The model's context window in tokens, for models whose window is not known
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) context: Option<usize>,
 }

@@ -175,16 +175,21 @@ pub enum Basis {
         /// The window, in tokens.
         window: usize,
     },
-    /// A number in the settings, because the window that a share would be taken of is not known.
+    /// A number in the settings, because a share is set and the window is unknown.
     UnknownWindow,
 }
 
-impl fmt::Display for Basis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Basis {
+    /// Why the threshold is this many tokens, to be put after the number.
+    fn reason(self, threshold: usize) -> String {
         match self {
-            Self::Fixed => Ok(()),
-            Self::Share { window } => write!(f, ", a share of the context window of {window}"),
-            Self::UnknownWindow => f.write_str(", since the context window is not known"),
+            Self::Fixed => String::new(),
+            Self::Share { window } => {
+                // The threshold is rounded down to whole tokens, so this is the configured share again.
+                let percent = (threshold as f64 * 1_000.0 / window as f64).round() / 10.0;
+                format!(" ({percent} % of the {window}-token context window)")
+            }
+            Self::UnknownWindow => " because the context window is unknown".to_owned(),
         }
     }
 }
@@ -271,10 +276,12 @@ impl fmt::Display for Reason {
                 write!(f, "{tools} tools, the threshold is {threshold}")
             }
             Self::Tokens { tokens, threshold, basis } => {
-                write!(f, "{tokens} tokens of tools, the threshold is {threshold}{basis}")
+                let reason = basis.reason(*threshold);
+                write!(f, "{tokens} tokens of tools, the threshold is {threshold}{reason}")
             }
             Self::Below { threshold: Some((basis @ Basis::UnknownWindow, tokens)) } => {
-                write!(f, "below the thresholds; that of tokens is {tokens}{basis}")
+                let reason = basis.reason(*tokens);
+                write!(f, "below the thresholds; the token threshold is {tokens}{reason}")
             }
             Self::Below { .. } => f.write_str("below the thresholds"),
             Self::StillFilling => f.write_str("servers are still connecting: not decided yet"),
@@ -355,7 +362,7 @@ mod tests {
         );
         assert_eq!(
             few(19_999, None).to_string(),
-            "below the thresholds; that of tokens is 20000, since the context window is not known"
+            "below the thresholds; the token threshold is 20000 because the context window is unknown"
         );
     }
 

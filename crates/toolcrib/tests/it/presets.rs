@@ -34,7 +34,7 @@ tools:
     let (reason, said) = decided("hermes.yaml", yaml, &[]);
     assert_eq!(
         reason,
-        "50754 tokens of tools, the threshold is 20000, a share of the context window of 200000"
+        "50754 tokens of tools, the threshold is 20000 (10 % of the 200000-token context window)"
     );
     assert_eq!(said, "note: `FILE` is read as hermes's configuration\n");
     let config = file("hermes.yaml", yaml);
@@ -48,7 +48,7 @@ fn what_else_stands_in_a_file_does_no_harm() {
     let (reason, said) = decided("odd.yaml", yaml, &["--preset", "hermes"]);
     assert_eq!(
         reason,
-        "50754 tokens of tools, the threshold is 20000, a share of the context window of 200000"
+        "50754 tokens of tools, the threshold is 20000 (10 % of the 200000-token context window)"
     );
     let told = "`tools.tool_search.threshold_pct`: \".nan\" is not a number, 10 is used";
     assert_eq!(said, format!("warning: `FILE`: {told}\n"));
@@ -78,11 +78,11 @@ fn hermes_flags_are_read_as_its_own_parser_reads_them() {
     for (value, reason) in [
         (
             "true",
-            "50754 tokens of tools, the threshold is 20000, a share of the context window of 200000",
+            "50754 tokens of tools, the threshold is 20000 (10 % of the 200000-token context window)",
         ),
         (
             "on",
-            "50754 tokens of tools, the threshold is 20000, a share of the context window of 200000",
+            "50754 tokens of tools, the threshold is 20000 (10 % of the 200000-token context window)",
         ),
         ("off", "tool search is off"),
         ("false", "tool search is off"),
@@ -149,7 +149,7 @@ fn claude_code_settings_are_read() {
         ("false", "tool search is off"),
         (
             "auto",
-            "50754 tokens of tools, the threshold is 20000, a share of the context window of 200000",
+            "50754 tokens of tools, the threshold is 20000 (10 % of the 200000-token context window)",
         ),
         ("auto:90", "below the thresholds"),
     ] {

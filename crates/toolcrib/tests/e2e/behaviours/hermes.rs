@@ -234,7 +234,7 @@ fn auto_goes_by_the_share_alone_and_by_what_may_be_deferred() {
 
 #[test]
 fn where_the_context_is_not_known_twenty_thousand_tokens_decide_and_that_is_said() {
-    let notice = " is 20000, since the context window is not known";
+    let notice = " is 20000 because the context window is unknown";
     for (count, deferred) in [(15, false), (25, true)] {
         let setup = Setup::preset("hermes", &[("acme", &thousands(count))]);
         assert!(setup.doctor().contains(notice));

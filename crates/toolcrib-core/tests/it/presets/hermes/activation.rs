@@ -64,7 +64,7 @@ fn where_the_context_is_not_known_twenty_thousand_tokens_decide() {
         Reason::Tokens { tokens: 20_000, threshold: 20_000, basis: Basis::UnknownWindow }
     );
     let below = decide(4, None).to_string();
-    let fixed = "that of tokens is 20000, since the context window is not known";
+    let fixed = "the token threshold is 20000 because the context window is unknown";
     assert_eq!(below, format!("below the thresholds; {fixed}"));
     let share = Some((Basis::Share { window: 1_000_000 }, 100_000));
     assert_eq!(decide(0, Some(1_000_000)), Reason::Below { threshold: share }, "its share alone");

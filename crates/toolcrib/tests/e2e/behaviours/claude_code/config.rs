@@ -42,7 +42,7 @@ fn auto_defers_from_a_share_of_the_context_on() {
 #[test]
 fn where_the_context_is_not_known_a_share_of_the_usual_window_decides_and_that_is_said() {
     for (value, threshold, deferred) in [("auto:5", 10_000, true), ("auto:25", 50_000, false)] {
-        let notice = format!(" is {threshold}, since the context window is not known");
+        let notice = format!(" is {threshold} because the context window is unknown");
         let setup = enabled(&json!(value), &jobs());
         assert!(setup.doctor().contains(&notice), "{value}");
         let mut session = setup.start();

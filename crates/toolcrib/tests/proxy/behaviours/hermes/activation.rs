@@ -29,7 +29,7 @@ fn auto_activates_at_ten_percent_of_the_context_and_not_below() {
     };
     let seen = decide(10 * tokens);
     assert_eq!(seen.mode(), "bridge");
-    let window = format!("a share of the context window of {}", 10 * tokens);
+    let window = format!("(10 % of the {}-token context window)", 10 * tokens);
     assert!(seen.why().contains(&window), "{}", seen.why());
     let seen = decide(10 * tokens + 10);
     assert_eq!((seen.mode(), seen.tools(0)), ("pass-through", &tools[..]));
@@ -60,11 +60,11 @@ fn where_the_context_is_not_known_twenty_thousand_tokens_decide() {
     let setup = Setup::preset("hermes", "").model("a-model");
     let seen = first(&setup, &thousands(22));
     assert_eq!(seen.mode(), "bridge", "{}", seen.why());
-    assert!(seen.why().contains("20000") && seen.why().contains("not known"), "{}", seen.why());
+    assert!(seen.why().contains("20000 because the context window is unknown"), "{}", seen.why());
     let seen = first(&setup, &thousands(15));
     assert_eq!(seen.mode(), "pass-through");
     assert!(
-        seen.why().contains("that of tokens is 20000, since the context window is not known"),
+        seen.why().contains("the token threshold is 20000 because the context window is unknown"),
         "{}",
         seen.why()
     );
@@ -86,7 +86,7 @@ fn many_servers_activate_it_in_the_window_that_the_models_name_tells() {
     let setup = Setup::preset("hermes", "").model("claude-sonnet-4-5");
     let seen = first(&setup, &thousands(25));
     assert_eq!(seen.mode(), "bridge", "{}", seen.why());
-    assert!(seen.why().contains("a share of the context window of 200000"), "{}", seen.why());
+    assert!(seen.why().contains("(10 % of the 200000-token context window)"), "{}", seen.why());
     assert_eq!(first(&setup, &thousands(3)).mode(), "pass-through");
 }
 
