@@ -15,23 +15,10 @@ use toolcrib_core::{
 use super::{configured, crib};
 use crate::support::{Chat, catalog, names, strings, tool};
 
-/// A coding agent's tools, and those of two servers.
+/// A coding agent's tools, and those of two servers. Tests of the library, `mcp` and `serve` share them.
 fn coding() -> Vec<Value> {
-    let tools = [
-        ("read", "Read a file from disk.", "path"),
-        ("write", "Write a file to disk.", "path"),
-        ("edit", "Replace text in a file.", "path"),
-        ("glob", "Find a file by the pattern of its name.", "pattern"),
-        ("bash", "Run a shell command.", "command"),
-        ("grep", "Search code by regular expression: the fastest code search.", "pattern"),
-        ("ast_grep_search", "Match the syntax tree of code.", "rule"),
-        ("lsp_hover", "Show the type of a symbol.", "symbol"),
-        ("lsp_rename", "Rename a symbol everywhere.", "symbol"),
-        ("github_list_issues", "List what is open in a repository.", "repo"),
-        ("github_create_issue", "Report a bug in a repository.", "repo"),
-        ("jenkins_start", "Start a job.", "job"),
-        ("ci_status", "Tell whether the last build passed.", "branch"),
-    ];
+    let tools: Vec<(&str, &str, &str)> =
+        serde_json::from_str(include_str!("../../../../../tests/samples/opencode.json")).unwrap();
     let with = |(name, words, argument)| tool(name, words, &strings(&[argument], 1));
     tools.into_iter().map(with).collect()
 }

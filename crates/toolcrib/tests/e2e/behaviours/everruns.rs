@@ -9,26 +9,13 @@ use serde_json::{Value, json};
 use super::{CHANGED, Setup, numbered, tool};
 use crate::support::client::Era;
 
-/// Fifteen tools: just enough to be deferred.
+/// Fifteen tools: just enough to be deferred. Tests of the library, `mcp` and `serve` share them.
 fn agent() -> Vec<Value> {
-    let tools = [
-        ("read_file", "Read a file from the workspace.", "path"),
-        ("write_file", "Write a file to the workspace.", "path"),
-        ("edit_file", "Replace text in a file.", "path"),
-        ("list_directory", "List what a folder holds.", "path"),
-        ("grep_files", "Look for a pattern in many files.", "pattern"),
-        ("bash", "Run a shell command.", "command"),
-        ("web_fetch", "Get a page from the web.", "url"),
-        ("write_todos", "Keep the plan as a list of steps.", "steps"),
-        ("get_time", "Tell date and time.", "zone"),
-        ("kv_get", "Read a stored value.", "key"),
-        ("kv_set", "Store a value.", "key"),
-        ("spawn_agent", "Start another agent on a task.", "task"),
-        ("list_sessions", "List sessions that are running.", "state"),
-        ("stop_session", "End a session.", "id"),
-        ("forecast", "Forecast for a place.", "place"),
-    ];
-    tools.map(|(name, words, argument)| tool(name, words, &[argument, "note"], 1)).to_vec()
+    let tools: Vec<(&str, &str, &str)> =
+        serde_json::from_str(include_str!("../../../../../tests/samples/everruns.json")).unwrap();
+    let own = |name: &'static str| name.rsplit("__").next().unwrap();
+    let with = |(name, words, argument)| tool(own(name), words, &[argument, "note"], 1);
+    tools.into_iter().map(with).collect()
 }
 
 fn with(tools: &[Value]) -> Setup {
