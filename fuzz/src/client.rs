@@ -158,10 +158,10 @@ pub(crate) fn begin(request: Request, target: &str, mode: Mode, kept: Option<Vec
         settings.activation.mode = Activation::On;
         Arc::new(settings)
     });
-    let (wish, native) = forced(mode);
+    let (requested, native) = forced(mode);
     let mut setup = Setup::new("localhost", Arc::new(FourChars));
     setup.settings = Arc::clone(&SETTINGS);
-    (setup.wish, setup.upstream.native, setup.caller) = (wish, Some(native), [7; 32]);
+    (setup.requested, setup.upstream.native, setup.caller) = (requested.into(), Some(native), [7; 32]);
     let exchange = Exchange::new(request.api, target, Ok(request), setup);
     Turn::new(exchange, Box::new(move |_, _| kept.clone()), toolset)
 }

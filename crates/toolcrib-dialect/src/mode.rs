@@ -7,9 +7,10 @@
 //! [`decide`] chooses the mode of a conversation. Whether anything is deferred at all depends on the
 //! numbers, in [`pass`](crate::pass).
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use toolcrib_core::disclose::{Kind, Setting};
 
 use crate::api::Api;
@@ -108,43 +109,46 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What is wanted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Wish {
-    /// References where they truly work, the bridge everywhere else.
-    ///
-    /// Not hosted search: our own ranking finds more, and no list of tools is kept elsewhere.
-    #[default]
-    Auto,
+/// The mode that the configuration, the command line or a request's header asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RequestedMode {
     /// Nothing is deferred.
     Off,
-    /// [`Mode::Bridge`].
-    Bridge,
-    /// [`Mode::Reveal`].
-    Reveal,
-    /// [`Mode::Terse`].
-    Terse,
-    /// [`Mode::Append`].
-    Append,
-    /// [`Mode::Reference`] where it works, [`Mode::Append`] elsewhere: in both, tools are called by their
-    /// own names.
-    Reference,
-    /// [`Mode::Hosted`] where it works, the bridge elsewhere.
-    Hosted,
+    /// Tools are deferred in this way, or in the nearest one that the upstream has.
+    ///
+    /// `auto` never becomes hosted search: our own ranking finds more, and no list of tools is kept
+    /// elsewhere.
+    Defer(Setting),
 }
 
-impl From<Setting> for Wish {
+impl RequestedMode {
+    /// Every name.
+    pub const NAMES: [&str; 8] =
+        ["auto", "off", "bridge", "reveal", "terse", "append", "reference", "hosted"];
+
+    /// The mode of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let setting = Setting::ALL.into_iter().find(|setting| setting.name() == name);
+        setting.map(Self::Defer).or((name == "off").then_some(Self::Off))
+    }
+}
+
+impl Default for RequestedMode {
+    fn default() -> Self {
+        Self::Defer(Setting::Auto)
+    }
+}
+
+impl From<Setting> for RequestedMode {
     fn from(setting: Setting) -> Self {
-        match setting {
-            Setting::Auto => Self::Auto,
-            Setting::Bridge => Self::Bridge,
-            Setting::Reveal => Self::Reveal,
-            Setting::Terse => Self::Terse,
-            Setting::Append => Self::Append,
-            Setting::Reference => Self::Reference,
-            Setting::Hosted => Self::Hosted,
-        }
+        Self::Defer(setting)
+    }
+}
+
+impl<'de> Deserialize<'de> for RequestedMode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Cow::<str>::deserialize(deserializer)?;
+        Self::named(&name).ok_or_else(|| de::Error::unknown_variant(&name, &Self::NAMES))
     }
 }
 
@@ -186,29 +190,24 @@ impl From<Kind> for Mode {
 /// conversation already uses. Returns `None` if nothing is deferred.
 pub fn decide(
     api: Api,
-    wish: Wish,
+    requested: RequestedMode,
     capability: &Capability,
     fallback: Option<Kind>,
     past: Option<Mode>,
 ) -> Option<(Mode, Because)> {
-    if wish == Wish::Off {
-        return None;
-    }
+    let RequestedMode::Defer(setting) = requested else { return None };
     if let Some(past) = past.filter(|past| works(api, *past, capability)) {
         return Some((past, Because::Begun));
     }
-    let native = match wish {
-        Wish::Auto | Wish::Reference => reference(api, capability).map(Mode::Reference),
-        Wish::Hosted => hosted(api, capability).map(Mode::Hosted),
-        Wish::Bridge => return Some((Mode::Bridge, Because::Configured)),
-        Wish::Reveal => return Some((Mode::Reveal, Because::Configured)),
-        Wish::Terse => return Some((Mode::Terse, Because::Configured)),
-        Wish::Append => return Some((Mode::Append, Because::Configured)),
-        Wish::Off => return None,
+    let native = match setting {
+        Setting::Auto | Setting::Reference => reference(api, capability).map(Mode::Reference),
+        Setting::Hosted => hosted(api, capability).map(Mode::Hosted),
+        Setting::Bridge | Setting::Reveal | Setting::Terse | Setting::Append => {
+            return Some((setting.kind().into(), Because::Configured));
+        }
     };
     let Some(mode) = native else {
-        let usual = if wish == Wish::Reference { Kind::Append } else { Kind::Bridge };
-        let mode = fallback.unwrap_or(usual).into();
+        let mode = fallback.unwrap_or(setting.kind()).into();
         return Some((mode, Because::NotNative(capability.because)));
     };
     Some((mode, Because::Native(capability.because)))
@@ -260,45 +259,50 @@ mod tests {
         api: Api,
         host: &str,
         model: &str,
-        wish: Wish,
+        setting: impl Into<RequestedMode>,
         past: Option<Mode>,
     ) -> Option<(Mode, String)> {
         let capability = resolve(api, host, model, None, &Learned::default(), 0);
-        decide(api, wish, &capability, None, past)
+        decide(api, setting.into(), &capability, None, past)
             .map(|(mode, because)| (mode, because.to_string()))
     }
 
     #[test]
     fn native_where_it_works_and_the_bridge_elsewhere() {
         let (anthropic, openai) = ("api.anthropic.com", "api.openai.com");
-        let mode = |api, host, model, wish| at(api, host, model, wish, None).unwrap().0;
+        let mode =
+            |api, host, model, setting: Setting| at(api, host, model, setting, None).unwrap().0;
         assert_eq!(
-            mode(Api::Messages, anthropic, "claude-opus-4-5", Wish::Auto),
+            mode(Api::Messages, anthropic, "claude-opus-4-5", Setting::Auto),
             Mode::Reference(Primitive::ToolReference)
         );
         assert_eq!(
-            mode(Api::Messages, anthropic, "claude-opus-4-5", Wish::Hosted),
+            mode(Api::Messages, anthropic, "claude-opus-4-5", Setting::Hosted),
             Mode::Hosted(Hosted::Bm25)
         );
-        assert_eq!(mode(Api::Messages, anthropic, "claude-opus-4-1", Wish::Auto), Mode::Bridge);
-        assert_eq!(mode(Api::Messages, "localhost", "claude-opus-4-5", Wish::Auto), Mode::Bridge);
+        assert_eq!(mode(Api::Messages, anthropic, "claude-opus-4-1", Setting::Auto), Mode::Bridge);
         assert_eq!(
-            mode(Api::Responses, openai, "gpt-5.4", Wish::Auto),
+            mode(Api::Messages, "localhost", "claude-opus-4-5", Setting::Auto),
+            Mode::Bridge
+        );
+        assert_eq!(
+            mode(Api::Responses, openai, "gpt-5.4", Setting::Auto),
             Mode::Reference(Primitive::SearchOutput)
         );
         assert_eq!(
-            mode(Api::Responses, openai, "gpt-4o-mini", Wish::Auto),
+            mode(Api::Responses, openai, "gpt-4o-mini", Setting::Auto),
             Mode::Reference(Primitive::AdditionalTools)
         );
-        assert_eq!(mode(Api::Chat, openai, "gpt-5.4", Wish::Auto), Mode::Bridge);
-        assert_eq!(mode(Api::Chat, openai, "gpt-5.4", Wish::Append), Mode::Append);
-        assert_eq!(at(Api::Chat, openai, "gpt-5.4", Wish::Off, Some(Mode::Bridge)), None);
+        assert_eq!(mode(Api::Chat, openai, "gpt-5.4", Setting::Auto), Mode::Bridge);
+        assert_eq!(mode(Api::Chat, openai, "gpt-5.4", Setting::Append), Mode::Append);
+        assert_eq!(at(Api::Chat, openai, "gpt-5.4", RequestedMode::Off, Some(Mode::Bridge)), None);
     }
 
     #[test]
     fn a_conversation_goes_on_as_it_began_while_that_works() {
-        let past =
-            |mode| at(Api::Messages, "api.anthropic.com", "claude-opus-5", Wish::Auto, Some(mode));
+        let past = |mode| {
+            at(Api::Messages, "api.anthropic.com", "claude-opus-5", Setting::Auto, Some(mode))
+        };
         let begun = "the conversation began so".to_owned();
         assert_eq!(past(Mode::Bridge), Some((Mode::Bridge, begun)));
         assert_ne!(

@@ -13,7 +13,7 @@ use toolcrib_core::json;
 use toolcrib_core::policy::{Decision, Defers as Deferral, Reason};
 
 use crate::api::Api;
-use crate::mode::Wish;
+use crate::mode::RequestedMode;
 use crate::request::{Defers, Outline};
 
 /// What is known of a request when it is asked whether it passes through.
@@ -30,7 +30,7 @@ pub(crate) enum Facts<'a> {
         /// The client's API.
         api: Api,
         /// What is wanted.
-        wish: Wish,
+        requested: RequestedMode,
         /// How the client defers tools itself, and whether the upstream supports that.
         client: Option<(Defers, bool)>,
     },
@@ -184,7 +184,7 @@ pub(crate) fn pass_through(facts: Facts<'_>) -> Option<Bypass> {
             .into_iter()
             .find_map(|(is_so, why)| is_so.then_some(why))
         }
-        Facts::Upstream { wish: Wish::Off, .. } => Some(Bypass::Off),
+        Facts::Upstream { requested: RequestedMode::Off, .. } => Some(Bypass::Off),
         Facts::Upstream { api, client, .. } => match client? {
             (Defers::OwnTools, _) => Some(Bypass::ClientSearches),
             (_, true) => Some(Bypass::ClientDefers),

@@ -14,7 +14,7 @@ use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http_body::Body as _;
 use toolcrib_dialect::exchange::action::{self, Report, Setup};
-use toolcrib_dialect::mode::Wish;
+use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::pass::{Unreadable, unreadable};
 use toolcrib_dialect::{Api, Exchange, Reading, Request, Summary};
 
@@ -148,10 +148,10 @@ async fn read(
         (Err(unread), Some(model)) => unread.rename(model),
         (_, None) => {}
     }
-    let wish = match wished(&parts.headers) {
-        Ok(wish) => {
+    let requested = match requested_mode(&parts.headers) {
+        Ok(requested) => {
             let configured = upstream.mode.or(proxy.config.mode);
-            wish.or(configured).unwrap_or_else(|| proxy.settings.disclosure.into())
+            requested.or(configured).unwrap_or_else(|| proxy.settings.disclosure.into())
         }
         Err(text) => return error(api, StatusCode::BAD_REQUEST, &text),
     };
@@ -159,7 +159,7 @@ async fn read(
     let setup = Setup {
         settings: Arc::clone(&proxy.settings),
         counter: toolsets::counter(model),
-        wish,
+        requested,
         upstream: action::Upstream {
             host: log.host.clone(),
             speaks,
@@ -282,12 +282,12 @@ async fn collect(
 }
 
 /// What a request's own header says about deferring.
-fn wished(headers: &HeaderMap) -> Result<Option<Wish>, String> {
+fn requested_mode(headers: &HeaderMap) -> Result<Option<RequestedMode>, String> {
     let Some(value) = headers.get(MODE) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
-    serde_json::from_value(serde_json::Value::from(text)).map(Some).map_err(|_| {
-        format!("`{MODE}: {text}` is none of auto, off, bridge, reveal, terse, append, reference, hosted")
-    })
+    let names = || RequestedMode::NAMES.join(", ");
+    let mode = RequestedMode::named(text);
+    mode.map(Some).ok_or_else(|| format!("`{MODE}: {text}` is none of {}", names()))
 }
 
 /// What a client calls itself, without its version.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::Overrides;
-use toolcrib_dialect::mode::Wish;
+use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_server::{ConfigError, ConfigFile};
 
 use crate::Secret;
@@ -19,7 +19,7 @@ pub struct Config {
     /// The upstream for `generateContent`.
     pub gemini: String,
     /// How tools are deferred, unless a route says otherwise. If not set, the engine's `disclosure`.
-    pub mode: Option<Wish>,
+    pub mode: Option<RequestedMode>,
     /// Maximum number of hidden rounds in one turn.
     pub rounds: usize,
     /// Seconds after which a turn gets no more hidden rounds.
@@ -111,7 +111,7 @@ pub struct Route {
     pub model: Option<String>,
     /// How tools are deferred.
     #[serde(default)]
-    pub mode: Option<Wish>,
+    pub mode: Option<RequestedMode>,
     /// The model's context window, in tokens.
     #[serde(default)]
     pub context: Option<usize>,

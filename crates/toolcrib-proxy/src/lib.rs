@@ -27,4 +27,5 @@ mod upstream;
 
 pub use config::Config;
 pub use proxy::{Proxy, Unusable};
+pub use toolcrib_dialect::mode::RequestedMode;
 pub use toolcrib_server::Secret;

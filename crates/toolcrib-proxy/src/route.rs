@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Uri};
 use toolcrib_core::policy::Glob;
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::Overrides;
-use toolcrib_dialect::mode::Wish;
+use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::translate::adapter;
 use url::Url;
 
@@ -128,7 +128,7 @@ pub struct Upstream {
     /// What the model is called there.
     pub model: Option<String>,
     /// How tools are deferred.
-    pub mode: Option<Wish>,
+    pub mode: Option<RequestedMode>,
     /// The context window.
     pub context: Option<usize>,
     /// What is sent to show who asks.

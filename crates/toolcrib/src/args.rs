@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use toolcrib_core::Preset;
-use toolcrib_core::disclose::Setting;
 use toolcrib_mcp::config::Client;
+use toolcrib_proxy::RequestedMode;
 
 /// Tool search for any agent: an MCP gateway, an LLM proxy, and a look at what your tools cost.
 #[derive(Debug, Parser)]
@@ -95,28 +95,17 @@ pub(crate) struct Overrides {
     pub(crate) preset: Option<Preset>,
     /// How deferred tools are shown. Default: the mode of the config or the preset
     #[arg(long, value_name = "MODE", value_parser = mode())]
-    pub(crate) mode: Option<Mode>,
+    pub(crate) mode: Option<RequestedMode>,
     /// The model's context window in tokens, for models whose window is not known
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) context: Option<usize>,
 }
 
-/// `--mode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Nothing is deferred.
-    Off,
-    /// Tools are deferred in this way.
-    Defer(Setting),
-}
-
 /// The modes, by name.
-fn mode() -> impl TypedValueParser<Value = Mode> {
-    let names = Setting::ALL.map(Setting::name).into_iter().chain(["off"]);
-    PossibleValuesParser::new(names).map(|name| {
-        let setting = Setting::ALL.into_iter().find(|setting| setting.name() == name);
-        setting.map_or(Mode::Off, Mode::Defer)
-    })
+fn mode() -> impl TypedValueParser<Value = RequestedMode> {
+    // Only these names get through, so the default is never taken.
+    PossibleValuesParser::new(RequestedMode::NAMES)
+        .map(|name| RequestedMode::named(&name).unwrap_or_default())
 }
 
 /// The presets, by name; clap then lists them in its help and its errors.

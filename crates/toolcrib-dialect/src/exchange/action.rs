@@ -8,7 +8,7 @@ use toolcrib_core::{Settings, TokenCounter};
 
 use crate::api::Api;
 use crate::capability::{Learned, NotNative, Overrides};
-use crate::mode::{Mode, Wish};
+use crate::mode::{Mode, RequestedMode};
 use crate::record::Key;
 use crate::toolset::Plan;
 use crate::translate::Untranslatable;
@@ -25,7 +25,7 @@ pub struct Setup {
     /// How tokens are counted.
     pub counter: Arc<dyn TokenCounter>,
     /// How tools are to be deferred.
-    pub wish: Wish,
+    pub requested: RequestedMode,
     /// Where the request goes.
     pub upstream: Upstream,
     /// A hash of who calls: records of one caller are not found by another.
@@ -47,7 +47,7 @@ impl Setup {
         Self {
             settings: Arc::default(),
             counter,
-            wish: Wish::Auto,
+            requested: RequestedMode::default(),
             upstream: Upstream { host: host.into(), ..Upstream::default() },
             caller: [0; 32],
             rounds: ROUNDS,

@@ -8,7 +8,7 @@ use toolcrib_core::disclose::{Kind, Setting};
 
 use crate::api::Api;
 use crate::capability::{self, Capability, Learned};
-use crate::mode::{Because, Mode, Wish, decide};
+use crate::mode::{Because, Mode, RequestedMode, decide};
 
 use super::action::{FellBack, Upstream};
 
@@ -21,7 +21,7 @@ pub(super) struct Fallback {
     api: Api,
     upstream: Upstream,
     now: u64,
-    wish: Wish,
+    requested: RequestedMode,
     /// What the settings put in the place of a native mode.
     otherwise: Option<Kind>,
     /// How the conversation deferred before.
@@ -49,7 +49,7 @@ impl Fallback {
     pub(super) fn new(
         api: Api,
         upstream: Upstream,
-        (wish, otherwise): (Wish, Option<Kind>),
+        (requested, otherwise): (RequestedMode, Option<Kind>),
         learned: Learned,
         now: u64,
     ) -> Self {
@@ -57,7 +57,7 @@ impl Fallback {
             api,
             upstream,
             now,
-            wish,
+            requested,
             otherwise,
             begun: None,
             learned,
@@ -67,8 +67,8 @@ impl Fallback {
         }
     }
 
-    pub(super) fn wish(&self) -> Wish {
-        self.wish
+    pub(super) fn requested(&self) -> RequestedMode {
+        self.requested
     }
 
     /// The conversation deferred like this before.
@@ -87,7 +87,8 @@ impl Fallback {
     /// The way to send the request as things stand; `None` if nothing is to be deferred.
     pub(super) fn attempt(&self, model: &str) -> Option<Attempt> {
         let capability = self.capability(model);
-        let (mode, because) = decide(self.api, self.wish, &capability, self.otherwise, self.begun)?;
+        let (mode, because) =
+            decide(self.api, self.requested, &capability, self.otherwise, self.begun)?;
         let betas = if mode.is_native() { capability.betas } else { &[] };
         Some(Attempt { mode, because, betas, without_thinking: self.without_thinking })
     }
@@ -113,8 +114,8 @@ impl Fallback {
             self.learned.learn(self.api, &self.upstream.host, model, missing, self.now);
             self.learns = true;
         } else if mode.is_native() && capability::misused(self.api, status, body) {
-            let plain = self.otherwise.map_or(Wish::Bridge, |kind| Setting::from(kind).into());
-            (self.wish, self.begun) = (plain, None);
+            let plain = Setting::from(self.otherwise.unwrap_or(Kind::Bridge)).into();
+            (self.requested, self.begun) = (plain, None);
         } else if !self.without_thinking && capability::thinking_refused(body) {
             self.without_thinking = true;
         } else {

@@ -37,7 +37,7 @@ use crate::apis;
 use crate::capability::{Capability, Hosted};
 use crate::history;
 use crate::messages;
-use crate::mode::Wish;
+use crate::mode::RequestedMode;
 use crate::pass::{Bypass, Facts, pass_through};
 use crate::read::Reading;
 use crate::record::{Past, Places};
@@ -99,10 +99,19 @@ pub struct Exchange {
 impl Exchange {
     /// Begins an exchange with a request that was read.
     pub fn new(api: Api, target: &str, reading: Reading, setup: Setup) -> Self {
-        let Setup { settings, counter, wish, upstream, caller, rounds, checks_calls, learned, now } =
-            setup;
+        let Setup {
+            settings,
+            counter,
+            requested,
+            upstream,
+            caller,
+            rounds,
+            checks_calls,
+            learned,
+            now,
+        } = setup;
         let (speaks, context) = (upstream.speaks, upstream.context);
-        let wish = (wish, settings.fallback);
+        let requested = (requested, settings.fallback);
         let mut exchange = Self {
             settings,
             counter,
@@ -111,7 +120,7 @@ impl Exchange {
             rounds,
             checks_calls,
             translator: Translator { api, speaks, plain: false, without_thinking: false },
-            fallback: Fallback::new(api, upstream, wish, learned, now),
+            fallback: Fallback::new(api, upstream, requested, learned, now),
             request: None,
             places: None,
             past: Past::default(),
@@ -182,8 +191,8 @@ impl Exchange {
     /// Decides what can be decided before the tools are counted.
     fn begin(&mut self, target: &str, mut request: Request) {
         let capability = self.fallback.capability(&request.model);
-        let (api, wish) = (request.api, self.fallback.wish());
-        if api == Api::Responses && wish != Wish::Off {
+        let (api, requested) = (request.api, self.fallback.requested());
+        if api == Api::Responses && requested != RequestedMode::Off {
             // An upstream that knows nothing native does not know namespaces either, and what a client put
             // into them must stay callable.
             let native = capability.client_search
@@ -195,7 +204,7 @@ impl Exchange {
         let is_own = self.translator.speaks.is_none();
         let client =
             request.defers.map(|defers| (defers, is_own && understands(api, defers, &capability)));
-        match pass_through(Facts::Upstream { api, wish, client }) {
+        match pass_through(Facts::Upstream { api, requested, client }) {
             Some(Bypass::ClientDefersPlainly) => {
                 let body = self.in_plain_words(request);
                 return self.bypass(Bypass::ClientDefersPlainly, body);

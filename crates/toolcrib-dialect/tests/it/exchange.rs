@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use toolcrib_core::FourChars;
 use toolcrib_dialect::capability::{Learned, NotNative};
 use toolcrib_dialect::exchange::action::{Body, Done, Ending, FellBack, Outgoing, Report, Setup};
-use toolcrib_dialect::mode::{Primitive, Wish};
+use toolcrib_dialect::mode::{Primitive, RequestedMode};
 use toolcrib_dialect::{Action, Api, Exchange, Key, Mode, Request, Toolset};
 
 use crate::support::tools;

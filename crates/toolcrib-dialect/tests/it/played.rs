@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use toolcrib_core::disclose::Setting;
 use toolcrib_dialect::capability::{self, Overrides};
 use toolcrib_dialect::exchange::action::{Body, Report};
-use toolcrib_dialect::mode::{Hosted, Primitive, Wish};
+use toolcrib_dialect::mode::{Hosted, Primitive};
 use toolcrib_dialect::{Action, Exchange, Key, Mode, Plan, Summary, Toolset};
 
 /// What becomes of a turn after a round.
@@ -146,21 +147,21 @@ impl Turn {
 }
 
 /// An upstream and a configuration under which requests are sent in this mode.
-pub(crate) fn forced(mode: Mode) -> (Wish, Overrides) {
+pub(crate) fn forced(mode: Mode) -> (Setting, Overrides) {
     // An upstream that knows nothing would get other words.
     let knows = Overrides { client_search: Some(true), ..Overrides::default() };
     match mode {
-        Mode::Bridge => (Wish::Bridge, knows),
-        Mode::Reveal => (Wish::Reveal, knows),
-        Mode::Terse => (Wish::Terse, knows),
-        Mode::Append => (Wish::Append, knows),
+        Mode::Bridge => (Setting::Bridge, knows),
+        Mode::Reveal => (Setting::Reveal, knows),
+        Mode::Terse => (Setting::Terse, knows),
+        Mode::Append => (Setting::Append, knows),
         Mode::Reference(Primitive::ToolReference) => {
-            (Wish::Reference, Overrides { references: Some(true), ..knows })
+            (Setting::Reference, Overrides { references: Some(true), ..knows })
         }
-        Mode::Reference(Primitive::SearchOutput) => (Wish::Reference, knows),
+        Mode::Reference(Primitive::SearchOutput) => (Setting::Reference, knows),
         Mode::Reference(Primitive::AdditionalTools) => {
             let items = Overrides { additional_tools: Some(true), ..Overrides::default() };
-            (Wish::Reference, Overrides { client_search: Some(false), ..items })
+            (Setting::Reference, Overrides { client_search: Some(false), ..items })
         }
         Mode::Hosted(hosted) => {
             let hosted = match hosted {
@@ -168,7 +169,7 @@ pub(crate) fn forced(mode: Mode) -> (Wish, Overrides) {
                 Hosted::Bm25 => capability::Hosted::Both,
                 Hosted::Namespaces => capability::Hosted::OpenAi,
             };
-            (Wish::Hosted, Overrides { hosted: Some(hosted), ..Overrides::default() })
+            (Setting::Hosted, Overrides { hosted: Some(hosted), ..Overrides::default() })
         }
     }
 }

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use toolcrib_core::disclose::Setting;
 use toolcrib_core::{FourChars, Preset, Settings};
 use toolcrib_dialect::exchange::action::Setup;
-use toolcrib_dialect::mode::Wish;
+use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
 
 const APIS: [(Api, &str); 4] = [
@@ -76,10 +77,10 @@ fn sent(
     (api, target): (Api, &str),
     body: &Value,
     settings: &Settings,
-    wish: Wish,
+    requested: impl Into<RequestedMode>,
 ) -> (Value, String) {
     let mut setup = Setup::new("localhost", Arc::new(FourChars));
-    (setup.settings, setup.wish) = (Arc::new(settings.clone()), wish);
+    (setup.settings, setup.requested) = (Arc::new(settings.clone()), requested.into());
     let request = Request::read(api, target, body.to_string().into_bytes());
     let mut exchange = Exchange::new(api, target, request, setup);
     loop {
@@ -116,14 +117,14 @@ fn the_names_of_claude_code_are_in_the_first_message_in_every_mode() {
     let settings = Preset::ClaudeCode.settings();
     for (api, target) in APIS {
         let body = body(api, &tools(api, 40));
-        for wish in [Wish::Reference, Wish::Append, Wish::Bridge] {
-            let (sent, report) = sent((api, target), &body, &settings, wish);
+        for requested in [Setting::Reference, Setting::Append, Setting::Bridge] {
+            let (sent, report) = sent((api, target), &body, &settings, requested);
             let text = first_text(api, &sent);
             for at in 0..40 {
-                assert!(text.contains(&name(at)), "{api:?} {wish:?} {at}: {text}");
+                assert!(text.contains(&name(at)), "{api:?} {requested:?} {at}: {text}");
             }
-            assert!(!sent["tools"].to_string().contains(&name(7)), "{api:?} {wish:?}");
-            let mode = if wish == Wish::Bridge { "bridge" } else { "append" };
+            assert!(!sent["tools"].to_string().contains(&name(7)), "{api:?} {requested:?}");
+            let mode = if requested == Setting::Bridge { "bridge" } else { "append" };
             assert!(report.starts_with(mode), "{report}");
             assert!(sent.to_string().contains("Make the report of May."));
         }
@@ -136,7 +137,7 @@ fn the_names_stay_where_they_were_sent() {
     let settings = Preset::ClaudeCode.settings();
     let mut body = body(Api::Chat, &tools(Api::Chat, 40));
     body["messages"] = json!([{"role": "system", "content": "Greet the user."}]);
-    let (first, _) = sent(APIS[0], &body, &settings, Wish::Append);
+    let (first, _) = sent(APIS[0], &body, &settings, Setting::Append);
     let before = first["messages"].as_array().unwrap();
     assert!(before[1]["content"].as_str().unwrap().contains(&name(7)));
     let more = [
@@ -144,7 +145,7 @@ fn the_names_stay_where_they_were_sent() {
         json!({"role": "user", "content": "Make the report of May."}),
     ];
     body["messages"].as_array_mut().unwrap().extend(more);
-    let (second, _) = sent(APIS[0], &body, &settings, Wish::Append);
+    let (second, _) = sent(APIS[0], &body, &settings, Setting::Append);
     assert_eq!(second["messages"].as_array().unwrap()[..2], before[..]);
     assert_eq!(second.to_string().matches(&name(7)).count(), 1);
 }
@@ -155,9 +156,9 @@ fn everruns_defers_from_fifteen_tools_on_whatever_that_saves() {
     for (api, target) in APIS {
         for (count, mode) in [(14, "pass-through"), (15, "reveal"), (18, "reveal"), (200, "reveal")]
         {
-            let wish = settings.disclosure.into();
+            let requested = settings.disclosure;
             let body = body(api, &tools(api, count));
-            let (_, report) = sent((api, target), &body, &settings, wish);
+            let (_, report) = sent((api, target), &body, &settings, requested);
             assert!(report.starts_with(mode), "{api:?} {count}: {report}");
         }
     }
@@ -168,7 +169,7 @@ fn a_listing_is_as_large_as_the_settings_say() {
     let list = |settings: &str| {
         let settings = Settings::from_toml(settings).unwrap();
         let body = body(Api::Chat, &tools(Api::Chat, 40));
-        let (sent, _) = sent(APIS[0], &body, &settings, Wish::Bridge);
+        let (sent, _) = sent(APIS[0], &body, &settings, Setting::Bridge);
         let described = sent["tools"][0]["function"]["description"].as_str().unwrap().to_owned();
         (0..40).filter(|at| described.contains(&format!("{}: ", name(*at)))).count()
     };
@@ -192,7 +193,7 @@ fn a_hot_list_is_the_presets_to_have() {
         (Preset::ClaudeCode, false),
     ] {
         let settings = preset.settings();
-        let (sent, report) = sent(APIS[0], &body, &settings, settings.disclosure.into());
+        let (sent, report) = sent(APIS[0], &body, &settings, settings.disclosure);
         let has = sent["tools"].as_array().unwrap().contains(&bash);
         assert_eq!(has, is_kept, "{preset}: {report}");
     }
@@ -211,7 +212,7 @@ fn a_client_with_a_search_of_its_own_passes_untouched() {
                 list.push(serde_json::from_str(&text).unwrap());
             }
             let body = body(api, &tools);
-            let (sent, report) = sent((api, target), &body, &Settings::default(), Wish::Auto);
+            let (sent, report) = sent((api, target), &body, &Settings::default(), Setting::Auto);
             assert_eq!(report, "bypass: the client has a tool search of its own");
             assert_eq!(sent, body);
         }
@@ -224,7 +225,7 @@ fn a_client_with_a_search_of_its_own_passes_untouched() {
         list.push(serde_json::from_str(&text).unwrap());
     }
     let body = body(Api::Chat, &tools);
-    let (sent, report) = sent(APIS[0], &body, &Settings::default(), Wish::Auto);
+    let (sent, report) = sent(APIS[0], &body, &Settings::default(), Setting::Auto);
     assert!(report.starts_with("bridge: "), "{report}");
     let kept: Vec<&str> = sent["tools"]
         .as_array()

@@ -59,10 +59,10 @@ impl Talk {
 
     /// The exchange of a request, at the point where it was sent for the first time.
     pub(crate) fn turn(&self, target: &str, body: &str) -> Turn {
-        let (wish, native) = forced(self.mode);
+        let (requested, native) = forced(self.mode);
         let mut setup = Setup::new("localhost", Arc::new(FourChars));
         setup.settings = Arc::new(self.settings.clone());
-        (setup.wish, setup.upstream.native) = (wish, Some(native));
+        (setup.requested, setup.upstream.native) = (requested.into(), Some(native));
         (setup.caller, setup.rounds) = (self.caller, self.rounds);
         let request = Request::read(self.api, target, body.as_bytes().to_vec());
         let exchange = Exchange::new(self.api, target, request, setup);

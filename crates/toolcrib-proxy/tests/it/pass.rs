@@ -161,7 +161,7 @@ async fn a_body_too_large_to_be_read_passes_as_it_comes() {
 }
 
 #[tokio::test]
-async fn a_wish_that_is_none_is_told_with_what_there_is() {
+async fn an_unknown_mode_is_refused_with_those_there_are() {
     let stage = Stage::new(Options::default()).await;
     for case in cases() {
         let request = stage.post(case, &case.ask(GOAL, &tools(60)));

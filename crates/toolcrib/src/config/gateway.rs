@@ -9,11 +9,12 @@ use toolcrib_eval::files::FileError;
 use toolcrib_mcp::Config;
 use toolcrib_mcp::config::Client;
 use toolcrib_mcp::config::foreign::{self, Place};
+use toolcrib_proxy::RequestedMode;
 use toolcrib_server::config::MAX_BYTES;
 use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
 
 use super::engine_settings;
-use crate::args::{Mode, Overrides};
+use crate::args::Overrides;
 use crate::output::Failure;
 use crate::vectors;
 
@@ -67,8 +68,8 @@ impl Loaded {
         settings.context = overrides.context.or(settings.context);
         match overrides.mode {
             None => {}
-            Some(Mode::Off) => settings.activation.mode = policy::Mode::Off,
-            Some(Mode::Defer(disclosure)) => {
+            Some(RequestedMode::Off) => settings.activation.mode = policy::Mode::Off,
+            Some(RequestedMode::Defer(disclosure)) => {
                 settings.disclosure = disclosure;
                 if let Ok(proxy) = &mut self.sections.proxy {
                     proxy.mode = None;

@@ -10,7 +10,7 @@ fn what_passes_through_says_why() {
         change(&mut body);
         body
     };
-    let off = Setup { wish: Wish::Off, ..setup() };
+    let off = Setup { requested: RequestedMode::Off, ..setup() };
     let rows = [
         (ask(false), off, "bypass", "tool search is off"),
         (with(&|body| body["tools"] = json!([])), setup(), "bypass", "no tools"),
@@ -42,9 +42,11 @@ fn off_is_off_for_namespaces_too() {
     let tool = json!({"type": "function", "name": "find", "parameters": {"type": "object"}});
     let body = json!({"model": "m", "input": "hi", "stream": true,
         "tools": [{"type": "namespace", "name": "crm", "tools": [tool]}]});
-    for (wish, is_as_it_came) in [(Wish::Off, true), (Wish::Auto, false)] {
+    for (requested, is_as_it_came) in
+        [(RequestedMode::Off, true), (RequestedMode::default(), false)]
+    {
         let mut setup = Setup::new("localhost", Arc::new(FourChars));
-        setup.wish = wish;
+        setup.requested = requested;
         let (api, path) = (Api::Responses, "/v1/responses");
         let request = Request::read(api, path, body.to_string().into_bytes());
         let outgoing = sent(&mut Exchange::new(api, path, request, setup));
