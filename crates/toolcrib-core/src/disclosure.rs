@@ -16,8 +16,8 @@ use crate::tool::{Shape, Tool};
 
 /// The value of the setting `disclosure`: how deferred tools are shown and become callable.
 ///
-/// It means the same in every interface. The engine does four of them itself, its [`Kind`]s. `reference`
-/// and `hosted` need a provider's API; an interface without one does the nearest kind and reports that.
+/// It means the same in every interface. The engine implements four values itself: its [`Kind`]s. `reference`
+/// and `hosted` need a provider's API; an interface without one uses the nearest kind and reports that.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Setting {

@@ -33,8 +33,8 @@ pub struct Settings {
     pub hot: bool,
     /// How deferred tools are shown.
     pub disclosure: Setting,
-    /// What takes the place of a disclosure that needs a provider's API, if the provider has none. If not
-    /// set, what [`Setting::kind`] says.
+    /// Replaces a disclosure that needs a provider's API if the provider does not support it. If not set, the
+    /// kind is [`Setting::kind`].
     pub fallback: Option<Kind>,
     /// Whether a tool that was found is shown in full from the next turn on, where the disclosure
     /// shows tools one by one. Off, its schema is in the reply and nowhere else.
@@ -114,7 +114,7 @@ impl Settings {
         self.reveals && matches!(self.kind(), Kind::Reveal | Kind::Append)
     }
 
-    /// Whether loaded tools compete for room, so that one that is loaded again comes before the others.
+    /// Whether the number or size of shown tools is limited. Then a tool that is loaded again becomes the newest.
     pub fn bounds_revealed(&self) -> bool {
         self.max_revealed > 0 || self.max_revealed_bytes > 0
     }

@@ -90,13 +90,13 @@ pub(crate) struct Vectors {
 /// Settings of the command line that override the config.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct Overrides {
-    /// Behave like this system. Default: the preset in the config, else Toolcrib's own behaviour
+    /// Use the settings of this preset. Default: the preset in the config, else Toolcrib's own settings
     #[arg(long, value_name = "P", value_parser = preset())]
     pub(crate) preset: Option<Preset>,
-    /// How deferred tools are shown. Default: the mode of the config or the preset
+    /// How deferred tools are shown, or `off` to defer none. Default: the mode of the config or the preset
     #[arg(long, value_name = "MODE", value_parser = mode())]
     pub(crate) mode: Option<RequestedMode>,
-    /// The model's context window in tokens, for models whose window is not known
+    /// The model's context window in tokens. Default: the config, else looked up by the model's name
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) context: Option<usize>,
 }

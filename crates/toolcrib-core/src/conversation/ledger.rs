@@ -68,7 +68,7 @@ impl Ledger {
         self.push(Reveal { name: tool.name().to_owned(), fingerprint });
     }
 
-    /// The same, and it is the newest from now on.
+    /// Records that a tool's schema was shown, and makes it the newest.
     pub(crate) fn renew(&mut self, tool: &Tool) {
         self.reveals.retain(|reveal| reveal.name != tool.name());
         self.reveal(tool);

@@ -225,8 +225,8 @@ impl Crib {
         }
     }
 
-    /// The loaded tools that are shown in full: the newest first, as many as find room. One that does
-    /// not fit is passed over, and the next may.
+    /// The loaded tools that are shown in full: the newest ones that fit within the limits. A tool that does
+    /// not fit is skipped, and an older one may still fit.
     fn within_bounds(&self, revealed: Vec<ToolId>) -> Vec<ToolId> {
         let settings = self.settings();
         if !settings.bounds_revealed() {

@@ -151,7 +151,7 @@ pub enum Reason {
     },
     /// Neither enough tools nor enough tokens.
     Below {
-        /// What the threshold of tokens is, and how many it is; `None` if tokens do not count.
+        /// The token threshold and where it comes from; `None` if tokens do not count.
         threshold: Option<(Basis, usize)>,
     },
     /// Servers are still connecting, and what is there is not enough: ask again next turn.
@@ -248,7 +248,7 @@ impl Activation {
         (tokens >= threshold).then_some(Reason::Tokens { tokens, threshold, basis })
     }
 
-    /// How many tokens are enough: the smaller of a number and a share, where both count.
+    /// The token threshold: the smaller of the fixed number and the share of the window, if both apply.
     fn tokens_threshold(&self, facts: &Facts) -> Option<(Basis, usize)> {
         let takes_share = self.context_percent > 0.0;
         let share = facts.context.filter(|_| takes_share).map(|window| {

@@ -77,7 +77,7 @@ impl<'a> Capability<'a> {
     ) -> Option<Self> {
         let root = config.root;
         let Some(capabilities) = root.get("capabilities") else {
-            config.warn("capabilities", "not there: tool search is off");
+            config.warn("capabilities", "missing, so tool search is off");
             settings.activation.mode = Mode::Off;
             return None;
         };
@@ -101,7 +101,7 @@ impl<'a> Capability<'a> {
                 None
             }
             None => {
-                config.warn("capabilities", "`tool_search` is not among them: tool search is off");
+                config.warn("capabilities", "`tool_search` is not listed, so tool search is off");
                 settings.activation.mode = Mode::Off;
                 None
             }
@@ -109,7 +109,7 @@ impl<'a> Capability<'a> {
         }
     }
 
-    /// Reads what every edition has, and returns what is configured, with where it is.
+    /// Reads the keys that every edition has, and returns all configured keys with their values.
     pub(super) fn read(
         &self,
         config: &mut Config<'a>,
@@ -122,14 +122,14 @@ impl<'a> Capability<'a> {
             Value::Null | Value::Bool(true) => return BTreeMap::new(),
             own => config.object(path, own, known),
         };
-        // There a threshold is a whole number or it is the default: nothing is clamped.
+        // Like everruns, this uses the default for anything but a whole number, and clamps nothing.
         settings.activation.tools = match keys.get("threshold").map(|v| (v, v.as_u64())) {
             None => THRESHOLD,
             // Zero means from the first tool on; to us it would mean never.
             Some((_, Some(threshold))) => (threshold as usize).max(1),
             Some((value, None)) => {
                 let problem = format!(
-                    "{} is not a whole number from 0 on, {THRESHOLD} is used",
+                    "{} is not a whole number of 0 or more, {THRESHOLD} is used",
                     brief(value)
                 );
                 config.warn(&self.at("threshold"), problem);

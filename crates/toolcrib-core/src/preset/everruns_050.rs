@@ -1,6 +1,6 @@
-//! everruns' `tool_search` as of 0.50: plain stubs, a conversation that deferred goes on deferring, and two
-//! choices of its own. `reveal` says whether a found tool gets its schema in the list, and `bounded` shows
-//! no deferred tool before it was found, and only so many after.
+//! everruns' `tool_search` as of 0.50: plain stubs, a conversation that has deferred keeps deferring, and two
+//! new options. `reveal` sets whether a found tool gets its schema in the list. `bounded` shows no deferred
+//! tool before it is found, and limits how many are shown after that.
 
 use serde_json::Value;
 
@@ -83,7 +83,8 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
         Some((_, Some("in_result"))) => settings.reveals = false,
         Some((value, _)) => {
             let value = brief(value);
-            let problem = format!("{value} is none of `redefine`, `in_result`; `redefine` is used");
+            let problem =
+                format!("{value} is neither `redefine` nor `in_result`; using `redefine`");
             config.warn(&own.at("reveal"), problem);
         }
     }
@@ -111,8 +112,8 @@ fn bound<'a>(
     settings.activation.mode = Mode::On;
     settings.rules =
         std::mem::take(&mut settings.rules).merged(Rules::default().never_defer(EAGER));
-    // There names, descriptions and parameters are ranked by BM25 apart, a name weighs four times as much,
-    // and a query that is a name finds that tool alone: our words are the nearest to it.
+    // everruns ranks names, descriptions and parameters separately by BM25, weighs a name four times as much,
+    // and a query that is a name finds only that tool. Our ranker `words` is the closest to that.
     settings.rank.by = By::Words;
     settings.search.refuse = false;
     settings.search.cutoff = 0.0;

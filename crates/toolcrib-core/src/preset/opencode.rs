@@ -87,7 +87,7 @@ fn read_plugins<'a>(config: &mut Config<'a>, path: &str, plugins: &'a Value) -> 
         }
         return read_plugin(config, &join(path, &at.to_string()), entry);
     }
-    config.warn(path, format!("`{PLUGIN}` is not among them: it is off"));
+    config.warn(path, format!("`{PLUGIN}` is not listed, so tool search is off"));
     let mut settings = settings();
     settings.activation.mode = Mode::Off;
     settings

@@ -35,7 +35,8 @@ struct Text {
 struct Asked {
     whole: String,
     terms: Vec<String>,
-    /// Whether the query may be a name without its server's: no tool in scope has it as its full name.
+    /// Whether the query is compared with names without their server prefix: no tool in scope has it as its
+    /// full name.
     by_own_name: bool,
     cut: bool,
 }

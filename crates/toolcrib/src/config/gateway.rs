@@ -62,7 +62,7 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// The same with what the command line says instead.
+    /// Applies the options of the command line.
     fn with_overrides(mut self, overrides: &Overrides) -> Self {
         let settings = &mut self.sections.gateway.settings;
         settings.context = overrides.context.or(settings.context);

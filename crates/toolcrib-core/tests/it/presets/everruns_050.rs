@@ -130,7 +130,7 @@ fn found_tools_get_their_schemas_unless_reveal_says_otherwise() {
 #[test]
 fn a_bad_reveal_is_the_default_and_said() {
     let said = warnings(Preset::Everruns050, &with(&json!({"reveal": "never"})));
-    let problem = "\"never\" is none of `redefine`, `in_result`; `redefine` is used";
+    let problem = "\"never\" is neither `redefine` nor `in_result`; using `redefine`";
     assert_eq!(said, [format!("`capabilities.tool_search.reveal`: {problem}")]);
     let both = with(&json!({"reveal": "in_result", "bounded": true}));
     let problem = "`in_result` cannot be combined with `bounded`; using `redefine`";

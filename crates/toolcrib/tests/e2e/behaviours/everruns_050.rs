@@ -78,7 +78,7 @@ fn what_cannot_be_used_is_logged() {
             json!({"reveal": "in_result", "bounded": true}),
             "`in_result` cannot be combined with `bounded`",
         ),
-        (json!({"reveal": "never"}), "\"never\" is none of `redefine`, `in_result`"),
+        (json!({"reveal": "never"}), "\"never\" is neither `redefine` nor `in_result`"),
         (
             json!({"bounded": true, "max_active_tools": 500}),
             "500 is not within 1 to 128, 128 is used",

@@ -49,9 +49,9 @@ fn the_automatic_capability_is_the_providers_search_or_else_this_one() {
 #[test]
 fn a_bad_threshold_falls_back_to_fifteen_and_says_so() {
     for (bad, told) in [
-        (json!(-3), "-3 is not a whole number from 0 on, 15 is used"),
-        (json!(2.5), "2.5 is not a whole number from 0 on, 15 is used"),
-        (json!("20"), "\"20\" is not a whole number from 0 on, 15 is used"),
+        (json!(-3), "-3 is not a whole number of 0 or more, 15 is used"),
+        (json!(2.5), "2.5 is not a whole number of 0 or more, 15 is used"),
+        (json!("20"), "\"20\" is not a whole number of 0 or more, 15 is used"),
     ] {
         let config = json!({"capabilities": {"tool_search": {"threshold": bad}}});
         let told = format!("`capabilities.tool_search.threshold`: {told}");
@@ -100,9 +100,9 @@ fn without_the_capability_tool_search_is_off() {
     for (config, told) in [
         (
             json!({"capabilities": ["web"]}),
-            "`capabilities`: `tool_search` is not among them: tool search is off",
+            "`capabilities`: `tool_search` is not listed, so tool search is off",
         ),
-        (json!({}), "`capabilities`: not there: tool search is off"),
+        (json!({}), "`capabilities`: missing, so tool search is off"),
     ] {
         assert_eq!(warnings(Preset::Everruns, &config), [told]);
         let settings = Preset::Everruns.configured(&config).unwrap().settings;

@@ -123,7 +123,7 @@ fn without_the_plugin_nothing_is_deferred() {
     let config = json!({"plugin": ["some-other-plugin"]});
     assert_eq!(
         warnings(Preset::Opencode, &config),
-        ["`plugin`: `opencode-tool-search` is not among them: it is off"]
+        ["`plugin`: `opencode-tool-search` is not listed, so tool search is off"]
     );
     let settings = Preset::Opencode.configured(&config).unwrap().settings;
     assert_eq!(settings.activation.mode, Mode::Off);
@@ -167,7 +167,7 @@ fn the_fork_is_not_the_plugin_and_a_file_without_either_is_off() {
         let configured = Preset::Opencode.configured(config).unwrap();
         (configured.settings.activation.mode, configured.warnings[0].to_string())
     };
-    let told = "`plugin`: `opencode-tool-search` is not among them: it is off".to_owned();
+    let told = "`plugin`: `opencode-tool-search` is not listed, so tool search is off".to_owned();
     let fork = json!({"plugin": ["opencode-tool-search-tool"]});
     assert_eq!(off(&fork), (Mode::Off, told.clone()));
     let whole = json!({"$schema": "https://opencode.ai/config.json", "model": "a/b", "mcp": {}});

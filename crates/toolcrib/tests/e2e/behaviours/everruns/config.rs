@@ -54,6 +54,6 @@ fn what_cannot_be_used_falls_back_to_the_default_and_is_logged() {
 #[test]
 fn without_the_capability_tool_search_is_off() {
     let mut session = configured(&json!(["web"]), &agent()).start();
-    session.logs("`capabilities`: `tool_search` is not among them: tool search is off");
+    session.logs("`capabilities`: `tool_search` is not listed, so tool search is off");
     assert_eq!(session.list(), agent().iter().map(prefixed).collect::<Vec<_>>());
 }

@@ -90,7 +90,7 @@ fn what_cannot_be_used_falls_back_and_is_logged() {
 fn without_the_plugin_nothing_is_deferred() {
     let setup = configured(json!({"plugin": ["some-other-plugin"]}), &[("dev", &files())]);
     let mut session = setup.start();
-    session.logs("`plugin`: `opencode-tool-search` is not among them: it is off");
+    session.logs("`plugin`: `opencode-tool-search` is not listed, so tool search is off");
     assert_eq!(session.names(), ["dev__read_file", "dev__write_file", "dev__bash"]);
 }
 

@@ -40,7 +40,7 @@ fn threshold_and_allowlist_can_be_configured() {
 fn without_the_capability_nothing_is_deferred_and_the_log_says_so() {
     let setup = configured(&json!(["web"])).flags(&["--preset", "everruns"]);
     assert_eq!(first(&setup, &agent()).tools(0), agent());
-    let told = "`capabilities`: `tool_search` is not among them: tool search is off";
+    let told = "`capabilities`: `tool_search` is not listed, so tool search is off";
     assert_eq!(warnings(&setup), [told]);
 }
 
@@ -49,7 +49,7 @@ fn a_bad_value_is_said_and_the_default_holds() {
     for (own, told) in [
         (
             json!({"threshold": 2.5}),
-            "`capabilities.tool_search.threshold`: 2.5 is not a whole number from 0 on, 15 is used",
+            "`capabilities.tool_search.threshold`: 2.5 is not a whole number of 0 or more, 15 is used",
         ),
         (
             json!({"never_defer": [7]}),

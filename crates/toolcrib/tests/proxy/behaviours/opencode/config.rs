@@ -70,7 +70,10 @@ fn a_bad_value_is_said_and_another_is_used() {
 fn without_the_plugin_nothing_is_deferred_and_the_log_says_so() {
     let setup =
         configured(&json!({"plugin": ["some-other-plugin"]})).flags(&["--preset", "opencode"]);
-    assert_eq!(warnings(&setup), ["`plugin`: `opencode-tool-search` is not among them: it is off"]);
+    assert_eq!(
+        warnings(&setup),
+        ["`plugin`: `opencode-tool-search` is not listed, so tool search is off"]
+    );
     assert_eq!(first(&setup, &coding()).tools(0), coding());
 }
 
