@@ -57,28 +57,30 @@ impl Glob {
     /// The answer depends on this tool alone. Rejected: requiring that exactly one tool has the name,
     /// which let a tool that the caller must not know of change what the caller sees.
     pub fn applies_to(&self, tool: &Tool) -> bool {
-        self.matches(tool) || (self.is_name() && self.spells(tool))
+        self.matches(tool) || (self.is_name() && self.is_other_spelling_of(tool))
     }
 
-    fn spells(&self, tool: &Tool) -> bool {
-        let is_written = |name: &str| parts(&self.text).eq(parts(name));
+    fn is_other_spelling_of(&self, tool: &Tool) -> bool {
+        let is_written = |name: &str| normalized(&self.text).eq(normalized(name));
         let with_server = tool.server().is_some_and(|server| {
-            let full = parts(server).chain(['_']).chain(parts(tool.own_name()));
-            parts(&self.text).eq(full)
+            let full = normalized(server).chain(['_']).chain(normalized(tool.own_name()));
+            normalized(&self.text).eq(full)
         });
         // In the gateway a server declares `read_file` and clients see `dev__read_file`. A client of the
         // proxy declares `dev__read_file`, and its `read_file` is another tool. Reading the declared name
         // parses the definition, so the end of the name is compared first.
-        let ends_so = || {
-            let (name, text) = (parts(tool.name()), parts(&self.text));
+        let has_suffix = || {
+            let (name, text) = (normalized(tool.name()), normalized(&self.text));
             name.collect::<String>().ends_with(&text.collect::<String>())
         };
-        with_server || is_written(tool.name()) || (ends_so() && is_written(&tool.declared_name()))
+        with_server
+            || is_written(tool.name())
+            || (has_suffix() && is_written(&tool.declared_name()))
     }
 }
 
 /// A name in lower case with `_` for every run of separators, and none at either end.
-fn parts(name: &str) -> impl Iterator<Item = char> {
+fn normalized(name: &str) -> impl Iterator<Item = char> {
     let name = name.trim_matches(|c: char| !c.is_alphanumeric());
     let mut between = false;
     name.chars().flat_map(move |c| {

@@ -13,7 +13,7 @@ use crate::rank::By;
 use crate::settings::Settings;
 
 /// Tools that `bounded` never defers. They are built in, so they belong to no server.
-const EAGER: [&str; 12] = [
+const NEVER_DEFERRED: [&str; 12] = [
     "/bash",
     "/lua",
     "/tools",
@@ -40,17 +40,17 @@ const KNOWN: [&str; 7] = [
 ];
 
 /// Keys that no earlier edition has.
-pub(super) const NEW: [&str; 5] =
+pub(super) const NEW_KEYS: [&str; 5] =
     ["reveal", "bounded", "max_active_tools", "max_active_bytes", "max_result_bytes"];
 
 /// Capabilities that leave the search to one provider. No earlier edition has them.
-pub(super) const PROVIDERS: [&str; 2] = ["openai_tool_search", "claude_tool_search"];
+pub(super) const HOSTED: [&str; 2] = ["openai_tool_search", "claude_tool_search"];
 
 const ACTIVE_TOOLS: usize = 32;
 const ACTIVE_BYTES: usize = 65_536;
 const RESULT_BYTES: usize = 32_768;
 /// Bytes of a token, by the estimate that everything here goes by.
-const TOKEN: usize = 4;
+const BYTES_PER_TOKEN: usize = 4;
 
 pub(super) fn settings() -> Settings {
     let earlier = everruns::settings();
@@ -63,10 +63,10 @@ pub(super) fn settings() -> Settings {
 
 pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let mut settings = settings();
-    let ids = ["tool_search", "auto_tool_search", PROVIDERS[0], PROVIDERS[1]];
+    let ids = ["tool_search", "auto_tool_search", HOSTED[0], HOSTED[1]];
     let Some(own) = Capability::find(config, &ids, &mut settings) else { return settings };
     let keys = own.read(config, &KNOWN, &mut settings);
-    if PROVIDERS.contains(&own.id) {
+    if HOSTED.contains(&own.id) {
         // The provider searches, where it can.
         settings.disclosure = Setting::Hosted;
         return settings;
@@ -106,12 +106,12 @@ fn bound<'a>(
     settings.max_revealed = whole("max_active_tools", ACTIVE_TOOLS, 1..=128);
     settings.max_revealed_bytes = whole("max_active_bytes", ACTIVE_BYTES, 1_024..=1_048_576);
     let bytes = whole("max_result_bytes", RESULT_BYTES, 1_024..=65_536);
-    settings.search.reply_tokens = bytes / TOKEN;
+    settings.search.reply_tokens = bytes / BYTES_PER_TOKEN;
     settings.disclosure = Setting::Append;
     settings.listing.form = ListingForm::None;
     settings.activation.mode = Mode::On;
     settings.rules =
-        std::mem::take(&mut settings.rules).merged(Rules::default().never_defer(EAGER));
+        std::mem::take(&mut settings.rules).merged(Rules::default().never_defer(NEVER_DEFERRED));
     // everruns ranks names, descriptions and parameters separately by BM25, weighs a name four times as much,
     // and a query that is a name finds only that tool. Our ranker `words` is the closest to that.
     settings.rank.by = By::Words;

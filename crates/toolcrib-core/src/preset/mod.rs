@@ -131,8 +131,8 @@ impl Preset {
             let text = capabilities.to_string();
             let has_key = |key: &&str| text.contains(&format!("\"{key}\":"));
             let has_capability = |id: &&str| text.contains(&format!("\"{id}\""));
-            let is_new = everruns_050::NEW.iter().any(has_key)
-                || everruns_050::PROVIDERS.iter().any(has_capability);
+            let is_new = everruns_050::NEW_KEYS.iter().any(has_key)
+                || everruns_050::HOSTED.iter().any(has_capability);
             Some(if is_new { Self::Everruns050 } else { Self::Everruns })
         } else if has(&["/tools/tool_search"]) {
             Some(Self::Hermes)
