@@ -11,6 +11,7 @@ use std::sync::Arc;
 use toolcrib_core::conversation::REVEALS;
 use toolcrib_core::{Conversation, Ledger, Outcome, Reply};
 
+use crate::call_ids::{CallIds, MadeId};
 use crate::fingerprint::Fingerprint;
 use crate::mode::{Mode, Primitive, REFERENCES};
 use crate::record::{Answer, Reference};
@@ -55,15 +56,18 @@ pub(crate) struct Desk {
     print: Box<Fingerprint>,
     /// Calls of this round so far.
     calls: usize,
-    /// The ids of the calls the client got.
+    /// The ids of the calls the client got, and those made for the ones among them that have none.
     forwarded: Vec<Option<String>>,
+    made: Vec<Option<String>>,
+    /// Makes ids for calls without one; `None` if the API needs none.
+    ids: Option<CallIds>,
     /// Whether what the client saw is not what the upstream said.
     altered: bool,
     searches: usize,
 }
 
 impl Desk {
-    pub(crate) fn new(toolset: Arc<Toolset>, revealed: &[String]) -> Self {
+    pub(crate) fn new(toolset: Arc<Toolset>, revealed: &[String], ids: Option<CallIds>) -> Self {
         let names = revealed.iter().map(String::as_str);
         let conversation = Conversation::with_ledger(Ledger::of_names(names, REVEALS));
         Self {
@@ -76,6 +80,8 @@ impl Desk {
             print: Box::default(),
             calls: 0,
             forwarded: Vec::new(),
+            made: Vec::new(),
+            ids,
             altered: false,
             searches: 0,
         }
@@ -85,6 +91,7 @@ impl Desk {
     pub(crate) fn resume(&mut self, other: &Self) {
         self.print.clone_from(&other.print);
         self.forwarded.clone_from(&other.forwarded);
+        self.made.clone_from(&other.made);
         self.altered = other.altered;
         self.searches = other.searches;
     }
@@ -107,11 +114,20 @@ impl Desk {
     /// Notes a call that was forwarded as it came.
     pub(crate) fn live(&mut self, id: Option<&str>, name: &str, arguments: &str) {
         self.calls += 1;
-        self.forward(id, name, arguments);
+        let id = given(id);
+        let made = self.make_id(id, name);
+        self.forward(id, made, name, arguments);
     }
 
-    fn forward(&mut self, id: Option<&str>, name: &str, arguments: &str) {
+    /// The id of a call that has none; `None` if it needs none.
+    fn make_id(&mut self, given: Option<&str>, name: &str) -> Option<String> {
+        let ids = self.ids.as_mut().filter(|_| given.is_none())?;
+        Some(ids.make(name))
+    }
+
+    fn forward(&mut self, id: Option<&str>, made: Option<String>, name: &str, arguments: &str) {
         self.forwarded.push(id.map(str::to_owned));
+        self.made.push(made);
         self.print.call(id, name, arguments);
         self.note_blind(name);
     }
@@ -159,17 +175,20 @@ impl Desk {
         self.altered = true;
         let at = self.calls;
         self.calls += 1;
+        let id = given(id);
+        let made = self.make_id(id, name);
         let input = if arguments.trim().is_empty() { "{}" } else { arguments };
         let toolset = Arc::clone(&self.toolset);
         let outcome = toolset.crib().handle(&toolset.turn(), &mut self.conversation, name, input);
         let answer = match outcome {
             Outcome::Run(call) => {
                 let (name, arguments) = (call.name, call.arguments.get().to_owned());
-                self.forward(id, &name, &arguments);
+                self.forward(id, made, &name, &arguments);
                 return Settled::Forward { name, arguments };
             }
             Outcome::Answer(reply) => {
                 self.searches += 1;
+                let id = made.as_deref().or(id);
                 let answer = Answer { at, ..self.answer(id, name, &reply) };
                 let mut loaded = reply.loaded;
                 if toolset.crib().settings().bounds_revealed() {
@@ -181,7 +200,7 @@ impl Desk {
             }
             Outcome::Refused(refusal) => {
                 let answer = Answer {
-                    id: id.map(str::to_owned),
+                    id: made.or_else(|| id.map(str::to_owned)),
                     at,
                     name: name.to_owned(),
                     text: refusal.text(),
@@ -230,9 +249,19 @@ impl Desk {
         std::mem::take(&mut self.answers)
     }
 
+    /// The ids that were made in the round that is over.
+    pub(crate) fn take_made_ids(&mut self) -> Vec<MadeId> {
+        self.ids.as_mut().map(CallIds::take).unwrap_or_default()
+    }
+
     /// The ids of the calls the client got in this turn.
     pub(crate) fn forwarded(&self) -> &[Option<String>] {
         &self.forwarded
+    }
+
+    /// For each of these calls, the id that was made for it; empty if all have their own.
+    pub(crate) fn made_ids(&self) -> &[Option<String>] {
+        if self.made.iter().any(Option::is_some) { &self.made } else { &[] }
     }
 
     pub(crate) fn altered(&self) -> bool {
@@ -254,4 +283,9 @@ impl Desk {
     pub(crate) fn searches(&self) -> usize {
         self.searches
     }
+}
+
+/// The id that the upstream gave a call. Some servers send an empty one.
+fn given(id: Option<&str>) -> Option<&str> {
+    id.filter(|id| !id.is_empty())
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use toolcrib_core::json::Fields;
 
+use crate::call_ids::MadeId;
 use crate::desk::Desk;
 use crate::record::Answer;
 use crate::request::{Conversation, Defers, Outline, Request};
@@ -15,16 +16,41 @@ use crate::usage::Usage;
 /// A call that the client got, by its ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Echoed<'a> {
-    /// The id that the upstream gave it.
+    /// The id that the upstream knows it by.
     pub(crate) given: Option<&'a str>,
     /// The id that the client knows it by.
     pub(crate) echoed: Option<&'a str>,
 }
 
-/// The id that the upstream gave the call which the client knows by this one, if it is another.
-pub(crate) fn given<'a>(calls: &[Echoed<'a>], echoed: &str) -> Option<&'a str> {
-    let call = calls.iter().find(|call| call.echoed == Some(echoed))?;
-    call.given.filter(|given| *given != echoed)
+/// Finds the ids under which the upstream knows the calls of a turn, result by result.
+pub(crate) struct Addresses<'a> {
+    calls: &'a [Echoed<'a>],
+    /// Results without an id so far. Their order tells which calls they are for.
+    unnamed: usize,
+}
+
+impl<'a> Addresses<'a> {
+    pub(crate) fn new(calls: &'a [Echoed<'a>]) -> Self {
+        Self { calls, unnamed: 0 }
+    }
+
+    /// Whether no result needs another id.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// The upstream's id for the call that the client's next result is for, if the result has another or none.
+    pub(crate) fn next(&mut self, echoed: Option<&str>) -> Option<&'a str> {
+        let echoed = echoed.filter(|id| !id.is_empty());
+        let mut calls = self.calls.iter().filter(|call| call.echoed == echoed);
+        let call = if echoed.is_some() {
+            calls.next()
+        } else {
+            self.unnamed += 1;
+            calls.nth(self.unnamed - 1)
+        };
+        call?.given.filter(|given| Some(*given) != echoed)
+    }
 }
 
 /// One API.
@@ -64,6 +90,9 @@ pub(crate) trait Dialect: Sync {
         calls: &[Echoed<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>>;
+
+    /// A turn of the model in which the calls without an id have those that were made for them.
+    fn with_ids(&self, said: Vec<String>, made: Vec<MadeId>) -> Vec<String>;
 
     /// A message of the user's with a text of ours before what the user says; `None` for any other entry.
     fn announce(&self, entry: &str, text: &str) -> Option<String>;

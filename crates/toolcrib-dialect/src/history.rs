@@ -118,7 +118,8 @@ pub(crate) fn history(
                 echoed = &stretch.call_ids;
                 said = match records.next().flatten() {
                     Some(record) => {
-                        (answers, given) = (record.answers, record.calls);
+                        given = record.upstream_ids();
+                        answers = record.answers;
                         let kept = record.entries.iter().map(|raw| raw.get().to_owned()).collect();
                         dialect.fit(kept, &echo, toolset).into_iter().map(Cow::Owned).collect()
                     }

@@ -123,6 +123,7 @@
 
 mod api;
 mod apis;
+mod call_ids;
 pub mod capability;
 mod chat;
 mod desk;

@@ -103,6 +103,12 @@ impl Places {
         [strict, chained(&self.loose, said.loose_hash())]
     }
 
+    /// A hash of the conversation up to the turn that is to come: the same whatever ids the client uses.
+    pub(crate) fn seed(&self) -> [u8; 32] {
+        let previous = self.previous.map(|key| key.0).unwrap_or_default();
+        self.key(b"ids", &[&self.loose.said, &self.loose.question, &previous]).0
+    }
+
     /// The key of a response that the API keeps.
     pub(crate) fn response(&self, id: &str) -> Key {
         self.key(b"response", &[blake3::hash(id.as_bytes()).as_bytes()])
@@ -141,6 +147,10 @@ pub(crate) struct Record {
     /// The ids of the calls that the client got, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<Option<String>>,
+    /// For each of these calls, the id that was made for it if it has none. It is in `entries`, and the client does
+    /// not know it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) made_ids: Vec<Option<String>>,
     /// Answers to calls in it that the client knows nothing of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) answers: Vec<Answer>,
@@ -197,6 +207,16 @@ impl Answer {
 }
 
 impl Record {
+    /// The ids that the upstream knows the client's calls by, in order.
+    pub(crate) fn upstream_ids(&self) -> Vec<Option<String>> {
+        let made = self.made_ids.iter().chain(std::iter::repeat(&None));
+        self.calls
+            .iter()
+            .zip(made)
+            .map(|(given, made)| given.as_ref().or(made.as_ref()).cloned())
+            .collect()
+    }
+
     /// A record as it is stored.
     pub(crate) fn write(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()

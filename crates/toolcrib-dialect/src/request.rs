@@ -117,6 +117,7 @@ pub(crate) struct Stretch {
 impl Stretch {
     /// Notes a call.
     pub(crate) fn call(&mut self, id: Option<String>, name: String, arguments: &str) {
+        let id = id.filter(|id| !id.is_empty());
         self.print.call(id.as_deref(), &name, arguments);
         self.calls.push(name);
         self.call_ids.push(id);

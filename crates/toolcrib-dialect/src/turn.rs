@@ -20,6 +20,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::apis;
+use crate::call_ids::CallIds;
 use crate::desk::Desk;
 use crate::dialect::{Dialect, End, Round, Stream, Whole};
 use crate::history::{called, history, lost, reminder};
@@ -130,8 +131,9 @@ impl Turn {
         let previous = past.previous.as_ref().and_then(|record| record.response.clone());
         let stream = request.stream.then(|| dialect.stream(&request));
         let base = history(dialect, &request, past, &toolset);
+        let ids = CallIds::new(request.api, places.seed());
         Self {
-            desk: Desk::new(Arc::clone(&toolset), &revealed),
+            desk: Desk::new(Arc::clone(&toolset), &revealed, ids),
             dialect,
             places,
             base,
@@ -285,7 +287,11 @@ impl Turn {
     }
 
     fn next(&mut self, round: Round) -> Next {
-        let Round { entries, end, usage, response } = round;
+        let Round { mut entries, end, usage, response } = round;
+        let made = self.desk.take_made_ids();
+        if !made.is_empty() {
+            entries = self.dialect.with_ids(entries, made);
+        }
         if self.summary.rounds == 0 {
             self.summary.first = usage;
         }
@@ -341,6 +347,7 @@ impl Turn {
             second_names: self.toolset.has_second_names(),
             entries,
             calls: self.desk.forwarded().to_vec(),
+            made_ids: self.desk.made_ids().to_vec(),
             answers,
             revealed: [&self.reminded, self.desk.revealed()].concat(),
             blind: self.desk.blind().to_vec(),
@@ -360,6 +367,7 @@ impl Turn {
             // The API has the entries already; only what the client must not know is missing.
             record.entries.clear();
             record.calls.clear();
+            record.made_ids.clear();
             if self.continues {
                 record.revealed.splice(..0, self.revealed.iter().cloned());
             }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use toolcrib_core::json::{self, Fields};
 
 use super::message::{Call, Message};
-use crate::dialect::{Echoed, given};
+use crate::call_ids::{self, MadeId};
+use crate::dialect::{Addresses, Echoed};
 use crate::record::Answer;
 
 /// A message whose calls of deferred tools go through `call` again.
@@ -44,17 +45,37 @@ pub(super) fn join<'a>(
         let text = json::quote(&answer.text);
         Cow::Owned(format!(r#"{{"role":"tool","tool_call_id":{id},"content":{text}}}"#))
     });
-    ours.chain(entries.into_iter().map(|entry| addressed(entry, calls))).collect()
+    let mut ids = Addresses::new(calls);
+    ours.chain(entries.into_iter().map(|entry| addressed(entry, &mut ids))).collect()
 }
 
-/// A result under the id that the upstream gave its call, if the client knows the call by another.
-fn addressed<'a>(entry: &'a str, calls: &[Echoed<'_>]) -> Cow<'a, str> {
-    let new = || {
-        let message = Message::read(entry)?;
-        let id = given(calls, message.answers.as_deref()?)?;
-        Some(message.fields().with(&[("tool_call_id", Some(json::quote(id)))]))
-    };
+/// A result under the id that the upstream knows its call by, if the client knows it by another or by none.
+fn addressed<'a>(entry: &'a str, ids: &mut Addresses<'_>) -> Cow<'a, str> {
     // Taking every entry apart costs, and few clients change ids.
-    let new = if calls.is_empty() { None } else { new() };
+    if ids.is_empty() {
+        return Cow::Borrowed(entry);
+    }
+    let message = Message::read(entry).filter(|message| message.role == "tool");
+    let new = message.and_then(|message| {
+        let id = ids.next(message.answers.as_deref())?;
+        Some(message.fields().with(&[("tool_call_id", Some(json::quote(id)))]))
+    });
     new.map_or(Cow::Borrowed(entry), Cow::Owned)
+}
+
+/// A message whose calls without an id have those that were made for them.
+pub(super) fn with_ids(entry: &str, made: &mut Vec<MadeId>) -> Option<String> {
+    let message = Message::read(entry)?;
+    let calls = json::items(message.fields().get("tool_calls")?)?;
+    let calls = calls.into_iter().map(|raw| {
+        let unnamed = |call: &Call<'_>| call.id.as_ref().is_none_or(String::is_empty);
+        let call = Call::read(raw.get()).filter(unnamed);
+        let new = call.and_then(|call| {
+            let id = call_ids::take(made, &call.name)?;
+            Some(call.fields.with(&[("id", Some(json::quote(&id)))]))
+        });
+        new.unwrap_or_else(|| raw.get().to_owned())
+    });
+    let list = format!("[{}]", calls.collect::<Vec<_>>().join(","));
+    Some(message.fields().with(&[("tool_calls", Some(list))]))
 }

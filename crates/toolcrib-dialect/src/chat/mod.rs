@@ -16,6 +16,7 @@ use std::borrow::Cow;
 
 use toolcrib_core::json::Fields;
 
+use crate::call_ids::MadeId;
 use crate::dialect::{Dialect, Echoed, Stream, Whole};
 use crate::record::Answer;
 use crate::request::{Conversation, Outline, Request};
@@ -51,6 +52,11 @@ impl Dialect for Chat {
         _toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
         history::join(entries, answers, calls)
+    }
+
+    fn with_ids(&self, said: Vec<String>, mut made: Vec<MadeId>) -> Vec<String> {
+        let with_ids = |entry: String| history::with_ids(&entry, &mut made).unwrap_or(entry);
+        said.into_iter().map(with_ids).collect()
     }
 
     fn announce(&self, entry: &str, text: &str) -> Option<String> {

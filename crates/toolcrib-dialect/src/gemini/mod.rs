@@ -17,6 +17,7 @@ use std::borrow::Cow;
 
 use toolcrib_core::json::Fields;
 
+use crate::call_ids::MadeId;
 use crate::dialect::{Dialect, Echoed, Stream, Whole};
 use crate::record::Answer;
 use crate::request::{Conversation, Outline, Request};
@@ -52,6 +53,11 @@ impl Dialect for Gemini {
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
         history::join(said, entries, answers, calls, toolset.names().call)
+    }
+
+    /// Ids are optional in this API: a call without one stays without.
+    fn with_ids(&self, said: Vec<String>, _made: Vec<MadeId>) -> Vec<String> {
+        said
     }
 
     fn announce(&self, entry: &str, text: &str) -> Option<String> {

@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use toolcrib_core::json::{self, Fields};
 
 use super::content::{self, Block, Content, Message, list, message, reference};
-use crate::dialect::{Echoed, given};
+use crate::call_ids::{self, MadeId};
+use crate::dialect::{Addresses, Echoed};
 use crate::record::Answer;
 use crate::toolset::Toolset;
 
@@ -37,8 +38,9 @@ pub(super) fn join<'a>(
     calls: &[Echoed<'_>],
     toolset: &Toolset,
 ) -> Vec<Cow<'a, str>> {
+    let mut ids = Addresses::new(calls);
     let mut entries: Vec<Cow<'a, str>> =
-        entries.into_iter().map(|entry| addressed(entry, calls)).collect();
+        entries.into_iter().map(|entry| addressed(entry, &mut ids)).collect();
     let mut blocks: Vec<String> = answers.iter().map(|answer| result(answer, toolset)).collect();
     let mut all: Vec<Cow<'a, str>> = Vec::with_capacity(entries.len() + 1);
     if !blocks.is_empty() {
@@ -61,22 +63,39 @@ pub(super) fn join<'a>(
     all
 }
 
-/// A message with its results under the ids that the upstream gave their calls, if the client knows the calls
-/// by others.
-fn addressed<'a>(entry: &'a str, calls: &[Echoed<'_>]) -> Cow<'a, str> {
+/// A message with its results under the ids that the upstream knows their calls by, if the client knows them by
+/// others or by none.
+fn addressed<'a>(entry: &'a str, ids: &mut Addresses<'_>) -> Cow<'a, str> {
+    // Taking every message apart costs, and few clients change ids.
+    if ids.is_empty() {
+        return Cow::Borrowed(entry);
+    }
     let renamed = |raw: &str| {
         let block = Block::read(raw).filter(|block| block.kind == "tool_result")?;
-        let id = given(calls, &block.fields.string("tool_use_id")?)?;
+        let id = ids.next(block.fields.string("tool_use_id").as_deref())?;
         Some(Some(block.fields.with(&[("tool_use_id", Some(json::quote(id)))])))
     };
-    let new = || {
-        let message = Message::read(entry)?;
-        let Content::Blocks(blocks) = message.content()? else { return None };
-        Some(message.with(&edit(&blocks, renamed)?))
-    };
-    // Taking every message apart costs, and few clients change ids.
-    let new = if calls.is_empty() { None } else { new() };
-    new.map_or(Cow::Borrowed(entry), Cow::Owned)
+    in_blocks(entry, renamed).map_or(Cow::Borrowed(entry), Cow::Owned)
+}
+
+/// A message whose calls without an id have those that were made for them.
+pub(super) fn with_ids(entry: &str, made: &mut Vec<MadeId>) -> Option<String> {
+    in_blocks(entry, |raw| {
+        let block = Block::read(raw)?;
+        let (id, name, _) = block.call()?;
+        if id.is_some_and(|id| !id.is_empty()) {
+            return None;
+        }
+        let id = call_ids::take(made, &name)?;
+        Some(Some(block.fields.with(&[("id", Some(json::quote(&id)))])))
+    })
+}
+
+/// A message of which some blocks are changed; `None` where none is.
+fn in_blocks(entry: &str, change: impl FnMut(&str) -> Option<Option<String>>) -> Option<String> {
+    let message = Message::read(entry)?;
+    let Content::Blocks(blocks) = message.content()? else { return None };
+    Some(message.with(&edit(&blocks, change)?))
 }
 
 /// An answer as a block.
@@ -180,7 +199,7 @@ fn marked(entry: &str, mark: String) -> Option<String> {
 /// Items of which some are changed or, for `Some(None)`, left out; `None` where none is.
 pub(super) fn edit(
     items: &[&str],
-    change: impl Fn(&str) -> Option<Option<String>>,
+    mut change: impl FnMut(&str) -> Option<Option<String>>,
 ) -> Option<Vec<String>> {
     let mut changed = false;
     let mut left = Vec::with_capacity(items.len());

@@ -20,6 +20,7 @@ use std::borrow::Cow;
 
 use toolcrib_core::json::Fields;
 
+use crate::call_ids::MadeId;
 use crate::dialect::{Dialect, Echoed, Stream, Whole};
 use crate::record::Answer;
 use crate::request::{Conversation, Defers, Outline, Request};
@@ -59,6 +60,11 @@ impl Dialect for Messages {
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
         history::join(entries, answers, calls, toolset)
+    }
+
+    fn with_ids(&self, said: Vec<String>, mut made: Vec<MadeId>) -> Vec<String> {
+        let with_ids = |entry: String| history::with_ids(&entry, &mut made).unwrap_or(entry);
+        said.into_iter().map(with_ids).collect()
     }
 
     fn announce(&self, entry: &str, text: &str) -> Option<String> {

@@ -6,7 +6,8 @@ use toolcrib_core::json::{self, Fields};
 
 use super::item::Item;
 use super::tools::deferred;
-use crate::dialect::{Echoed, given};
+use crate::call_ids::{self, MadeId};
+use crate::dialect::{Addresses, Echoed};
 use crate::mode::{Mode, Primitive};
 use crate::record::{Answer, Reference};
 use crate::toolset::Toolset;
@@ -86,20 +87,31 @@ pub(super) fn join<'a>(
         let tools: Vec<&str> = loaded.iter().map(|tool| tool.definition.as_str()).collect();
         all.push(Cow::Owned(additional(&tools)));
     }
-    all.extend(entries.into_iter().map(|entry| addressed(entry, calls)));
+    let mut ids = Addresses::new(calls);
+    all.extend(entries.into_iter().map(|entry| addressed(entry, &mut ids)));
     all
 }
 
-/// An output under the id that the upstream gave its call, if the client knows the call by another.
-fn addressed<'a>(entry: &'a str, calls: &[Echoed<'_>]) -> Cow<'a, str> {
-    let new = || {
-        let item = Item::read(entry).filter(|item| item.kind.ends_with("_output"))?;
-        let id = given(calls, &item.call_id()?)?;
-        Some(item.fields.with(&[("call_id", Some(json::quote(id)))]))
-    };
+/// An output under the id that the upstream knows its call by, if the client knows it by another or by none.
+fn addressed<'a>(entry: &'a str, ids: &mut Addresses<'_>) -> Cow<'a, str> {
     // Taking every entry apart costs, and few clients change ids.
-    let new = if calls.is_empty() { None } else { new() };
+    if ids.is_empty() {
+        return Cow::Borrowed(entry);
+    }
+    let item = Item::read(entry).filter(|item| item.kind.ends_with("_output"));
+    let new = item.and_then(|item| {
+        let id = ids.next(item.call_id().as_deref())?;
+        Some(item.fields.with(&[("call_id", Some(json::quote(id)))]))
+    });
     new.map_or(Cow::Borrowed(entry), Cow::Owned)
+}
+
+/// A call with the id that was made for it, if it has none.
+pub(super) fn with_ids(entry: &str, made: &mut Vec<MadeId>) -> Option<String> {
+    let item = Item::read(entry)?;
+    let asked = item.asks().filter(|asked| asked.id.is_none())?;
+    let id = call_ids::take(made, &asked.name)?;
+    Some(item.fields.with(&[("call_id", Some(json::quote(&id)))]))
 }
 
 /// The item that declares tools in the middle of a conversation.

@@ -23,6 +23,7 @@ use toolcrib_core::json::Fields;
 
 use self::frame::Frame;
 pub use self::inbound::Inbound;
+use crate::call_ids::MadeId;
 use crate::dialect::{Dialect, Echoed, Stream, Whole};
 use crate::record::Answer;
 use crate::request::{Conversation, Defers, Outline, Request};
@@ -66,6 +67,11 @@ impl Dialect for Responses {
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
         history::join(said, entries, answers, calls, toolset)
+    }
+
+    fn with_ids(&self, said: Vec<String>, mut made: Vec<MadeId>) -> Vec<String> {
+        let with_ids = |entry: String| history::with_ids(&entry, &mut made).unwrap_or(entry);
+        said.into_iter().map(with_ids).collect()
     }
 
     fn announce(&self, entry: &str, text: &str) -> Option<String> {

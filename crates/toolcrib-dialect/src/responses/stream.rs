@@ -337,7 +337,7 @@ mod tests {
             counts: false,
             loaded: Vec::new(),
         };
-        let desk = Desk::new(Arc::new(Toolset::new(plan, request.tools())), &[]);
+        let desk = Desk::new(Arc::new(Toolset::new(plan, request.tools())), &[], None);
         let mut out = Vec::new();
         Events::new(Frame::of(&request)).fail(502, b"<html>", &desk, &mut out);
         let data = r#"{"type":"error","code":"server_error","message":"the upstream answered 502","param":null}"#;

@@ -25,9 +25,9 @@ struct Arguments {
     /// Bind Anthropic thinking to its prefix.
     #[arg(long)]
     binding: bool,
-    /// Give Gemini's calls no ids.
+    /// Give calls no ids.
     #[arg(long)]
-    no_gemini_ids: bool,
+    no_call_ids: bool,
     /// Stream so many deltas of text to everybody, and keep no requests.
     #[arg(long)]
     deltas: Option<usize>,
@@ -56,7 +56,7 @@ fn play(arguments: Arguments) -> io::Result<()> {
         script: scripts.remove("default").unwrap_or_default(),
         scripts,
         binding: arguments.binding,
-        gemini_ids: !arguments.no_gemini_ids,
+        call_ids: !arguments.no_call_ids,
         keep: arguments.deltas.is_none(),
         pace: arguments
             .deltas

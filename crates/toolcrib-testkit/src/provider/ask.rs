@@ -252,3 +252,26 @@ pub(crate) fn plain(content: &Value) -> String {
         other => other.to_string(),
     }
 }
+
+/// The calls of a history that wait for their results, by id. A call and its result may both have none: then
+/// their order tells which belong together.
+#[derive(Default)]
+pub(crate) struct Open<'a>(Vec<(Option<&'a str>, &'a str)>);
+
+impl<'a> Open<'a> {
+    /// A call of the tool of this name.
+    pub(crate) fn call(&mut self, id: &'a Value, name: &'a str) {
+        self.0.push((id.as_str(), name));
+    }
+
+    /// The tool that a result is from; `None` if it answers no call.
+    pub(crate) fn answer(&mut self, id: &Value) -> Option<&'a str> {
+        let at = self.0.iter().position(|(open, _)| *open == id.as_str())?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// The ids of the calls that have no result yet.
+    pub(crate) fn ids(&self) -> Vec<&'a str> {
+        self.0.iter().map(|(id, _)| id.unwrap_or("(none)")).collect()
+    }
+}

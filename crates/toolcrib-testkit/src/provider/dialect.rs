@@ -63,7 +63,7 @@ impl Dialect {
 
     pub(crate) fn check(self, request: &Value, options: &Options) -> Result<(), Fault> {
         match self {
-            Self::Chat => chat::check(request),
+            Self::Chat => chat::check(request, options),
             Self::Responses => responses::check(request, options),
             Self::Anthropic => anthropic::check(request, options),
             Self::Gemini => gemini::check(request),

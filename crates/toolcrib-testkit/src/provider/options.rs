@@ -25,8 +25,9 @@ pub struct Options {
     pub quirks: Vec<Quirk>,
     /// Anthropic thinking blocks are bound to everything before them, and checked.
     pub binding: bool,
-    /// Whether Gemini's calls carry ids.
-    pub gemini_ids: bool,
+    /// Whether calls carry ids. Without them a result must have no id either, as its call, unless the client gave
+    /// the same one to both.
+    pub call_ids: bool,
     /// Answers with a paced stream of text in place of any script, for benchmarks.
     pub pace: Option<Pace>,
     /// Whether requests are kept; benchmarks would fill memory with them.
@@ -43,7 +44,7 @@ impl Default for Options {
             refuses: Vec::new(),
             quirks: Vec::new(),
             binding: false,
-            gemini_ids: true,
+            call_ids: true,
             pace: None,
             keep: true,
         }

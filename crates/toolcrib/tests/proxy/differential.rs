@@ -74,7 +74,7 @@ fn compare(way: Way) {
     let options = Options {
         scripts: scripts.collect(),
         binding: true,
-        gemini_ids: way.has_ids(),
+        call_ids: way.has_ids(),
         ..Options::default()
     };
     let provider = Provider::start(options).unwrap();

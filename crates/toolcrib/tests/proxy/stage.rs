@@ -19,7 +19,7 @@ pub(crate) struct Stage {
 impl Stage {
     /// A conversation in which the model takes these steps.
     pub(crate) fn new(way: Way, tools: &[Tool], steps: Vec<Step>) -> Self {
-        let options = Options { gemini_ids: way.has_ids(), ..Options::steps(steps.clone()) };
+        let options = Options { call_ids: way.has_ids(), ..Options::steps(steps.clone()) };
         let provider = Provider::start(options).unwrap();
         Self { way, steps, provider, agent: Agent::new(way, tools, "any") }
     }

@@ -72,12 +72,9 @@ pub(crate) fn ways(api: Api) -> impl Iterator<Item = Way> {
 
 /// The bridge in one API, with ids that are not both given and kept.
 pub(crate) fn ways_of_ids(api: Api) -> impl Iterator<Item = Way> {
-    // Only Gemini's API has calls without ids.
-    let all: &[Ids] = match api {
-        Api::Gemini => &[Ids::Absent, Ids::Invented, Ids::Rewritten],
-        Api::Chat | Api::Responses | Api::Messages => &[Ids::Rewritten],
-    };
-    all.iter().map(move |ids| Way { ids: *ids, ..way(api, "bridge", "") })
+    [Ids::Absent, Ids::Invented, Ids::Rewritten]
+        .into_iter()
+        .map(move |ids| Way { ids, ..way(api, "bridge", "") })
 }
 
 /// The presets in one API; in Gemini's, with call ids and without.
@@ -90,7 +87,7 @@ pub(crate) fn ways_of_presets(api: Api) -> impl Iterator<Item = Way> {
 }
 
 impl Way {
-    /// Whether the provider gives ids in an API where they may be absent.
+    /// Whether the provider gives ids.
     pub(crate) fn has_ids(&self) -> bool {
         matches!(self.ids, Ids::Kept | Ids::Rewritten)
     }

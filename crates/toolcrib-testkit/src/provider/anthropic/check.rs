@@ -13,7 +13,7 @@ pub(in crate::provider) fn check(request: &Value, options: &Options) -> Result<(
     lacking(request, options)?;
     tools(request)?;
     caching(request)?;
-    pairs::check(request)?;
+    pairs::check(request, options)?;
     references(request)?;
     if options.binding { binding::check(request) } else { Ok(()) }
 }

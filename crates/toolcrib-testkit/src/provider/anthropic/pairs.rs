@@ -4,43 +4,54 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use crate::provider::ask::Open;
 use crate::provider::dialect::{Fault, bad, list};
+use crate::provider::options::Options;
 
-pub(super) fn check(request: &Value) -> Result<(), Fault> {
+pub(super) fn check(request: &Value, options: &Options) -> Result<(), Fault> {
     let messages = list(&request["messages"]);
     if messages.is_empty() {
         return Err(bad("messages: at least one message is required"));
     }
-    let mut open: Vec<&str> = Vec::new();
+    let mut open = Open::default();
     for (at, message) in messages.iter().enumerate() {
         let content = list(&message["content"]);
         let results = content.iter().take_while(|block| block["type"] == "tool_result").count();
-        let answered: HashSet<&str> =
-            content[..results].iter().filter_map(|block| block["tool_use_id"].as_str()).collect();
-        let left: Vec<&str> = open.iter().filter(|id| !answered.contains(*id)).copied().collect();
-        if !left.is_empty() {
-            return Err(unanswered(at - 1, &left));
+        // Results after anything else are none.
+        let mut unexpected = content[results..].iter().find(|block| block["type"] == "tool_result");
+        for block in &content[..results] {
+            if open.answer(&block["tool_use_id"]).is_none() {
+                unexpected = unexpected.or(Some(block));
+            }
         }
-        for (block_at, block) in content.iter().enumerate() {
+        if !open.ids().is_empty() {
+            return Err(unanswered(at - 1, &open.ids()));
+        }
+        if let Some(block) = unexpected {
             let id = block["tool_use_id"].as_str().unwrap_or_default();
-            if block["type"] == "tool_result" && !open.contains(&id) {
-                return Err(bad(format!(
-                    "messages.{at}.content.{block_at}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. \
-                     Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
-                )));
-            }
-            if block["type"] == "text" && block["text"] == "" {
-                return Err(bad("messages: text content blocks must be non-empty"));
-            }
+            return Err(bad(format!(
+                "messages.{at}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. \
+                 Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
+            )));
         }
-        let calls = content.iter().filter(|block| block["type"] == "tool_use");
-        open = calls.filter_map(|block| block["id"].as_str()).collect();
-        let distinct: HashSet<&str> = open.iter().copied().collect();
-        if distinct.len() < open.len() {
-            return Err(bad(format!("messages.{at}: `tool_use` ids must be unique")));
+        if content.iter().any(|block| block["type"] == "text" && block["text"] == "") {
+            return Err(bad("messages: text content blocks must be non-empty"));
+        }
+        open = Open::default();
+        let mut distinct = HashSet::new();
+        for block in content.iter().filter(|block| block["type"] == "tool_use") {
+            let id = block["id"].as_str();
+            if options.call_ids && id.is_none() {
+                return Err(bad(format!("messages.{at}: tool_use.id: Field required")));
+            }
+            if id.is_some_and(|id| !distinct.insert(id)) {
+                return Err(bad(format!("messages.{at}: `tool_use` ids must be unique")));
+            }
+            open.call(&block["id"], "");
         }
     }
-    if open.is_empty() { Ok(()) } else { Err(unanswered(messages.len() - 1, &open)) }
+    let left = open.ids();
+    if left.is_empty() { Ok(()) } else { Err(unanswered(messages.len() - 1, &left)) }
 }
 
 fn unanswered(at: usize, ids: &[&str]) -> Fault {

@@ -1,11 +1,11 @@
 //! A Messages request as an [`Ask`].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use serde_json::Value;
 
 use super::hosted;
-use crate::provider::ask::{Ask, Declared, Load, Native, Said, plain};
+use crate::provider::ask::{Ask, Declared, Load, Native, Open, Said, plain};
 use crate::provider::dialect::list;
 
 pub(in crate::provider) fn read(request: &Value) -> Ask {
@@ -28,7 +28,7 @@ pub(in crate::provider) fn read(request: &Value) -> Ask {
         .filter(|block| block["type"] == "tool_search_tool_result")
         .filter_map(|block| block["tool_use_id"].as_str())
         .collect();
-    let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut open = Open::default();
     for message in list(&request["messages"]) {
         let model = message["role"] == "assistant";
         if let Some(text) = message["content"].as_str() {
@@ -40,7 +40,7 @@ pub(in crate::provider) fn read(request: &Value) -> Ask {
                 Some("text") => ask.user(block["text"].as_str().unwrap_or_default()),
                 Some("tool_use") => {
                     let name = block["name"].as_str().unwrap_or_default();
-                    names.insert(block["id"].as_str().unwrap_or_default(), name);
+                    open.call(&block["id"], name);
                     ask.model(Said::Call(name.to_owned()));
                 }
                 Some("server_tool_use") => {
@@ -55,11 +55,8 @@ pub(in crate::provider) fn read(request: &Value) -> Ask {
                     });
                 }
                 Some("tool_result") => {
-                    let id = block["tool_use_id"].as_str().unwrap_or_default();
-                    ask.result(
-                        names.get(id).copied().unwrap_or_default(),
-                        plain(&block["content"]),
-                    );
+                    let name = open.answer(&block["tool_use_id"]).unwrap_or_default();
+                    ask.result(name, plain(&block["content"]));
                 }
                 _ => {}
             }

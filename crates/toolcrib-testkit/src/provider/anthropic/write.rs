@@ -78,10 +78,14 @@ fn content(reply: &Reply, sheet: &mut Sheet<'_>) -> Vec<Value> {
             }
             Emit::Text(text) => blocks.push(json!({"type": "text", "text": text})),
             Emit::Call { name, arguments, .. } => {
-                let id = sheet.ids.make("toolu_");
-                blocks.push(json!({
-                    "type": "tool_use", "id": id, "name": name, "input": arguments, "caller": {"type": "direct"},
-                }));
+                let mut block = json!({"type": "tool_use"});
+                if sheet.options.call_ids {
+                    block["id"] = sheet.ids.make("toolu_").into();
+                }
+                block["name"] = name.as_str().into();
+                block["input"] = arguments.clone();
+                block["caller"] = json!({"type": "direct"});
+                blocks.push(block);
             }
             Emit::Hosted { query, found, open } => {
                 let id = sheet.ids.make("srvtoolu_");

@@ -2,26 +2,32 @@
 
 use serde_json::Value;
 
+use crate::provider::ask::Open;
 use crate::provider::dialect::{Fault, bad, list};
+use crate::provider::options::Options;
 
-pub(in crate::provider) fn check(request: &Value) -> Result<(), Fault> {
-    let mut open: Vec<&str> = Vec::new();
+pub(in crate::provider) fn check(request: &Value, options: &Options) -> Result<(), Fault> {
+    let mut open = Open::default();
     for message in list(&request["messages"]) {
         if message["role"] == "tool" {
-            let id = message["tool_call_id"].as_str().unwrap_or_default();
-            let Some(at) = open.iter().position(|call| *call == id) else {
+            if open.answer(&message["tool_call_id"]).is_none() {
                 return Err(bad(
                     "Invalid parameter: messages with role 'tool' must be a response to a preceeding message \
                      with 'tool_calls'.",
                 ));
-            };
-            open.remove(at);
+            }
             continue;
         }
-        answered(&open)?;
-        open = list(&message["tool_calls"]).iter().filter_map(|call| call["id"].as_str()).collect();
+        answered(&open.ids())?;
+        open = Open::default();
+        for call in list(&message["tool_calls"]) {
+            if options.call_ids && !call["id"].is_string() {
+                return Err(bad("Missing required parameter: 'messages[].tool_calls[].id'."));
+            }
+            open.call(&call["id"], "");
+        }
     }
-    answered(&open)
+    answered(&open.ids())
 }
 
 fn answered(open: &[&str]) -> Result<(), Fault> {

@@ -1,10 +1,8 @@
 //! A Chat Completions request as an [`Ask`].
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 
-use crate::provider::ask::{Ask, Declared, Load, Said, plain};
+use crate::provider::ask::{Ask, Declared, Load, Open, Said, plain};
 use crate::provider::dialect::list;
 
 pub(in crate::provider) fn read(request: &Value) -> Ask {
@@ -19,7 +17,7 @@ pub(in crate::provider) fn read(request: &Value) -> Ask {
             Load::Loaded,
         ));
     }
-    let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut open = Open::default();
     for message in list(&request["messages"]) {
         match message["role"].as_str() {
             Some("user") => ask.user(&plain(&message["content"])),
@@ -27,13 +25,13 @@ pub(in crate::provider) fn read(request: &Value) -> Ask {
                 ask.model(Said::Text);
                 for call in list(&message["tool_calls"]) {
                     let name = call["function"]["name"].as_str().unwrap_or_default();
-                    names.insert(call["id"].as_str().unwrap_or_default(), name);
+                    open.call(&call["id"], name);
                     ask.model(Said::Call(name.to_owned()));
                 }
             }
             Some("tool") => {
-                let id = message["tool_call_id"].as_str().unwrap_or_default();
-                ask.result(names.get(id).copied().unwrap_or_default(), plain(&message["content"]));
+                let name = open.answer(&message["tool_call_id"]).unwrap_or_default();
+                ask.result(name, plain(&message["content"]));
             }
             _ => {}
         }

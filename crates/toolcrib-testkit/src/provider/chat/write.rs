@@ -19,7 +19,7 @@ pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bo
         .iter()
         .filter_map(|emit| match emit {
             Emit::Call { name, arguments, .. } => Some(Call {
-                id: sheet.ids.make("call_"),
+                id: sheet.options.call_ids.then(|| sheet.ids.make("call_")),
                 name: name.clone(),
                 arguments: arguments.clone(),
             }),
@@ -45,7 +45,7 @@ pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bo
 }
 
 struct Call {
-    id: String,
+    id: Option<String>,
     name: String,
     arguments: Value,
 }
@@ -84,7 +84,8 @@ impl Answer<'_> {
                 } else {
                     call.arguments.to_string().into()
                 };
-                json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
+                let function = json!({"name": call.name, "arguments": arguments});
+                without_null_id(json!({"id": call.id, "type": "function", "function": function}))
             });
             message["tool_calls"] = calls.collect();
         }
@@ -157,7 +158,11 @@ impl Answer<'_> {
 /// The deltas of one call.
 fn fragments(index: usize, call: &Call, options: &Options) -> Vec<Value> {
     let arguments = call.arguments.to_string();
-    let whole = |name: &str, arguments: &str| json!({"index": index, "id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}});
+    let whole = |name: &str, arguments: &str| {
+        without_null_id(
+            json!({"index": index, "id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}}),
+        )
+    };
     let mut fragments = if options.has(Quirk::WholeCall) {
         vec![whole(&call.name, &arguments)]
     } else if options.has(Quirk::SplitName) {
@@ -184,7 +189,16 @@ fn fragments(index: usize, call: &Call, options: &Options) -> Vec<Value> {
         }
         if options.has(Quirk::NoIndex) || options.has(Quirk::SameIndex) {
             fragment["id"] = call.id.clone().into();
+            *fragment = without_null_id(fragment.take());
         }
     }
     fragments.into_iter().map(|fragment| json!({"tool_calls": [fragment]})).collect()
+}
+
+/// A call, or a piece of it, without the key if there is no id.
+fn without_null_id(mut call: Value) -> Value {
+    if let Some(fields) = call.as_object_mut().filter(|fields| fields["id"].is_null()) {
+        fields.shift_remove("id");
+    }
+    call
 }

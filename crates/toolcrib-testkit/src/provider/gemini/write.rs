@@ -30,7 +30,7 @@ pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bo
             }
             Emit::Call { name, arguments, .. } => {
                 let mut call = json!({"name": name, "args": arguments});
-                if sheet.options.gemini_ids {
+                if sheet.options.call_ids {
                     call["id"] = sheet.ids.make("").into();
                 }
                 let mut part = json!({"functionCall": call});

@@ -23,7 +23,7 @@ pub(in crate::provider) fn check(request: &Value, options: &Options) -> Result<(
             )));
         }
     }
-    pairs::check(request)
+    pairs::check(request, options)
 }
 
 /// Features that this backend does not have, by option.

@@ -34,9 +34,11 @@ pub(super) fn items(reply: &Reply, sheet: &mut Sheet<'_>) -> Vec<Value> {
                     "type": "function_call",
                     "status": "completed",
                     "arguments": arguments.to_string(),
-                    "call_id": ids.make("call_"),
-                    "name": name,
                 });
+                if sheet.options.call_ids {
+                    item["call_id"] = ids.make("call_").into();
+                }
+                item["name"] = name.as_str().into();
                 if let Some(namespace) = namespace {
                     item["namespace"] = namespace.clone().into();
                 }

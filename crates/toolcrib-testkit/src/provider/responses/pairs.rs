@@ -5,31 +5,42 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use crate::provider::dialect::{Fault, bad, list};
+use crate::provider::options::Options;
 
-pub(super) fn check(request: &Value) -> Result<(), Fault> {
+pub(super) fn check(request: &Value, options: &Options) -> Result<(), Fault> {
     let input = list(&request["input"]);
-    let mut outputs: HashMap<&str, usize> = HashMap::new();
+    let shown = |id: Option<&str>| id.unwrap_or("(none)").to_owned();
+    let mut outputs: HashMap<Option<&str>, usize> = HashMap::new();
     for item in input.iter().filter(|item| answers(item).is_some()) {
-        *outputs.entry(item["call_id"].as_str().unwrap_or_default()).or_default() += 1;
+        *outputs.entry(item["call_id"].as_str()).or_default() += 1;
     }
+    let asked = input.iter().filter(|item| asks(item).is_some());
+    let unnamed = asked.filter(|item| item["call_id"].is_null()).count();
     let spaces = Spaces::of(request);
-    let mut calls: HashSet<&str> = HashSet::new();
+    let mut calls: HashSet<Option<&str>> = HashSet::new();
     for item in input {
-        let id = item["call_id"].as_str().unwrap_or_default();
+        let id = item["call_id"].as_str();
         if let Some(what) = asks(item) {
-            match outputs.get(id) {
-                None => return Err(bad(format!("No tool output found for {what} {id}."))),
-                Some(1) => {}
-                Some(_) => {
-                    return Err(bad(format!("Multiple tool outputs found for {what} {id}.")));
+            if options.call_ids && id.is_none() {
+                return Err(bad("Missing required parameter: 'input[].call_id'."));
+            }
+            let wanted = if id.is_none() { unnamed } else { 1 };
+            match outputs.get(&id) {
+                Some(found) if *found == wanted => {}
+                Some(found) if *found > wanted => {
+                    return Err(bad(format!(
+                        "Multiple tool outputs found for {what} {}.",
+                        shown(id)
+                    )));
                 }
+                _ => return Err(bad(format!("No tool output found for {what} {}.", shown(id)))),
             }
             calls.insert(id);
             spaces.check(item)?;
         } else if let Some(what) = answers(item)
-            && !calls.contains(id)
+            && !calls.contains(&id)
         {
-            return Err(bad(format!("No tool call found for {what} with call_id {id}.")));
+            return Err(bad(format!("No tool call found for {what} with call_id {}.", shown(id))));
         }
     }
     Ok(())

@@ -1,16 +1,14 @@
 //! A Responses request, its history expanded, as an [`Ask`].
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 
-use crate::provider::ask::{Ask, Declared, Load, Native, Said, plain};
+use crate::provider::ask::{Ask, Declared, Load, Native, Open, Said, plain};
 use crate::provider::dialect::list;
 
 pub(in crate::provider) fn read(request: &Value) -> Ask {
     let mut ask = Ask::default();
     declare(&mut ask, list(&request["tools"]), false);
-    let mut names: HashMap<&str, &str> = HashMap::new();
+    let mut open = Open::default();
     for item in list(&request["input"]) {
         let kind = item["type"].as_str().unwrap_or("message");
         match kind {
@@ -18,12 +16,12 @@ pub(in crate::provider) fn read(request: &Value) -> Ask {
             "message" if item["role"] == "assistant" => ask.model(Said::Text),
             "function_call" | "custom_tool_call" => {
                 let name = item["name"].as_str().unwrap_or_default();
-                names.insert(item["call_id"].as_str().unwrap_or_default(), name);
+                open.call(&item["call_id"], name);
                 ask.model(Said::Call(name.to_owned()));
             }
             "function_call_output" | "custom_tool_call_output" => {
-                let id = item["call_id"].as_str().unwrap_or_default();
-                ask.result(names.get(id).copied().unwrap_or_default(), plain(&item["output"]));
+                let name = open.answer(&item["call_id"]).unwrap_or_default();
+                ask.result(name, plain(&item["output"]));
             }
             "tool_search_call" if item["execution"] == "client" => ask.model(Said::Client),
             "tool_search_call" => {

@@ -182,7 +182,7 @@ async fn calls_at_once_have_their_own_index_unless_all_have_the_first() {
 async fn only_the_first_of_several_calls_is_signed() {
     let two = [Step::new([Say::call("a", json!({"q": "1"})), Say::call("a", json!({"q": "2"}))])];
     for ids in [true, false] {
-        let options = Options { gemini_ids: ids, ..Options::steps(two.clone()) };
+        let options = Options { call_ids: ids, ..Options::steps(two.clone()) };
         let provider = Provider::start(options).unwrap();
         let agent = Agent::new(Dialect::Gemini, &provider.url, &["a"], "Go.");
         let (_, answer) = post(&agent.endpoint(), &agent.body()).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Ask, Call, Heard, SYSTEM, Turn, Voice, add, list, text};
+use super::{Ask, Call, Heard, SYSTEM, Turn, Voice, add, addressed, list, text};
 use crate::tools::Tool;
 
 pub(super) struct Chat;
@@ -26,8 +26,15 @@ impl Voice for Chat {
     }
 
     fn results(&self, results: &[(&Call, String)]) -> Vec<Value> {
-        let result = |(call, text): &(&Call, String)| json!({"role": "tool", "tool_call_id": call.id, "content": text});
+        let result = |(call, text): &(&Call, String)| {
+            addressed(json!({"role": "tool", "content": text}), "tool_call_id", call)
+        };
         results.iter().map(result).collect()
+    }
+
+    fn calls<'a>(&self, echo: &'a mut [Value]) -> (Vec<&'a mut Value>, &'static str) {
+        let calls = echo.iter_mut().filter_map(|message| message.get_mut("tool_calls"));
+        (calls.filter_map(Value::as_array_mut).flatten().collect(), "id")
     }
 
     fn request(&self, ask: &Ask<'_>) -> (&'static str, Value) {

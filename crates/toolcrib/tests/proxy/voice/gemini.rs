@@ -78,6 +78,11 @@ impl Voice for Gemini {
         (turn, vec![json!({"role": "model", "parts": parts})])
     }
 
+    fn calls<'a>(&self, echo: &'a mut [Value]) -> (Vec<&'a mut Value>, &'static str) {
+        let parts = echo.iter_mut().filter_map(|entry| entry["parts"].as_array_mut()).flatten();
+        (parts.filter_map(|part| part.get_mut("functionCall")).collect(), "id")
+    }
+
     /// As Gemini CLI 0.61 does it: an id that is absent is made up, and the first call of a turn gets a
     /// signature if it has none. An id that is there gets the tool's name before it.
     fn relabel(&self, turn: &mut Turn, echo: &mut [Value], at: usize) {

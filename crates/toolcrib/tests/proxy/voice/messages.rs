@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Ask, Call, Heard, SYSTEM, Turn, Voice, add, list, text};
+use super::{Ask, Call, Heard, SYSTEM, Turn, Voice, add, addressed, list, text};
 use crate::tools::Tool;
 
 pub(super) struct Messages;
@@ -27,8 +27,15 @@ impl Voice for Messages {
     }
 
     fn results(&self, results: &[(&Call, String)]) -> Vec<Value> {
-        let result = |(call, text): &(&Call, String)| json!({"type": "tool_result", "tool_use_id": call.id, "content": text});
+        let result = |(call, text): &(&Call, String)| {
+            addressed(json!({"type": "tool_result", "content": text}), "tool_use_id", call)
+        };
         vec![json!({"role": "user", "content": results.iter().map(result).collect::<Vec<_>>()})]
+    }
+
+    fn calls<'a>(&self, echo: &'a mut [Value]) -> (Vec<&'a mut Value>, &'static str) {
+        let blocks = echo.iter_mut().filter_map(|message| message["content"].as_array_mut());
+        (blocks.flatten().filter(|block| block["type"] == "tool_use").collect(), "id")
     }
 
     fn request(&self, ask: &Ask<'_>) -> (&'static str, Value) {

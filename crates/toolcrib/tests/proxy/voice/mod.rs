@@ -78,14 +78,14 @@ pub(crate) trait Voice {
     fn whole(&self, body: &Value) -> Heard;
     /// An answer that came in events.
     fn events(&self, events: &[Value]) -> Heard;
+    /// The calls in what goes into the history, and the key of their ids.
+    fn calls<'a>(&self, echo: &'a mut [Value]) -> (Vec<&'a mut Value>, &'static str);
     /// Gives the calls of turn number `at` other ids, here the nine characters that some providers insist on.
     fn relabel(&self, turn: &mut Turn, echo: &mut [Value], at: usize) {
-        for (place, call) in turn.calls.iter_mut().enumerate() {
-            let new = format!("{:09}", at * 100 + place);
-            for entry in echo.iter_mut() {
-                replace(entry, &call.id, &new);
-            }
-            call.id = new;
+        let (calls, key) = self.calls(echo);
+        for (place, (entry, call)) in calls.into_iter().zip(&mut turn.calls).enumerate() {
+            call.id = format!("{:09}", at * 100 + place);
+            entry[key] = call.id.as_str().into();
         }
     }
 }
@@ -101,22 +101,20 @@ impl Api {
     }
 }
 
-/// Puts one text in the place of another, wherever that is a whole value.
-fn replace(value: &mut Value, old: &str, new: &str) {
-    match value {
-        Value::String(text) if text == old => new.clone_into(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, old, new)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| replace(field, old, new)),
-        _ => {}
-    }
-}
-
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+/// A result with the id of its call under this key; without it if the call has none.
+fn addressed(mut result: Value, key: &str, call: &Call) -> Value {
+    if !call.id.is_empty() {
+        result[key] = call.id.as_str().into();
+    }
+    result
 }
 
 /// Adds a piece to a field that is a string.

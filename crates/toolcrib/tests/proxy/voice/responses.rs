@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Ask, Call, Heard, SYSTEM, Turn, Voice, list, text};
+use super::{Ask, Call, Heard, SYSTEM, Turn, Voice, addressed, list, text};
 use crate::tools::Tool;
 
 pub(super) struct Responses;
@@ -27,8 +27,14 @@ impl Voice for Responses {
     }
 
     fn results(&self, results: &[(&Call, String)]) -> Vec<Value> {
-        let result = |(call, text): &(&Call, String)| json!({"type": "function_call_output", "call_id": call.id, "output": text});
+        let result = |(call, text): &(&Call, String)| {
+            addressed(json!({"type": "function_call_output", "output": text}), "call_id", call)
+        };
         results.iter().map(result).collect()
+    }
+
+    fn calls<'a>(&self, echo: &'a mut [Value]) -> (Vec<&'a mut Value>, &'static str) {
+        (echo.iter_mut().filter(|item| item["type"] == "function_call").collect(), "call_id")
     }
 
     fn request(&self, ask: &Ask<'_>) -> (&'static str, Value) {
