@@ -5,7 +5,11 @@
 //! of calls, and arguments, in canonical form, only if a call has no unique id. The loose one has names and
 //! arguments, and no ids: it finds what a client that invents or rewrites ids echoes.
 
-use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// Characters from which on an id can be taken for unique. Some servers count their calls: `call_0`.
 const UNIQUE_ID: usize = 12;
@@ -34,9 +38,14 @@ impl Fingerprint {
         let id = id.unwrap_or_default();
         let unique = is_unique(id, name);
         self.has_unique_id |= unique;
-        let canonical = canonical(arguments);
-        add(&mut self.calls, &[id, name, if unique { "" } else { &canonical }]);
-        add(&mut self.bare, &["", name, &canonical]);
+        // The answer to a call has none.
+        let canonical = if arguments.is_empty() { [0; 32] } else { canonical(arguments) };
+        add(&mut self.calls, &[id, name]);
+        if !unique {
+            self.calls.update(&canonical);
+        }
+        add(&mut self.bare, &["", name]);
+        self.bare.update(&canonical);
     }
 
     /// The strict hash.
@@ -75,32 +84,136 @@ fn is_unique(id: &str, name: &str) -> bool {
     bare.len() - name >= UNIQUE_ID
 }
 
-/// JSON without white space, with its keys in order and with numbers as a client in JavaScript writes them,
-/// which knows no integers; any other text as it is.
-fn canonical(text: &str) -> String {
-    serde_json::from_str::<Value>(text).map_or_else(
-        |_| text.to_owned(),
-        |mut value| {
-            value.sort_all_objects();
-            round(&mut value);
-            value.to_string()
-        },
-    )
+/// Hashes JSON so that white space, the order of keys and the spelling of strings and numbers do not count. Numbers are
+/// floats, since a client in JavaScript knows no others. Any other text is hashed as it is.
+///
+/// This is done for every call in the history of every request, so no tree of owned values is made.
+fn canonical(text: &str) -> [u8; 32] {
+    // Hashing many small pieces costs more than putting them together first.
+    let mut out = Vec::with_capacity(text.len() + text.len() / 2);
+    match serde_json::from_str::<Node<'_>>(text) {
+        Ok(mut node) => node.write(&mut out),
+        Err(_) => put(&mut out, b'?', text.as_bytes()),
+    }
+    *blake3::hash(&out).as_bytes()
 }
 
-/// Makes every number a float: `1`, `1.0` and `1e0` are the same.
-fn round(value: &mut Value) {
-    match value {
-        Value::Number(number) => {
-            if let Some(float) = number.as_f64().and_then(serde_json::Number::from_f64) {
-                *number = float;
+/// Writes a kind, a length and some bytes.
+fn put(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
+    begin(out, kind, bytes.len());
+    out.extend_from_slice(bytes);
+}
+
+fn begin(out: &mut Vec<u8>, kind: u8, length: usize) {
+    out.push(kind);
+    out.extend_from_slice(&(length as u64).to_le_bytes());
+}
+
+/// A JSON value that borrows what it can from the text.
+enum Node<'a> {
+    Null,
+    Bool(bool),
+    Number(f64),
+    Text(Cow<'a, str>),
+    List(Vec<Self>),
+    Object(Vec<(Cow<'a, str>, Self)>),
+}
+
+impl Node<'_> {
+    /// Writes the value. Each begins with its kind, and what has a length with that, so that no two values look the
+    /// same.
+    fn write(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Self::Null => out.push(b'n'),
+            Self::Bool(value) => out.push(if *value { b't' } else { b'f' }),
+            Self::Number(number) => {
+                // `-0` is `0` to a client in JavaScript.
+                let number = if *number == 0.0 { 0.0 } else { *number };
+                put(out, b'0', &number.to_le_bytes());
+            }
+            Self::Text(text) => put(out, b'"', text.as_bytes()),
+            Self::List(items) => {
+                begin(out, b'[', items.len());
+                items.iter_mut().for_each(|item| item.write(out));
+            }
+            Self::Object(fields) => {
+                // Of a key that stands there twice, the last one counts, as in JavaScript.
+                fields.reverse();
+                fields.sort_by(|(one, _), (other, _)| one.cmp(other));
+                fields.dedup_by(|(later, _), (kept, _)| later == kept);
+                begin(out, b'{', fields.len());
+                for (key, value) in fields {
+                    put(out, b'"', key.as_bytes());
+                    value.write(out);
+                }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(round),
-        Value::Object(map) => map.values_mut().for_each(round),
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
+
+impl<'de> Deserialize<'de> for Node<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Node<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("JSON")
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Node::Null)
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+                Ok(Node::Bool(value))
+            }
+
+            #[expect(clippy::cast_precision_loss, reason = "as a client in JavaScript reads it")]
+            fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+                Ok(Node::Number(value as f64))
+            }
+
+            #[expect(clippy::cast_precision_loss, reason = "as a client in JavaScript reads it")]
+            fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+                Ok(Node::Number(value as f64))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+                Ok(Node::Number(value))
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Node::Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Node::Text(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = seq.next_element()? {
+                    items.push(item);
+                }
+                Ok(Node::List(items))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((Key(key), value)) = map.next_entry()? {
+                    fields.push((key, value));
+                }
+                Ok(Node::Object(fields))
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+/// A key, borrowed if its text has no escapes.
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {
@@ -119,6 +232,31 @@ mod tests {
         assert_eq!((loose, strict == other), (same, false));
         assert_eq!(hashes(None, r#"{"a":1,"b":[2]}"#), (loose, loose));
         assert_ne!(hashes(None, r#"{"a":2,"b":[2]}"#).1, loose);
+    }
+
+    #[test]
+    fn arguments_count_by_their_value() {
+        let same = [
+            (r#"{"a":-0.0,"b":"\u00e9\/"}"#, "{\"b\": \"é/\", \"a\": 0}"),
+            ("[-0, 1e2, 9007199254740993]", "[0,100.0,9007199254740992]"),
+            (r#"{"a":1,"a":2}"#, r#"{"a":2}"#),
+            (r#"{"a":{"c":null,"b":true}}"#, r#"{"a":{"b":true,"c":null}}"#),
+        ];
+        for (one, other) in same {
+            assert_eq!(canonical(one), canonical(other), "{one} {other}");
+        }
+        let different = [
+            (r#"{"a":"b"}"#, r#"{"b":"a"}"#),
+            (r#"["a","b"]"#, r#"["b","a"]"#),
+            (r#"["a",["b"]]"#, r#"["a","b"]"#),
+            (r#"["ab"]"#, r#"["a","b"]"#),
+            ("[0]", r#"["0"]"#),
+            ("[null]", "[false]"),
+            ("{", "{}"),
+        ];
+        for (one, other) in different {
+            assert_ne!(canonical(one), canonical(other), "{one} {other}");
+        }
     }
 
     #[test]
