@@ -108,13 +108,12 @@ pub(super) fn join<'a>(
     call: &str,
 ) -> Vec<Cow<'a, str>> {
     let mut calls = calls(said, call);
-    // Where each answer belongs; those without a call come last.
-    let mut placed: Vec<(usize, String)> = Vec::new();
+    let mut placed = Placed::default();
     for answer in answers {
         if let Some(open) = calls.get_mut(answer.at) {
             open.taken = true;
         }
-        placed.push((answer.at, hidden(answer)));
+        placed.answer(answer.at, hidden(answer));
     }
     // The others are those that the client got, in the same order.
     for (open, known) in calls.iter_mut().filter(|open| !open.taken).zip(echoed) {
@@ -124,7 +123,6 @@ pub(super) fn join<'a>(
     let invented = calls.iter().any(|open| open.id.is_none() && open.echoed.is_some());
     let mut out: Vec<Cow<'a, str>> = Vec::new();
     let mut first: Option<Content<'a>> = None;
-    let mut others: Vec<String> = Vec::new();
     let mut entries = entries.into_iter().peekable();
     while let Some(entry) = entries.peek().copied() {
         let Some(content) = Content::read(entry).filter(answers_calls) else { break };
@@ -137,24 +135,19 @@ pub(super) fn join<'a>(
             renamed.push((at, new.unwrap_or_else(|| (*raw).to_owned())));
         }
         if answers.is_empty() {
-            if invented {
-                renamed.sort_by_key(|(at, _)| at.unwrap_or(usize::MAX));
-            }
-            let parts: Vec<String> = renamed.into_iter().map(|(_, part)| part).collect();
+            let parts = if invented {
+                Placed::default().with(renamed).parts()
+            } else {
+                renamed.into_iter().map(|(_, part)| part).collect()
+            };
             out.push(if changed { Cow::Owned(content.with(&parts)) } else { Cow::Borrowed(entry) });
             continue;
         }
-        for (at, part) in renamed {
-            match at {
-                Some(at) => placed.push((at, part)),
-                None => others.push(part),
-            }
-        }
+        placed = placed.with(renamed);
         first.get_or_insert(content);
     }
     if !answers.is_empty() {
-        placed.sort_by_key(|(at, _)| *at);
-        let parts: Vec<String> = placed.into_iter().map(|(_, part)| part).chain(others).collect();
+        let parts = placed.parts();
         out.push(Cow::Owned(match first {
             Some(content) => content.with(&parts),
             None => format!(r#"{{"role":"user","parts":[{}]}}"#, parts.join(",")),
@@ -162,6 +155,48 @@ pub(super) fn join<'a>(
     }
     out.extend(entries.map(Cow::Borrowed));
     out
+}
+
+/// The parts of a content that answers calls, put in the order of the calls.
+#[derive(Default)]
+struct Placed {
+    /// Parts before the client's first answer.
+    before: Vec<String>,
+    /// Answers by the number of their call, each with the parts between it and the client's next answer.
+    answers: Vec<(usize, Vec<String>)>,
+    /// The client's last answer so far, and the parts after it. At the end they stay last: the user may go on there.
+    last: Option<usize>,
+    after: Vec<String>,
+}
+
+impl Placed {
+    fn answer(&mut self, at: usize, part: String) {
+        self.answers.push((at, vec![part]));
+    }
+
+    /// The same with parts of the client's: answers, with the place of their call, and others.
+    fn with(mut self, parts: Vec<(Option<usize>, String)>) -> Self {
+        for (at, part) in parts {
+            match (at, self.last) {
+                (None, None) => self.before.push(part),
+                (None, Some(_)) => self.after.push(part),
+                (Some(at), last) => {
+                    if let Some((_, parts)) = last.and_then(|last| self.answers.get_mut(last)) {
+                        parts.append(&mut self.after);
+                    }
+                    self.last = Some(self.answers.len());
+                    self.answer(at, part);
+                }
+            }
+        }
+        self
+    }
+
+    fn parts(mut self) -> Vec<String> {
+        self.answers.sort_by_key(|(at, _)| *at);
+        let answers = self.answers.into_iter().flat_map(|(_, parts)| parts);
+        self.before.into_iter().chain(answers).chain(self.after).collect()
+    }
 }
 
 fn answers_calls(content: &Content<'_>) -> bool {

@@ -14,6 +14,7 @@ mod dice;
 mod differential;
 mod http;
 mod lost;
+mod parts;
 mod prefix;
 mod replica;
 mod savings;
