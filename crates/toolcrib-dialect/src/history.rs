@@ -85,11 +85,10 @@ pub(crate) fn history(
         }
         out.push_str(entry);
     };
+    let mut announcement = announcement(request, &past, toolset);
     let mut records = past.turns.into_iter();
     let mut answers = past.previous.map(|record| record.answers).unwrap_or_default();
     let mut said: Vec<Cow<'_, str>> = Vec::new();
-    // An API that keeps the conversation has the announcement already.
-    let mut announcement = toolset.announcement().filter(|_| request.previous.is_none());
     // The ids of the calls in it, as they were given and as the client has them.
     let (mut given, mut echoed): (Vec<Option<String>>, &[Option<String>]) = (Vec::new(), &[]);
     for stretch in &request.stretches {
@@ -143,6 +142,20 @@ pub(crate) fn history(
         push(&dialect.user_message(text));
     }
     out
+}
+
+/// The announcement to send with this request. An API that keeps the conversation has it already, unless the tools
+/// have changed since; if nothing is known of the conversation, the model may have seen no listing at all.
+fn announcement<'a>(request: &Request, past: &Past, toolset: &'a Toolset) -> Option<&'a str> {
+    let text = toolset.announcement()?;
+    let last = past.previous.as_ref().and_then(|record| record.announced.as_ref());
+    let is_known = request.previous.is_some() && last == Some(&hash(text));
+    (!is_known).then_some(text)
+}
+
+/// A hash of an announcement, to know it again.
+pub(crate) fn hash(announcement: &str) -> String {
+    blake3::hash(announcement.as_bytes()).to_hex()[..32].to_owned()
 }
 
 /// The calls of a turn, if the client knows any of them by another id than it was given.

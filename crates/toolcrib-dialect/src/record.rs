@@ -163,6 +163,9 @@ pub(crate) struct Record {
     /// Tools that are sent in full from this turn on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) loaded: Vec<String>,
+    /// A hash of the listing that the conversation has as a message, where the API keeps the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) announced: Option<String>,
     /// The response that the API keeps it under, where the client knows another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) response: Option<String>,

@@ -23,7 +23,7 @@ use crate::apis;
 use crate::call_ids::CallIds;
 use crate::desk::Desk;
 use crate::dialect::{Dialect, End, Round, Stream, Whole};
-use crate::history::{called, history, lost, reminder};
+use crate::history::{called, hash, history, lost, reminder};
 use crate::record::{Answer, Key, Past, Places, Record};
 use crate::request::Request;
 use crate::sse::{Decoder, Event};
@@ -333,7 +333,9 @@ impl Turn {
             || loaded != self.loaded_before;
         // A client that names the response it continues sends nothing of those before it: what is
         // known of them goes from one to the next.
-        if !differs && !self.continues {
+        let announced = self.toolset.announcement().map(hash);
+        let is_kept = !self.responses.is_empty();
+        if !differs && !self.continues && !(is_kept && announced.is_some()) {
             return Vec::new();
         }
         let mut entries = Vec::with_capacity(hidden.len() + last.len());
@@ -352,6 +354,7 @@ impl Turn {
             revealed: [&self.reminded, self.desk.revealed()].concat(),
             blind: self.desk.blind().to_vec(),
             loaded,
+            announced: None,
             response: None,
         };
         let mut records: Vec<(Key, Vec<u8>)> = Vec::new();
@@ -371,6 +374,7 @@ impl Turn {
             if self.continues {
                 record.revealed.splice(..0, self.revealed.iter().cloned());
             }
+            record.announced = announced;
             record.response = Some(kept.clone());
             let bytes = record.write();
             let ids = self.responses.iter();

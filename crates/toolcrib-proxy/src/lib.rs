@@ -19,6 +19,7 @@ mod head;
 pub mod live;
 mod log;
 mod metrics;
+mod notices;
 mod proxy;
 pub mod route;
 mod toolsets;
@@ -26,6 +27,7 @@ pub mod totals;
 mod upstream;
 
 pub use config::Config;
+pub use notices::notices;
 pub use proxy::{Proxy, Unusable};
 pub use toolcrib_dialect::mode::RequestedMode;
 pub use toolcrib_server::Secret;

@@ -15,6 +15,7 @@ use crate::Secret;
 use crate::caller::Callers;
 use crate::config::{self, Config};
 use crate::metrics::Metrics;
+use crate::notices::notices;
 use crate::route::{NoUrl, Routes};
 use crate::toolsets::ToolsetCache;
 use crate::totals::Running;
@@ -112,6 +113,9 @@ impl Proxy {
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(Unusable::Client)?;
+        for notice in notices(&config, &settings) {
+            tracing::warn!("{notice}");
+        }
         Ok(Self {
             routes: Routes::new(&config)?,
             callers: Callers::new(&config.callers, shared_key),

@@ -19,6 +19,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use toolcrib_core::Settings;
+
 use crate::api::Api;
 
 /// Which search an upstream runs itself.
@@ -84,6 +86,8 @@ pub enum Reason {
     Deployment,
     /// The model has it not, or nothing is known of it.
     Model,
+    /// The settings do not allow it: with `reveals = false`, nothing may load what a search finds.
+    NoReveals,
 }
 
 impl fmt::Display for Reason {
@@ -101,6 +105,7 @@ impl fmt::Display for Reason {
             Self::Host => "nothing is known of the host",
             Self::Deployment => "the host names deployments, not models: say which model it is",
             Self::Model => "the model has no such feature, or is not known",
+            Self::NoReveals => "`reveals = false`: what a search finds is not loaded",
         })
     }
 }
@@ -166,6 +171,22 @@ impl Capability {
             betas: &[],
             addition_beta: None,
             because,
+        }
+    }
+
+    /// The same without what these settings do not allow: a reference loads a tool by its nature, so there is none
+    /// with `reveals = false`.
+    pub fn allowed_by(self, settings: &Settings) -> Self {
+        let loads = self.references || self.client_search || self.additional_tools;
+        if settings.reveals || !loads {
+            return self;
+        }
+        Self {
+            references: false,
+            client_search: false,
+            additional_tools: false,
+            because: Reason::NoReveals,
+            ..self
         }
     }
 

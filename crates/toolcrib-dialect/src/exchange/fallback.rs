@@ -4,6 +4,9 @@
 //! the first answer to a search. The request is then sent again in another mode. The client sees nothing
 //! of it, and the refusal is remembered once the other mode has worked.
 
+use std::sync::Arc;
+
+use toolcrib_core::Settings;
 use toolcrib_core::disclose::{Kind, Setting};
 
 use crate::api::Api;
@@ -22,8 +25,7 @@ pub(super) struct Fallback {
     upstream: Upstream,
     now: u64,
     requested: RequestedMode,
-    /// What the settings put in the place of a native mode.
-    otherwise: Option<Kind>,
+    settings: Arc<Settings>,
     /// How the conversation deferred before.
     begun: Option<Mode>,
     /// What is known of refusals, with those of this request.
@@ -49,7 +51,7 @@ impl Fallback {
     pub(super) fn new(
         api: Api,
         upstream: Upstream,
-        (requested, otherwise): (RequestedMode, Option<Kind>),
+        (requested, settings): (RequestedMode, Arc<Settings>),
         learned: Learned,
         now: u64,
     ) -> Self {
@@ -58,7 +60,7 @@ impl Fallback {
             upstream,
             now,
             requested,
-            otherwise,
+            settings,
             begun: None,
             learned,
             learns: false,
@@ -86,9 +88,9 @@ impl Fallback {
 
     /// The way to send the request as things stand; `None` if nothing is to be deferred.
     pub(super) fn attempt(&self, model: &str) -> Option<Attempt> {
-        let capability = self.capability(model);
-        let (mode, because) =
-            decide(self.api, self.requested, &capability, self.otherwise, self.begun)?;
+        let capability = self.capability(model).allowed_by(&self.settings);
+        let otherwise = self.settings.fallback;
+        let (mode, because) = decide(self.api, self.requested, &capability, otherwise, self.begun)?;
         let betas = if mode.is_native() { capability.betas } else { &[] };
         Some(Attempt { mode, because, betas, without_thinking: self.without_thinking })
     }
@@ -114,7 +116,7 @@ impl Fallback {
             self.learned.learn(self.api, &self.upstream.host, model, missing, self.now);
             self.learns = true;
         } else if mode.is_native() && capability::misused(self.api, status, body) {
-            let plain = Setting::from(self.otherwise.unwrap_or(Kind::Bridge)).into();
+            let plain = Setting::from(self.settings.fallback.unwrap_or(Kind::Bridge)).into();
             (self.requested, self.begun) = (plain, None);
         } else if !self.without_thinking && capability::thinking_refused(body) {
             self.without_thinking = true;

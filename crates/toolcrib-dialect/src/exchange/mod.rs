@@ -111,7 +111,7 @@ impl Exchange {
             now,
         } = setup;
         let (speaks, context) = (upstream.speaks, upstream.context);
-        let requested = (requested, settings.fallback);
+        let requested = (requested, Arc::clone(&settings));
         let mut exchange = Self {
             settings,
             counter,

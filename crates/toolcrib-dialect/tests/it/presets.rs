@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcrib_core::disclose::Setting;
 use toolcrib_core::{FourChars, Preset, Settings};
+use toolcrib_dialect::capability::Overrides;
 use toolcrib_dialect::exchange::action::Setup;
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
@@ -79,7 +80,20 @@ fn sent(
     settings: &Settings,
     requested: impl Into<RequestedMode>,
 ) -> (Value, String) {
+    let (sent, report) = bytes_sent((api, target), body, settings, requested, Overrides::default());
+    (serde_json::from_str(&sent).unwrap(), report)
+}
+
+/// The same byte for byte, to an upstream that can do this natively.
+fn bytes_sent(
+    (api, target): (Api, &str),
+    body: &Value,
+    settings: &Settings,
+    requested: impl Into<RequestedMode>,
+    native: Overrides,
+) -> (String, String) {
     let mut setup = Setup::new("localhost", Arc::new(FourChars));
+    setup.upstream.native = Some(native);
     (setup.settings, setup.requested) = (Arc::new(settings.clone()), requested.into());
     let request = Request::read(api, target, body.to_string().into_bytes());
     let mut exchange = Exchange::new(api, target, request, setup);
@@ -92,7 +106,7 @@ fn sent(
             }
             Action::Send(outgoing) => {
                 let report = exchange.report().to_string();
-                return (serde_json::from_slice(&outgoing.body).unwrap(), report);
+                return (String::from_utf8(outgoing.body.to_vec()).unwrap(), report);
             }
             other => panic!("{other:?}"),
         }
@@ -127,6 +141,32 @@ fn the_names_of_claude_code_are_in_the_first_message_in_every_mode() {
             let mode = if requested == Setting::Bridge { "bridge" } else { "append" };
             assert!(report.starts_with(mode), "{report}");
             assert!(sent.to_string().contains("Make the report of May."));
+        }
+    }
+}
+
+/// With an upstream that loads tools by reference, in both APIs that have that, and without reveals with none.
+#[test]
+fn the_names_of_claude_code_are_in_the_first_message_where_references_work() {
+    let searches = Overrides { client_search: Some(true), ..Overrides::default() };
+    let adds = Overrides { additional_tools: Some(true), ..Overrides::default() };
+    let refers = Overrides { references: Some(true), ..Overrides::default() };
+    for (at, native) in [(1, searches), (1, adds), (2, refers)] {
+        let (api, target) = APIS[at];
+        let body = body(api, &tools(api, 40));
+        for (reveals, mode) in [(true, "reference: "), (false, "append: ")] {
+            let settings = Settings { reveals, ..Preset::ClaudeCode.settings() };
+            let way = (api, target);
+            let (sent, report) =
+                bytes_sent(way, &body, &settings, Setting::Reference, native.clone());
+            assert!(report.starts_with(mode), "{report}");
+            let sent: Value = serde_json::from_str(&sent).unwrap();
+            let text = first_text(api, &sent);
+            assert!((0..40).all(|at| text.contains(&name(at))), "{text}");
+            // Anthropic's API wants deferred tools declared, OpenAI's does not.
+            let deferred = sent["tools"].to_string().matches(r#""defer_loading":true"#).count();
+            let expected = if reveals && api == Api::Messages { 40 } else { 0 };
+            assert_eq!(deferred, expected, "{api:?}");
         }
     }
 }
@@ -212,9 +252,11 @@ fn a_client_with_a_search_of_its_own_passes_untouched() {
                 list.push(serde_json::from_str(&text).unwrap());
             }
             let body = body(api, &tools);
-            let (sent, report) = sent((api, target), &body, &Settings::default(), Setting::Auto);
+            let way = (api, target);
+            let (settings, native) = (Settings::default(), Overrides::default());
+            let (sent, report) = bytes_sent(way, &body, &settings, Setting::Auto, native);
             assert_eq!(report, "bypass: the client has a tool search of its own");
-            assert_eq!(sent, body);
+            assert_eq!(sent, body.to_string());
         }
     }
     // One of them alone may be anything; and a bridge of one of the client's servers stays in full.

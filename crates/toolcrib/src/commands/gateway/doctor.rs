@@ -5,6 +5,7 @@ use std::io::IsTerminal as _;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use toolcrib_mcp::{Checkup, Era, Phase};
+use toolcrib_proxy::notices;
 use toolcrib_tokens::Counter;
 
 use super::{END, block_on, loaded, start_counting};
@@ -109,7 +110,10 @@ impl From<Checkup> for Row {
 pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failure> {
     let found = loaded(args.config.as_deref(), &args.overrides)?;
     let config = found.path.as_ref().map(|path| path.display().to_string());
-    let (mut rows, (cost, decision, notes)): (Vec<Row>, _) = block_on(async {
+    // An error in this section is for `serve` to report.
+    let proxy = found.sections.proxy.as_ref();
+    let of_proxy = proxy.map(|proxy| notices(proxy, &found.sections.gateway.settings));
+    let (mut rows, (cost, decision, mut notes)): (Vec<Row>, _) = block_on(async {
         let gateway = start_counting(found.sections.gateway, Counter::for_model("gpt-5").shared());
         gateway.settled().await;
         let rows = gateway.checkup().into_iter().map(Row::from).collect();
@@ -124,6 +128,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
             *hint = format!("{hint} --config {}", file.display());
         }
     }
+    notes.extend(of_proxy.unwrap_or_default());
     let (tokens, shown) = cost.unwrap_or_default();
     let answer = Answer {
         config,

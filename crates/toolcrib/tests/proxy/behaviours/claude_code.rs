@@ -5,12 +5,12 @@ mod index;
 mod search;
 
 use serde_json::{Value, json};
-use toolcrib_testkit::provider::Request;
+use toolcrib_testkit::provider::{Answer, Request};
 
 use super::{Proxy, Seen, Setup, done, first, search, tool};
 
 /// Three built-in tools and those of three servers, named as Claude Code names them.
-fn session() -> Vec<Value> {
+pub(super) fn session() -> Vec<Value> {
     vec![
         tool("WebFetch", "Fetch a page and answer a question about it.", &["url"], 1),
         tool("NotebookEdit", "Change a cell of a Jupyter notebook.", &["path"], 1),
@@ -152,6 +152,65 @@ fn where_the_provider_has_references_tools_are_loaded_by_those() {
     assert_eq!(seen.mode(), "reference");
     let deferred = seen.tools(0).iter().find(|tool| tool["name"] == "Monitor").unwrap();
     assert_eq!(deferred["defer_loading"], true);
+}
+
+/// A reference loads the tool, so there are none without reveals: the schema is in the answer, as in any API.
+#[test]
+fn without_reveals_there_are_no_references() {
+    let route = "[[proxy.routes]]\nmodels = ['*']\nurl = 'URL'\nclient_key = true\nnative = { references = true }";
+    let setup = Setup::preset("claude-code", &format!("reveals = false\n{route}"));
+    let monitor =
+        json!({"name": "Monitor", "description": "Watch it.", "input_schema": {"type": "object"}});
+    let body = json!({
+        "model": "claude-opus-5", "max_tokens": 100, "tools": [monitor],
+        "messages": [{"role": "user", "content": "Hello."}],
+    });
+    let message = |content: Value, stop: &str| {
+        Answer::json(
+            200,
+            &json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [content],
+                    "stop_reason": stop, "usage": {"input_tokens": 1, "output_tokens": 1}}),
+        )
+    };
+    let search = json!({"type": "tool_use", "id": "toolu_1", "name": "tool_search", "input": {"query": "select:Monitor"}});
+    let said = json!({"type": "text", "text": "Done."});
+    let answers = [message(search, "tool_use"), message(said, "end_turn")];
+    let proxy = Proxy::start(&setup, answers);
+    let seen = proxy.post("/v1/messages", &body);
+    assert_eq!(seen.mode(), "append", "{}", seen.why());
+    assert!(
+        seen.why().ends_with("`reveals = false`: what a search finds is not loaded"),
+        "{}",
+        seen.why()
+    );
+    let found = seen.sent[1]["messages"][2]["content"][0]["content"].as_str().unwrap();
+    assert!(found.contains("Watch it."), "{found}");
+    assert_eq!(seen.tools(1), seen.tools(0));
+    let log = proxy.replica.log();
+    assert_eq!(
+        log.matches("with `reveals = false`, since a reference loads the tool").count(),
+        1,
+        "{log}"
+    );
+}
+
+#[test]
+fn a_conversation_keeps_the_sixty_four_tools_that_were_loaded_last() {
+    let name = |at: usize| format!("mcp__acme__job_{at:02}");
+    let tools: Vec<Value> = (0..72).map(|at| tool(&name(at), "", &["a"], 1)).collect();
+    let four = |at: usize| {
+        let names: Vec<String> = (4 * at..4 * at + 4).map(name).collect();
+        search(&format!("select:{}", names.join(",")))
+    };
+    let answers = (0..6).flat_map(|turn| (3 * turn..3 * turn + 3).map(four).chain([done()]));
+    let mut proxy = Proxy::start(&claude_code(), answers);
+    let mut seen = proxy.ask(&tools);
+    for _ in 1..6 {
+        seen = proxy.go_on(&tools);
+    }
+    let loaded: Vec<String> = (8..72).map(name).collect();
+    assert_eq!(seen.names(3)[0], "tool_search");
+    assert_eq!(seen.names(3)[1..], loaded);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod claude_code;
 mod everruns;
 mod everruns_050;
 mod hermes;
+mod notices;
 mod opencode;
 mod setup;
 

@@ -1,6 +1,7 @@
 //! The index of names.
 
 use serde_json::{Value, json};
+use toolcrib_testkit::provider::Answer;
 
 use super::{Proxy, announced, claude_code, done, first, search, session, tool};
 use crate::behaviours::{call, searches};
@@ -54,6 +55,49 @@ fn a_later_servers_tools_are_in_the_list_of_the_next_request_and_the_array_stays
     assert!(announced(&after, 0).contains("figma (1): mcp__figma__search_design_system"));
     assert_eq!(after.tools(0), before.tools(0));
     assert!(after.reply(1).contains("mcp__figma__search_design_system"));
+}
+
+/// A conversation that the provider keeps: the list is sent once, and again when it has changed.
+#[test]
+fn a_list_that_changes_is_sent_again_to_a_conversation_that_the_provider_keeps() {
+    let said = |at: usize| {
+        let text = json!([{"type": "output_text", "text": "Done.", "annotations": []}]);
+        let message = json!({"id": format!("msg_{at}"), "type": "message", "status": "completed",
+                             "role": "assistant", "content": text});
+        let response = json!({"id": format!("resp_{at}"), "object": "response", "created_at": 1,
+                              "status": "completed", "model": "m", "output": [message]});
+        Answer::json(200, &response)
+    };
+    let proxy = Proxy::start(&claude_code(), (0..6).map(said));
+    let function = |tool: &Value| {
+        let mut function = tool["function"].clone();
+        function["type"] = "function".into();
+        function
+    };
+    let all: Vec<Value> = session().iter().map(function).collect();
+    let ask = |previous: Option<usize>, tools: &[Value], input: Value| {
+        let previous = previous.map(|at| format!("resp_{at}"));
+        let body = json!({"model": "gpt-5.2", "input": input, "tools": tools, "previous_response_id": previous});
+        proxy.post("/v1/responses", &body).sent[0]["input"].clone()
+    };
+    let list = "Deferred tools (";
+    let first = ask(None, &all[..4], "Hello.".into()).to_string();
+    assert!(first.contains(list) && !first.contains("figma"), "{first}");
+    let same = ask(Some(0), &all[..4], "And?".into());
+    assert_eq!(same, json!([{"type": "message", "role": "user", "content": "And?"}]));
+    let items = json!([{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "And now?"}]);
+    let changed = ask(Some(1), &all, items.clone());
+    assert_eq!(changed[0], items[0]);
+    let told = changed[1]["content"].as_str().unwrap();
+    assert!(told.contains("figma (1): mcp__figma__search_design_system"), "{told}");
+    assert!(told.ends_with("\n\nAnd now?"), "{told}");
+    assert_eq!(ask(Some(2), &all, items.clone()), items, "it is known from there on");
+    // The same answer continued with fewer tools once more, as a client does that goes back.
+    let back = ask(Some(2), &all[..4], items.clone()).to_string();
+    assert!(back.contains(list) && !back.contains("figma"), "{back}");
+    // Of a conversation that began elsewhere nothing is known.
+    let unknown = ask(Some(99), &all, items).to_string();
+    assert!(unknown.contains("figma (1)"), "{unknown}");
 }
 
 #[test]

@@ -1,0 +1,63 @@
+//! What of the configured modes cannot be done in some API, for the log and for `doctor`.
+
+use toolcrib_core::Settings;
+use toolcrib_core::disclose::Setting;
+use toolcrib_dialect::Api;
+use toolcrib_dialect::capability::{Learned, Reason, resolve};
+use toolcrib_dialect::mode::{Because, RequestedMode, decide};
+
+use crate::config::{Config, Route};
+
+/// One sentence for each mode that is not done as it is configured.
+pub fn notices(config: &Config, settings: &Settings) -> Vec<String> {
+    let whole = config.mode.unwrap_or_else(|| settings.disclosure.into());
+    let key = if config.mode.is_some() { "proxy.mode" } else { "disclosure" };
+    let mut notices: Vec<String> = notice(key, whole, None, settings).into_iter().collect();
+    for route in &config.routes {
+        let key = format!("proxy.routes.mode (for {})", route.models.join(", "));
+        let requested = route.mode.unwrap_or(whole);
+        // A route that has the mode of all others is worth a word only if it changes what can be done.
+        if route.mode.is_some() || route.speaks.is_some() {
+            notices.extend(notice(&key, requested, Some(route), settings));
+        }
+    }
+    notices
+}
+
+/// What a mode becomes in the APIs that a route serves; all of them without a route.
+fn notice(
+    key: &str,
+    requested: RequestedMode,
+    route: Option<&Route>,
+    settings: &Settings,
+) -> Option<String> {
+    let name = match requested {
+        RequestedMode::Defer(Setting::Reference) => "reference",
+        RequestedMode::Defer(Setting::Hosted) => "hosted",
+        _ => return None,
+    };
+    let decided = |api: Api| {
+        let upstream = route.and_then(|route| route.speaks).unwrap_or(api);
+        let capability = resolve(upstream, "", "", None, &Learned::default(), 0);
+        decide(api, requested, &capability, settings.fallback, None)
+    };
+    if requested == RequestedMode::Defer(Setting::Reference) && !settings.reveals {
+        let (mode, _) = decided(Api::Chat)?;
+        return Some(format!(
+            "the LLM proxy cannot do `{key} = \"{name}\"` with `reveals = false`, since a reference loads the tool; it uses `{mode}`"
+        ));
+    }
+    let served = |api: &Api| route.and_then(|route| route.api).is_none_or(|only| only == *api);
+    let mut instead = None;
+    let mut apis: Vec<&str> = Vec::new();
+    for api in Api::ALL.into_iter().filter(served) {
+        if let Some((mode, Because::NotNative(Reason::Api))) = decided(api) {
+            instead = Some(mode);
+            apis.push(api.name());
+        }
+    }
+    let (mode, apis) = (instead?, apis.join("` and `"));
+    Some(format!(
+        "the LLM proxy cannot do `{key} = \"{name}\"` for clients of `{apis}`, since the API has no such feature; it uses `{mode}`"
+    ))
+}

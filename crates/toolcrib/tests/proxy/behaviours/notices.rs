@@ -1,0 +1,76 @@
+//! A mode that an API has no words for: the log says once, and `doctor` says too, what is used instead.
+
+use std::fs;
+use std::process::Command;
+
+use super::{Proxy, Setup, done};
+use crate::behaviours::claude_code::session;
+
+/// A config, and what is said about it.
+const CASES: [(&str, &[&str]); 7] = [
+    ("preset = 'default'", &[]),
+    ("preset = 'hermes'", &[]),
+    ("preset = 'everruns'", &[]),
+    (
+        "preset = 'claude-code'",
+        &[
+            "the LLM proxy cannot do `disclosure = \"reference\"` for clients of `chat` and `gemini`, since the API has \
+             no such feature; it uses `append`",
+        ],
+    ),
+    (
+        "preset = 'everruns'\n[proxy]\nmode = 'hosted'",
+        &[
+            "the LLM proxy cannot do `proxy.mode = \"hosted\"` for clients of `chat` and `gemini`, since the API has no \
+             such feature; it uses `bridge`",
+        ],
+    ),
+    (
+        "[[proxy.routes]]\nmodels = ['qwen*']\nurl = 'http://localhost:1'\napi = 'messages'\nspeaks = 'chat'\nmode = 'reference'",
+        &[
+            "the LLM proxy cannot do `proxy.routes.mode (for qwen*) = \"reference\"` for clients of `messages`, since \
+             the API has no such feature; it uses `append`",
+        ],
+    ),
+    (
+        "disclosure = 'reference'\nreveals = false",
+        &[
+            "the LLM proxy cannot do `disclosure = \"reference\"` with `reveals = false`, since a reference loads the \
+             tool; it uses `append`",
+        ],
+    ),
+];
+
+/// What is said of the LLM proxy, a line each.
+fn said(text: &str) -> Vec<&str> {
+    let lines =
+        text.lines().filter_map(|line| line.find("the LLM proxy cannot").map(|at| &line[at..]));
+    lines.collect()
+}
+
+#[test]
+fn a_mode_that_an_api_has_no_words_for_is_logged_once() {
+    for (config, expected) in CASES {
+        let mut proxy = Proxy::start(&Setup::file("toolcrib.toml", config), [done(), done()]);
+        proxy.ask(&session());
+        proxy.ask(&session());
+        assert_eq!(said(&proxy.replica.log()), expected, "{config}");
+    }
+}
+
+#[test]
+fn doctor_says_so_too() {
+    for (config, expected) in CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("toolcrib.toml");
+        fs::write(&file, config).unwrap();
+        let doctor = Command::new(env!("CARGO_BIN_EXE_toolcrib"))
+            .args(["doctor", "--config"])
+            .arg(&file)
+            .env("HOME", folder.path())
+            .env("XDG_STATE_HOME", folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(said(&String::from_utf8_lossy(&doctor.stdout)), expected, "{config}");
+    }
+}
