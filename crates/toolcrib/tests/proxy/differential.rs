@@ -18,6 +18,8 @@ use crate::way::{Ids, Way, ways, ways_of_ids, ways_of_presets};
 /// Conversations that are made up, each from a number of its own, and their turns.
 const MADE_UP: u64 = 4;
 const TURNS: usize = 10;
+/// Conversations that depend on the ids of calls, for a preset with ids that are not both given and kept.
+const ID_CASES: [&str; 3] = ["parallel", "beside", "blind"];
 
 /// Conversations by name: the situations one by one, and some that are made up.
 fn conversations(tools: &[Tool], way: Way) -> BTreeMap<String, Vec<Step>> {
@@ -59,7 +61,11 @@ fn conversations(tools: &[Tool], way: Way) -> BTreeMap<String, Vec<Step>> {
     }
     let mut all: BTreeMap<String, Vec<Step>> =
         all.into_iter().map(|(name, steps)| (name.to_owned(), steps)).collect();
-    for seed in 0..MADE_UP {
+    if !way.preset.is_empty() && way.ids != Ids::Kept {
+        // The others have no calls, or none beside others.
+        all.retain(|name, _| ID_CASES.contains(&name.as_str()));
+    }
+    for seed in 0..if way.preset.is_empty() || way.ids == Ids::Kept { MADE_UP } else { 1 } {
         let mut talk = Talk::new(tools, seed, way.calls_blind());
         all.insert(format!("made-up-{seed}"), talk.steps(TURNS));
     }

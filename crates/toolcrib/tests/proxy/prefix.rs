@@ -11,15 +11,24 @@ use crate::stage::Stage;
 use crate::talk::Talk;
 use crate::tools::{Size, tools};
 use crate::voice::Api;
-use crate::way::{Way, ways, ways_of_ids, ways_of_presets};
+use crate::way::{Ids, Way, ways, ways_of_ids, ways_of_presets};
 
 const TURNS: usize = 200;
+/// Turns with ids that are not both given and kept.
+const ID_TURNS: usize = 100;
 /// Turns under a preset: the suite above shows long conversations in every mode that keeps `tools`.
-const PRESET_TURNS: usize = 60;
+const PRESET_TURNS: usize = 40;
+/// Turns under a preset with ids that are not both given and kept.
+const PRESET_ID_TURNS: usize = 20;
 const TOOLS: usize = 100;
 
 fn turns(way: Way) -> usize {
-    if way.preset.is_empty() { TURNS } else { PRESET_TURNS }
+    match (way.preset, way.ids) {
+        ("", Ids::Kept) => TURNS,
+        ("", _) => ID_TURNS,
+        (_, Ids::Kept) => PRESET_TURNS,
+        _ => PRESET_ID_TURNS,
+    }
 }
 
 fn stage(way: Way) -> Stage {
@@ -46,7 +55,8 @@ fn two_replicas(way: Way) {
     let mut stage = stage(way);
     let config = way.config(&stage.provider.url, Some(&redis.url()));
     let (mut one, other) = (Replica::start(&config), Replica::start(&config));
-    for at in 0..TURNS / 2 {
+    let half = turns(way) / 2;
+    for at in 0..half {
         stage.turn(if at % 2 == 0 { &one.url } else { &other.url });
     }
     stage.provider.push(Answer::Bent(Bend::StallFirst));
@@ -61,7 +71,7 @@ fn two_replicas(way: Way) {
         one.kill();
         assert!(asked.join().unwrap().is_err());
     });
-    for _ in TURNS / 2..TURNS {
+    for _ in half..turns(way) {
         stage.turn(&other.url);
     }
     stage.unbroken();

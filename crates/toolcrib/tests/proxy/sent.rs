@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use serde_json::value::RawValue;
+use toolcrib_core::conversation::REVEALS;
 use toolcrib_testkit::provider::Request;
 
 use crate::voice::Api;
@@ -32,10 +34,18 @@ impl<'a> Sent<'a> {
         self.rest["tools"]
     }
 
-    /// Where `next` does not go on from here: the first part that differs, if any does.
-    fn broken_by(&self, next: &Self, grows: bool) -> Option<String> {
+    /// Where `next` does not go on from here: the first part that differs, if any does. `first` is the first
+    /// request of the conversation.
+    fn broken_by(&self, next: &Self, way: Way, first: &Self) -> Option<String> {
         for key in self.rest.keys().chain(next.rest.keys()) {
-            if grows && *key == "tools" {
+            if way.grows() && *key == "tools" {
+                let broken = match way.mode {
+                    "append" => self.not_appended(next, first),
+                    _ => self.not_revealed(next, way, first),
+                };
+                if broken.is_some() {
+                    return broken;
+                }
                 continue;
             }
             if self.rest.get(key) != next.rest.get(key) {
@@ -53,11 +63,72 @@ impl<'a> Sent<'a> {
     }
 }
 
+impl<'a> Sent<'a> {
+    /// The tools one by one, byte for byte.
+    fn each_tool(&self) -> Vec<&'a str> {
+        let groups: Vec<&RawValue> = serde_json::from_str(self.tools()).unwrap();
+        let groups = groups.into_iter().map(RawValue::get);
+        groups
+            .flat_map(|group| {
+                let fields: BTreeMap<&str, &RawValue> = serde_json::from_str(group).unwrap();
+                match fields.get("functionDeclarations") {
+                    Some(list) => {
+                        let list: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap();
+                        list.into_iter().map(RawValue::get).collect()
+                    }
+                    None => vec![group],
+                }
+            })
+            .collect()
+    }
+
+    /// What is wrong with the tools of `next` if they are not these with others after them. Of more than the engine
+    /// keeps, the ones that were found first make room.
+    fn not_appended(&self, next: &Self, first: &Self) -> Option<String> {
+        let (own, was, is) = (first.each_tool(), self.each_tool(), next.each_tool());
+        let is_full = is.len() - own.len() >= REVEALS;
+        let kept = if is_full { &own } else { &was };
+        (!is.starts_with(kept)).then(|| format!("`tools` was\n{was:?}\nand is\n{is:?}"))
+    }
+
+    /// What is wrong with the tools of `next` if one changed that no new entry names: a tool is shown once it was
+    /// found or called.
+    fn not_revealed(&self, next: &Self, way: Way, first: &Self) -> Option<String> {
+        let (was, is) = (self.each_tool(), next.each_tool());
+        if was.len() != is.len() {
+            return Some(format!("{} tools became {}", was.len(), is.len()));
+        }
+        let said = next.entries[self.entries.len().min(next.entries.len())..].concat();
+        let shown = first.each_tool().iter().zip(&is).filter(|(stub, is)| stub != is).count();
+        let is_full = way.preset == "everruns@0.50" || shown == REVEALS;
+        was.iter().zip(&is).filter(|(was, is)| was != is).find_map(|(was, is)| {
+            let (before, after) = (name_of(was), name_of(is));
+            let is_shown = was.len() < is.len();
+            // In an answer of ours, which is a text, or in a call.
+            let named = ["\\\"", "\""];
+            // If there is no room for more, the ones that were found first are hidden again.
+            let is_hidden = is_full && is.len() < was.len();
+            let is_found =
+                is_shown && named.iter().any(|end| said.contains(&format!("{after}{end}")));
+            let is_right = before == after && (is_found || is_hidden);
+            (!is_right)
+                .then(|| format!("`tools` changed, and nothing found it: was\n{was}\nand is\n{is}"))
+        })
+    }
+}
+
+/// The name of a tool, in any API.
+fn name_of(tool: &str) -> String {
+    let tool: Value = serde_json::from_str(tool).unwrap();
+    let name = tool.get("name").unwrap_or(&tool["function"]["name"]);
+    name.as_str().unwrap().to_owned()
+}
+
 /// Every place where a request does not begin with the one before it, and what differs.
 pub(crate) fn breaks(way: Way, requests: &[Request]) -> Vec<(usize, String)> {
     let sent: Vec<Sent<'_>> = requests.iter().map(|request| Sent::read(way.api, request)).collect();
     let pairs = sent.windows(2).enumerate();
     pairs
-        .filter_map(|(at, pair)| Some((at + 1, pair[0].broken_by(&pair[1], way.grows())?)))
+        .filter_map(|(at, pair)| Some((at + 1, pair[0].broken_by(&pair[1], way, &sent[0])?)))
         .collect()
 }

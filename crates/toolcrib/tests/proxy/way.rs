@@ -77,9 +77,12 @@ pub(crate) fn ways_of_ids(api: Api) -> impl Iterator<Item = Way> {
         .map(move |ids| Way { ids, ..way(api, "bridge", "") })
 }
 
-/// The presets in one API; in Gemini's, with call ids and without.
+/// The presets in one API, with call ids, without, and with others than were given. Gemini CLI makes up its own.
 pub(crate) fn ways_of_presets(api: Api) -> impl Iterator<Item = Way> {
-    let all: &[Ids] = if api == Api::Gemini { &[Ids::Kept, Ids::Invented] } else { &[Ids::Kept] };
+    let all: &[Ids] = match api {
+        Api::Gemini => &[Ids::Kept, Ids::Absent, Ids::Rewritten, Ids::Invented],
+        _ => &[Ids::Kept, Ids::Absent, Ids::Rewritten],
+    };
     PRESETS.iter().flat_map(move |preset| {
         let way = Way { preset: preset.name, ..way(api, preset.mode, "") };
         all.iter().map(move |ids| Way { ids: *ids, ..way })

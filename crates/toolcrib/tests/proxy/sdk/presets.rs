@@ -84,15 +84,18 @@ fn claude_code() {
     compare(Preset::ClaudeCode);
 }
 
-/// The tests above fail when the `preset` line is removed: no two presets send the same.
+/// The tests above fail when the `preset` line is removed: without it the default is sent, and no preset sends the
+/// same as another.
 #[test]
-fn no_preset_sends_what_another_does() {
+fn no_preset_sends_what_is_sent_without_one_or_by_another() {
     for client in [Client::Chat, Client::Responses, Client::Anthropic, Client::Gemini] {
-        let mut texts: Vec<String> = Preset::ALL
-            .into_iter()
-            .filter(|preset| *preset != Preset::Words)
-            .map(|preset| fs::read_to_string(golden(client, preset)).unwrap())
-            .collect();
+        let without = sent(client, None);
+        let mut texts = Vec::new();
+        for preset in Preset::ALL.into_iter().filter(|preset| *preset != Preset::Words) {
+            let expected = fs::read_to_string(golden(client, preset)).unwrap();
+            assert_eq!(without == expected, preset == Preset::Default, "{client:?} {preset}");
+            texts.push(expected);
+        }
         let all = texts.len();
         texts.sort();
         texts.dedup();
