@@ -134,7 +134,9 @@ impl Node<'_> {
             Self::Text(text) => put(out, b'"', text.as_bytes()),
             Self::List(items) => {
                 begin(out, b'[', items.len());
-                items.iter_mut().for_each(|item| item.write(out));
+                for item in items {
+                    item.write(out);
+                }
             }
             Self::Object(fields) => {
                 // Of a key that stands there twice, the last one counts, as in JavaScript.

@@ -334,8 +334,8 @@ impl Turn {
         // A client that names the response it continues sends nothing of those before it: what is
         // known of them goes from one to the next.
         let announced = self.toolset.announcement().map(hash);
-        let is_kept = !self.responses.is_empty();
-        if !differs && !self.continues && !(is_kept && announced.is_some()) {
+        let announces = announced.is_some() && !self.responses.is_empty();
+        if !differs && !self.continues && !announces {
             return Vec::new();
         }
         let mut entries = Vec::with_capacity(hidden.len() + last.len());

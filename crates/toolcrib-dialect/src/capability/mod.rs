@@ -176,7 +176,7 @@ impl Capability {
 
     /// The same without what these settings do not allow: a reference loads a tool by its nature, so there is none
     /// with `reveals = false`.
-    pub fn allowed_by(self, settings: &Settings) -> Self {
+    pub(crate) fn allowed_by(self, settings: &Settings) -> Self {
         let loads = self.references || self.client_search || self.additional_tools;
         if settings.reveals || !loads {
             return self;
