@@ -1,7 +1,7 @@
 //! What of the configured modes cannot be done in some API, for the log and for `doctor`.
 
-use toolcrib_core::Settings;
 use toolcrib_core::disclose::Setting;
+use toolcrib_core::{Settings, policy};
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::{Learned, Reason, resolve};
 use toolcrib_dialect::mode::{Because, RequestedMode, decide};
@@ -10,6 +10,9 @@ use crate::config::{Config, Route};
 
 /// One sentence for each mode that is not done as it is configured.
 pub fn notices(config: &Config, settings: &Settings) -> Vec<String> {
+    if settings.activation.mode == policy::Mode::Off {
+        return Vec::new();
+    }
     let whole = config.mode.unwrap_or_else(|| settings.disclosure.into());
     let key = if config.mode.is_some() { "proxy.mode" } else { "disclosure" };
     let mut notices: Vec<String> = notice(key, whole, None, settings).into_iter().collect();

@@ -7,10 +7,11 @@ use super::{Proxy, Setup, done};
 use crate::behaviours::claude_code::session;
 
 /// A config, and what is said about it.
-const CASES: [(&str, &[&str]); 7] = [
+const CASES: [(&str, &[&str]); 8] = [
     ("preset = 'default'", &[]),
     ("preset = 'hermes'", &[]),
     ("preset = 'everruns'", &[]),
+    ("preset = 'claude-code'\n[activation]\nmode = 'off'", &[]),
     (
         "preset = 'claude-code'",
         &[
