@@ -322,11 +322,16 @@ impl StreamableHttpClient for TappedHttp {
         headers: Headers,
     ) -> Result<Events, Error> {
         let limit = self.limit;
+        let resumes = last_event.is_some();
         let events = self
             .client
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
             .await
             .map_err(cleaned)?;
+        // A change while there was no stream was not announced to us, unless the server repeats what we missed.
+        if !resumes {
+            self.tap.suspect_change();
+        }
         Ok(self.tapped(events, None))
     }
 }

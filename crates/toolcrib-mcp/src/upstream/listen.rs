@@ -1,5 +1,6 @@
 //! What a server is asked while its connection holds: whether it is there, and to tell of changes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
@@ -92,9 +93,11 @@ pub(super) fn listen(
     if !link.is_modern() || filter == SubscriptionFilter::default() {
         return Listening(None);
     }
-    let peer = link.peer.clone();
+    let (peer, tap) = (link.peer.clone(), Arc::clone(&link.tap));
     Listening(Some(tokio::spawn(async move {
         if let Ok(mut changes) = peer.listen(filter).await {
+            // A change between the last fetch of the lists and now was not announced to us.
+            tap.suspect_change();
             // Changes of lists are seen by the tap; what is left are resources.
             while let Ok(Some(told)) = changes.next().await {
                 if let ServerNotification::ResourceUpdatedNotification(told) = told {

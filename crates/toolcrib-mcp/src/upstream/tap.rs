@@ -37,7 +37,7 @@ pub(super) const UNTYPED: &str = "toolcrib/";
 pub(crate) struct Tap {
     slots: Mutex<Slots>,
     callers: Arc<Callers>,
-    /// Something of a server's lists changed.
+    /// Something of a server's lists changed, or may have.
     changed: Notify,
     /// Lines that were no message.
     noise: AtomicU64,
@@ -149,7 +149,7 @@ impl Tap {
             if matches!(sent.request, ClientRequest::InitializeRequest(_)) {
                 slots.handshakes += 1;
                 if slots.handshakes > 1 {
-                    self.changed.notify_one();
+                    self.suspect_change();
                 }
             }
             return;
@@ -222,7 +222,7 @@ impl Tap {
                 "notifications/tools/list_changed"
                 | "notifications/prompts/list_changed"
                 | "notifications/resources/list_changed" => {
-                    self.changed.notify_one();
+                    self.suspect_change();
                     return Seen::Done;
                 }
                 // Whose it is must be told now: behind it may stand the answer that ends the call.
@@ -280,6 +280,11 @@ impl Tap {
             // Full: this client is too slow for this server, and a log is only a courtesy.
             let _ = caller.questions.try_send(Said::Log(line));
         }
+    }
+
+    /// The lists are to be fetched again, because something of them changed or may have changed unheard.
+    pub(crate) fn suspect_change(&self) {
+        self.changed.notify_one();
     }
 
     /// Waits until something changed since the last time.

@@ -30,6 +30,7 @@ mod stage;
 mod state;
 mod strangers;
 mod web;
+mod unheard;
 mod words;
 
 /// Prints a figure.

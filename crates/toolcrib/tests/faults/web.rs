@@ -22,8 +22,8 @@ pub(crate) fn start() -> String {
     address
 }
 
-/// One request for each connection. A client that hangs up ends its thread.
-fn serve(mut socket: TcpStream) -> Option<()> {
+/// The first line and the body of a request.
+pub(crate) fn request(socket: &TcpStream) -> Option<(String, Vec<u8>)> {
     let mut input = BufReader::new(socket.try_clone().ok()?);
     let (mut first, mut length) = (String::new(), 0);
     input.read_line(&mut first).ok()?;
@@ -40,6 +40,12 @@ fn serve(mut socket: TcpStream) -> Option<()> {
     }
     let mut body = vec![0; length];
     input.read_exact(&mut body).ok()?;
+    Some((first, body))
+}
+
+/// One request for each connection. A client that hangs up ends its thread.
+fn serve(mut socket: TcpStream) -> Option<()> {
+    let (first, body) = request(&socket)?;
     if first.starts_with("POST /locked") {
         let asks = "WWW-Authenticate: Bearer resource_metadata=\"http://127.0.0.1:9/\"\r\n";
         return say(&mut socket, "401 Unauthorized", asks, b"");
@@ -78,7 +84,7 @@ fn serve(mut socket: TcpStream) -> Option<()> {
     document(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-fn say(socket: &mut TcpStream, status: &str, headers: &str, body: &[u8]) -> Option<()> {
+pub(crate) fn say(socket: &mut TcpStream, status: &str, headers: &str, body: &[u8]) -> Option<()> {
     let length = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n"
@@ -87,7 +93,7 @@ fn say(socket: &mut TcpStream, status: &str, headers: &str, body: &[u8]) -> Opti
     socket.write_all(body).ok()
 }
 
-fn document(socket: &mut TcpStream, answer: &Value) -> Option<()> {
+pub(crate) fn document(socket: &mut TcpStream, answer: &Value) -> Option<()> {
     let kind = "Content-Type: application/json\r\n";
     say(socket, "200 OK", kind, answer.to_string().as_bytes())
 }

@@ -1,0 +1,104 @@
+//! A list that changes while its server cannot announce that: after the list was fetched, and before the stream is
+//! open on which changes are told.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::peer::{ERAS, Era};
+use crate::probe::until_true;
+use crate::stage::Stage;
+use crate::web::{document, request, say};
+
+/// A server over HTTP whose list has one more tool once the stream for changes is open. It never announces that.
+fn start(era: Era) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let changed = Arc::new(AtomicBool::new(false));
+    std::thread::spawn(move || {
+        for socket in listener.incoming().flatten() {
+            let changed = Arc::clone(&changed);
+            std::thread::spawn(move || serve(socket, era, &changed));
+        }
+    });
+    address
+}
+
+fn serve(mut socket: TcpStream, era: Era, changed: &AtomicBool) -> Option<()> {
+    let (first, body) = request(&socket)?;
+    if first.starts_with("GET ") {
+        changed.store(true, Ordering::SeqCst);
+        return stream(socket, ": open\n\n");
+    }
+    let message: Value = serde_json::from_slice(&body).ok()?;
+    let Some(id) = message.get("id") else { return say(&mut socket, "202 Accepted", "", b"") };
+    let capabilities = json!({"tools": {"listChanged": true}});
+    let result = match message["method"].as_str()? {
+        "server/discover" if era == Era::Stateless => json!({
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": capabilities,
+            "ttlMs": 0,
+            "cacheScope": "private",
+        }),
+        "initialize" if era == Era::Handshake => {
+            let result = json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": capabilities,
+                "serverInfo": {"name": "unheard", "version": "1"},
+            });
+            let headers = "Content-Type: application/json\r\nMcp-Session-Id: one\r\n";
+            let answer = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+            return say(&mut socket, "200 OK", headers, answer.as_bytes());
+        }
+        "ping" => json!({}),
+        "tools/list" => {
+            let names = ["before", "after"].into_iter();
+            let count = if changed.load(Ordering::SeqCst) { 2 } else { 1 };
+            let tool = |name| json!({"name": name, "inputSchema": {"type": "object"}});
+            let tools: Vec<Value> = names.take(count).map(tool).collect();
+            json!({"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"})
+        }
+        "subscriptions/listen" => {
+            changed.store(true, Ordering::SeqCst);
+            let acknowledged = json!({
+                "jsonrpc": "2.0",
+                "method": "notifications/subscriptions/acknowledged",
+                "params": {
+                    "_meta": {"io.modelcontextprotocol/subscriptionId": id},
+                    "notifications": {"toolsListChanged": true},
+                },
+            });
+            return stream(socket, &format!("data: {acknowledged}\n\n"));
+        }
+        _ => {
+            let error = json!({"code": -32601, "message": "unknown method"});
+            return document(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "error": error}));
+        }
+    };
+    document(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+/// Events, on a stream that stays open until the client closes it.
+fn stream(mut socket: TcpStream, event: &str) -> Option<()> {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    socket.write_all(format!("{head}{event}").as_bytes()).ok()?;
+    let mut rest = Vec::new();
+    socket.read_to_end(&mut rest).ok().map(drop)
+}
+
+#[test]
+fn a_change_before_the_stream_is_open_is_seen() {
+    for era in ERAS {
+        let address = start(era);
+        let server = format!("[servers.web]\nurl = 'http://{address}/mcp'\n");
+        let stage = Stage::new(&format!("unheard-{era:?}")).with(&server);
+        let peer = stage.stdio(Era::Handshake);
+        until_true("the tool that came later", || {
+            peer.search("select:web__after")["hits"][0]["name"] == "web__after"
+        });
+    }
+}
