@@ -5,8 +5,7 @@
 //! request as one of its extensions, and replaces the map in the message that is sent to the server. The SDK
 //! keeps its map: for newer servers over HTTP it copies some arguments into headers.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::http::request::Parts;
 use memchr::memmem;
@@ -92,39 +91,6 @@ fn with_raw_arguments(message: &ClientJsonRpcMessage, text: &str) -> Option<Stri
     Some(fields.with(&[("params", Some(params))]))
 }
 
-/// Maximum number of messages that are read and not yet parsed. The SDK parses them one by one, so more
-/// than a few are messages that it skipped.
-const UNPARSED: usize = 64;
-
-/// Arguments of messages that were read from a client's stream and not yet parsed by the SDK, in their
-/// order.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Unparsed(Arc<Mutex<VecDeque<(RequestId, Arguments)>>>);
-
-impl Unparsed {
-    /// Takes the arguments of one more message.
-    pub(crate) fn read(&self, message: &[u8]) {
-        if let Some(found) = Arguments::of_message(message) {
-            let mut unparsed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if unparsed.len() >= UNPARSED {
-                unparsed.pop_front();
-            }
-            unparsed.push_back(found);
-        }
-    }
-
-    /// The arguments of the request that the SDK has parsed into this map. Those of earlier messages are
-    /// dropped: the SDK skipped them. A message that it skipped may have the same id, so the map decides.
-    pub(crate) fn parsed(&self, id: &RequestId, map: &JsonObject) -> Option<Arguments> {
-        let mut unparsed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |(known, arguments): &(RequestId, Arguments)| {
-            known == id && arguments.parsed().is_some_and(|parsed| parsed == *map)
-        };
-        let at = unparsed.iter().position(is_it)?;
-        unparsed.drain(..=at).next_back().map(|(_, arguments)| arguments)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rmcp::model::{CallToolRequest, CallToolRequestParams, NumberOrString};
@@ -165,31 +131,6 @@ mod tests {
         let json = to_json(&message).unwrap();
         assert!(json.contains(&format!("\"arguments\":{RAW}")), "{json}");
         assert!(json.contains("\"name\":\"own\""), "{json}");
-    }
-
-    #[test]
-    fn arguments_of_messages_that_the_sdk_skipped_are_dropped() {
-        let unparsed = Unparsed::default();
-        // The second was skipped, and its id is used again.
-        for (id, n) in [(1, 1), (2, 7), (2, 2), (3, 3)] {
-            unparsed.read(line(id, &format!("{{\"n\":{n}}}")).as_bytes());
-        }
-        let take = |id: u32| {
-            let map = json_object(&format!("{{\"n\":{id}}}"));
-            let found = unparsed.parsed(&NumberOrString::Number(id.into()), &map);
-            found.map(|found| found.text().to_owned())
-        };
-        assert_eq!(take(2).as_deref(), Some("{\"n\":2}"));
-        assert_eq!(take(1), None);
-        assert_eq!(take(3).as_deref(), Some("{\"n\":3}"));
-        for id in 0..1_000 {
-            unparsed.read(line(id, "{}").as_bytes());
-        }
-        assert_eq!(unparsed.0.lock().unwrap().len(), UNPARSED);
-    }
-
-    fn json_object(text: &str) -> JsonObject {
-        serde_json::from_str(text).unwrap()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The ids of JSON-RPC messages, complete or truncated.
 //!
-//! A line over the limit is skipped, and its request must fail at once instead of waiting for it. Most
-//! peers write the id early, so it is looked for in the first bytes of the line.
+//! A line that is skipped, because it is over the limit or no JSON, may be a request or an answer that somebody
+//! waits for, who must be told. Most peers write the id early, so it is looked for in the first bytes of the line.
 
 use rmcp::model::{NumberOrString, RequestId};
 use serde_json::Value;
@@ -19,31 +19,60 @@ pub(crate) fn request_id(value: &Value) -> Option<RequestId> {
     }
 }
 
-/// The id of a truncated message, if it is complete. An `id` inside the result is not the message's.
-pub(crate) fn early_id(piece: &[u8]) -> Option<RequestId> {
-    let (mut at, mut depth, mut at_key) = (0, 0_usize, false);
-    while let Some(byte) = piece.get(at) {
-        match byte {
-            b'"' => {
-                let end = text_end(piece, at)?;
-                if depth == 1 && at_key && &piece[at..end] == b"\"id\"" {
-                    return value(piece[end..].trim_ascii_start().strip_prefix(b":")?);
+/// The top-level keys of a message that is truncated or no JSON, as far as they can be read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Early {
+    pub(crate) id: Option<RequestId>,
+    /// Whether it is a request or a notification.
+    pub(crate) has_method: bool,
+    /// Whether it is the answer to a request.
+    pub(crate) is_answer: bool,
+}
+
+impl Early {
+    /// Reads what is there. Keys inside of values are not the message's.
+    pub(crate) fn read(piece: &[u8]) -> Self {
+        let mut early = Self::default();
+        let (mut at, mut depth, mut at_key) = (0, 0_usize, false);
+        while let Some(byte) = piece.get(at) {
+            match byte {
+                b'"' => {
+                    let Some(end) = text_end(piece, at) else { break };
+                    if depth == 1 && at_key {
+                        early.note(&piece[at..end], &piece[end..]);
+                    }
+                    at_key = false;
+                    at = end;
+                    continue;
                 }
-                at_key = false;
-                at = end;
-                continue;
+                b'{' | b'[' => {
+                    depth += 1;
+                    at_key = depth == 1 && *byte == b'{';
+                }
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                b',' if depth == 1 => at_key = true,
+                _ => {}
             }
-            b'{' | b'[' => {
-                depth += 1;
-                at_key = depth == 1;
+            at += 1;
+        }
+        early
+    }
+
+    fn note(&mut self, key: &[u8], rest: &[u8]) {
+        match key {
+            b"\"id\"" if self.id.is_none() => {
+                self.id = rest.trim_ascii_start().strip_prefix(b":").and_then(value);
             }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b',' if depth == 1 => at_key = true,
+            b"\"method\"" => self.has_method = true,
+            b"\"result\"" | b"\"error\"" => self.is_answer = true,
             _ => {}
         }
-        at += 1;
     }
-    None
+}
+
+/// The id of a truncated message, if it is complete.
+pub(crate) fn early_id(piece: &[u8]) -> Option<RequestId> {
+    Early::read(piece).id
 }
 
 /// An id that ends within the piece: a truncated number would be another number.
@@ -91,6 +120,7 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":7"#, None),
             (r#"{"jsonrpc":"2.0","id":"half"#, None),
             (r#"[{"id":7,"#, None),
+            (r#"["id",7,"id":7]"#, None),
             ("", None),
             ("\\\"", None),
         ] {

@@ -204,9 +204,6 @@ impl Front {
     }
 }
 
-/// Stands for a request that was too large to be read.
-pub(crate) const TOO_LARGE: &str = "toolcrib/too_large";
-
 /// Whether a request says what its era wants it to say. The SDK sees to that for what it answers itself.
 fn check(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
     let supported = ProtocolVersion::KNOWN_VERSIONS;

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientNotification, ClientRequest,
-    CompleteRequestParams, CompleteResult, CustomResult, DiscoverResult, ErrorData,
+    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorData,
     GetPromptRequestParams, GetPromptResponse, GetPromptResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Request,
@@ -18,8 +18,8 @@ use rmcp::service::{
 };
 
 use super::client::Client;
-use super::front::{Front, TOO_LARGE};
-use super::{Sight, news, result};
+use super::front::Front;
+use super::{Sight, methods, news, result};
 use crate::shelf::Protocol;
 use crate::upstream::{Failed, ourselves, page};
 
@@ -43,11 +43,6 @@ impl Service<RoleServer> for RawFront {
             | ClientRequest::CompleteRequest(_) => {
                 let answer = self.0.answer(request, &context).await?;
                 Ok(ServerResult::CustomResult(CustomResult(answer)))
-            }
-            ClientRequest::CustomRequest(request) if request.method == TOO_LARGE => {
-                let limit = self.0.face.gateway.hub().config().gateway.limits.request_bytes;
-                let problem = format!("the request is larger than the limit of {limit} bytes");
-                Err(ErrorData::invalid_request(problem, None))
             }
             other => Service::handle_request(&self.0, other, context).await,
         }
@@ -261,6 +256,17 @@ impl ServerHandler for Front {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         self.typed(ClientRequest::CompleteRequest(Request::new(params)), context, "values").await
+    }
+
+    /// For the SDK, requests whose params it cannot read are requests with a method that it does not know.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let version = context.meta.protocol_version();
+        let newer = version.is_some_and(|version| !version.has_initialize());
+        Err(methods::unread(&request.method, newer))
     }
 
     fn accepted_subscription_filter(

@@ -9,6 +9,7 @@ mod client;
 mod exchange;
 mod front;
 mod handler;
+mod methods;
 mod news;
 mod offers;
 mod parked;
@@ -17,9 +18,10 @@ mod session_list;
 mod tools;
 
 pub(crate) use client::Left;
-pub(crate) use front::{Front, TOO_LARGE};
+pub(crate) use front::Front;
 pub(crate) use handler::RawFront;
 
+pub(crate) use methods::malformed_params;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! How clients connect: standard streams for one client, routes of an HTTP server for many.
 
-mod heard;
+mod client_wire;
 mod http;
 mod stdio;
+mod unread;
 
 pub use http::routes;
 pub use stdio::stdio;

@@ -6,13 +6,11 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use rmcp::service::{QuitReason, ServerInitializeError, ServiceExt as _};
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio_pipes;
 use tokio_util::sync::CancellationToken;
 
 use super::Closed;
-use super::heard::{ClientWire, Heard};
-use crate::arguments::Unparsed;
+use super::client_wire::ClientWire;
 use crate::gateway::{Gateway, Left, RawFront};
 
 /// How long calls may still take when a client has said its last. Some only close their side and read on
@@ -32,10 +30,7 @@ pub fn stdio(
         let (input, output) = stdio_pipes();
         let (ended, left) = (CancellationToken::new(), Left::default());
         let limit = gateway.hub().config().gateway.limits.request_bytes;
-        let arguments = Unparsed::default();
-        let input = Heard::new(input, limit, arguments.clone(), ended.clone());
-        let inner = AsyncRwTransport::new_server(input, output).with_max_line_length(usize::MAX);
-        let wire = ClientWire { inner, arguments };
+        let wire = ClientWire::new(input, output, limit, ended.clone());
         let serving = RawFront(gateway.front(profile, left.clone())).serve_with_ct(wire, stop);
         let running = match Box::pin(serving).await {
             Ok(running) => running,

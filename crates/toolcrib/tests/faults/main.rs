@@ -20,6 +20,7 @@ mod http;
 mod inbox;
 mod leaving;
 mod limits;
+mod malformed;
 mod noise;
 mod peer;
 mod probe;
@@ -29,8 +30,8 @@ mod scope;
 mod stage;
 mod state;
 mod strangers;
-mod web;
 mod unheard;
+mod web;
 mod words;
 
 /// Prints a figure.

@@ -45,7 +45,12 @@ impl Peer {
     }
 
     /// A client that starts its own gateway.
-    pub(crate) fn stdio(mut command: Command, era: Era) -> Self {
+    pub(crate) fn stdio(command: Command, era: Era) -> Self {
+        Self::unintroduced(command, era).introduced()
+    }
+
+    /// The same, before the handshake of the older era.
+    pub(crate) fn unintroduced(mut command: Command, era: Era) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
         let peer =
@@ -56,7 +61,7 @@ impl Peer {
                 inbox.put(serde_json::from_str(&line).unwrap());
             }
         });
-        peer.introduced()
+        peer
     }
 
     /// A client of a gateway that listens.
@@ -65,7 +70,8 @@ impl Peer {
         Self::new(era, Wire::Http { address, path, session: Mutex::default() }).introduced()
     }
 
-    fn introduced(self) -> Self {
+    /// After the handshake, where its era has one.
+    pub(crate) fn introduced(self) -> Self {
         if self.era == Era::Handshake {
             let hello = json!({
                 "protocolVersion": HANDSHAKE,

@@ -118,6 +118,11 @@ impl Stage {
         Peer::stdio(self.toolcrib(&["mcp"]), era)
     }
 
+    /// The same, before its handshake.
+    pub(crate) fn unintroduced(&self) -> Peer {
+        Peer::unintroduced(self.toolcrib(&["mcp"]), Era::Handshake)
+    }
+
     /// The same, within a profile.
     pub(crate) fn stdio_as(&self, era: Era, profile: &str) -> Peer {
         Peer::stdio(self.toolcrib(&["mcp", "--profile", profile]), era)

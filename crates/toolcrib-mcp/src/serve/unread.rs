@@ -1,0 +1,124 @@
+//! Lines of a client that the SDK cannot read, and what is answered to them.
+//!
+//! A request is refused under its id as the client wrote it. An answer to a question of ours becomes an error for
+//! the call that waits for it. A line with neither is skipped: nobody waits for an answer.
+
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId};
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+use toolcrib_core::json::Fields;
+
+use crate::gateway::malformed_params;
+use crate::request_id::{Early, request_id};
+
+/// What becomes of a line that the SDK cannot read.
+#[derive(Debug, Default)]
+pub(super) struct Unread {
+    /// Messages to the client.
+    pub(super) refusals: Vec<String>,
+    /// The answer that it was meant to be, as an error.
+    pub(super) failed: Option<ClientJsonRpcMessage>,
+}
+
+impl Unread {
+    /// Of a whole line.
+    pub(super) fn of(line: &[u8]) -> Self {
+        match serde_json::from_slice::<Value>(line) {
+            Ok(Value::Array(messages)) => {
+                let batches = "batches are not supported: write each message on a line of its own";
+                let refuse = |message: &Value| {
+                    let (id, _) = (message.get("id")?, message.get("method")?);
+                    Some(refusal(&id.to_string(), ErrorCode::INVALID_REQUEST, batches))
+                };
+                Self { refusals: messages.iter().filter_map(refuse).collect(), failed: None }
+            }
+            Ok(message) => Self::of_message(&message, line),
+            Err(error) => {
+                let early = Early::read(line);
+                let problem = format!("the message is not valid JSON: {error}");
+                Self::of_early(early, ErrorCode::PARSE_ERROR, &problem)
+            }
+        }
+    }
+
+    fn of_message(message: &Value, line: &[u8]) -> Self {
+        let Some(id) = message.get("id") else { return Self::default() };
+        let method = message.get("method");
+        let is_answer = message.get("result").or_else(|| message.get("error")).is_some();
+        if method.is_none() && is_answer {
+            return Self::failed(request_id(id), "the client's answer is no MCP message");
+        }
+        let (code, problem) = match method {
+            _ if RequestId::deserialize(id).is_err() => {
+                (ErrorCode::INVALID_REQUEST, "`id` must be a string or an integer".into())
+            }
+            _ if message["jsonrpc"] != "2.0" => {
+                (ErrorCode::INVALID_REQUEST, "`jsonrpc` must be \"2.0\"".into())
+            }
+            Some(Value::String(method)) if !is_answer => {
+                let error = malformed_params(method);
+                (error.code, error.message.into_owned())
+            }
+            _ => (ErrorCode::INVALID_REQUEST, "the message is no request that MCP knows".into()),
+        };
+        // As the client wrote it: a value may have another spelling, and the client would not know it again.
+        let fields = std::str::from_utf8(line).ok().and_then(Fields::read);
+        let written = fields.as_ref().and_then(|fields| fields.get("id"));
+        let id = written.map_or_else(|| id.to_string(), str::to_owned);
+        Self { refusals: vec![refusal(&id, code, &problem)], failed: None }
+    }
+
+    /// Of a message of which only the beginning could be read.
+    fn of_early(early: Early, code: ErrorCode, problem: &str) -> Self {
+        let Early { id: Some(id), has_method, is_answer } = early else { return Self::default() };
+        if is_answer && !has_method {
+            return Self::failed(Some(id), problem);
+        }
+        let id = serde_json::to_string(&id).unwrap_or_default();
+        Self { refusals: vec![refusal(&id, code, problem)], failed: None }
+    }
+
+    fn failed(id: Option<RequestId>, problem: &str) -> Self {
+        let error = ErrorData::internal_error(problem.to_owned(), None);
+        let failed = id.map(|id| ClientJsonRpcMessage::error(error, Some(id)));
+        Self { refusals: Vec::new(), failed }
+    }
+}
+
+/// Of a line over the limit, by its beginning.
+pub(super) fn too_large(start: &[u8], limit: usize) -> Unread {
+    let problem = format!("the request is larger than the limit of {limit} bytes");
+    Unread::of_early(Early::read(start), ErrorCode::INVALID_REQUEST, &problem)
+}
+
+/// An error, under the id of its request as JSON text. An id that is neither a string nor a number is left out.
+fn refusal(id: &str, code: ErrorCode, problem: &str) -> String {
+    let id = if id.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
+    {
+        format!("\"id\":{id},")
+    } else {
+        String::new()
+    };
+    let error = json!({"code": code.0, "message": problem});
+    format!("{{\"jsonrpc\":\"2.0\",{id}\"error\":{error}}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_the_id_as_it_was_written() {
+        for id in ["1.50", "12345678901234567890123", "\"a\\u0062\"", "-0"] {
+            let line = format!("{{\"jsonrpc\":\"2.0\", \"id\" : {id} ,\"method\":7}}");
+            let refusals = Unread::of(line.as_bytes()).refusals;
+            assert_eq!(refusals.len(), 1);
+            assert!(refusals[0].contains(&format!("\"id\":{id},")), "{refusals:?}");
+        }
+        for id in ["null", "{}", "true"] {
+            let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}");
+            let refusals = Unread::of(line.as_bytes()).refusals;
+            assert!(refusals[0].starts_with("{\"jsonrpc\":\"2.0\",\"error\""), "{refusals:?}");
+        }
+    }
+}

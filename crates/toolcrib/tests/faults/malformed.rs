@@ -1,0 +1,108 @@
+//! Requests that cannot be read: each is answered under its own id, and the next one is served.
+
+use serde_json::{Value, json};
+
+use crate::peer::Era;
+use crate::probe::until;
+use crate::stage::Stage;
+
+/// A line, and the code and id of its answer.
+const LINES: [(&str, i64, &str); 16] = [
+    (r#"{"jsonrpc":"2.0","id":"a1","method":"tools/call","params":{"name":7}}"#, -32602, r#""a1""#),
+    (r#"{"jsonrpc":"2.0","id":"a2","method":"tools/call"}"#, -32602, r#""a2""#),
+    (r#"{"jsonrpc":"2.0","id":"a3","method":"tools/list","params":[]}"#, -32602, r#""a3""#),
+    (
+        r#"{"jsonrpc":"2.0","id":"a4","method":"tools/call","params":{"name":"x","_meta":7}}"#,
+        -32602,
+        r#""a4""#,
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":"a5","method":"logging/setLevel","params":{"level":"loud"}}"#,
+        -32602,
+        r#""a5""#,
+    ),
+    (r#"{"jsonrpc":"2.0","id":"b1","method":7}"#, -32600, r#""b1""#),
+    (r#"{"jsonrpc":"2.0","id":"b2"}"#, -32600, r#""b2""#),
+    (r#"{"jsonrpc":"1.0","id":"b3","method":"ping"}"#, -32600, r#""b3""#),
+    (r#"{"id":"b4","method":"ping"}"#, -32600, r#""b4""#),
+    (r#"{"jsonrpc":"2.0","id":1.50,"method":"ping"}"#, -32600, "1.50"),
+    (
+        r#"{"jsonrpc":"2.0","id":12345678901234567890123,"method":"ping"}"#,
+        -32600,
+        "12345678901234567890123",
+    ),
+    (r#"{"jsonrpc":"2.0","id":"b5","method":"ping","result":{}}"#, -32600, r#""b5""#),
+    (
+        r#"[{"jsonrpc":"2.0","id":"b6","method":"ping"},{"jsonrpc":"2.0","method":"x"}]"#,
+        -32600,
+        r#""b6""#,
+    ),
+    (r#"{"jsonrpc":"2.0","id":"c1","method":"ping","params":"#, -32700, r#""c1""#),
+    (
+        r#"{"jsonrpc":"2.0","id":"c2","method":"tools/call","params":{"name":"x","arguments":{"n":1e400}}}"#,
+        -32700,
+        r#""c2""#,
+    ),
+    (r#"{"jsonrpc":"2.0","id":"c3","method":"no/such"}"#, -32601, r#""c3""#),
+];
+
+/// Nobody waits for an answer to these.
+const SILENT: [&str; 6] = [
+    "no JSON",
+    "7",
+    r#"{"jsonrpc":"2.0","method":7}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/unknown"}"#,
+    r#"{"jsonrpc":"2.0","id":99,"result":{"n":1e400}}"#,
+    r#"{"jsonrpc":"2.0","id":"x","result":7,"#,
+];
+
+#[test]
+fn every_request_is_answered_under_its_id() {
+    let stage = Stage::new("malformed").faulty("many", &[]);
+    let peer = stage.stdio(Era::Handshake);
+    for line in SILENT {
+        peer.write(format!("{line}\n").as_bytes());
+    }
+    for (line, code, id) in LINES {
+        peer.write(format!("{line}\n").as_bytes());
+        let id: Value = serde_json::from_str(id).unwrap();
+        let (error, _) = until(line, || {
+            let answer = peer.heard().into_iter().find(|heard| heard["id"] == id)?;
+            Some(answer["error"].clone())
+        });
+        assert_eq!(error["code"], code, "{line}: {error}");
+    }
+    peer.ready("many__echo");
+    let answers = peer.heard().iter().filter(|heard| heard["error"].is_object()).count();
+    assert_eq!(answers, LINES.len(), "{:?}", peer.heard());
+}
+
+/// The same before the handshake, which then goes on.
+#[test]
+fn a_request_before_the_handshake_is_answered_too() {
+    let stage = Stage::new("malformed-first").faulty("many", &[]);
+    let peer = stage.unintroduced();
+    let (line, code, _) = LINES[2];
+    peer.write(format!("{line}\n").as_bytes());
+    let find = || peer.heard().into_iter().find(|heard| heard["id"] == "a3");
+    let (answer, _) = until(line, find);
+    assert_eq!(answer["error"]["code"], code, "{answer}");
+    let peer = peer.introduced();
+    peer.ready("many__echo");
+}
+
+/// An answer to a server's question that cannot be read ends the question, and with it the call.
+#[test]
+fn an_answer_that_cannot_be_read_is_an_error_for_who_waits_for_it() {
+    let stage = Stage::new("malformed-answer").faulty("many", &[]);
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("many__echo");
+    let pending = peer.begin("many__elicit", json!({}));
+    let question = peer.told("elicitation/create").unwrap();
+    let id = &question["id"];
+    peer.write(
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"n\":1e400}}}}\n").as_bytes(),
+    );
+    let answer = pending.end();
+    assert!(answer.to_string().contains("not valid JSON"), "{answer}");
+}
