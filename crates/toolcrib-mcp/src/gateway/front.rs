@@ -19,6 +19,7 @@ use super::session_list::SessionList;
 use super::{Gateway, Sight};
 use crate::arguments::Arguments;
 use crate::metrics;
+use crate::shelf::{Protocol, Stamps};
 
 /// Clients that search tools themselves and would do it twice.
 const SEARCH_THEMSELVES: [&str; 2] = ["claude-code", "codex-mcp-client"];
@@ -36,6 +37,8 @@ pub(super) struct Face {
     pub(super) watches: Arc<Watches>,
     pub(super) log_level: Mutex<Option<LoggingLevel>>,
     pub(super) list: Arc<SessionList>,
+    /// Of the lists when it connected.
+    pub(super) stamps: Option<Stamps>,
     /// Counted while it is connected.
     pub(super) session: OnceLock<metrics::Session>,
     pub(super) gone: CancellationToken,
@@ -47,8 +50,10 @@ impl Front {
     pub(super) fn new(gateway: Arc<Gateway>, id: u64, profile: Option<String>, left: Left) -> Self {
         let gone = CancellationToken::new();
         let watches = Arc::new(Watches::new(Arc::clone(&gateway)));
+        let stamps = gateway.stamps(profile.as_deref(), Protocol::Session);
         let face = Face {
             gateway,
+            stamps,
             id,
             profile,
             watches,
@@ -77,30 +82,28 @@ impl Front {
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
         let gateway = &self.face.gateway;
-        // A request of the newer protocol has no session, so each of them may be a client's first.
+        // A request of the newer protocol has no session, so each of them may be a client's first. Each server
+        // is waited for once only, however many requests there are.
         if client.modern || !self.face.list.is_sent() {
             gateway.await_first_answers(client, self.profile()).await;
         }
         let see = || gateway.sight_in(self.profile(), client.protocol());
         // On the newer wire a list may not depend on who is connected.
-        let (Sight { view, .. }, list) = if client.modern {
-            let sight = see()?;
-            let list = sight.view.list.clone();
-            (sight, list)
-        } else {
-            self.face.list.send(see)?
-        };
-        let whole = !client.modern
-            && gateway.hub().config().gateway.defer_to_clients
-            && context.client_info().is_some_and(|who| SEARCH_THEMSELVES.contains(&&*who.name));
-        if whole {
-            return Ok(view.full(view.crib.catalog()));
+        if client.modern {
+            let view = see()?.view;
+            gateway.hub().metrics().saved(view.saved as u64);
+            return Ok(view.list.clone());
         }
-        gateway.hub().metrics().saved(view.saved as u64);
+        let searches =
+            context.client_info().is_some_and(|who| SEARCH_THEMSELVES.contains(&&*who.name));
+        let (Sight { view, .. }, list) = self.face.list.send(searches, see)?;
+        if !view.is_full_for(searches) {
+            gateway.hub().metrics().saved(view.saved as u64);
+        }
         Ok(list)
     }
 
-    /// Notes the tools that a session found, and tells it of its new list if they are in it.
+    /// Notes the tools that a session found, and notifies it if that changed its list.
     async fn add_found(
         &self,
         names: &[String],

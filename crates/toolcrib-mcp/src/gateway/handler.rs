@@ -124,7 +124,7 @@ impl ServerHandler for Front {
         let (present, said) = gateway.hub().sessions().enter(self.face.id, knows);
         let has_roots = client.has_roots();
         tokio::spawn(news::ask_session(client, said, present));
-        let told = (watches, Arc::clone(&self.face.list));
+        let told = (watches, Arc::clone(&self.face.list), self.face.stamps);
         tokio::spawn(news::tell_session(Arc::clone(gateway), profile, told, context.peer, gone));
         if has_roots {
             // Servers that started before their client came were told that there are none.

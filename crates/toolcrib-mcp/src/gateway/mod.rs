@@ -16,12 +16,13 @@ mod parked;
 mod result;
 mod session_list;
 mod tools;
+mod waiting;
 
 pub(crate) use client::Left;
 pub(crate) use front::Front;
 pub(crate) use handler::RawFront;
-
 pub(crate) use methods::malformed_params;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -33,7 +34,7 @@ use toolcrib_server::metrics::Registry;
 
 use crate::config::Config;
 use crate::hub::Hub;
-use crate::shelf::{Protocol, Shelf, View};
+use crate::shelf::{Protocol, Shelf, Stamps, View};
 use crate::upstream::{Environment, Upstream};
 use cargo::Cargo;
 use client::Client;
@@ -143,6 +144,11 @@ impl Gateway {
         let gone = || ErrorData::new(ErrorCode::INVALID_REQUEST, "there is no such profile", None);
         let view = shelf.view(profile, protocol).ok_or_else(gone)?;
         Ok(Sight { shelf, view })
+    }
+
+    /// The stamps of the lists that clients of a profile see now.
+    fn stamps(&self, profile: Option<&str>, protocol: Protocol) -> Option<Stamps> {
+        self.sight_in(profile, protocol).ok().map(|sight| sight.view.stamps)
     }
 
     /// A server that a client may know of.

@@ -190,6 +190,7 @@ struct Reader<'a> {
     list: Option<&'a SessionList>,
     shelf: tokio::sync::watch::Receiver<Arc<crate::shelf::Shelf>>,
     updates: broadcast::Receiver<Place>,
+    /// Of the lists that the client may have: those when it connected, then those that it last heard of.
     stamps: Option<Stamps>,
 }
 
@@ -199,18 +200,20 @@ impl<'a> Reader<'a> {
         profile: Option<&'a str>,
         watches: &'a Watches,
         list: Option<&'a SessionList>,
+        stamps: Option<Stamps>,
     ) -> Self {
         let protocol = if list.is_some() { Protocol::Session } else { Protocol::Stateless };
-        let shelf = gateway.hub().watch();
+        let mut shelf = gateway.hub().watch();
+        if list.is_some() {
+            // A session may have been sent lists before this reader was made.
+            shelf.mark_changed();
+        }
         let updates = gateway.news.updates.subscribe();
-        let mut reader =
-            Self { gateway, profile, watches, protocol, list, shelf, updates, stamps: None };
-        reader.stamps = reader.look();
-        reader
+        Self { gateway, profile, watches, protocol, list, shelf, updates, stamps }
     }
 
     fn look(&self) -> Option<Stamps> {
-        self.gateway.sight_in(self.profile, self.protocol).ok().map(|sight| sight.view.stamps)
+        self.gateway.stamps(self.profile, self.protocol)
     }
 
     async fn next(&mut self) -> Option<News> {
@@ -225,7 +228,7 @@ impl<'a> Reader<'a> {
                     let tools = match self.list {
                         Some(list) => {
                             let sight = self.gateway.sight(self.profile).ok();
-                            list.is_to_be_told(sight.as_ref().map(|sight| &*sight.view))
+                            list.should_notify(sight.as_ref().map(|sight| &*sight.view))
                         }
                         None => differs(|s| s.tools),
                     };
@@ -254,11 +257,11 @@ impl<'a> Reader<'a> {
 pub(super) async fn tell_session(
     gateway: Arc<Gateway>,
     profile: Option<String>,
-    (watches, list): (Arc<Watches>, Arc<SessionList>),
+    (watches, list, stamps): (Arc<Watches>, Arc<SessionList>, Option<Stamps>),
     peer: Peer<RoleServer>,
     gone: CancellationToken,
 ) {
-    let mut reader = Reader::new(&gateway, profile.as_deref(), &watches, Some(&list));
+    let mut reader = Reader::new(&gateway, profile.as_deref(), &watches, Some(&list), stamps);
     loop {
         let news = tokio::select! {
             news = reader.next() => news,
@@ -299,7 +302,8 @@ pub(super) async fn tell_subscription(
 ) {
     let wanted: SubscriptionFilter = context.accepted().clone();
     let watches = Watches::new(Arc::clone(gateway));
-    let mut reader = Reader::new(gateway, profile, &watches, None);
+    let stamps = gateway.stamps(profile, Protocol::Stateless);
+    let mut reader = Reader::new(gateway, profile, &watches, None, stamps);
     let begin = async {
         for uri in wanted.resource_subscriptions.iter().flatten() {
             let Ok(sight) = gateway.sight(profile) else { return };

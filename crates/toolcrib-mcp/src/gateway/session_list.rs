@@ -20,15 +20,40 @@ pub(super) struct SessionList(Mutex<State>);
 struct State {
     /// Tools that it has found, if they are in its list from then on, and whether it goes on deferring.
     found: Ledger,
-    /// The stamp of the list that it was last sent.
+    /// Whether its client searches tools itself.
+    searches: bool,
+    /// The stamp of the list that it was last sent; `None` until its first list.
     sent: Option<u64>,
-    /// The stamp of the list that it was told of since.
-    told: Option<u64>,
+    /// The stamp of the list that it was last notified of, while that is not the one it was sent.
+    notified: Option<u64>,
 }
 
 impl Default for SessionList {
     fn default() -> Self {
-        Self(Mutex::new(State { found: Ledger::new(FOUND), sent: None, told: None }))
+        let found = Ledger::new(FOUND);
+        Self(Mutex::new(State { found, searches: false, sent: None, notified: None }))
+    }
+}
+
+impl State {
+    /// The stamp of the list that the session would be sent now.
+    fn stamp(&self, view: &View) -> u64 {
+        if view.is_full_for(self.searches) {
+            view.full_stamp()
+        } else {
+            view.stamp_with(&self.found)
+        }
+    }
+
+    /// Whether to notify the session that its list changed: once for each list that differs from the one it was
+    /// sent. A session that was sent none has nothing outdated. A profile that is gone has no list to fetch.
+    fn should_notify(&mut self, view: Option<&View>) -> bool {
+        let (Some(sent), Some(view)) = (self.sent, view) else { return false };
+        let now = self.stamp(view);
+        let outdated = now != sent;
+        let notify = outdated && self.notified != Some(now);
+        self.notified = outdated.then_some(now);
+        notify
     }
 }
 
@@ -42,40 +67,35 @@ impl SessionList {
         self.lock().sent.is_some()
     }
 
-    /// The list to send. What clients can see is read and its stamp noted in one step, so that no change falls
-    /// between the two.
+    /// The list to send; `searches` says whether the client searches tools itself. What clients can see is read
+    /// and its stamp noted in one step, so that no change falls between the two.
     pub(super) fn send(
         &self,
+        searches: bool,
         see: impl FnOnce() -> Result<Sight, ErrorData>,
     ) -> Result<(Sight, Value), ErrorData> {
         let mut state = self.lock();
         let sight = see()?;
-        if sight.view.keeps_deferring() {
+        let view = &sight.view;
+        state.searches = searches;
+        let full = view.is_full_for(searches);
+        if !full && view.keeps_deferring() {
             state.found.set_deferred();
         }
-        (state.sent, state.told) = (Some(sight.view.stamp_with(&state.found)), None);
-        let list = sight.view.list_with(&state.found);
+        (state.sent, state.notified) = (Some(state.stamp(view)), None);
+        let list = if full { view.full() } else { view.list_with(&state.found) };
         Ok((sight, list))
     }
 
-    /// Notes tools that the session has found; whether that changed anything.
+    /// Notes tools that the session has found, and says whether to notify it: they need not be new to its list.
     pub(super) fn add(&self, view: &View, names: &[String]) -> bool {
-        let found = &mut self.lock().found;
-        let before = found.clone();
-        view.crib.reveal(found, names);
-        *found != before
+        let mut state = self.lock();
+        view.crib.reveal(&mut state.found, names);
+        state.should_notify(Some(view))
     }
 
-    /// Whether the session is to be told that its list changed: once for each list that is not the one it was
-    /// sent. A session that was sent none has none to change, and one that waits for its first list gets the
-    /// new one.
-    pub(super) fn is_to_be_told(&self, view: Option<&View>) -> bool {
-        let mut state = self.lock();
-        let now = view.map(|view| view.stamp_with(&state.found));
-        let outdated = state.sent.is_some() && now != state.sent && now != state.told;
-        if outdated {
-            state.told = now;
-        }
-        outdated
+    /// Whether to notify the session that its list changed.
+    pub(super) fn should_notify(&self, view: Option<&View>) -> bool {
+        self.lock().should_notify(view)
     }
 }

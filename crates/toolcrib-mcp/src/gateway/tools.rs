@@ -5,10 +5,10 @@
 //! cases the scope is the one that holds now, not the one the client saw.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
 
 use rmcp::model::{CallToolRequestParams, ErrorData};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 use toolcrib_core::reply::Down;
 use toolcrib_core::{Conversation, Outcome, Refusal, Reply, ToolId, Turn};
@@ -16,9 +16,9 @@ use toolcrib_core::{Conversation, Outcome, Refusal, Reply, ToolId, Turn};
 use super::client::Client;
 use super::exchange::{Inputs, NoAnswer, What};
 use super::result::{self, failure};
+use super::waiting::Wait;
 use super::{Gateway, Sight};
 use crate::arguments::Arguments;
-use crate::config::seconds;
 use crate::upstream::{CONNECTING, Phase};
 
 /// What a call of a tool came to.
@@ -124,7 +124,7 @@ impl Gateway {
         }
     }
 
-    /// Answers a search. One without a strong hit waits a little for servers that never answered so far.
+    /// Answers a search. It may wait for servers that never answered so far: see [`Wait`].
     async fn search(
         &self,
         name: &str,
@@ -133,7 +133,7 @@ impl Gateway {
         profile: Option<&str>,
     ) -> Result<Called, ErrorData> {
         let mut news = self.hub().watch();
-        let deadline = tokio::time::Instant::now() + self.patience();
+        let deadline = Instant::now() + self.patience();
         loop {
             news.mark_unchanged();
             let sight = self.sight_in(profile, client.protocol())?;
@@ -153,13 +153,20 @@ impl Gateway {
                     return Err(ErrorData::internal_error("a search ran a tool", None));
                 }
             };
-            let enough = awaited.is_empty() || reply.is_strong();
-            let waited = !enough
-                && tokio::select! {
+            let until = match Wait::of(&reply) {
+                _ if awaited.is_empty() => None,
+                Wait::No => None,
+                Wait::Once => self.deadline(&sight, |waits| waits.search(self.patience())),
+                Wait::EachTime => Some(deadline),
+            };
+            let waited = match until {
+                None => false,
+                Some(until) => tokio::select! {
                     changed = news.changed() => changed.is_ok(),
-                    () = tokio::time::sleep_until(deadline) => false,
+                    () = tokio::time::sleep_until(until.min(deadline)) => false,
                     () = client.gone.cancelled() => false,
-                };
+                },
+            };
             if waited {
                 continue;
             }
@@ -167,33 +174,6 @@ impl Gateway {
             tracing::info!(hits = reply.hits.len(), loaded = reply.loaded.len(), "search");
             return Ok(self.answer(&sight, reply));
         }
-    }
-
-    /// Waits until every server of which nothing is known has answered or failed, within the limit of the
-    /// config.
-    pub(super) async fn await_first_answers(&self, client: &Client, profile: Option<&str>) {
-        let mut news = self.hub().watch();
-        let waiting = async {
-            loop {
-                news.mark_unchanged();
-                let Ok(sight) = self.sight(profile) else { return };
-                if !sight.shelf.awaited().any(|server| sight.view.knows(server)) {
-                    return;
-                }
-                if news.changed().await.is_err() {
-                    return;
-                }
-            }
-        };
-        tokio::select! {
-            () = waiting => {}
-            () = tokio::time::sleep(seconds(self.hub().config().gateway.first_list_wait)) => {}
-            () = client.gone.cancelled() => {}
-        }
-    }
-
-    fn patience(&self) -> Duration {
-        seconds(self.hub().config().gateway.wait)
     }
 
     fn describe(

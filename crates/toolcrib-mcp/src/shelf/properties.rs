@@ -145,7 +145,7 @@ fn told(shelf: &Shelf, view: &View) -> Vec<Value> {
     let awaited: Vec<_> = shelf.awaited().filter(|name| knows(name)).cloned().collect();
     let mut all = vec![
         view.list.clone(),
-        view.full(shelf.crib.catalog()),
+        view.full(),
         json!(view.instruction),
         json!(view.saved),
         json!(awaited),

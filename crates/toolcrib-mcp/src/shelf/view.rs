@@ -1,12 +1,13 @@
 //! What clients of one profile see.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use toolcrib_core::disclose::{Disclosure, Kind, OwnTool, Setting, Shown};
 use toolcrib_core::policy::{Because, Decision, Defers, Glob, Mode, Reason, Verdict};
-use toolcrib_core::{Catalog, Conversation, Crib, Ledger, Scope, ToolId, Turn};
+use toolcrib_core::{Conversation, Crib, Ledger, Scope, ToolId, Turn};
 
 use super::own_tool::own_tool;
 use super::{Shelf, globs};
@@ -25,6 +26,10 @@ pub(crate) struct View {
     pub(crate) list: Value,
     /// Whether some of their servers never answered.
     incomplete: bool,
+    /// Whether clients that search tools themselves get everything in full.
+    defers_to_clients: bool,
+    /// The stamp of the list with everything in full, once it is needed.
+    full_stamp: OnceLock<u64>,
     /// The tools that stand in the list by their own names.
     direct: HashMap<String, ToolId>,
     /// For the model, about our tools; `None` where nothing is deferred.
@@ -78,17 +83,11 @@ impl View {
             .collect();
         // What other servers do says nothing here, not even by the length of the list.
         let complete = shelf.is_complete_of(|name| servers.contains(name));
-        let mode = crib.settings().activation.mode;
         // Whether deferring is worth it shows when all is known; until then the short list stands.
         let turn = Turn { incomplete: !complete, ..Turn::new(&scope) };
         let shown = crib.disclose(&turn, &mut Conversation::new());
-        let waits = shown.passes_through() && !complete && mode != Mode::Off;
-        // Nothing is known yet, but something will be: what stands in the list then stands there now.
-        let listed = if waits {
-            listed(crib, &shown, &crib.own_tools())
-        } else {
-            listed(crib, &shown, &shown.own)
-        };
+        let waits = is_waiting(crib, &shown, !complete);
+        let listed = listed(crib, &shown, waits);
         let direct = shown
             .shown
             .iter()
@@ -123,18 +122,31 @@ impl View {
             },
             decision: shown.decision,
             incomplete: !complete,
+            defers_to_clients: shelf.config.gateway.defer_to_clients,
+            full_stamp: OnceLock::new(),
             crib: Arc::clone(crib),
             saved: shown.tokens_before.saturating_sub(shown.tokens_after),
             scope,
         }
     }
 
-    /// The list with everything in it, for clients that search themselves. It is made when one of them
-    /// asks: few do, and it is as large as the catalog.
-    pub(crate) fn full(&self, catalog: &Catalog) -> Value {
+    /// Whether a session gets everything in full. `searches` says whether its client searches tools itself.
+    pub(crate) fn is_full_for(&self, searches: bool) -> bool {
+        searches && self.defers_to_clients
+    }
+
+    /// The list with everything in full. It is made when it is requested: few clients do, and it is as large as
+    /// the catalog.
+    pub(crate) fn full(&self) -> Value {
+        let catalog = self.crib.catalog();
         let value = |id| serde_json::from_str(&catalog.tool(id).definition_here()).ok();
         let tools: Vec<Value> = self.scope.ids().filter_map(value).collect();
         json!({ "tools": tools })
+    }
+
+    /// Changes with the list with everything in full, and only then.
+    pub(crate) fn full_stamp(&self) -> u64 {
+        *self.full_stamp.get_or_init(|| stamp(&self.full()["tools"]))
     }
 
     /// Whether a session that was sent this list goes on deferring when its tools become fewer.
@@ -170,7 +182,8 @@ impl View {
         if crib.settings().kind() != Kind::Bridge {
             let turn = Turn { incomplete: self.incomplete, ..Turn::new(&self.scope) };
             let shown = crib.disclose(&turn, &mut Conversation::with_ledger(found.clone()));
-            return json!({ "tools": listed(crib, &shown, &shown.own) });
+            let waits = is_waiting(crib, &shown, self.incomplete);
+            return json!({ "tools": listed(crib, &shown, waits) });
         }
         let mut list = self.list.clone();
         if let Some(tools) = list.get_mut("tools").and_then(Value::as_array_mut) {
@@ -207,9 +220,17 @@ impl View {
     }
 }
 
-/// The tools of a disclosure as MCP lists them: ours after the servers', and tools that were added last.
-fn listed(crib: &Crib, shown: &Disclosure, own: &[OwnTool]) -> Vec<Value> {
+/// Whether nothing is deferred only because the servers that may have tools to defer have yet to answer.
+fn is_waiting(crib: &Crib, shown: &Disclosure, incomplete: bool) -> bool {
+    incomplete && shown.passes_through() && crib.settings().activation.mode != Mode::Off
+}
+
+/// The tools of a disclosure as MCP lists them: ours after the servers', and tools that were added last. While
+/// servers are waited for, ours are listed already: they will be once the servers have answered.
+fn listed(crib: &Crib, shown: &Disclosure, waits: bool) -> Vec<Value> {
     let (kind, form) = (shown.kind, crib.settings().search.form);
+    let own: Cow<'_, [OwnTool]> =
+        if waits { crib.own_tools().into() } else { shown.own.as_slice().into() };
     let added =
         |tool: &&Shown| kind == Kind::Append && tool.verdict == Verdict::Full(Because::Revealed);
     let value = |tool: &Shown| serde_json::from_str(tool.definition.as_deref()?).ok();

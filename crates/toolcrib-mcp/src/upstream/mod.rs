@@ -10,6 +10,7 @@ mod connect;
 mod debounce;
 mod definitions;
 mod failed;
+mod first_waits;
 mod http;
 mod http_client;
 mod known;
@@ -34,6 +35,7 @@ pub use connect::Environment;
 #[cfg(test)]
 pub(crate) use definitions::Definitions;
 pub(crate) use failed::Failed;
+pub(crate) use first_waits::FirstWaits;
 pub(crate) use known::{Known, page};
 pub(crate) use leave::{Leave, Unavailable};
 pub(crate) use link::{Link, Pending, Step};
@@ -106,6 +108,7 @@ pub(crate) struct Upstream {
     suspect: Notify,
     /// Because somebody found it broken, or waited in vain.
     doubted: AtomicBool,
+    first_waits: FirstWaits,
     stop: CancellationToken,
     shared: Arc<Shared>,
 }
@@ -135,6 +138,7 @@ impl Upstream {
             waiting: AtomicUsize::new(0),
             suspect: Notify::new(),
             doubted: AtomicBool::new(false),
+            first_waits: FirstWaits::default(),
             stop: CancellationToken::new(),
             config: ArcSwap::from_pointee(config),
             name,
@@ -210,6 +214,11 @@ impl Upstream {
     /// Whether no call is under way.
     fn is_idle(&self) -> bool {
         self.calls.available_permits() == self.at_once
+    }
+
+    /// How long requests wait for its first answer.
+    pub(crate) fn first_waits(&self) -> &FirstWaits {
+        &self.first_waits
     }
 
     /// Ends it for good.

@@ -8,8 +8,8 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{DEFERRED, Home, IN_FULL, served, server};
-use crate::support::wire::Process;
+use crate::support::gateway::{DEFERRED, Home, IN_FULL, Served, served, server};
+
 use crate::support::{eventually, own, root, testkit};
 
 /// The suite asks for tools by the fixture's own names.
@@ -21,12 +21,12 @@ fn over_stdio(more: &str) -> String {
 }
 
 /// The fixture as a server at an address, which lives as long as the process.
-fn over_http(more: &str) -> (String, Process) {
+fn over_http(more: &str) -> (String, Served) {
     let mut command = Command::new(testkit("fixture-server"));
     command.args(["--http", "127.0.0.1:0"]);
-    let (process, url) = served(command);
-    let url = json!(url);
-    (format!("[servers.fixture]\nurl = {url}\n{OWN_NAMES}{more}"), process)
+    let served = served(command);
+    let url = json!(served.url);
+    (format!("[servers.fixture]\nurl = {url}\n{OWN_NAMES}{more}"), served)
 }
 
 /// Deferral, with the fixture's tools left out of it and others that are not.

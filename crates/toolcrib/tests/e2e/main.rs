@@ -9,6 +9,7 @@
 mod arguments;
 mod behaviours;
 mod cargo;
+mod changes;
 mod clients;
 mod conformance;
 mod everything;
@@ -20,3 +21,4 @@ mod replies;
 mod servers;
 mod support;
 mod tls;
+mod waiting;

@@ -7,25 +7,25 @@ use serde_json::{Value, json};
 use toolcrib_testkit::tls::TlsTerminator;
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{Home, IN_FULL, served, settled};
-use crate::support::wire::{Process, Wire};
+use crate::support::gateway::{Home, IN_FULL, Served, served, settled};
+use crate::support::wire::Wire;
 use crate::support::{DEADLINE, testkit};
 
 /// The fixture over HTTP, TLS in front of it, and a gateway's config for that.
-fn fixture() -> (Process, TlsTerminator, Home) {
+fn fixture() -> (Served, TlsTerminator, Home) {
     let mut command = Command::new(testkit("fixture-server"));
     command.args(["--http", "127.0.0.1:0"]);
-    let (process, url) = served(command);
-    let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let served = served(command);
+    let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     let front = TlsTerminator::start(address);
     let url = format!("https://{}/mcp", front.address());
     let home = Home::new(&format!("{IN_FULL}[servers.fixture]\nurl = '{url}'\n"));
-    (process, front, home)
+    (served, front, home)
 }
 
 #[test]
 fn a_server_over_https() {
-    let (_process, front, home) = fixture();
+    let (_served, front, home) = fixture();
     let trusting = format!("SSL_CERT_FILE={}", front.ca_file().display());
     for era in [Era::Old, Era::New] {
         let program = [vec!["env".to_owned(), trusting.clone()], home.mcp()].concat();

@@ -83,7 +83,16 @@ impl Client {
 
     /// A client with a name, which some servers look at.
     pub(crate) fn named(name: &str, wire: Wire, era: Era) -> Self {
-        let mut client = Self {
+        let mut client = Self::unconnected(name, wire, era);
+        if era == Era::Old {
+            client.greet();
+            client.say_initialized();
+        }
+        client
+    }
+
+    fn unconnected(name: &str, wire: Wire, era: Era) -> Self {
+        Self {
             wire,
             era,
             name: name.to_owned(),
@@ -92,20 +101,29 @@ impl Client {
             early: Vec::new(),
             asked_for_roots: Vec::new(),
             greeting: Value::Null,
-        };
-        if era == Era::Old {
-            client.greeting = client.result(
-                "initialize",
-                &json!({
-                    "protocolVersion": "2025-11-25",
-                    "capabilities": capabilities(),
-                    "clientInfo": {"name": name, "version": "1"},
-                }),
-            );
-            client.wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-            client.wire.listen();
         }
+    }
+
+    /// A client of the older era that has yet to say that it is initialized.
+    pub(crate) fn greeted(wire: Wire) -> Self {
+        let mut client = Self::unconnected("test", wire, Era::Old);
+        client.greet();
         client
+    }
+
+    fn greet(&mut self) {
+        let hello = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": capabilities(),
+            "clientInfo": {"name": self.name, "version": "1"},
+        });
+        self.greeting = self.result("initialize", &hello);
+    }
+
+    /// Ends the handshake.
+    pub(crate) fn say_initialized(&mut self) {
+        self.wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        self.wire.listen();
     }
 
     fn meta(&self) -> Value {
@@ -257,9 +275,9 @@ impl Client {
         }
     }
 
-    /// Whether it has heard a message of this kind since it last asked something.
-    pub(crate) fn has_heard(&self, method: &str) -> bool {
-        self.heard.iter().any(|message| message["method"] == method)
+    /// How many messages of this kind it has heard since it last asked something.
+    pub(crate) fn heard(&self, method: &str) -> usize {
+        self.heard.iter().filter(|message| message["method"] == method).count()
     }
 
     /// Ends the program behind it at once.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use super::client::{Client, Era};
 use super::wire::{Process, Wire};
@@ -20,7 +20,15 @@ pub(crate) struct Home {
 /// A gateway that serves over HTTP.
 pub(crate) struct Served {
     pub(crate) url: String,
+    log: NamedTempFile,
     _process: Process,
+}
+
+impl Served {
+    /// What it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.log.path()).unwrap()
+    }
 }
 
 /// All ways a client can come to the gateway.
@@ -81,19 +89,18 @@ impl Home {
         let mut command = Command::new(&program[0]);
         command.args(&program[1..]).current_dir(self.path());
         command.env("HOME", self.path()).env("XDG_STATE_HOME", self.path().join("state"));
-        let (process, url) = served(command);
-        Served { url, _process: process }
+        served(command)
     }
 }
 
 /// Starts what serves over HTTP, and waits until it says where.
-pub(crate) fn served(mut command: Command) -> (Process, String) {
-    let log = tempfile::NamedTempFile::new().unwrap();
+pub(crate) fn served(mut command: Command) -> Served {
+    let log = NamedTempFile::new().unwrap();
     let said = File::options().append(true).open(log.path()).unwrap();
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn().unwrap();
     let process = Process(child);
     let url = listening(log.path());
-    (process, url)
+    Served { url, log, _process: process }
 }
 
 /// A client of a gateway that is started for it, by one way or another.

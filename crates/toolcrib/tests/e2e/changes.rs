@@ -1,0 +1,185 @@
+//! `list_changed`: sent when the list that a session would get is not the one that it was sent, and only then.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::client::{Client, Era};
+use crate::support::gateway::{DEFERRED, Home, come, server, settled};
+use crate::support::wire::Wire;
+use crate::support::{eventually, own};
+
+const CHANGED: &str = "notifications/tools/list_changed";
+
+fn names(tools: &[Value]) -> Vec<&str> {
+    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+fn many() -> String {
+    server("many", &own("faulty-server", &["--tools", "30"]), "always_load = [\"tool_5\"]\n")
+}
+
+fn silent() -> String {
+    server("silent", &own("faulty-server", &["--never-answer"]), "start_timeout = 600\n")
+}
+
+/// Searches without forgetting what was heard before.
+fn find(client: &mut Client, name: &str) {
+    let query = json!({"query": format!("select:{name}")});
+    let id = client.start("tools/call", json!({"name": "tool_search", "arguments": query}));
+    let answer = client.finish(id);
+    assert!(answer["result"]["content"].to_string().contains(name), "{answer}");
+}
+
+fn list(client: &mut Client) -> Vec<Value> {
+    let id = client.start("tools/list", json!({}));
+    serde_json::from_value(client.finish(id)["result"]["tools"].take()).unwrap()
+}
+
+/// Another config, once it is in use.
+fn reload(home: &Home, config: &str) {
+    let used = || {
+        let log = fs::read_to_string(home.path().join("stderr")).unwrap();
+        log.matches("the config changed and is in use").count()
+    };
+    let before = used();
+    home.configure(config);
+    eventually("the config in use", || (used() > before).then_some(()));
+}
+
+/// A session that found tools, all of which went away with their server, has `tool_search` all the same while the
+/// next server is waited for.
+#[test]
+fn our_own_tools_stay_while_a_server_is_awaited() {
+    for (preset, own) in [("claude-code", 1), ("everruns", 1), ("everruns@0.50", 1)] {
+        let config = |server: &str| format!("preset = \"{preset}\"\n{DEFERRED}{server}");
+        let home = Home::new(&config(&many()));
+        let mut client = home.stdio("test", Era::Old);
+        eventually("the server", || (client.tools().len() > own).then_some(()));
+        find(&mut client, "many__tool_7");
+        list(&mut client);
+        let gateway = "[gateway]\nfirst_list_wait = 0\n";
+        reload(&home, &config(&format!("{gateway}{}", silent())));
+        let listed = eventually("the list without the server", || {
+            Some(list(&mut client)).filter(|list| !names(list).contains(&"many__tool_5"))
+        });
+        assert_eq!(names(&listed), ["tool_search"], "{preset}");
+    }
+}
+
+/// Whoever is notified once too often would be before a change that has yet to be made.
+#[test]
+fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
+    let config = |more: &str| format!("preset = \"claude-code\"\n{DEFERRED}{}{more}", many());
+    let home = Home::new(&config(""));
+    let mut client = home.stdio("test", Era::Old);
+    eventually("the server", || {
+        let query = json!({"query": "select:many__tool_3"});
+        let found =
+            client.result("tools/call", &json!({"name": "tool_search", "arguments": query}));
+        found.to_string().contains("department 3").then_some(())
+    });
+    // Found before there was a list: the first list has it, and none is outdated.
+    find(&mut client, "many__tool_4");
+    let expected = ["many__tool_5", "tool_search", "many__tool_3", "many__tool_4"];
+    assert_eq!(names(&list(&mut client)), expected);
+    // In the list already.
+    find(&mut client, "many__tool_5");
+    find(&mut client, "many__tool_3");
+    assert_eq!(client.heard(CHANGED), 0);
+    find(&mut client, "many__tool_8");
+    find(&mut client, "many__tool_8");
+    // Neither a server that is switched off nor one that has yet to answer changes what this client sees.
+    reload(&home, &config("[servers.off]\ncommand = \"none\"\nenabled = false\n"));
+    let ready = home.path().join("ready");
+    let more = own("faulty-server", &["--start-when", ready.to_str().unwrap()]);
+    let more = server("more", &more, "start_timeout = 600\n");
+    reload(&home, &config(&more));
+    eventually("the new server", || {
+        let query = json!({"query": "select:more__nothing"});
+        let id = client.start("tools/call", json!({"name": "tool_search", "arguments": query}));
+        client.finish(id).to_string().contains("connecting").then_some(())
+    });
+    client.await_message(CHANGED);
+    assert_eq!(client.heard(CHANGED), 0, "once for what was found");
+    fs::write(&ready, "").unwrap();
+    client.await_message(CHANGED);
+    let listed = list(&mut client);
+    assert!(listed[1]["description"].as_str().unwrap().contains("more__echo"), "{listed:?}");
+    find(&mut client, "many__tool_9");
+    client.await_message(CHANGED);
+    assert_eq!(client.heard(CHANGED), 0, "once for what was found");
+}
+
+/// The list in full changes with a schema, which the short list does not show; what is found does not change it.
+#[test]
+fn a_client_that_searches_itself_is_notified_of_changes_to_the_full_list() {
+    let home = Home::new("");
+    let file = home.path().join("tools.json");
+    let define = |property: &str| {
+        let tool = |name: &str| {
+            let schema = json!({"type": "object", "properties": {property: {"type": "string"}}});
+            json!({"name": name, "description": "Reads a gauge.", "inputSchema": schema})
+        };
+        let draft = home.path().join("draft");
+        fs::write(&draft, json!([tool("gauge"), tool("meter")]).to_string()).unwrap();
+        fs::rename(draft, &file).unwrap();
+    };
+    define("before");
+    let program = own("faulty-server", &["--define", file.to_str().unwrap()]);
+    let option = "[gateway]\ndefer_to_clients = true\nadd_found = true\n";
+    home.configure(&format!("{DEFERRED}{option}{}", server("plant", &program, "")));
+    let mut client = home.stdio("claude-code", Era::Old);
+    settled(&mut client);
+    assert_eq!(names(&list(&mut client)), ["plant__gauge", "plant__meter"]);
+    find(&mut client, "plant__gauge");
+    assert_eq!(client.heard(CHANGED), 0, "it is in the list already");
+    define("after");
+    client.await_message(CHANGED);
+    let listed = Value::from(list(&mut client)).to_string();
+    assert!(listed.contains("after") && !listed.contains("before"), "{listed}");
+}
+
+/// A client may ask for a list before its handshake is over; a change after that is announced when it is.
+#[test]
+fn a_change_before_the_end_of_the_handshake_is_announced() {
+    for door in ["stdio", "http"] {
+        let home = Home::new("");
+        let ready = home.path().join("ready");
+        let late =
+            own("faulty-server", &["--tools", "40", "--start-when", ready.to_str().unwrap()]);
+        let late = server("late", &late, "start_timeout = 600\n");
+        home.configure(&format!("{DEFERRED}[gateway]\nfirst_list_wait = 0\n{late}"));
+        let served = (door == "http").then(|| home.serve());
+        let mut client = Client::greeted(match &served {
+            Some(served) => Wire::http(&served.url),
+            None => Wire::stdio(&home.mcp(), home.path()),
+        });
+        let before = list(&mut client);
+        fs::write(&ready, "").unwrap();
+        settled(&mut client);
+        client.say_initialized();
+        client.await_message(CHANGED);
+        assert_ne!(list(&mut client), before, "{door}");
+    }
+}
+
+/// One gateway behind another, both started before the server answers: what the inner one lists later reaches the
+/// client of the outer one.
+#[test]
+fn a_gateway_behind_a_gateway_passes_on_what_it_lists_later() {
+    let inner = Home::new("");
+    let ready = inner.path().join("ready");
+    let late = own("faulty-server", &["--start-when", ready.to_str().unwrap()]);
+    let wait = "[gateway]\nfirst_list_wait = 0\n";
+    inner.configure(&format!("{wait}{}", server("late", &late, "start_timeout = 600\n")));
+    let served = inner.serve();
+    let outer = Home::new(&format!("{DEFERRED}[servers.inner]\nurl = {}\n", json!(served.url)));
+    let (mut client, _outer) = come(&outer, ("stdio", Era::Old));
+    settled(&mut client);
+    fs::write(&ready, "").unwrap();
+    eventually("the tool of the server behind both", || {
+        let found = client.call("tool_search", &json!({"query": "select:inner__late__echo"}));
+        found.answer.to_string().contains("input_schema").then_some(())
+    });
+}

@@ -1,0 +1,144 @@
+//! Waiting for servers of which nothing is known: the first list and searches do, each server once.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::client::{Client, Era};
+use crate::support::gateway::{DEFERRED, Home, WAYS, come, server};
+use crate::support::{eventually, own};
+
+const CHANGED: &str = "notifications/tools/list_changed";
+const BRIDGE: [&str; 3] = ["tool_search", "tool_describe", "tool_call"];
+
+fn names(tools: &[Value]) -> Vec<&str> {
+    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+/// A server that answers once the file `ready` of a home exists.
+fn late(home: &Home) -> String {
+    let ready = home.path().join("ready");
+    let program = own("faulty-server", &["--tools", "40", "--start-when", ready.to_str().unwrap()]);
+    server("late", &program, "start_timeout = 600\n")
+}
+
+/// The config with one number changed, once it is in use. Servers are not started again by that.
+fn reload(home: &Home, log: impl Fn() -> String, config: &str) {
+    home.configure(config);
+    eventually("the config in use", || {
+        log().contains("the config changed and is in use").then_some(())
+    });
+}
+
+/// The server answers only after the list was asked for, and its limit is longer than any test.
+#[test]
+fn the_first_list_waits_for_a_server_of_which_nothing_is_known() {
+    for way in WAYS {
+        let home = Home::new("");
+        let config = |more: &str| {
+            format!("{DEFERRED}[gateway]\nfirst_list_wait = 600\n{}{more}", late(&home))
+        };
+        home.configure(&config(""));
+        let (mut client, _served) = come(&home, way);
+        let id = client.start("tools/list", json!({}));
+        fs::write(home.path().join("ready"), "").unwrap();
+        let list = client.finish(id);
+        let listing = list["result"]["tools"][0]["description"].as_str().unwrap();
+        assert!(listing.contains("late__tool_39"), "{way:?}: {list}");
+        if way.1 == Era::New {
+            continue;
+        }
+        // One list is all it takes. The first change that is announced is the next one.
+        home.configure(&config(&server("more", &own("faulty-server", &[]), "")));
+        client.await_message(CHANGED);
+        let id = client.start("tools/list", json!({}));
+        let list = client.finish(id);
+        let listing = list["result"]["tools"][0]["description"].as_str().unwrap();
+        assert!(listing.contains("more__echo"), "{way:?}: {list}");
+    }
+}
+
+#[test]
+fn a_list_that_did_not_wait_is_followed_by_a_change() {
+    let home = Home::new("");
+    home.configure(&format!("{DEFERRED}[gateway]\nfirst_list_wait = 0\n{}", late(&home)));
+    let mut client = home.stdio("test", Era::Old);
+    assert_eq!(names(&client.tools()), BRIDGE);
+    fs::write(home.path().join("ready"), "").unwrap();
+    client.await_message(CHANGED);
+    let listed = client.tools();
+    assert!(listed[0]["description"].as_str().unwrap().contains("late__tool_39"), "{listed:?}");
+}
+
+/// After the first wait the limit is set to more than any test takes: a second wait would not end.
+#[test]
+fn a_server_that_hangs_is_waited_for_by_one_list() {
+    for way in WAYS {
+        let home = Home::new("");
+        let config =
+            |wait: &str| format!("{DEFERRED}[gateway]\nfirst_list_wait = {wait}\n{}", late(&home));
+        home.configure(&config("0.5"));
+        let (mut client, served) = come(&home, way);
+        assert_eq!(names(&client.tools()), BRIDGE, "{way:?}");
+        let log = || match &served {
+            Some(served) => served.log(),
+            None => fs::read_to_string(home.path().join("stderr")).unwrap(),
+        };
+        reload(&home, log, &config("600"));
+        assert_eq!(names(&client.tools()), BRIDGE, "{way:?}: the same client again");
+        if let Some(served) = &served {
+            let mut other = Client::at(&served.url, way.1);
+            assert_eq!(names(&other.tools()), BRIDGE, "{way:?}: another client");
+        }
+    }
+}
+
+/// Other systems' rankers do not say how good a hit is, so the first search waits for a server that may have a
+/// better one. A name that is asked for and found needs no better one.
+#[test]
+fn a_search_without_a_fit_waits_for_a_server_that_hangs_once() {
+    for preset in ["everruns", "everruns@0.50", "hermes", "opencode"] {
+        let home = Home::new("");
+        let many = server("many", &own("faulty-server", &["--tools", "30"]), "");
+        let config = |wait: &str| {
+            let gateway = format!("[gateway]\nfirst_list_wait = 0\nwait = {wait}\n");
+            format!("preset = \"{preset}\"\n{DEFERRED}{gateway}{many}{}", late(&home))
+        };
+        let search = |client: &mut Client, query: &str| {
+            let query = json!({"query": query});
+            let call = json!({"name": "tool_search", "arguments": query});
+            client.result("tools/call", &call)["content"][0]["text"].to_string()
+        };
+        // Waits for the server, and not for the limit.
+        home.configure(&config("600"));
+        let mut client = home.stdio("test", Era::Old);
+        let named = search(&mut client, "select:many__tool_7");
+        assert!(named.contains("department 7"), "{preset}: {named}");
+        let id = client.start(
+            "tools/call",
+            json!({"name": "tool_search", "arguments": {"query": "invoices department"}}),
+        );
+        fs::write(home.path().join("ready"), "").unwrap();
+        let found = client.finish(id)["result"]["content"][0]["text"].to_string();
+        assert!(!found.contains("connecting"), "{preset}: {found}");
+        client.kill();
+
+        // Waits for the limit, once.
+        fs::remove_file(home.path().join("ready")).unwrap();
+        fs::remove_dir_all(home.path().join("state")).unwrap();
+        fs::remove_file(home.path().join("stderr")).unwrap();
+        home.configure(&config("0.5"));
+        let mut client = home.stdio("test", Era::Old);
+        eventually("the other server", || {
+            let named = search(&mut client, "select:many__tool_7");
+            named.contains("department 7").then_some(())
+        });
+        let log = || fs::read_to_string(home.path().join("stderr")).unwrap();
+        let first = search(&mut client, "invoices department");
+        assert!(first.contains("many__tool_") && first.contains("connecting"), "{preset}: {first}");
+        reload(&home, log, &config("600"));
+        assert_eq!(search(&mut client, "invoices department"), first, "{preset}");
+        let named = search(&mut client, "select:many__tool_7");
+        assert!(named.contains("department 7"), "{preset}: {named}");
+    }
+}
