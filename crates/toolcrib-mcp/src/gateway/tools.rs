@@ -10,7 +10,7 @@ use rmcp::model::{CallToolRequestParams, ErrorData};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
-use toolcrib_core::reply::Down;
+use toolcrib_core::reply::{Down, Form};
 use toolcrib_core::{Conversation, Outcome, Refusal, Reply, ToolId, Turn};
 
 use super::client::Client;
@@ -19,6 +19,7 @@ use super::result::{self, failure};
 use super::waiting::Wait;
 use super::{Gateway, Sight};
 use crate::arguments::Arguments;
+use crate::shelf::added_hint;
 use crate::upstream::{CONNECTING, Phase};
 
 /// What a call of a tool came to.
@@ -199,8 +200,16 @@ impl Gateway {
             hit.unavailable = hit.server.as_ref().and_then(|server| why.get(server)).cloned();
         }
         (reply.connecting, reply.down) = (connecting, down);
+        let added = !reply.loaded.is_empty();
+        let mut hint = added_hint(sight.view.crib.settings()).filter(|_| added);
+        // Our own form has a place for it. A preset's form is the preset's, so there it is a text of its own.
+        if reply.form == Form::Json {
+            reply.notes.extend(hint.take().map(str::to_owned));
+        }
         let text = reply.for_model();
-        let mut result = json!({"content": [{"type": "text", "text": text}]});
+        let texts = [Some(&*text), hint].into_iter().flatten();
+        let content: Vec<Value> = texts.map(|text| json!({"type": "text", "text": text})).collect();
+        let mut result = json!({ "content": content });
         // The same document as the text. A text that is no JSON stands alone.
         if reply.form.is_json()
             && let Ok(structured) = serde_json::from_str(&text)

@@ -8,9 +8,9 @@
 //! | `reference` | append, or `fallback` | bridge |
 //! | `hosted` | bridge, or `fallback` | bridge |
 
-use toolcrib_core::Settings;
 use toolcrib_core::disclose::{Kind, Setting};
 use toolcrib_core::listing::Place;
+use toolcrib_core::{Crib, Settings};
 
 use crate::config::Config;
 
@@ -38,6 +38,32 @@ pub(super) fn without_sessions(settings: &Settings) -> Option<Settings> {
 /// Whether a session's list depends on what it has found.
 fn has_session_lists(settings: &Settings) -> bool {
     matches!(settings.kind(), Kind::Reveal | Kind::Append)
+}
+
+/// The instruction for the model. It depends on the settings alone, not on which servers have answered, so a
+/// client is greeted the same in the first session ever and in every later one.
+pub(super) fn instruction(crib: &Crib) -> String {
+    let mut instruction = crib.own_instruction();
+    if adds_to_list(crib.settings()) {
+        instruction.push_str(
+            " If the names of added tools have a prefix in your tool list, call them with it.",
+        );
+    }
+    instruction
+}
+
+/// For the model, with a reply that adds tools to its list. Clients put a prefix of their own before the names of
+/// a server's tools, which the gateway does not know: a model that calls a tool by the name in the reply may
+/// call one that its client does not have.
+pub(crate) fn added_hint(settings: &Settings) -> Option<&'static str> {
+    adds_to_list(settings).then_some(
+        "These tools are in your tool list from now on. If their names have a prefix there, call them with it.",
+    )
+}
+
+/// Whether found tools are added to the list, to be called from there.
+fn adds_to_list(settings: &Settings) -> bool {
+    settings.kind() == Kind::Append && settings.reveals
 }
 
 /// What of a disclosure is not done as it is set, for the log and for `doctor`.

@@ -11,7 +11,7 @@ mod own_tool;
 mod properties;
 mod view;
 
-pub(crate) use disclosure::notices;
+pub(crate) use disclosure::{added_hint, notices};
 pub(crate) use offers::{Offers, fits, own_address};
 pub(crate) use view::{Stamps, View};
 

@@ -9,6 +9,7 @@ use toolcrib_core::disclose::{Disclosure, Kind, OwnTool, Setting, Shown};
 use toolcrib_core::policy::{Because, Decision, Defers, Glob, Mode, Reason, Verdict};
 use toolcrib_core::{Conversation, Crib, Ledger, Scope, ToolId, Turn};
 
+use super::disclosure::instruction;
 use super::own_tool::own_tool;
 use super::{Shelf, globs};
 use crate::config::Profile;
@@ -115,11 +116,7 @@ impl View {
             servers,
             direct,
             list: json!({ "tools": listed }),
-            instruction: if waits {
-                Some(crib.own_instruction())
-            } else {
-                shown.instruction.clone()
-            },
+            instruction: (waits || !shown.passes_through()).then(|| instruction(crib)),
             decision: shown.decision,
             incomplete: !complete,
             defers_to_clients: shelf.config.gateway.defer_to_clients,

@@ -185,8 +185,36 @@ fn clients_that_search_themselves_get_the_full_list_where_that_is_wanted() {
     }
 }
 
+/// The same ones in every later session, when the servers are known.
 #[test]
-fn instructions_are_there_in_the_first_session_ever() {
+fn instructions_are_there_in_the_first_session_ever_and_stay_the_same() {
+    for preset in ["default", "everruns", "everruns@0.50", "hermes", "opencode", "claude-code"] {
+        let home = Home::new("");
+        let ready = home.path().join("ready");
+        let late =
+            own("faulty-server", &["--tools", "40", "--start-when", ready.to_str().unwrap()]);
+        let late = server("late", &late, "start_timeout = 600\n");
+        home.configure(&format!("preset = \"{preset}\"\n{DEFERRED}{late}"));
+        let mut first = home.stdio("test", Era::Old);
+        let expected = first.greeting["instructions"].clone();
+        assert!(expected.is_string(), "{preset}");
+        fs::write(&ready, "").unwrap();
+        let knows = |client: &mut Client| {
+            let find = json!({"query": "select:late__tool_39"});
+            client.call("tool_search", &find).answer.to_string().contains("department 39")
+        };
+        eventually("the server", || knows(&mut first).then_some(()));
+        // From now on it hangs, so what is known of it was remembered.
+        fs::remove_file(&ready).unwrap();
+        for mut client in [home.stdio("test", Era::Old), Client::at(&home.serve().url, Era::Old)] {
+            assert_eq!(client.greeting["instructions"], expected, "{preset}");
+            assert!(knows(&mut client), "{preset}");
+        }
+    }
+}
+
+#[test]
+fn instructions_are_there_unless_deferral_is_off() {
     let silent = server("silent", &own("faulty-server", &["--never-answer"]), "");
     for (config, text) in [
         (silent.clone(), Some("`tool_search` finds them")),

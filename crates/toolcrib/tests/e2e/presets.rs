@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::client::{Client, Era};
 use crate::support::gateway::{Home, server};
-use crate::support::{DEADLINE, assert_same, eventually, own, peer, root};
+use crate::support::{DEADLINE, assert_same, own, peer, root};
 
 /// The preset's line, or none. The first list waits for the server, however busy the machine.
 fn config(preset: Option<&str>, many: &str) -> String {
@@ -110,6 +110,17 @@ fn everruns_reveals_found_tools_in_place_of_their_stubs() {
 }
 
 #[test]
+fn everruns_050_reveals_without_a_hint() {
+    let seen = golden("everruns@0.50");
+    let open = json!({"type": "object", "properties": {}, "additionalProperties": true});
+    assert_eq!(tool(&seen["list"], "many__tool_7")["inputSchema"], open);
+    assert_eq!(seen["changed"], 1);
+    assert_eq!(names(&seen["listed_anew"]), ["many__tool_7"]);
+    assert_eq!(seen["order"], json!(names(&seen["list"])), "a revealed tool keeps its place");
+    assert_ran(&seen);
+}
+
+#[test]
 fn opencode_withholds_descriptions_and_has_both_searches() {
     let seen = golden("opencode");
     let terse = tool(&seen["list"], "many__tool_7");
@@ -130,6 +141,12 @@ fn claude_code_lists_names_and_adds_found_tools() {
     assert_eq!(seen["changed"], 1);
     assert_eq!(names(&seen["listed_anew"]), ["many__tool_7"]);
     assert_eq!(seen["order"], json!(["tool_search", "many__tool_7"]));
+    // The reply is the preset's. That a client may list the tool under another name is a text of its own.
+    let content = &seen["search"]["content"];
+    assert!(content[0]["text"].as_str().unwrap().ends_with("</functions>\n"), "{content}");
+    for text in [&content[1]["text"], &seen["instructions"]] {
+        assert!(text.as_str().unwrap().contains("have a prefix"), "{text}");
+    }
     assert_ran(&seen);
 }
 
@@ -181,9 +198,10 @@ fn without_sessions_reveal_and_append_are_the_bridge() {
             "{preset}"
         );
         let said = |text: &str| text.matches("needs sessions").count();
-        eventually("the log", || {
-            (said(&fs::read_to_string(home.path().join("stderr")).ok()?) == notices).then_some(())
-        });
+        // It is logged before the first server is started, and this client has called one.
+        let log = fs::read_to_string(home.path().join("stderr")).unwrap();
+        assert!(log.contains("server is up"), "{preset}: {log}");
+        assert_eq!(said(&log), notices, "{preset}: {log}");
         let doctor = home.doctor();
         let ran = Command::new(&doctor[0])
             .args(&doctor[1..])
@@ -204,6 +222,11 @@ fn reference_is_append_and_hosted_is_the_bridge() {
         let home = Home::new(&format!("disclosure = \"{mode}\"\n{}", config(None, &many())));
         let mut client = home.stdio("test", Era::Old);
         assert_eq!(names(&Value::from(client.tools())), listed, "{mode}");
+        let find = json!({"name": "tool_search", "arguments": {"query": "many__tool_7"}});
+        let reply = client.result("tools/call", &find);
+        // In our own form the hint about prefixes is one of the notes.
+        let notes = reply["structuredContent"]["notes"].to_string();
+        assert_eq!(notes.contains("have a prefix"), mode == "reference", "{mode}: {reply}");
         let log = fs::read_to_string(home.path().join("stderr")).unwrap();
         assert_eq!(log.matches(notice).count(), 1, "{mode}: {log}");
     }

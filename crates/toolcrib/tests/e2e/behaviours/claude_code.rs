@@ -56,7 +56,7 @@ fn a_client_sees_names_and_one_tool_and_no_schema() {
 #[test]
 fn instructions_say_to_load_before_calling() {
     let told = session().again().instructions().unwrap();
-    for said in ["`tool_search` lists and finds them", "`select:NAME`"] {
+    for said in ["`tool_search` finds them", "Search for what you need", "on the next step"] {
         assert!(told.contains(said), "{told}");
     }
     assert!(!told.contains("a message names them"), "MCP has no such message: {told}");
