@@ -81,7 +81,7 @@ impl<R> ClientWire<R> {
                     too_large(start, self.limit)
                 }
             };
-            self.ready.extend(unread.failed);
+            self.ready.extend(unread.failed.map(|failed| *failed));
             self.refusals.extend(unread.refusals);
         }
     }

@@ -17,7 +17,7 @@ pub(super) struct Unread {
     /// Messages to the client.
     pub(super) refusals: Vec<String>,
     /// The answer that it was meant to be, as an error.
-    pub(super) failed: Option<ClientJsonRpcMessage>,
+    pub(super) failed: Option<Box<ClientJsonRpcMessage>>,
 }
 
 impl Unread {
@@ -80,7 +80,7 @@ impl Unread {
 
     fn failed(id: Option<RequestId>, problem: &str) -> Self {
         let error = ErrorData::internal_error(problem.to_owned(), None);
-        let failed = id.map(|id| ClientJsonRpcMessage::error(error, Some(id)));
+        let failed = id.map(|id| Box::new(ClientJsonRpcMessage::error(error, Some(id))));
         Self { refusals: Vec::new(), failed }
     }
 }
