@@ -36,7 +36,8 @@ fn the_first_list_waits_for_a_server_of_which_nothing_is_known() {
     for way in WAYS {
         let home = Home::new("");
         let config = |more: &str| {
-            format!("{DEFERRED}[gateway]\nfirst_list_wait = 600\n{}{more}", late(&home))
+            let gateway = "[gateway]\nfirst_list_wait = 600\nwait = 0\n";
+            format!("{DEFERRED}{gateway}{}{more}", late(&home))
         };
         home.configure(&config(""));
         let (mut client, _served) = come(&home, way);
@@ -48,8 +49,17 @@ fn the_first_list_waits_for_a_server_of_which_nothing_is_known() {
         if way.1 == Era::New {
             continue;
         }
-        // One list is all it takes. The first change that is announced is the next one.
-        home.configure(&config(&server("more", &own("faulty-server", &[]), "")));
+        // One list is all it takes: the first change that is announced is one that has yet to be made.
+        let ready = home.path().join("more");
+        let more = own("faulty-server", &["--start-when", ready.to_str().unwrap()]);
+        home.configure(&config(&server("more", &more, "start_timeout = 600\n")));
+        eventually("the next server", || {
+            let query = json!({"query": "select:more__echo"});
+            let id = client.start("tools/call", json!({"name": "tool_search", "arguments": query}));
+            client.finish(id).to_string().contains("connecting").then_some(())
+        });
+        assert_eq!(client.heard(CHANGED), 0, "{way:?}");
+        fs::write(&ready, "").unwrap();
         client.await_message(CHANGED);
         let id = client.start("tools/list", json!({}));
         let list = client.finish(id);
