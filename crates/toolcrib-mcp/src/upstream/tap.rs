@@ -141,17 +141,19 @@ impl Tap {
                 | ClientRequest::SubscriptionsListenRequest(_)
         ) {
             let mut slots = self.slots();
-            if slots.sdks.len() >= SDKS {
-                slots.sdks.pop_front();
-            }
-            slots.sdks.push_back(sent.id.clone());
-            // A second handshake on one connection: the server forgot the session, and may have changed.
             if matches!(sent.request, ClientRequest::InitializeRequest(_)) {
+                // The probe was answered, or given up: an answer to it would now be taken for one to this.
+                slots.sdks.clear();
                 slots.handshakes += 1;
+                // A second handshake on one connection: the server forgot the session, and may have changed.
                 if slots.handshakes > 1 {
                     self.suspect_change();
                 }
             }
+            if slots.sdks.len() >= SDKS {
+                slots.sdks.pop_front();
+            }
+            slots.sdks.push_back(sent.id.clone());
             return;
         }
         let token = sent.request.get_meta().get_progress_token();

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::peer::Era;
 use crate::probe::{at_most, peak_memory, until_true};
-use crate::stage::Stage;
+use crate::stage::{Stage, testkit};
 
 const MIB: u64 = 1 << 20;
 
@@ -33,6 +33,28 @@ fn noise_around_every_answer() {
         assert_eq!(peer.call("loud__echo", json!({"n": n}))["structuredContent"], json!({"n": n}));
     }
     assert_eq!(crate::probe::count(&stage.log("loud"), "start"), 1, "it was never given up");
+}
+
+/// A server that is slow to start answers the probe for the newer era when that was given up, which the SDK does after
+/// 10 s. The answer is not taken for one to the handshake that followed.
+#[test]
+fn a_late_answer_to_the_probe_is_no_refusal() {
+    let stage = Stage::new("late-probe");
+    let script = r#"
+        echo start >> "$1"
+        read -r probe
+        read -r initialize
+        id=$(printf '%s' "$probe" | sed 's/.*"id":\([0-9]*\).*/\1/')
+        printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown method"}}\n' "$id"
+        { printf '%s\n' "$initialize"; cat; } | "$2"
+    "#;
+    let (log, server) = (stage.log("slow"), testkit("faulty-server"));
+    let args = json!(["-c", script, "sh", log, server]);
+    let entry = format!("[servers.slow]\ncommand = \"sh\"\nstart_timeout = 600\nargs = {args}\n");
+    let stage = stage.with(&entry);
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("slow__echo");
+    assert_eq!(crate::probe::count(&log, "start"), 1, "it was never given up");
 }
 
 /// A list without end is read as far as the limit, and that is told.

@@ -24,7 +24,7 @@ pub(crate) struct Served {
 }
 
 /// The path of a test server.
-fn testkit(name: &str) -> PathBuf {
+pub(crate) fn testkit(name: &str) -> PathBuf {
     toolcrib_testkit::program(env!("CARGO_BIN_EXE_toolcrib"), name)
 }
 

@@ -9,6 +9,10 @@ use super::{Program, assert_same};
 /// How often a server is asked again whose answers hold the time.
 const TRIES: usize = 20;
 
+/// Real servers may take longer to start than the gateway allows by default, on a machine with much else to do:
+/// they would be ended and started again, and never be up.
+const PATIENT: &str = "start_timeout = 600\ncall_timeout = 600\n";
+
 /// A client of the server itself, and one of the gateway in front of another process of it.
 pub(crate) struct Pair {
     pub(crate) direct: Client,
@@ -28,7 +32,7 @@ impl Pair {
         direct: fn(&Program, &Home) -> Client,
     ) -> Self {
         let alone = Home::new("");
-        let home = Home::new(&format!("{DEFERRED}{}", server(name, program, "")));
+        let home = Home::new(&format!("{DEFERRED}{}", server(name, program, PATIENT)));
         let direct = direct(program, &alone);
         let (mut through, served) = come(&home, way);
         settled(&mut through);
