@@ -106,8 +106,8 @@ pub(crate) fn history(
                 for entry in &followed {
                     push(entry);
                 }
-                // No message of the user is there yet: the next one may come after a turn of the model, and
-                // what was sent once must stay where it was.
+                // There is no user message yet. The next one may come after a turn of the model, and an
+                // announcement must stay where it was first sent.
                 if let Some(text) = announcement.take() {
                     push(&dialect.user_message(text));
                 }

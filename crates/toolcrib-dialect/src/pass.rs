@@ -1,10 +1,10 @@
 //! Whether a request goes to the upstream as it came, and why.
 //!
 //! `pass_through` is the one function that decides, and every answer it gives is a reason that logs, headers
-//! and tests print. It is asked several times in the life of a request, each time with more facts. A
-//! compressed body is known from its headers, other reasons need the tools to be counted: cheap checks
-//! come first. A request whose caller may not know of every tool is sent with all it has left if nothing is
-//! deferred, but the calls in its response are still checked
+//! and tests print. It is called several times in the life of a request, each time with more facts. Cheap
+//! checks come first: a compressed body is known from its headers, while other reasons need the tools to be
+//! counted. If the caller may not know of every tool and nothing is deferred, the request is sent with the
+//! remaining tools, and the calls in its response are still checked
 //! ([`Setup::checks_calls`](crate::exchange::action::Setup::checks_calls)).
 
 use std::fmt;
@@ -153,7 +153,7 @@ impl fmt::Display for Bypass {
             Self::Off => "tool search is off",
             Self::ClientDefers => "the client defers tools itself",
             Self::ClientDefersPlainly => {
-                "the client defers tools itself, in plain words for this upstream"
+                "the client defers tools itself; translated for this upstream, which does not support that"
             }
             Self::ClientSearches => "the client has a tool search of its own",
             Self::Counted(why) => return why.fmt(f),

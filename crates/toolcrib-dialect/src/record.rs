@@ -292,8 +292,8 @@ impl Past {
     }
 }
 
-/// Whether a client knows calls by ids of another form than they were given: by ids of its own. An id of the
-/// same form may be one that the provider gave in another conversation.
+/// Whether the client's ids have a different form from those that the provider gave, and so are the client's
+/// own. An id of the same form may be one that the provider gave in another conversation.
 fn is_rewritten(given: &[Option<String>], echoed: &[Option<String>]) -> bool {
     /// The part before the random one, and the length.
     fn form(id: &str) -> (&str, usize) {

@@ -75,8 +75,8 @@ pub(crate) fn names(input: &str) -> Vec<String> {
 /// The tools of a bridge: ours, Hermes' and those of others that took over the names.
 const BRIDGE: [&str; 4] = ["tool_search", "tool_search_regex", "tool_describe", "tool_call"];
 
-/// Whether a client's tools have a tool search among them that the client answers itself. A tool that is
-/// called `tool_call` alone may do anything.
+/// Whether a client's tools include a tool search that the client answers itself. `tool_call` without
+/// `tool_describe` is not enough: a tool of that name may do anything.
 pub(crate) fn bring_a_search(input: &str) -> bool {
     // Most requests have none of the words, and their tools need not be read.
     let words = ["tool_search", "ToolSearch", "tool_describe"];

@@ -281,8 +281,8 @@ impl Toolset {
         Some(self.crib.catalog().tool(id).definition())
     }
 
-    /// Whether loading a tool again changes which tools are sent in full, after so many were loaded: then they
-    /// compete for room.
+    /// Whether loading a tool again may change which tools are sent in full, because with this many loaded
+    /// tools not all of them may fit.
     pub(crate) fn renews(&self, loaded: usize) -> bool {
         let bounded = self.crib.settings().bounds_revealed() || loaded > REVEALS;
         self.plan.mode.grows() && bounded

@@ -1,4 +1,4 @@
-//! What of the configured modes cannot be done in some API, for the log and for `doctor`.
+//! Notes about configured modes that some API does not support, for the log and `doctor`.
 
 use toolcrib_core::disclose::Setting;
 use toolcrib_core::{Settings, policy};
@@ -19,7 +19,7 @@ pub fn notices(config: &Config, settings: &Settings) -> Vec<String> {
     for route in &config.routes {
         let key = format!("proxy.routes.mode (for {})", route.models.join(", "));
         let requested = route.mode.unwrap_or(whole);
-        // A route that has the mode of all others is worth a word only if it changes what can be done.
+        // A route without a mode of its own needs a note only if it changes what is supported.
         if route.mode.is_some() || route.speaks.is_some() {
             notices.extend(notice(&key, requested, Some(route), settings));
         }
@@ -34,20 +34,19 @@ fn notice(
     route: Option<&Route>,
     settings: &Settings,
 ) -> Option<String> {
-    let name = match requested {
-        RequestedMode::Defer(Setting::Reference) => "reference",
-        RequestedMode::Defer(Setting::Hosted) => "hosted",
-        _ => return None,
+    let RequestedMode::Defer(setting @ (Setting::Reference | Setting::Hosted)) = requested else {
+        return None;
     };
+    let name = setting.name();
     let decided = |api: Api| {
         let upstream = route.and_then(|route| route.speaks).unwrap_or(api);
         let capability = resolve(upstream, "", "", None, &Learned::default(), 0);
         decide(api, requested, &capability, settings.fallback, None)
     };
-    if requested == RequestedMode::Defer(Setting::Reference) && !settings.reveals {
+    if setting == Setting::Reference && !settings.reveals {
         let (mode, _) = decided(Api::Chat)?;
         return Some(format!(
-            "the LLM proxy cannot do `{key} = \"{name}\"` with `reveals = false`, since a reference loads the tool; it uses `{mode}`"
+            "the LLM proxy cannot use `{key} = \"{name}\"` with `reveals = false`, because a reference loads the tool; it uses `{mode}` instead"
         ));
     }
     let served = |api: &Api| route.and_then(|route| route.api).is_none_or(|only| only == *api);
@@ -61,6 +60,6 @@ fn notice(
     }
     let (mode, apis) = (instead?, apis.join("` and `"));
     Some(format!(
-        "the LLM proxy cannot do `{key} = \"{name}\"` for clients of `{apis}`, since the API has no such feature; it uses `{mode}`"
+        "the LLM proxy cannot use `{key} = \"{name}\"` for clients of `{apis}`, because the API has no such feature; it uses `{mode}` instead"
     ))
 }

@@ -119,7 +119,7 @@ pub(super) fn join<'a>(
     for (open, known) in calls.iter_mut().filter(|open| !open.taken).zip(echoed) {
         open.echoed = known.echoed.map(str::to_owned);
     }
-    // Where an invented id is taken away, the order tells which call an answer is for.
+    // If an invented id is removed, answers are matched to calls by their order.
     let invented = calls.iter().any(|open| open.id.is_none() && open.echoed.is_some());
     let mut out: Vec<Cow<'a, str>> = Vec::new();
     let mut first: Option<Content<'a>> = None;

@@ -18,7 +18,7 @@ pub(super) struct SessionList(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Tools that it has found, if they are in its list from then on, and whether it goes on deferring.
+    /// The found tools that its list shows, and whether the session keeps deferring.
     found: Ledger,
     /// Whether its client searches tools itself.
     searches: bool,

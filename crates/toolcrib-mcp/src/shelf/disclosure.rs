@@ -21,8 +21,8 @@ pub(super) fn settings(config: &Config) -> Settings {
     // There is no message to put a listing in: it stands in the search tool's description.
     settings.listing.place = Place::Fresh;
     settings.listing.chars = settings.listing.chars.min(config.gateway.description_chars);
-    // One connection may carry many conversations: what one has seen says nothing about another. Only where a
-    // session has a list of its own does it keep it.
+    // One connection may carry many conversations: what one has seen says nothing about another. Only a
+    // session with a list of its own remembers that it deferred.
     settings.search.known_last = false;
     settings.activation.sticky &= has_session_lists(&settings);
     settings
@@ -66,7 +66,7 @@ fn adds_to_list(settings: &Settings) -> bool {
     settings.kind() == Kind::Append && settings.reveals
 }
 
-/// What of a disclosure is not done as it is set, for the log and for `doctor`.
+/// Notes about what `disclosure` asks for and the gateway does otherwise, for the log and `doctor`.
 pub(crate) fn notices(settings: &Settings) -> Vec<String> {
     let (name, kind) = (settings.disclosure.name(), settings.kind());
     let instead = Setting::from(kind).name();
@@ -78,7 +78,7 @@ pub(crate) fn notices(settings: &Settings) -> Vec<String> {
     }
     if matches!(kind, Kind::Reveal | Kind::Append) {
         notices.push(format!(
-            "`disclosure = \"{name}\"` needs sessions: clients of the protocol without them (2026-07-28) get the bridge"
+            "`disclosure = \"{name}\"` requires sessions; clients of the protocol without sessions (2026-07-28) get `bridge` instead"
         ));
     }
     notices

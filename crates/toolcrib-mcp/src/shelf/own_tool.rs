@@ -24,7 +24,7 @@ pub(super) fn own_tool(own: &OwnTool, form: Form) -> Option<Value> {
     Some(tool)
 }
 
-/// What a search or a description answers, as a schema. Open, since replies may come to say more.
+/// The output schema of a search or a description. It is open, so that replies can gain fields later.
 fn output_schema(form: Form, describes: bool) -> Option<Value> {
     let (properties, required) = match form {
         Form::Json => {

@@ -153,13 +153,13 @@ impl View {
             && self.decision.reason != Reason::Incomplete
     }
 
-    /// Whether the list of a session is that of who has found nothing yet.
+    /// Whether a session with this ledger gets the same list as one that has found nothing.
     fn is_plain(&self, found: &Ledger) -> bool {
         found.is_empty() && (!found.deferred() || self.decision.defers == Defers::Everything)
     }
 
-    /// Whether tools that a session found are in its list from then on. `add_found` is the config's word on
-    /// that for the bridge, which does without.
+    /// Whether the tools that a session finds are added to its list. The bridge works without that, so for it
+    /// the config decides, with `add_found`.
     pub(crate) fn adds_found(&self, add_found: bool) -> bool {
         let settings = self.crib.settings();
         match settings.kind() {

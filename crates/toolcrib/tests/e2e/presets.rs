@@ -197,7 +197,7 @@ fn without_sessions_reveal_and_append_are_the_bridge() {
             json!({"query": "kiwi"}),
             "{preset}"
         );
-        let said = |text: &str| text.matches("needs sessions").count();
+        let said = |text: &str| text.matches("requires sessions").count();
         // It is logged before the first server is started, and this client has called one.
         let log = fs::read_to_string(home.path().join("stderr")).unwrap();
         assert!(log.contains("server is up"), "{preset}: {log}");

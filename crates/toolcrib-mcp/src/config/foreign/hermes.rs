@@ -35,20 +35,20 @@ fn server(entry: &mut Entry<'_>) -> Option<Server> {
         (Some(include), _) if !include.is_empty() => server.allow = include,
         (Some(_), Some(exclude)) => server.deny = exclude,
         _ => {
-            entry.warn("tools", "has an entry that is no name: the server is not used");
+            entry.warn("tools", "has an entry that is not a tool name, so the server is left out");
             return None;
         }
     }
     for key in ["client_cert", "client_key", "ssl_verify"] {
         if entry.has(key) {
-            entry.warn(key, "is left out: certificates are those of the system");
+            entry.warn(key, "is ignored: the authorities that the system trusts are used");
         }
     }
     Some(server)
 }
 
-/// The names of tools under a key; `None` if one of them is no name: what a filter says and we cannot read must
-/// not allow more than it does.
+/// The tool names under a key; `None` if an entry is not a name. A filter that we cannot read must not allow
+/// more tools than it does in Hermes.
 fn names(entry: &Entry<'_>, key: &str) -> Option<Vec<String>> {
     match entry.value("tools").and_then(|tools| tools.get(key)) {
         None | Some(Value::Null) => Some(Vec::new()),

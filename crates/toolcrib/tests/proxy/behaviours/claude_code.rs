@@ -188,7 +188,7 @@ fn without_reveals_there_are_no_references() {
     assert_eq!(seen.tools(1), seen.tools(0));
     let log = proxy.replica.log();
     assert_eq!(
-        log.matches("with `reveals = false`, since a reference loads the tool").count(),
+        log.matches("with `reveals = false`, because a reference loads the tool").count(),
         1,
         "{log}"
     );

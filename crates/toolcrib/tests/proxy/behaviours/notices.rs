@@ -15,29 +15,29 @@ const CASES: [(&str, &[&str]); 8] = [
     (
         "preset = 'claude-code'",
         &[
-            "the LLM proxy cannot do `disclosure = \"reference\"` for clients of `chat` and `gemini`, since the API has \
-             no such feature; it uses `append`",
+            "the LLM proxy cannot use `disclosure = \"reference\"` for clients of `chat` and `gemini`, because the API has \
+             no such feature; it uses `append` instead",
         ],
     ),
     (
         "preset = 'everruns'\n[proxy]\nmode = 'hosted'",
         &[
-            "the LLM proxy cannot do `proxy.mode = \"hosted\"` for clients of `chat` and `gemini`, since the API has no \
-             such feature; it uses `bridge`",
+            "the LLM proxy cannot use `proxy.mode = \"hosted\"` for clients of `chat` and `gemini`, because the API has no \
+             such feature; it uses `bridge` instead",
         ],
     ),
     (
         "[[proxy.routes]]\nmodels = ['qwen*']\nurl = 'http://localhost:1'\napi = 'messages'\nspeaks = 'chat'\nmode = 'reference'",
         &[
-            "the LLM proxy cannot do `proxy.routes.mode (for qwen*) = \"reference\"` for clients of `messages`, since \
-             the API has no such feature; it uses `append`",
+            "the LLM proxy cannot use `proxy.routes.mode (for qwen*) = \"reference\"` for clients of `messages`, because \
+             the API has no such feature; it uses `append` instead",
         ],
     ),
     (
         "disclosure = 'reference'\nreveals = false",
         &[
-            "the LLM proxy cannot do `disclosure = \"reference\"` with `reveals = false`, since a reference loads the \
-             tool; it uses `append`",
+            "the LLM proxy cannot use `disclosure = \"reference\"` with `reveals = false`, because a reference loads the \
+             tool; it uses `append` instead",
         ],
     ),
 ];
