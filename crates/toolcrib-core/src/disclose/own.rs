@@ -31,8 +31,7 @@ pub(super) fn tools(settings: &Settings, listing: Option<&Listing>) -> Vec<OwnTo
             names.describe
         ),
         Kind::Reveal | Kind::Append if settings.reveals => {
-            "Finds deferred tools and loads them: callable by their own names from the next step on."
-                .into()
+            "Finds deferred tools and loads them: directly callable from the next step on.".into()
         }
         Kind::Bridge | Kind::Reveal | Kind::Append => {
             "Finds deferred tools and returns their input schemas.".into()
@@ -165,11 +164,11 @@ fn way(settings: &Settings, listed: Option<Form>) -> Cow<'static, str> {
              name."
         }
         Kind::Append if !has_names(listed) => {
-            ". Search for what you need; it is callable by its own name on the next step."
+            ". Search for what you need; it is directly callable on the next step."
         }
         Kind::Append => {
-            ". Search for what you need, or load a listed name with `select:NAME`; it is callable \
-             by its own name on the next step."
+            ". Search for what you need, or load a listed name with `select:NAME`; it is directly \
+             callable on the next step."
         }
         Kind::Reveal if settings.reveals => " Its real parameters are there on the next step.",
         Kind::Reveal => " Its real parameters are in the answer.",

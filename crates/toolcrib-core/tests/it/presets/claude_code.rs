@@ -235,8 +235,8 @@ fn the_instruction_says_to_load_before_calling() {
         shown.instruction.as_deref(),
         Some(
             "Most of your tools are deferred: a message names them, `tool_search` finds them. \
-             Search for what you need, or load a listed name with `select:NAME`; it is callable by \
-             its own name on the next step. Do not say that a capability is missing, and do not \
+             Search for what you need, or load a listed name with `select:NAME`; it is directly \
+             callable on the next step. Do not say that a capability is missing, and do not \
              make do with a general tool, before you have searched."
         )
     );

@@ -98,8 +98,8 @@ fn it_is_on_from_the_first_tool_on() {
 fn the_note_says_to_load_before_calling() {
     let seen = first(&claude_code(), &session());
     let note = "Most of your tools are deferred: a message names them, `tool_search` finds them. \
-                Search for what you need, or load a listed name with `select:NAME`; it is callable \
-                by its own name on the next step.";
+                Search for what you need, or load a listed name with `select:NAME`; it is directly \
+                callable on the next step.";
     assert!(seen.description(0, "tool_search").starts_with(note));
 }
 
