@@ -2,8 +2,8 @@
 //!
 //! Some local servers give their calls no ids, while Chat Completions, Responses and Messages want each result to
 //! name its call. A client may invent ids, leave them out again, or send empty ones, so whatever it sends cannot be
-//! relied upon. In the history that goes to the upstream, such a call and its result both carry an id made here. The
-//! client never sees it.
+//! relied upon. In the turns of which a record is put back into the history, such a call and its result both carry an
+//! id made here. The client never sees it.
 
 use crate::api::Api;
 

@@ -13,25 +13,27 @@ use crate::tools::WriteTools;
 use crate::toolset::Toolset;
 use crate::usage::Usage;
 
-/// A call that the client got, by its ids.
+/// A call that the client got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Echoed<'a> {
+pub(crate) struct ForwardedCall<'a> {
     /// The id that the upstream knows it by.
     pub(crate) given: Option<&'a str>,
     /// The id that the client knows it by.
     pub(crate) echoed: Option<&'a str>,
+    /// The name that the client knows the tool by.
+    pub(crate) name: &'a str,
 }
 
 /// Finds the ids under which the upstream knows the calls of a turn, result by result.
 pub(crate) struct Addresses<'a> {
-    calls: &'a [Echoed<'a>],
-    /// Results without an id so far. Their order tells which calls they are for.
-    unnamed: usize,
+    calls: &'a [ForwardedCall<'a>],
+    /// For each call, whether it has its result.
+    answered: Vec<bool>,
 }
 
 impl<'a> Addresses<'a> {
-    pub(crate) fn new(calls: &'a [Echoed<'a>]) -> Self {
-        Self { calls, unnamed: 0 }
+    pub(crate) fn new(calls: &'a [ForwardedCall<'a>]) -> Self {
+        Self { calls, answered: vec![false; calls.len()] }
     }
 
     /// Whether no result needs another id.
@@ -40,16 +42,21 @@ impl<'a> Addresses<'a> {
     }
 
     /// The upstream's id for the call that the client's next result is for, if the result has another or none.
-    pub(crate) fn next(&mut self, echoed: Option<&str>) -> Option<&'a str> {
+    ///
+    /// A result is for the first call with its id that has no result yet: some clients use the tool's name as the
+    /// id of every call. Among calls without ids, a result that names its tool is for that tool; otherwise
+    /// the order decides.
+    pub(crate) fn next(&mut self, echoed: Option<&str>, name: Option<&str>) -> Option<&'a str> {
         let echoed = echoed.filter(|id| !id.is_empty());
-        let mut calls = self.calls.iter().filter(|call| call.echoed == echoed);
-        let call = if echoed.is_some() {
-            calls.next()
-        } else {
-            self.unnamed += 1;
-            calls.nth(self.unnamed - 1)
-        };
-        call?.given.filter(|given| Some(*given) != echoed)
+        let fits = |at: &usize| self.calls[*at].echoed == echoed;
+        let open = |at: &usize| fits(at) && !self.answered[*at];
+        let named = |at: &usize| open(at) && name == Some(self.calls[*at].name);
+        let all = 0..self.calls.len();
+        let at = all.clone().find(named).or_else(|| all.clone().find(open));
+        // Clients repeat themselves.
+        let at = at.or_else(|| all.clone().find(fits).filter(|_| echoed.is_some()))?;
+        self.answered[at] = true;
+        self.calls[at].given.filter(|given| Some(*given) != echoed)
     }
 }
 
@@ -87,7 +94,7 @@ pub(crate) trait Dialect: Sync {
         said: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
-        calls: &[Echoed<'_>],
+        calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>>;
 
@@ -174,4 +181,27 @@ pub(crate) enum End {
     Paused,
     /// The upstream broke off, or said that it failed.
     Broken,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call<'a>(given: &'a str, echoed: Option<&'a str>, name: &'a str) -> ForwardedCall<'a> {
+        ForwardedCall { given: Some(given), echoed, name }
+    }
+
+    #[test]
+    fn every_result_gets_the_id_of_a_call_of_its_own() {
+        let named = [call("u1", Some("sum"), "sum"), call("u2", Some("sum"), "sum")];
+        let mut ids = Addresses::new(&named);
+        let all = [(); 3].map(|()| ids.next(Some("sum"), None));
+        assert_eq!(all, [Some("u1"), Some("u2"), Some("u1")], "the third is a repetition");
+        let unnamed = [call("u1", None, "sum"), call("u2", None, "weather")];
+        let mut ids = Addresses::new(&unnamed);
+        assert_eq!(ids.next(None, Some("weather")), Some("u2"));
+        assert_eq!(ids.next(Some(""), Some("sum")), Some("u1"));
+        let mut ids = Addresses::new(&unnamed);
+        assert_eq!([(); 3].map(|()| ids.next(None, None)), [Some("u1"), Some("u2"), None]);
+    }
 }

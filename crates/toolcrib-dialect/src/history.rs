@@ -6,10 +6,10 @@
 
 use std::borrow::Cow;
 
-use crate::dialect::{Dialect, Echoed};
+use crate::dialect::{Dialect, ForwardedCall};
 use crate::mode::Mode;
 use crate::record::Past;
-use crate::request::{Choice, Request, Who};
+use crate::request::{Choice, Request, Stretch, Who};
 use crate::toolset::Toolset;
 
 /// The tools that must be sent in full for this request, beside those that already are: one that the
@@ -89,8 +89,8 @@ pub(crate) fn history(
     let mut records = past.turns.into_iter();
     let mut answers = past.previous.map(|record| record.answers).unwrap_or_default();
     let mut said: Vec<Cow<'_, str>> = Vec::new();
-    // The ids of the calls in it, as they were given and as the client has them.
-    let (mut given, mut echoed): (Vec<Option<String>>, &[Option<String>]) = (Vec::new(), &[]);
+    // The ids of the calls in it, as they were given, and the turn as the client has it.
+    let (mut given, mut echoed): (Vec<Option<String>>, Option<&Stretch>) = (Vec::new(), None);
     for stretch in &request.stretches {
         let echo: Vec<&str> = stretch.entries.iter().map(|entry| request.entry(entry)).collect();
         match stretch.who {
@@ -114,7 +114,7 @@ pub(crate) fn history(
                 (said, answers, given) = (Vec::new(), Vec::new(), Vec::new());
             }
             Who::Model => {
-                echoed = &stretch.call_ids;
+                echoed = Some(stretch);
                 said = match records.next().flatten() {
                     Some(record) => {
                         given = record.upstream_ids();
@@ -159,11 +159,16 @@ pub(crate) fn hash(announcement: &str) -> String {
 }
 
 /// The calls of a turn, if the client knows any of them by another id than it was given.
-fn renamed<'a>(given: &'a [Option<String>], echoed: &'a [Option<String>]) -> Vec<Echoed<'a>> {
-    let calls: Vec<Echoed<'_>> = given
+fn renamed<'a>(given: &'a [Option<String>], echoed: Option<&'a Stretch>) -> Vec<ForwardedCall<'a>> {
+    let echoed = echoed.into_iter().flat_map(|said| said.call_ids.iter().zip(&said.calls));
+    let calls: Vec<ForwardedCall<'_>> = given
         .iter()
         .zip(echoed)
-        .map(|(given, echoed)| Echoed { given: given.as_deref(), echoed: echoed.as_deref() })
+        .map(|(given, (echoed, name))| ForwardedCall {
+            given: given.as_deref(),
+            echoed: echoed.as_deref(),
+            name,
+        })
         .collect();
     let differs = calls.iter().any(|call| call.given != call.echoed);
     if differs { calls } else { Vec::new() }

@@ -17,11 +17,13 @@ pub fn notices(config: &Config, settings: &Settings) -> Vec<String> {
     let key = if config.mode.is_some() { "proxy.mode" } else { "disclosure" };
     let mut notices: Vec<String> = notice(key, whole, None, settings).into_iter().collect();
     for route in &config.routes {
-        let key = format!("proxy.routes.mode (for {})", route.models.join(", "));
-        let requested = route.mode.unwrap_or(whole);
+        let (key, requested) = match route.mode {
+            Some(mode) => ("proxy.routes.mode", mode),
+            None => (key, whole),
+        };
         // A route without a mode of its own needs a note only if it changes what is supported.
         if route.mode.is_some() || route.speaks.is_some() {
-            notices.extend(notice(&key, requested, Some(route), settings));
+            notices.extend(notice(key, requested, Some(route), settings));
         }
     }
     notices
@@ -37,7 +39,9 @@ fn notice(
     let RequestedMode::Defer(setting @ (Setting::Reference | Setting::Hosted)) = requested else {
         return None;
     };
-    let name = setting.name();
+    let models = route.map(|route| route.models.join("`, `"));
+    let place = models.map(|models| format!(" (route for `{models}`)")).unwrap_or_default();
+    let configured = format!("`{key} = \"{}\"`{place}", setting.name());
     let decided = |api: Api| {
         let upstream = route.and_then(|route| route.speaks).unwrap_or(api);
         let capability = resolve(upstream, "", "", None, &Learned::default(), 0);
@@ -46,7 +50,7 @@ fn notice(
     if setting == Setting::Reference && !settings.reveals {
         let (mode, _) = decided(Api::Chat)?;
         return Some(format!(
-            "the LLM proxy cannot use `{key} = \"{name}\"` with `reveals = false`, because a reference loads the tool; it uses `{mode}` instead"
+            "the LLM proxy cannot use {configured} with `reveals = false`, because a reference loads the tool; it uses `{mode}` instead"
         ));
     }
     let served = |api: &Api| route.and_then(|route| route.api).is_none_or(|only| only == *api);
@@ -59,7 +63,10 @@ fn notice(
         }
     }
     let (mode, apis) = (instead?, apis.join("` and `"));
+    let speaks = route.and_then(|route| route.speaks);
+    let api =
+        speaks.map_or("the API".into(), |api| format!("the upstream's API, `{}`,", api.name()));
     Some(format!(
-        "the LLM proxy cannot use `{key} = \"{name}\"` for clients of `{apis}`, because the API has no such feature; it uses `{mode}` instead"
+        "the LLM proxy cannot use {configured} for clients of `{apis}`, because {api} has no such feature; it uses `{mode}` instead"
     ))
 }

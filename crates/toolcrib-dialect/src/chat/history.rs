@@ -6,7 +6,7 @@ use toolcrib_core::json::{self, Fields};
 
 use super::message::{Call, Message};
 use crate::call_ids::{self, MadeId};
-use crate::dialect::{Addresses, Echoed};
+use crate::dialect::{Addresses, ForwardedCall};
 use crate::record::Answer;
 
 /// A message whose calls of deferred tools go through `call` again.
@@ -38,7 +38,7 @@ fn inside(name: &str, arguments: Option<&str>) -> String {
 pub(super) fn join<'a>(
     entries: Vec<&'a str>,
     answers: &[Answer],
-    calls: &[Echoed<'_>],
+    calls: &[ForwardedCall<'_>],
 ) -> Vec<Cow<'a, str>> {
     let ours = answers.iter().map(|answer| {
         let id = json::quote(answer.id.as_deref().unwrap_or_default());
@@ -57,7 +57,8 @@ fn addressed<'a>(entry: &'a str, ids: &mut Addresses<'_>) -> Cow<'a, str> {
     }
     let message = Message::read(entry).filter(|message| message.role == "tool");
     let new = message.and_then(|message| {
-        let id = ids.next(message.answers.as_deref())?;
+        let name = message.fields().string("name");
+        let id = ids.next(message.answers.as_deref(), name.as_deref())?;
         Some(message.fields().with(&[("tool_call_id", Some(json::quote(id)))]))
     });
     new.map_or(Cow::Borrowed(entry), Cow::Owned)

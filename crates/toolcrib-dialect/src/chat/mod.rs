@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use toolcrib_core::json::Fields;
 
 use crate::call_ids::MadeId;
-use crate::dialect::{Dialect, Echoed, Stream, Whole};
+use crate::dialect::{Dialect, ForwardedCall, Stream, Whole};
 use crate::record::Answer;
 use crate::request::{Conversation, Outline, Request};
 use crate::tools::WriteTools;
@@ -48,7 +48,7 @@ impl Dialect for Chat {
         _said: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
-        calls: &[Echoed<'_>],
+        calls: &[ForwardedCall<'_>],
         _toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
         history::join(entries, answers, calls)

@@ -88,7 +88,12 @@ impl Fallback {
 
     /// The way to send the request as things stand; `None` if nothing is to be deferred.
     pub(super) fn attempt(&self, model: &str) -> Option<Attempt> {
-        let capability = self.capability(model).allowed_by(&self.settings);
+        let capability = self.capability(model);
+        // A search of the provider's loads what it finds, whatever the settings: only references are at issue.
+        let capability = match self.requested {
+            RequestedMode::Defer(Setting::Hosted) => capability,
+            _ => capability.allowed_by(&self.settings),
+        };
         let otherwise = self.settings.fallback;
         let (mode, because) = decide(self.api, self.requested, &capability, otherwise, self.begun)?;
         let betas = if mode.is_native() { capability.betas } else { &[] };

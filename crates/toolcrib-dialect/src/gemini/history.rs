@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use toolcrib_core::json::{self, Fields};
 
 use super::content::{Content, Kind, Part, signature};
-use crate::dialect::Echoed;
+use crate::dialect::ForwardedCall;
 use crate::record::Answer;
 
 /// What stands for a signature that is lost: the API's own word for a call that the model did not make.
@@ -104,7 +104,7 @@ pub(super) fn join<'a>(
     said: &[Cow<'_, str>],
     entries: Vec<&'a str>,
     answers: &[Answer],
-    echoed: &[Echoed<'_>],
+    echoed: &[ForwardedCall<'_>],
     call: &str,
 ) -> Vec<Cow<'a, str>> {
     let mut calls = calls(said, call);

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use toolcrib_core::json::Fields;
 
 use crate::call_ids::MadeId;
-use crate::dialect::{Dialect, Echoed, Stream, Whole};
+use crate::dialect::{Dialect, ForwardedCall, Stream, Whole};
 use crate::record::Answer;
 use crate::request::{Conversation, Outline, Request};
 use crate::tools::WriteTools;
@@ -49,7 +49,7 @@ impl Dialect for Gemini {
         said: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
-        calls: &[Echoed<'_>],
+        calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
         history::join(said, entries, answers, calls, toolset.names().call)

@@ -10,7 +10,7 @@ use toolcrib_core::json::{self, Fields};
 
 use super::content::{self, Block, Content, Message, list, message, reference};
 use crate::call_ids::{self, MadeId};
-use crate::dialect::{Addresses, Echoed};
+use crate::dialect::{Addresses, ForwardedCall};
 use crate::record::Answer;
 use crate::toolset::Toolset;
 
@@ -35,7 +35,7 @@ pub(super) fn wrap(entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> 
 pub(super) fn join<'a>(
     entries: Vec<&'a str>,
     answers: &[Answer],
-    calls: &[Echoed<'_>],
+    calls: &[ForwardedCall<'_>],
     toolset: &Toolset,
 ) -> Vec<Cow<'a, str>> {
     let mut ids = Addresses::new(calls);
@@ -72,7 +72,7 @@ fn addressed<'a>(entry: &'a str, ids: &mut Addresses<'_>) -> Cow<'a, str> {
     }
     let renamed = |raw: &str| {
         let block = Block::read(raw).filter(|block| block.kind == "tool_result")?;
-        let id = ids.next(block.fields.string("tool_use_id").as_deref())?;
+        let id = ids.next(block.fields.string("tool_use_id").as_deref(), None)?;
         Some(Some(block.fields.with(&[("tool_use_id", Some(json::quote(id)))])))
     };
     in_blocks(entry, renamed).map_or(Cow::Borrowed(entry), Cow::Owned)

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use toolcrib_core::json::Fields;
 
 use crate::call_ids::MadeId;
-use crate::dialect::{Dialect, Echoed, Stream, Whole};
+use crate::dialect::{Dialect, ForwardedCall, Stream, Whole};
 use crate::record::Answer;
 use crate::request::{Conversation, Defers, Outline, Request};
 use crate::tools::WriteTools;
@@ -56,7 +56,7 @@ impl Dialect for Messages {
         _said: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
-        calls: &[Echoed<'_>],
+        calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
         history::join(entries, answers, calls, toolset)

@@ -7,7 +7,7 @@ use toolcrib_core::json::{self, Fields};
 use super::item::Item;
 use super::tools::deferred;
 use crate::call_ids::{self, MadeId};
-use crate::dialect::{Addresses, Echoed};
+use crate::dialect::{Addresses, ForwardedCall};
 use crate::mode::{Mode, Primitive};
 use crate::record::{Answer, Reference};
 use crate::toolset::Toolset;
@@ -48,7 +48,7 @@ pub(super) fn join<'a>(
     said: &[Cow<'_, str>],
     entries: Vec<&'a str>,
     answers: &[Answer],
-    calls: &[Echoed<'_>],
+    calls: &[ForwardedCall<'_>],
     toolset: &Toolset,
 ) -> Vec<Cow<'a, str>> {
     let mut all: Vec<Cow<'a, str>> = Vec::new();
@@ -100,7 +100,7 @@ fn addressed<'a>(entry: &'a str, ids: &mut Addresses<'_>) -> Cow<'a, str> {
     }
     let item = Item::read(entry).filter(|item| item.kind.ends_with("_output"));
     let new = item.and_then(|item| {
-        let id = ids.next(item.call_id().as_deref())?;
+        let id = ids.next(item.call_id().as_deref(), None)?;
         Some(item.fields.with(&[("call_id", Some(json::quote(id)))]))
     });
     new.map_or(Cow::Borrowed(entry), Cow::Owned)

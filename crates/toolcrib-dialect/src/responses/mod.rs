@@ -24,7 +24,7 @@ use toolcrib_core::json::Fields;
 use self::frame::Frame;
 pub use self::inbound::Inbound;
 use crate::call_ids::MadeId;
-use crate::dialect::{Dialect, Echoed, Stream, Whole};
+use crate::dialect::{Dialect, ForwardedCall, Stream, Whole};
 use crate::record::Answer;
 use crate::request::{Conversation, Defers, Outline, Request};
 use crate::tools::WriteTools;
@@ -63,7 +63,7 @@ impl Dialect for Responses {
         said: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
-        calls: &[Echoed<'_>],
+        calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
         history::join(said, entries, answers, calls, toolset)

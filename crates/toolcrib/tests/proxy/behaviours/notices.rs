@@ -7,7 +7,7 @@ use super::{Proxy, Setup, done};
 use crate::behaviours::claude_code::session;
 
 /// A config, and what is said about it.
-const CASES: [(&str, &[&str]); 8] = [
+const CASES: [(&str, &[&str]); 9] = [
     ("preset = 'default'", &[]),
     ("preset = 'hermes'", &[]),
     ("preset = 'everruns'", &[]),
@@ -29,8 +29,17 @@ const CASES: [(&str, &[&str]); 8] = [
     (
         "[[proxy.routes]]\nmodels = ['qwen*']\nurl = 'http://localhost:1'\napi = 'messages'\nspeaks = 'chat'\nmode = 'reference'",
         &[
-            "the LLM proxy cannot use `proxy.routes.mode (for qwen*) = \"reference\"` for clients of `messages`, because \
-             the API has no such feature; it uses `append` instead",
+            "the LLM proxy cannot use `proxy.routes.mode = \"reference\"` (route for `qwen*`) for clients of `messages`, \
+             because the upstream's API, `chat`, has no such feature; it uses `append` instead",
+        ],
+    ),
+    (
+        "disclosure = 'hosted'\n[[proxy.routes]]\nmodels = ['qwen*']\nurl = 'http://localhost:1'\napi = 'messages'\nspeaks = 'chat'",
+        &[
+            "the LLM proxy cannot use `disclosure = \"hosted\"` for clients of `chat` and `gemini`, because the API has \
+             no such feature; it uses `bridge` instead",
+            "the LLM proxy cannot use `disclosure = \"hosted\"` (route for `qwen*`) for clients of `messages`, because \
+             the upstream's API, `chat`, has no such feature; it uses `bridge` instead",
         ],
     ),
     (
