@@ -5,7 +5,9 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rmcp::model::{ClientRequest, ErrorData, InputRequiredResult, LoggingLevel, ProtocolVersion};
+use rmcp::model::{
+    ClientRequest, ErrorData, Implementation, InputRequiredResult, LoggingLevel, ProtocolVersion,
+};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,6 +25,11 @@ use crate::shelf::{Protocol, Stamps};
 
 /// Clients that search tools themselves and would do it twice.
 const SEARCH_THEMSELVES: [&str; 2] = ["claude-code", "codex-mcp-client"];
+
+/// Whether a client is one of them.
+pub(super) fn searches_itself(client: &Implementation) -> bool {
+    SEARCH_THEMSELVES.contains(&&*client.name)
+}
 
 /// The face that one client sees.
 #[derive(Clone)]
@@ -94,8 +101,7 @@ impl Front {
             gateway.hub().metrics().saved(view.saved as u64);
             return Ok(view.list.clone());
         }
-        let searches =
-            context.client_info().is_some_and(|who| SEARCH_THEMSELVES.contains(&&*who.name));
+        let searches = context.client_info().is_some_and(|client| searches_itself(&client));
         let (Sight { view, .. }, list) = self.face.list.send(searches, see)?;
         if !view.is_full_for(searches) {
             gateway.hub().metrics().saved(view.saved as u64);

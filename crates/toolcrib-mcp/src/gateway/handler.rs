@@ -7,18 +7,19 @@ use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientNotification, ClientRequest,
     CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, GetPromptResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Request,
-    ServerCapabilities, ServerConfig, ServerResult, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Request, ServerCapabilities, ServerConfig,
+    ServerResult, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{
     NotificationContext, RequestContext, RoleServer, Service, SubscriptionContext,
 };
 
 use super::client::Client;
-use super::front::Front;
+use super::front::{Front, searches_itself};
 use super::{Sight, methods, news, result};
 use crate::shelf::Protocol;
 use crate::upstream::{Failed, ourselves, page};
@@ -93,6 +94,23 @@ impl ServerHandler for Front {
         let sight = self.face.gateway.sight(self.profile()).ok();
         info.instructions = sight.and_then(|sight| sight.view.instruction.clone());
         info
+    }
+
+    /// A client that gets the full list because it searches tools itself gets no instructions: they are about our
+    /// search tool, which is not in that list.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let mut greeting = self.negotiate_initialize(&request)?;
+        let sight = self.face.gateway.sight(self.profile()).ok();
+        let searches = searches_itself(&request.client_info);
+        if sight.is_some_and(|sight| sight.view.is_full_for(searches)) {
+            greeting.instructions = None;
+        }
+        context.peer.set_peer_info(request);
+        Ok(greeting)
     }
 
     async fn discover(

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::time::Duration;
 
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions as _, JsonRpcMessage};
 use rmcp::service::{RoleServer, TxJsonRpcMessage};
@@ -14,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use toolcrib_core::json::Fields;
 
 use super::unread::{Unread, too_large};
 use crate::arguments::Arguments;
@@ -24,6 +26,8 @@ use crate::request_id::Early;
 const CHUNK: usize = 16 << 10;
 /// Messages that wait for a client that is slow to read.
 const QUEUE: usize = 64;
+/// How long the last messages may take to be written when the gateway ends.
+const LAST_WRITES: Duration = Duration::from_secs(1);
 
 /// The two streams of a client, as the SDK's transport.
 pub(super) struct ClientWire<R> {
@@ -35,6 +39,8 @@ pub(super) struct ClientWire<R> {
     ready: VecDeque<ClientJsonRpcMessage>,
     /// Refusals that have yet to be queued.
     refusals: VecDeque<String>,
+    /// Whether the input has ended and its last line was read.
+    finished: bool,
     output: Option<mpsc::Sender<Outgoing>>,
     writer: Option<JoinHandle<()>>,
     ended: CancellationToken,
@@ -59,6 +65,7 @@ impl<R> ClientWire<R> {
             chunk: vec![0; CHUNK].into(),
             ready: VecDeque::new(),
             refusals: VecDeque::new(),
+            finished: false,
             output: Some(sender),
             writer: Some(tokio::spawn(write(output, lines))),
             ended,
@@ -68,27 +75,65 @@ impl<R> ClientWire<R> {
     fn eat(&mut self, bytes: usize) {
         let mut rest = &self.chunk[..bytes];
         while let Some(event) = self.lines.take(&mut rest) {
-            let unread = match event {
-                Event::Line(line) => match message(line) {
-                    Ok(message) => {
-                        self.ready.push_back(message);
-                        continue;
-                    }
-                    Err(unread) => unread,
-                },
-                Event::TooLong { start } => {
-                    tracing::warn!("a request over the limit is refused");
-                    too_large(start, self.limit)
-                }
-            };
-            self.ready.extend(unread.failed.map(|failed| *failed));
-            self.refusals.extend(unread.refusals);
+            let (message, refusals) = read(&event, self.limit);
+            self.ready.extend(message);
+            self.refusals.extend(refusals);
+        }
+    }
+
+    /// The last line, if it has no newline.
+    fn finish(&mut self) {
+        if let Some(event) = self.lines.finish() {
+            let (message, refusals) = read(&event, self.limit);
+            self.ready.extend(message);
+            self.refusals.extend(refusals);
         }
     }
 }
 
-/// The message of a line, a call with its arguments as text.
+/// The message of a line for the SDK, and refusals for the client.
+fn read(event: &Event<'_>, limit: usize) -> (Option<ClientJsonRpcMessage>, Vec<String>) {
+    let unread = match event {
+        Event::Line(line) => match message(line) {
+            Ok(message) => return (Some(message), Vec::new()),
+            Err(unread) => unread,
+        },
+        Event::TooLong { start } => {
+            tracing::warn!("a request over the limit is refused");
+            too_large(start, limit)
+        }
+    };
+    (unread.failed.map(|failed| *failed), unread.refusals)
+}
+
+/// The message of a line, a call with its arguments as text. Some clients write `null` for a key that a message
+/// does not have, which the SDK takes for a value.
 fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, Unread> {
+    let message = strict_message(line);
+    if message.is_err()
+        && let Some(line) = without_nulls(line)
+    {
+        return strict_message(line.as_bytes());
+    }
+    message
+}
+
+/// The line without those of its keys that are `null` and decide what kind of message it is; `None` if none is.
+fn without_nulls(line: &[u8]) -> Option<String> {
+    let fields = std::str::from_utf8(line).ok().and_then(Fields::read)?;
+    let nulls: Vec<_> = ["id", "method", "result", "error"]
+        .into_iter()
+        .filter(|key| fields.get(key) == Some("null"))
+        .map(|key| (key, None))
+        .collect();
+    // A request under the id `null` is refused: its answer could not be told from others.
+    let is_request =
+        fields.string("method").is_some_and(|name| !name.starts_with("notifications/"));
+    let refused = is_request && fields.get("id") == Some("null");
+    (!nulls.is_empty() && !refused).then(|| fields.with(&nulls))
+}
+
+fn strict_message(line: &[u8]) -> Result<ClientJsonRpcMessage, Unread> {
     let mut message = serde_json::from_slice(line).map_err(|_| Unread::of(line))?;
     match &mut message {
         JsonRpcMessage::Request(received) => {
@@ -159,9 +204,13 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for ClientWire
                 return Some(message);
             }
             match self.input.read(&mut self.chunk).await {
-                Ok(0) | Err(_) => {
+                Ok(0) | Err(_) if self.finished => {
                     self.ended.cancel();
                     return None;
+                }
+                Ok(0) | Err(_) => {
+                    self.finished = true;
+                    self.finish();
                 }
                 Ok(bytes) => self.eat(bytes),
             }
@@ -170,8 +219,11 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for ClientWire
 
     async fn close(&mut self) -> Result<(), io::Error> {
         self.output = None;
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.await;
+        if let Some(mut writer) = self.writer.take() {
+            // A client that has stopped reading must not keep the gateway and its servers alive.
+            if tokio::time::timeout(LAST_WRITES, &mut writer).await.is_err() {
+                writer.abort();
+            }
         }
         Ok(())
     }

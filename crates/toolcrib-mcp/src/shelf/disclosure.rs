@@ -44,10 +44,15 @@ fn has_session_lists(settings: &Settings) -> bool {
 /// client is greeted the same in the first session ever and in every later one.
 pub(super) fn instruction(crib: &Crib) -> String {
     let mut instruction = crib.own_instruction();
-    if adds_to_list(crib.settings()) {
+    let settings = crib.settings();
+    if adds_to_list(settings) {
         instruction.push_str(
             " If the names of added tools have a prefix in your tool list, call them with it.",
         );
+    } else if matches!(settings.kind(), Kind::Reveal | Kind::Terse) {
+        // They are in the list from the start, and a search still names them without the prefix.
+        instruction
+            .push_str(" If the names of tools have a prefix in your tool list, call them with it.");
     }
     instruction
 }

@@ -6,7 +6,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
@@ -23,6 +24,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use serde_json::{Value, json};
 use sse_stream::Sse;
+use tokio::time::Instant;
 
 use super::tap::{Seen, Tap, UNTYPED};
 use crate::arguments::to_json;
@@ -30,6 +32,9 @@ use crate::arguments::to_json;
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const SESSION: &str = "Mcp-Session-Id";
+/// Minimum time between two fetches of the lists because the stream for changes was opened again. A proxy in
+/// between may end that stream every few seconds.
+const OPENED_AGAIN: Duration = Duration::from_mins(1);
 /// Characters of a body that an error quotes.
 const QUOTED: usize = 200;
 
@@ -44,6 +49,8 @@ pub(crate) struct TappedHttp {
     tap: Arc<Tap>,
     /// Bytes of a body, and of one event in a stream.
     limit: usize,
+    /// When the opening of a stream may next cause a fetch of the lists.
+    fetches_again: Arc<Mutex<Option<Instant>>>,
 }
 
 /// Of a list of tools the SDK needs to know which parameters travel in headers.
@@ -53,7 +60,32 @@ fn shares(method: &str) -> bool {
 
 impl TappedHttp {
     pub(crate) fn new(client: reqwest::Client, tap: Arc<Tap>, limit: usize) -> Self {
-        Self { client, tap, limit }
+        Self { client, tap, limit, fetches_again: Arc::default() }
+    }
+
+    /// A change while there was no stream was not announced to us, so the lists are fetched again: at once, or,
+    /// if that was done shortly before, once the minimum time has passed.
+    fn opened(&self) {
+        let now = Instant::now();
+        let mut next = self.fetches_again.lock().unwrap_or_else(PoisonError::into_inner);
+        match *next {
+            // Later than the minimum time from now: a fetch is due already.
+            Some(at) if at > now + OPENED_AGAIN => {}
+            Some(at) if at > now => {
+                *next = Some(at + OPENED_AGAIN);
+                let tap = Arc::downgrade(&self.tap);
+                tokio::spawn(async move {
+                    tokio::time::sleep_until(at).await;
+                    if let Some(tap) = tap.upgrade() {
+                        tap.suspect_change();
+                    }
+                });
+            }
+            _ => {
+                *next = Some(now + OPENED_AGAIN);
+                self.tap.suspect_change();
+            }
+        }
     }
 
     fn tapped(&self, events: Events, origin: Option<RequestId>) -> Events {
@@ -328,9 +360,9 @@ impl StreamableHttpClient for TappedHttp {
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
             .await
             .map_err(cleaned)?;
-        // A change while there was no stream was not announced to us, unless the server repeats what we missed.
+        // A stream that resumes repeats what we missed.
         if !resumes {
-            self.tap.suspect_change();
+            self.opened();
         }
         Ok(self.tapped(events, None))
     }

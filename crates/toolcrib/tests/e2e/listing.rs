@@ -177,6 +177,8 @@ fn clients_that_search_themselves_get_the_full_list_where_that_is_wanted() {
         let mut client = home.stdio(name, era);
         settled(&mut client);
         let listed = client.tools();
+        let greeted = client.greeting.get("instructions").is_some_and(Value::is_string);
+        assert_eq!(greeted, !in_full && era == Era::Old, "{option} {name} {era:?}");
         if in_full {
             assert_same(&Value::from(listed), &full, name);
         } else {

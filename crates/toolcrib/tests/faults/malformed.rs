@@ -1,9 +1,12 @@
 //! Requests that cannot be read: each is answered under its own id, and the next one is served.
 
+use std::io::Write as _;
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::peer::Era;
-use crate::probe::until;
+use crate::probe::{signal, until, until_true};
 use crate::stage::Stage;
 
 /// A line, and the code and id of its answer.
@@ -105,4 +108,61 @@ fn an_answer_that_cannot_be_read_is_an_error_for_who_waits_for_it() {
     );
     let answer = pending.end();
     assert!(answer.to_string().contains("not valid JSON"), "{answer}");
+}
+
+/// Some clients write every key of a message, with `null` for those that it does not have.
+#[test]
+fn a_key_that_is_null_counts_as_absent() {
+    let stage = Stage::new("malformed-null").faulty("many", &[]);
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("many__echo");
+    peer.write(
+        b"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"notifications/roots/list_changed\"}\n",
+    );
+    let request = r#"{"jsonrpc":"2.0","id":"n1","method":"ping","result":null,"error":null}"#;
+    peer.write(format!("{request}\n").as_bytes());
+    let find = || peer.heard().into_iter().find(|heard| heard["id"] == "n1");
+    assert_eq!(until(request, find).0["result"], json!({}));
+    let pending = peer.begin("many__elicit", json!({}));
+    let id = peer.told("elicitation/create").unwrap()["id"].clone();
+    let answer = json!({
+        "jsonrpc": "2.0", "id": id, "method": null, "error": null, "result": {"action": "decline"},
+    });
+    peer.write(format!("{answer}\n").as_bytes());
+    let ended = pending.end();
+    assert_eq!(ended["structuredContent"]["result"]["action"], "decline", "{ended}");
+    let refused = |heard: &Value| heard["error"]["code"] == -32600;
+    assert!(!peer.heard().iter().any(refused), "{:?}", peer.heard());
+}
+
+#[test]
+fn the_last_request_needs_no_newline() {
+    let stage = Stage::new("malformed-last").faulty("many", &[]);
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("many__echo");
+    peer.write(br#"{"jsonrpc":"2.0","id":"last","method":"ping"}"#);
+    peer.close();
+    until_true("the answer", || peer.heard().iter().any(|heard| heard["id"] == "last"));
+}
+
+/// The pipe to the client is full, so nothing more can be written.
+#[test]
+fn a_client_that_has_stopped_reading_does_not_keep_the_gateway_alive() {
+    let stage = Stage::new("malformed-unread").faulty("many", &["--tools", "300"]);
+    let mut command = stage.toolcrib(&["mcp", "--mode", "off"]);
+    let mut gateway = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = gateway.stdin.take().unwrap();
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "deaf", "version": "1"},
+    });
+    let first = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+    writeln!(input, "{first}").unwrap();
+    writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
+    for id in 1..40 {
+        writeln!(input, r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#).unwrap();
+    }
+    until_true("the server", || stage.log("many").exists());
+    signal(gateway.id(), "-TERM");
+    until_true("the end", || gateway.try_wait().unwrap().is_some());
 }

@@ -4,7 +4,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
@@ -14,23 +14,42 @@ use crate::stage::Stage;
 use crate::web::{document, request, say};
 
 /// A server over HTTP whose list has one more tool once the stream for changes is open. It never announces that.
-fn start(era: Era) -> String {
+struct Server {
+    era: Era,
+    /// Whether it ends each of those streams at once.
+    ends_streams: bool,
+    streams: AtomicUsize,
+    lists: AtomicUsize,
+}
+
+impl Server {
+    fn new(era: Era) -> Self {
+        let (streams, lists) = Default::default();
+        Self { era, ends_streams: false, streams, lists }
+    }
+}
+
+fn start(server: &Arc<Server>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let changed = Arc::new(AtomicBool::new(false));
+    let server = Arc::clone(server);
     std::thread::spawn(move || {
         for socket in listener.incoming().flatten() {
-            let changed = Arc::clone(&changed);
-            std::thread::spawn(move || serve(socket, era, &changed));
+            let server = Arc::clone(&server);
+            std::thread::spawn(move || serve(socket, &server));
         }
     });
     address
 }
 
-fn serve(mut socket: TcpStream, era: Era, changed: &AtomicBool) -> Option<()> {
+fn serve(mut socket: TcpStream, server: &Server) -> Option<()> {
+    let era = server.era;
     let (first, body) = request(&socket)?;
     if first.starts_with("GET ") {
-        changed.store(true, Ordering::SeqCst);
+        server.streams.fetch_add(1, Ordering::SeqCst);
+        if server.ends_streams {
+            return say(&mut socket, "200 OK", "Content-Type: text/event-stream\r\n", b"");
+        }
         return stream(socket, ": open\n\n");
     }
     let message: Value = serde_json::from_slice(&body).ok()?;
@@ -57,13 +76,14 @@ fn serve(mut socket: TcpStream, era: Era, changed: &AtomicBool) -> Option<()> {
         "ping" => json!({}),
         "tools/list" => {
             let names = ["before", "after"].into_iter();
-            let count = if changed.load(Ordering::SeqCst) { 2 } else { 1 };
+            server.lists.fetch_add(1, Ordering::SeqCst);
+            let count = if server.streams.load(Ordering::SeqCst) > 0 { 2 } else { 1 };
             let tool = |name| json!({"name": name, "inputSchema": {"type": "object"}});
             let tools: Vec<Value> = names.take(count).map(tool).collect();
             json!({"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"})
         }
         "subscriptions/listen" => {
-            changed.store(true, Ordering::SeqCst);
+            server.streams.fetch_add(1, Ordering::SeqCst);
             let acknowledged = json!({
                 "jsonrpc": "2.0",
                 "method": "notifications/subscriptions/acknowledged",
@@ -93,7 +113,7 @@ fn stream(mut socket: TcpStream, event: &str) -> Option<()> {
 #[test]
 fn a_change_before_the_stream_is_open_is_seen() {
     for era in ERAS {
-        let address = start(era);
+        let address = start(&Arc::new(Server::new(era)));
         let server = format!("[servers.web]\nurl = 'http://{address}/mcp'\n");
         let stage = Stage::new(&format!("unheard-{era:?}")).with(&server);
         let peer = stage.stdio(Era::Handshake);
@@ -101,4 +121,19 @@ fn a_change_before_the_stream_is_open_is_seen() {
             peer.search("select:web__after")["hits"][0]["name"] == "web__after"
         });
     }
+}
+
+#[test]
+fn a_stream_that_ends_again_and_again_does_not_fetch_the_lists_each_time() {
+    let server = Arc::new(Server { ends_streams: true, ..Server::new(Era::Handshake) });
+    let address = start(&server);
+    let config = format!("[servers.web]\nurl = 'http://{address}/mcp'\n");
+    let stage = Stage::new("unheard-short").with(&config);
+    let peer = stage.stdio(Era::Handshake);
+    until_true("the tool", || {
+        peer.search("select:web__before")["hits"][0]["name"] == "web__before"
+    });
+    until_true("some streams", || server.streams.load(Ordering::SeqCst) >= 4);
+    let lists = server.lists.load(Ordering::SeqCst);
+    assert!(lists <= 3, "{lists} lists for 4 streams");
 }
