@@ -139,7 +139,7 @@ impl Node<'_> {
                 }
             }
             Self::Object(fields) => {
-                // Of a key that stands there twice, the last one counts, as in JavaScript.
+                // If a key occurs twice, the last one counts, as in JavaScript.
                 fields.reverse();
                 fields.sort_by(|(one, _), (other, _)| one.cmp(other));
                 fields.dedup_by(|(later, _), (kept, _)| later == kept);

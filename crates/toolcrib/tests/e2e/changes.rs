@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{DEFERRED, Home, come, server, settled};
+use crate::support::gateway::{DEFERRED, Home, come, late_server, server, settled};
 use crate::support::wire::Wire;
 use crate::support::{eventually, own};
 
@@ -67,7 +67,7 @@ fn our_own_tools_stay_while_a_server_is_awaited() {
     }
 }
 
-/// Whoever is notified once too often would be before a change that has yet to be made.
+/// A surplus notification would arrive before the next change is made, and be counted there.
 #[test]
 fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
     let config = |more: &str| format!("preset = \"claude-code\"\n{DEFERRED}{}{more}", many());
@@ -145,10 +145,7 @@ fn a_client_that_searches_itself_is_notified_of_changes_to_the_full_list() {
 fn a_change_before_the_end_of_the_handshake_is_announced() {
     for door in ["stdio", "http"] {
         let home = Home::new("");
-        let ready = home.path().join("ready");
-        let late =
-            own("faulty-server", &["--tools", "40", "--start-when", ready.to_str().unwrap()]);
-        let late = server("late", &late, "start_timeout = 600\n");
+        let (late, ready) = late_server(&home);
         home.configure(&format!("{DEFERRED}[gateway]\nfirst_list_wait = 0\n{late}"));
         let served = (door == "http").then(|| home.serve());
         let mut client = Client::greeted(match &served {

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{DEFERRED, Home, WAYS, come, server, settled};
+use crate::support::gateway::{DEFERRED, Home, WAYS, come, late_server, server, settled};
 use crate::support::{Program, assert_same, eventually, own};
 
 const BRIDGE: [&str; 3] = ["tool_search", "tool_describe", "tool_call"];
@@ -192,10 +192,7 @@ fn clients_that_search_themselves_get_the_full_list_where_that_is_wanted() {
 fn instructions_are_there_in_the_first_session_ever_and_stay_the_same() {
     for preset in ["default", "everruns", "everruns@0.50", "hermes", "opencode", "claude-code"] {
         let home = Home::new("");
-        let ready = home.path().join("ready");
-        let late =
-            own("faulty-server", &["--tools", "40", "--start-when", ready.to_str().unwrap()]);
-        let late = server("late", &late, "start_timeout = 600\n");
+        let (late, ready) = late_server(&home);
         home.configure(&format!("preset = \"{preset}\"\n{DEFERRED}{late}"));
         let mut first = home.stdio("test", Era::Old);
         let expected = first.greeting["instructions"].clone();

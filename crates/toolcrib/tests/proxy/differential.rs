@@ -62,7 +62,7 @@ fn conversations(tools: &[Tool], way: Way) -> BTreeMap<String, Vec<Step>> {
     let mut all: BTreeMap<String, Vec<Step>> =
         all.into_iter().map(|(name, steps)| (name.to_owned(), steps)).collect();
     if !way.preset.is_empty() && way.ids != Ids::Kept {
-        // The others have no calls, or none beside others.
+        // The other situations have no calls, or only one at a time.
         all.retain(|name, _| ID_CASES.contains(&name.as_str()));
     }
     for seed in 0..if way.preset.is_empty() || way.ids == Ids::Kept { MADE_UP } else { 1 } {

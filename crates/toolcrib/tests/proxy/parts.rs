@@ -19,7 +19,7 @@ fn parts_between_results_keep_their_places() {
     for ids in [true, false] {
         let steps = [
             Step::new([call(7), call(20)]),
-            // A search of ours beside two calls of the client's.
+            // One call of our search tool and two calls of the client's tools.
             Step::new([Say::search("books"), call(7), call(20)]),
             Step::new([Say::text("Done.")]),
         ];

@@ -10,7 +10,7 @@ use tempfile::{NamedTempFile, TempDir};
 
 use super::client::{Client, Era};
 use super::wire::{Process, Wire};
-use super::{Program, eventually};
+use super::{Program, eventually, own};
 
 /// A folder with a config and whatever the gateway remembers between its runs.
 pub(crate) struct Home {
@@ -126,6 +126,13 @@ pub(crate) fn server(name: &str, program: &Program, more: &str) -> String {
     let mut text = format!("[servers.{name}]\ncommand = {}\n", json!(program[0]));
     let _ = writeln!(text, "args = {}\n{more}", json!(program[1..]));
     text
+}
+
+/// The part of a config that names a server `late` of 40 tools, and the file that it waits for when it starts.
+pub(crate) fn late_server(home: &Home) -> (String, PathBuf) {
+    let ready = home.path().join("ready");
+    let program = own("faulty-server", &["--tools", "40", "--start-when", ready.to_str().unwrap()]);
+    (server("late", &program, "start_timeout = 600\n"), ready)
 }
 
 /// Deferral whatever the number of tools, so that the bridge is what clients see.
