@@ -6,10 +6,12 @@
 
 mod activation;
 mod hot;
+mod reason;
 mod rules;
 
-pub use activation::{Activation, Basis, Decision, Facts, Mode, Reason};
+pub use activation::{Activation, Decision, Facts, Mode};
 pub use hot::hot;
+pub use reason::{Basis, Reason};
 pub use rules::{Glob, Rules};
 
 use std::fmt;
