@@ -334,6 +334,7 @@ fn the_other_commands_read_such_files_as_before() {
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(run.err, "note: `.mcp.json` is read as claude-code's configuration\n");
     desk.put("project/toolcrib.toml", "[search]\nlimit = 2\n[servers.a]\ncommand = 'x'\n[http]\n");
-    let run = run_in(&desk.at("project"), &desk.at("home"), &["search", "--json", "issue"], "");
+    let args = ["search", "--json", "--config", "toolcrib.toml", "issue"];
+    let run = run_in(&desk.at("project"), &desk.at("home"), &args, "");
     assert_eq!(run.json()["hits"].as_array().unwrap().len(), 2, "{run:?}");
 }

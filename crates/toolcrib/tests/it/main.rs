@@ -14,6 +14,8 @@ mod sample;
 mod search;
 mod sizes;
 mod stats;
+#[cfg(unix)]
+mod trust;
 mod unread;
 mod vectors;
 

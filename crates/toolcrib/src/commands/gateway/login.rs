@@ -6,10 +6,13 @@ use toolcrib_server::expand::surroundings;
 
 use super::{block_on, loaded, state};
 use crate::args::{LoginArgs, Overrides};
+use crate::config::location::{Location, note_unused};
 use crate::output::{Failure, Output};
 
 pub(crate) fn run(args: &LoginArgs, output: &mut Output) -> Result<bool, Failure> {
-    let found = loaded(args.config.as_deref(), &Overrides::default())?;
+    let location = Location::find(args.config.as_deref())?;
+    note_unused(location.as_ref());
+    let found = loaded(location.as_ref(), &Overrides::default())?;
     let servers = &found.sections.gateway.servers;
     let server = servers.get(&args.server).ok_or_else(|| {
         let names: Vec<&str> = servers.keys().map(String::as_str).collect();

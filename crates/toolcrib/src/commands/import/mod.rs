@@ -17,7 +17,7 @@ use toolcrib_mcp::config::{Client, Foreign, masked, server_toml};
 use toolcrib_server::ConfigError;
 
 use crate::args::ImportArgs;
-use crate::config::gateway::read_text;
+use crate::config::location::read_text;
 use crate::config::yaml;
 use crate::output::{Failure, Output, remark};
 use file::Target;
