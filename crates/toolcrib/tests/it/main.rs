@@ -13,6 +13,8 @@ mod presets;
 mod sample;
 mod search;
 mod sizes;
+#[cfg(unix)]
+mod state;
 mod stats;
 #[cfg(unix)]
 mod trust;
@@ -56,6 +58,7 @@ fn run_in(folder: &Path, home: &Path, args: &[&str], input: &str) -> Run {
         // No config of whoever runs the tests.
         .current_dir(folder)
         .env_remove("XDG_CONFIG_HOME")
+        .env_remove("XDG_STATE_HOME")
         .env_remove("APPDATA")
         .env("HOME", home)
         .stdin(Stdio::piped())

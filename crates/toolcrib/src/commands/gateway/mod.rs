@@ -17,6 +17,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::TokenCounter;
 use toolcrib_mcp::{Config, Environment, Gateway};
+use toolcrib_server::private_file::PrivateFolder;
 use toolcrib_tokens::Estimate;
 use tracing_subscriber::EnvFilter;
 
@@ -110,17 +111,24 @@ fn environment() -> Environment {
     } else {
         std::env::current_exe().map_or_else(|_| "toolcrib".into(), PathBuf::into_os_string)
     };
-    Environment { warden: vec![ourselves, "warden".into(), "--".into()], state: state() }
+    let state = state();
+    if state.is_none() {
+        remark(
+            "warning: there is no state folder, because HOME is not set: lists, logins and tokens are not saved",
+        );
+    }
+    Environment { warden: vec![ourselves, "warden".into(), "--".into()], state }
 }
 
-/// Where tokens, logins and what was learnt are kept.
-fn state() -> PathBuf {
+/// Where tokens, logins and what was learnt are kept. Without a home there is no such place: in a folder for
+/// temporary files, others could prepare what we find there.
+fn state() -> Option<PrivateFolder> {
     let folder =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    folder("XDG_STATE_HOME")
-        .or_else(|| folder("HOME").map(|home| home.join(".local").join("state")))
-        .unwrap_or_else(std::env::temp_dir)
-        .join("toolcrib")
+    let home = folder("HOME");
+    let state = folder("XDG_STATE_HOME")
+        .or_else(|| home.as_ref().map(|home| home.join(".local").join("state")))?;
+    Some(PrivateFolder::new(state.join("toolcrib"), home))
 }
 
 /// Cancelled when we are told to end.

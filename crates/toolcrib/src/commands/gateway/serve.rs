@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let token = http.token.as_ref().map(|token| expand(token, &surroundings)).transpose();
         let token = token.map_err(|error| Failure::input("`http.token`", &error, error.hint()))?;
         let is_generated = token.is_none();
-        let access = Access::decide(listen.ip(), token, &state())
+        let access = Access::decide(listen.ip(), token, state().as_ref())
             .map_err(|error| not_served(&error, error.hint()))?;
         let key = match &access {
             Access::Bearer(token) => Some(token.clone()),
@@ -57,8 +57,8 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
                 "warning: only requests for `localhost` are answered; name this machine in `http.allowed_hosts`",
             );
         }
-        if needs_token && is_generated {
-            let file = state().join(FILE);
+        if let (true, true, Some(state)) = (needs_token, is_generated, state()) {
+            let file = state.file(FILE);
             remark(&format!(
                 "clients must send the token in `{}` as `Authorization: Bearer …`, to the proxy as `x-toolcrib-key`",
                 file.display()
