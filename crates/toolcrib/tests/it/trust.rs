@@ -33,7 +33,10 @@ impl Folders {
 
     /// A config whose only server creates the file `mark` and ends.
     fn put(&self, file: &Path, mark: &str) {
-        let text = format!("[servers.{mark}]\ncommand = 'touch'\nargs = [{:?}]\n", self.at(mark));
+        let text = format!(
+            "[servers.{mark}]\ncommand = 'touch'\nargs = ['{}']\n",
+            self.at(mark).display()
+        );
         fs::write(file, text).unwrap();
         mode(file, 0o600);
     }
@@ -184,4 +187,60 @@ fn a_pipe_in_place_of_the_config_is_not_waited_for() {
     let run = folders.run(&["doctor"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.err.contains("not a regular file"), "{run:?}");
+}
+
+/// A program in the working folder that leaves the file `mark`.
+fn plant(folders: &Folders, name: &str, mark: &str) {
+    let path = folders.at("work").join(name);
+    fs::write(&path, format!("#!/bin/sh\ntouch '{}'\n", folders.at(mark).display())).unwrap();
+    mode(&path, 0o755);
+}
+
+#[test]
+fn the_working_folder_does_not_decide_what_a_command_is() {
+    let folders = Folders::new("command");
+    for name in ["server", "sh"] {
+        plant(&folders, name, "ran");
+    }
+    let doctor = |server: &str| {
+        fs::write(folders.users(), format!("[servers.a]\n{server}\n")).unwrap();
+        let run = folders.run(&["doctor", "--json"]);
+        let row = run.json()["servers"][0].clone();
+        (row["error"].as_str().unwrap_or_default().to_owned(), row["hint"].clone())
+    };
+    let relative = "is relative to the folder that Toolcrib was started in";
+    for (server, expected) in [
+        ("command = './server'", relative),
+        ("command = '../work/server'", relative),
+        ("command = '/bin/sh'\nargs = ['server']\ncwd = '.'", relative),
+        ("command = 'server'\nenv = { PATH = '.' }", "cannot find the command `server`"),
+        ("command = 'server'\nenv = { PATH = ':/nowhere' }", "cannot find the command `server`"),
+    ] {
+        let (error, hint) = doctor(server);
+        assert!(error.contains(expected), "{server}: {error}");
+        assert!(!folders.ran("ran"), "{server}");
+        if expected == relative {
+            assert!(hint.as_str().unwrap().contains("`${workspaceFolder}/`"), "{hint}");
+        }
+    }
+    // Whoever means that folder says so.
+    doctor("command = '${workspaceFolder}/server'");
+    assert!(folders.ran("ran"));
+}
+
+#[test]
+fn the_working_folder_holds_no_secret_of_the_config() {
+    let folders = Folders::new("secret");
+    fs::write(folders.at("work/key"), "planted").unwrap();
+    fs::write(folders.at("home/key"), "mine").unwrap();
+    let doctor = |path: &str| {
+        let touch = folders.at("seen-").display().to_string();
+        let text = format!("[servers.a]\ncommand = 'touch'\nargs = ['{touch}${{file:{path}}}']\n");
+        fs::write(folders.users(), text).unwrap();
+        folders.run(&["doctor", "--json"]).json()["servers"][0]["error"].clone()
+    };
+    let error = doctor("key");
+    assert!(error.as_str().unwrap().contains("the path of `${file:key}` is relative"), "{error}");
+    doctor("~/key");
+    assert!(folders.ran("seen-mine") && !folders.ran("seen-planted"));
 }
