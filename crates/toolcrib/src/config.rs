@@ -3,6 +3,7 @@
 //! The name of the file says what it is written in. Ours is TOML. YAML and JSON (with comments) are
 //! some other system's: `--preset` says whose, or the file itself does.
 
+pub(crate) mod choices;
 pub(crate) mod gateway;
 pub(crate) mod location;
 pub(crate) mod yaml;
@@ -31,6 +32,20 @@ fn engine_settings(preset: Option<Preset>, text: &str) -> Result<Settings, Error
     }
 }
 
+/// A folder of vectors that a config names begins at the folder of the config, not at the working folder, which may hold
+/// anybody's files.
+fn anchored(mut settings: Settings, config: &Path) -> Settings {
+    let folder =
+        std::path::absolute(config).ok().and_then(|path| path.parent().map(Path::to_owned));
+    if let (Some(named), Some(folder)) = (&settings.rank.embedding_model, folder)
+        && named.is_relative()
+        && !named.starts_with("~")
+    {
+        settings.rank.embedding_model = Some(folder.join(named));
+    }
+    settings
+}
+
 /// The settings for a command. What was not taken as it stands is remarked on.
 pub(crate) fn settings(source: &Source) -> Result<Settings, Failure> {
     let location = Location::find(source.config.as_deref())?;
@@ -46,7 +61,8 @@ pub(crate) fn settings(source: &Source) -> Result<Settings, Failure> {
     let place = format!("`{}`", path.display());
     let failed = |error: Error| Failure::input(&place, &error, error.hint());
     let Some(config) = foreign(path, &text)? else {
-        return engine_settings(source.preset, &text).map_err(failed);
+        let settings = engine_settings(source.preset, &text).map_err(failed)?;
+        return Ok(anchored(settings, path));
     };
     let preset = source.preset.or_else(|| {
         let preset = Preset::of_config(&config)?;

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use toolcrib_core::{Preset, Settings, policy};
 use toolcrib_mcp::Config;
-use toolcrib_mcp::config::Client;
 use toolcrib_mcp::config::foreign::{self, Place};
+use toolcrib_mcp::config::{Client, Foreign};
 use toolcrib_proxy::RequestedMode;
 use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
 
-use super::engine_settings;
 use super::location::Location;
+use super::{anchored, choices, engine_settings};
 use crate::args::Overrides;
 use crate::output::Failure;
 use crate::vectors;
@@ -116,17 +116,24 @@ fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<Loaded, F
     let failed = |error: ConfigError| Failure::input(&place, &error, error.hint.clone());
     let folder = std::env::current_dir().unwrap_or_default();
     let is_yaml = ["yaml", "yml"].iter().any(|ending| has_ending(path, ending));
-    let at = Place { file: path, folder: &folder };
-    let theirs = if is_yaml {
+    // Paths in another client's file begin at the folder of that file.
+    let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let at = Place { file: &file, folder: &folder };
+    let mut theirs = if is_yaml {
         // Hermes' file is the only one in YAML.
         let value = super::foreign(path, &text)?.filter(|value| value.get("mcp_servers").is_some());
         value.map(|value| foreign::read_value(Client::Hermes, &value, &at))
     } else {
         foreign::read(&text, &at).map_err(failed)?
     };
+    if let Some(theirs) = &mut theirs {
+        choices::apply(theirs, &file, &folder)?;
+        warnings.extend(disabled(theirs));
+    }
     let is_ours = theirs.is_none() && has_ending(path, "toml");
     if is_ours {
-        let sections = Sections::read(preset, &text).map_err(failed)?;
+        let mut sections = Sections::read(preset, &text).map_err(failed)?;
+        sections.gateway.settings = anchored(sections.gateway.settings, path);
         return Ok(Loaded { sections, location: Some(location.clone()), warnings });
     }
     let (settings, remarks) = engine(path, &text, preset, theirs.is_some())?;
@@ -137,6 +144,11 @@ fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<Loaded, F
     });
     let config = Config { settings, servers: servers.unwrap_or_default(), ..Config::default() };
     Ok(Loaded { sections: config.into(), location: Some(location.clone()), warnings })
+}
+
+/// Which servers of another client's file stay off, and why.
+fn disabled(theirs: &Foreign) -> impl Iterator<Item = String> {
+    theirs.disabled.iter().map(|(name, reason)| format!("`{name}` stays off: {reason}"))
 }
 
 /// The engine's settings of another system's file. Most files with servers have none: then ours hold.

@@ -135,6 +135,13 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     text_of(path, file)
 }
 
+/// The same for a file that nobody named: a pipe or a device in its place is refused.
+pub(crate) fn read_regular(path: &Path) -> Result<String, Failure> {
+    let (file, _) = ownership::open(path, Link::Follow)
+        .map_err(|source| FileError::Io { path: path.display().to_string(), source })?;
+    text_of(path, file)
+}
+
 fn text_of(path: &Path, file: File) -> Result<String, Failure> {
     let place = || format!("`{}`", path.display());
     let mut bytes = Vec::new();
