@@ -11,6 +11,7 @@ mod import;
 mod modules;
 mod presets;
 mod sample;
+mod sbom;
 mod search;
 mod sizes;
 #[cfg(unix)]
