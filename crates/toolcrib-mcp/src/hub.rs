@@ -54,7 +54,7 @@ impl Hub {
         let limits = config.gateway.limits.clone();
         let (updated, updates) = mpsc::channel(UPDATES);
         let metrics = Arc::new(Metrics::new(config.servers.keys().map(String::as_str)));
-        let memory = Memory::new(&environment.state);
+        let memory = Memory::new(environment.state.as_ref());
         let shared = Arc::new(Shared {
             starting: Semaphore::new(limits.starting),
             calls: Arc::new(Semaphore::new(limits.calls)),

@@ -3,15 +3,13 @@
 //! One file a server, named by a hash of the server's name and how it is reached, so that a server that
 //! was changed in the config is a new one. It only makes the first list come sooner: a file that cannot
 //! be read, or was written by another version, counts as none, and one that cannot be written is a
-//! remark in the log.
+//! remark in the log. From a folder that other users can change nothing is read, and nothing is written to it.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
-use toolcrib_server::private_file;
+use toolcrib_server::private_file::{PrivateFileError, PrivateFolder};
 
 use crate::config::{Server, Transport};
 use crate::upstream::Known;
@@ -24,7 +22,8 @@ const MOST: u64 = 64 << 20;
 /// The folder with what was known.
 #[derive(Debug, Clone)]
 pub(crate) struct Memory {
-    folder: PathBuf,
+    /// `None` if nothing is remembered between runs.
+    folder: Option<PrivateFolder>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -38,12 +37,23 @@ struct Page<'a> {
 }
 
 impl Memory {
-    /// What is kept below a state folder.
-    pub(crate) fn new(state: &Path) -> Self {
-        Self { folder: state.join("servers") }
+    /// What is kept below a state folder, if there is one.
+    pub(crate) fn new(state: Option<&PrivateFolder>) -> Self {
+        let folder = state.map(|state| state.folder("servers"));
+        let folder = folder.filter(|folder| match folder.check() {
+            // A folder that cannot be read or created today is tried again at every list.
+            Ok(_) | Err(PrivateFileError::Io { .. }) => true,
+            Err(error) => {
+                let hint = error.hint();
+                tracing::warn!(hint, "the lists of servers are not kept between runs: {error}");
+                false
+            }
+        });
+        Self { folder }
     }
 
-    fn file(&self, name: &str, server: &Server) -> PathBuf {
+    /// The name of a server's file.
+    fn file(name: &str, server: &Server) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut add = |text: &str| {
             hasher.update(&(text.len() as u64).to_le_bytes());
@@ -71,16 +81,23 @@ impl Memory {
                 }
             }
         }
-        self.folder.join(format!("{}.json", &hasher.finalize().to_hex()[..32]))
+        format!("{}.json", &hasher.finalize().to_hex()[..32])
     }
 
     /// What was known of a server when it last answered.
     pub(crate) fn recall(&self, name: &str, server: &Server) -> Option<Known> {
-        let path = self.file(name, server);
-        if fs::metadata(&path).ok()?.len() > MOST {
-            return None;
-        }
-        let text = fs::read(&path).ok()?;
+        let text = match self.folder.as_ref()?.read(&Self::file(name, server), MOST) {
+            Ok(text) => text?,
+            Err(error) => {
+                let hint = error.hint();
+                tracing::warn!(
+                    server = name,
+                    hint,
+                    "its list of the last run is not used: {error}"
+                );
+                return None;
+            }
+        };
         let page: Page<'_> = serde_json::from_slice(&text).ok()?;
         let intact =
             page.version == VERSION && page.server == name && page.checksum == checksum(page.known);
@@ -93,19 +110,23 @@ impl Memory {
 
     /// Keeps what is known of a server.
     pub(crate) fn keep(&self, name: &str, server: &Server, known: &Known) {
-        if let Err(error) = self.write(name, server, known) {
+        let Some(folder) = &self.folder else { return };
+        if let Err(error) = write(folder, name, server, known) {
             tracing::warn!(server = name, %error, "what is known of it cannot be kept for the next run");
         }
     }
+}
 
-    fn write(&self, name: &str, server: &Server, known: &Known) -> io::Result<()> {
-        let path = self.file(name, server);
-        let known = to_raw_value(known)?;
-        let checksum = checksum(&known);
-        let page = Page { version: VERSION, server: name.to_owned(), checksum, known: &known };
-        private_file::make_folder(&self.folder)?;
-        private_file::replace(&path, &serde_json::to_vec(&page)?)
-    }
+fn write(
+    folder: &PrivateFolder,
+    name: &str,
+    server: &Server,
+    known: &Known,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let known = to_raw_value(known)?;
+    let checksum = checksum(&known);
+    let page = Page { version: VERSION, server: name.to_owned(), checksum, known: &known };
+    Ok(folder.replace(&Memory::file(name, server), &serde_json::to_vec(&page)?)?)
 }
 
 fn checksum(known: &RawValue) -> String {

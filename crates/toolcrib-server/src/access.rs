@@ -6,11 +6,14 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use crate::private_file::{self, Unreadable};
+use crate::private_file::{PrivateFileError, PrivateFolder};
 use crate::{Secret, random};
 
 /// The name of the token file in the state folder.
 pub const FILE: &str = "token";
+
+/// Maximum size of the token file, in bytes.
+const LARGEST: u64 = 4096;
 
 /// Minimum length of a token. Shorter ones could be guessed over the network; a generated one has 64 characters.
 const SHORTEST: usize = 16;
@@ -41,14 +44,15 @@ pub enum TokenError {
         /// The file; `None` for a token from the config.
         path: Option<PathBuf>,
     },
-    /// The file can be neither read nor created.
-    #[error("the token file `{}` cannot be used: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// The file or its folder cannot be used.
+    #[error("the token file is not used: {0}")]
+    Unusable(#[source] PrivateFileError),
+    /// There is no folder to keep a token in.
+    #[error("a listener off loopback needs a token, and there is no state folder to keep one in")]
+    NoState,
+    /// The system gives no random numbers.
+    #[error("no token can be made: {0}")]
+    Random(#[source] io::Error),
 }
 
 impl TokenError {
@@ -61,7 +65,9 @@ impl TokenError {
             Self::Weak { path: None } => {
                 "leave the token out of the config: one is made at the first start".to_owned()
             }
-            Self::Io { path, .. } => format!("check the folder of `{}`", path.display()),
+            Self::Unusable(error) => error.hint(),
+            Self::NoState => "set `http.token` in the config, or HOME".to_owned(),
+            Self::Random(_) => "check that this machine has `/dev/urandom`".to_owned(),
         }
     }
 }
@@ -76,44 +82,44 @@ impl Access {
     pub fn decide(
         address: IpAddr,
         configured: Option<Secret>,
-        state: &Path,
+        state: Option<&PrivateFolder>,
     ) -> Result<Self, TokenError> {
         match configured {
             Some(token) if is_strong(token.expose()) => Ok(Self::Bearer(token)),
             Some(_) => Err(TokenError::Weak { path: None }),
             None if address.to_canonical().is_loopback() => Ok(Self::Open),
-            None => load_or_create(state).map(Self::Bearer),
+            None => load_or_create(state.ok_or(TokenError::NoState)?).map(Self::Bearer),
         }
     }
 }
 
 /// The token in the state folder, generated if there is none: 256 bits from the operating system.
-pub fn load_or_create(state: &Path) -> Result<Secret, TokenError> {
-    let path = state.join(FILE);
-    if let Some(token) = load(&path)? {
+pub fn load_or_create(state: &PrivateFolder) -> Result<Secret, TokenError> {
+    if let Some(token) = load(state)? {
         return Ok(token);
     }
-    let io = |source| TokenError::Io { path: path.clone(), source };
-    private_file::make_folder(state).map_err(io)?;
-    let token = random::hex::<32>().map_err(io)?;
-    match private_file::create(&path, token.as_bytes()) {
-        Ok(()) => Ok(token.into()),
-        // A concurrent first start created the file: use its token.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            load(&path)?.ok_or_else(|| io(error))
-        }
-        Err(error) => Err(io(error)),
+    let token = random::hex::<32>().map_err(TokenError::Random)?;
+    if state.create(FILE, token.as_bytes()).map_err(TokenError::Unusable)? {
+        return Ok(token.into());
     }
+    // A concurrent first start created the file: use its token.
+    let removed =
+        || PrivateFileError::Io { path: state.file(FILE), source: io::ErrorKind::NotFound.into() };
+    load(state)?.ok_or_else(|| TokenError::Unusable(removed()))
 }
 
-fn load(path: &Path) -> Result<Option<Secret>, TokenError> {
-    let path = path.to_owned();
-    let bytes = match private_file::read(&path) {
+fn load(state: &PrivateFolder) -> Result<Option<Secret>, TokenError> {
+    let path = state.file(FILE);
+    let bytes = match state.read(FILE, LARGEST) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(None),
-        Err(Unreadable::Shared { mode }) => return Err(TokenError::Shared { path, mode }),
-        Err(Unreadable::TooLarge) => return Err(TokenError::Weak { path: Some(path) }),
-        Err(Unreadable::Io(source)) => return Err(TokenError::Io { path, source }),
+        Err(PrivateFileError::Shared { path, mode }) => {
+            return Err(TokenError::Shared { path, mode });
+        }
+        Err(PrivateFileError::TooLarge { path, .. }) => {
+            return Err(TokenError::Weak { path: Some(path) });
+        }
+        Err(error) => return Err(TokenError::Unusable(error)),
     };
     match std::str::from_utf8(&bytes).map(str::trim) {
         Ok(token) if is_strong(token) => Ok(Some(token.into())),

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `${NAME}`, `${env:NAME}` | an environment variable |
 //! | `${NAME:-text}` | the same, or `text` if it is not set |
-//! | `${file:PATH}` | the contents of a file, without a line break at its end |
+//! | `${file:PATH}` | the contents of a file, without a line break at its end; the path is absolute or begins with `~/` |
 //! | `${userHome}` | the home folder |
 //! | `${workspaceFolder}` | the current folder |
 //! | `$${` | a literal `${` |
@@ -47,6 +47,9 @@ pub enum Unset {
     /// A file.
     #[error("the file `{0}` cannot be read")]
     File(String),
+    /// A file whose path begins at the working folder, which may be anybody's.
+    #[error("the path of `${{file:{0}}}` is relative")]
+    RelativeFile(String),
     /// An input that an editor would ask its user for.
     #[error("`${{input:{0}}}` asks a person, and nobody is asked here")]
     Input(String),
@@ -69,6 +72,9 @@ impl Unset {
                 "set it where Toolcrib is started, or give a default: `${NAME:-text}`"
             }
             Self::File(_) => "check the path and its permissions; 64 KiB at most, as UTF-8",
+            Self::RelativeFile(_) => {
+                "give the full path, or one that begins with `~/`: Toolcrib may be started in any folder"
+            }
             Self::Input(_) => "put it into a variable and write `${NAME}` instead",
             Self::Home => "set HOME",
             Self::Folder => "start Toolcrib in a folder that is there",
@@ -149,6 +155,9 @@ fn resolved(
         _ => {}
     }
     if let Some(path) = inner.strip_prefix("file:") {
+        if !path.starts_with("~/") && Path::new(path).is_relative() {
+            return Err(Unset::RelativeFile(path.to_owned()));
+        }
         let content = lookup(Source::File(path)).ok_or_else(|| Unset::File(path.to_owned()))?;
         let content = content.strip_suffix('\n').unwrap_or(&content);
         return Ok(content.strip_suffix('\r').unwrap_or(content).to_owned());

@@ -20,6 +20,7 @@ pub mod http;
 mod listener;
 pub mod mask;
 pub mod metrics;
+pub mod ownership;
 pub mod private_file;
 pub mod random;
 mod secret;

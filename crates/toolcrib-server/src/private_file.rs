@@ -1,81 +1,282 @@
-//! Files that only their owner may read, written completely or not at all.
+//! Files that only their owner may read, in a folder that only its owner may change.
 //!
-//! A file is created with mode 0600 under a random name, written, flushed, and only then renamed or linked to
-//! its own name, so that other users cannot read it and a crash leaves no partial file. The calls block. Tokens and credentials are a
-//! few hundred bytes, which is short enough for an async task; larger files belong on a blocking thread.
+//! A file is created with mode 0600 under a random name, written, flushed, and only then renamed to its own name, so
+//! that other users cannot read it and a crash leaves no partial file. Before anything is read or written, the folder
+//! and those above it are checked as [`ownership`] describes; a file that is a link, has a second name, or is open to
+//! others is refused, because another user may have put it there or know what is in it. The calls block. Tokens and
+//! credentials are a few hundred bytes, which is short enough for an async task; larger files belong on a blocking
+//! thread.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::ownership::{self, GroupWrite, Link, Untrusted};
 use crate::random;
 
-/// Maximum size of a file that is read, in bytes. Far above any token or credential.
-const LARGEST: u64 = 1 << 20;
-
-/// Why a file was not read.
+/// Why a folder or a file in it is not used.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
-    /// Other users have access to it.
-    #[error("other users may read it (mode {mode:o})")]
+pub enum PrivateFileError {
+    /// Other users can change the folder, a folder above it, or the file.
+    #[error(transparent)]
+    Untrusted(#[from] Untrusted),
+    /// Other users have access to the file.
+    #[error("other users may read `{}` (mode {mode:o})", path.display())]
     Shared {
+        /// The file.
+        path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
+    /// It is a symbolic link.
+    #[error("`{}` is a symbolic link", path.display())]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+    /// The file has further names, which may be in other users' folders.
+    #[error("`{}` has {count} names (hard links)", path.display())]
+    HardLinks {
+        /// The file.
+        path: PathBuf,
+        /// How many names it has.
+        count: u64,
+    },
     /// It is too large to be a file of ours.
-    #[error("it is larger than {LARGEST} bytes")]
-    TooLarge,
+    #[error("`{}` is larger than {limit} bytes", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Maximum size in bytes.
+        limit: u64,
+    },
     /// The system refused.
-    #[error(transparent)]
-    Io(#[from] io::Error),
+    #[error("`{}`: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
 }
 
-/// Creates `folder` and its parents, without access for other users.
-pub fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-/// Writes `bytes` to `path`, replacing any file there.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let draft = write_draft(path, bytes)?;
-    fs::rename(&draft, path).inspect_err(|_| discard(&draft))
-}
-
-/// Writes `bytes` to `path` if there is no such file; fails with `AlreadyExists` otherwise.
-pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let draft = write_draft(path, bytes)?;
-    // A link fails if the file exists. A rename would silently replace the file of a concurrent first run.
-    let linked = fs::hard_link(&draft, path);
-    discard(&draft);
-    linked
-}
-
-/// The bytes at `path`, or `None` if there is no such file.
-pub fn read(path: &Path) -> Result<Option<Vec<u8>>, Unreadable> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    // Of the open file, not of the path, which may name another file by now.
-    let about = file.metadata()?;
-    #[cfg(unix)]
-    {
-        let mode = std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(Unreadable::Shared { mode });
+impl PrivateFileError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            // What is in the folder may be another user's by now.
+            Self::Untrusted(Untrusted::Writable { path, .. }) => {
+                let path = path.display();
+                format!("check what is in `{path}`, then run: chmod go-w {path}")
+            }
+            Self::Untrusted(error) => error.hint(),
+            Self::Shared { path, .. } | Self::Link { path } | Self::HardLinks { path, .. } => {
+                format!("delete `{}`", path.display())
+            }
+            Self::TooLarge { path, .. } => format!("delete `{}`", path.display()),
+            Self::Io { path, .. } => format!("check `{}` and its permissions", path.display()),
         }
     }
-    if about.len() > LARGEST {
-        return Err(Unreadable::TooLarge);
+}
+
+/// A folder with private files.
+#[derive(Debug, Clone)]
+pub struct PrivateFolder {
+    path: PathBuf,
+    /// The uppermost folder that is Toolcrib's own: from here on down nobody else may write, not even a group.
+    root: PathBuf,
+    /// Folders above this one are not checked.
+    home: Option<PathBuf>,
+}
+
+impl PrivateFolder {
+    /// The folder at `path`, which need not exist yet, for a user whose home is `home`.
+    pub fn new(path: impl Into<PathBuf>, home: Option<PathBuf>) -> Self {
+        let path = path.into();
+        Self { root: path.clone(), path, home }
     }
-    let mut bytes = Vec::new();
-    file.take(LARGEST).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
+
+    /// A folder in this one.
+    #[must_use]
+    pub fn folder(&self, name: &str) -> Self {
+        Self { path: self.path.join(name), ..self.clone() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the file `name` is.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Whether the folder exists, if it can be used.
+    pub fn check(&self) -> Result<bool, PrivateFileError> {
+        let real = match fs::canonicalize(&self.path) {
+            Ok(real) => real,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(source) => return Err(PrivateFileError::Io { path: self.path.clone(), source }),
+        };
+        self.check_folders(&self.path, &self.root, self.home.as_deref())?;
+        if real != self.path {
+            // Links above the folder lead elsewhere, where the folders count, too.
+            let resolved = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+            let home = self.home.as_deref().map(resolved);
+            self.check_folders(&real, &resolved(&self.root), home.as_deref())?;
+        }
+        Ok(true)
+    }
+
+    fn check_folders(
+        &self,
+        folder: &Path,
+        root: &Path,
+        home: Option<&Path>,
+    ) -> Result<(), PrivateFileError> {
+        for own in folder.ancestors().take_while(|ancestor| ancestor.starts_with(root)) {
+            let about = fs::metadata(own)
+                .map_err(|source| PrivateFileError::Io { path: own.to_owned(), source })?;
+            if !about.is_dir() {
+                let source = io::ErrorKind::NotADirectory.into();
+                return Err(PrivateFileError::Io { path: self.path.clone(), source });
+            }
+            ownership::check(own, &about, GroupWrite::Refused)?;
+        }
+        match root.parent() {
+            Some(above) if home != Some(root) => Ok(ownership::check_folders(above, home)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Creates the folder and its parents, without access for other users, if it does not exist.
+    pub fn prepare(&self) -> Result<(), PrivateFileError> {
+        if self.check()? {
+            return Ok(());
+        }
+        // What exists so far counts before anything is created in it.
+        let home = self.home.as_deref();
+        let is_above_home =
+            |folder: &Path| home.is_some_and(|home| home != folder && home.starts_with(folder));
+        if let Some(there) = self.path.ancestors().skip(1).find(|ancestor| ancestor.exists())
+            && !is_above_home(there)
+        {
+            ownership::check_folders(there, home)?;
+        }
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder
+            .create(&self.path)
+            .map_err(|source| PrivateFileError::Io { path: self.path.clone(), source })?;
+        self.check().map(|_| ())
+    }
+
+    /// The bytes of the file `name`, or `None` if there is no such file.
+    pub fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, PrivateFileError> {
+        if !self.check()? {
+            return Ok(None);
+        }
+        let path = self.file(name);
+        let (file, about) = match ownership::open(&path, Link::Refuse) {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(unopened(path, source)),
+        };
+        check_file(&path, &about)?;
+        if about.len() > limit {
+            return Err(PrivateFileError::TooLarge { path, limit });
+        }
+        let mut bytes = Vec::new();
+        match file.take(limit).read_to_end(&mut bytes) {
+            Ok(_) => Ok(Some(bytes)),
+            Err(source) => Err(PrivateFileError::Io { path, source }),
+        }
+    }
+
+    /// Writes `bytes` to the file `name`, replacing any file there.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), PrivateFileError> {
+        self.prepare()?;
+        let path = self.file(name);
+        let renamed = write_draft(&path, bytes)
+            .and_then(|draft| fs::rename(&draft, &path).inspect_err(|_| discard(&draft)));
+        renamed.map_err(|source| PrivateFileError::Io { path, source })
+    }
+
+    /// Writes `bytes` to the file `name` unless there is one; returns whether it was written.
+    pub fn create(&self, name: &str, bytes: &[u8]) -> Result<bool, PrivateFileError> {
+        self.prepare()?;
+        let path = self.file(name);
+        let created = write_draft(&path, bytes)
+            .and_then(|draft| rename_to_new(&draft, &path).inspect_err(|_| discard(&draft)));
+        match created {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(source) => Err(PrivateFileError::Io { path, source }),
+        }
+    }
+
+    /// Removes the file `name` if there is one.
+    pub fn remove(&self, name: &str) -> Result<(), PrivateFileError> {
+        if !self.check()? {
+            return Ok(());
+        }
+        let path = self.file(name);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(PrivateFileError::Io { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens the file `name`, which is for locking alone, and creates it if necessary.
+    pub fn open_lock(&self, name: &str) -> Result<File, PrivateFileError> {
+        self.prepare()?;
+        let path = self.file(name);
+        let mut options = OpenOptions::new();
+        options.create(true).append(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
+            options.mode(0o600).custom_flags(flags.cast_signed());
+        }
+        options.open(&path).map_err(|source| unopened(path, source))
+    }
+}
+
+/// Why a file was not opened. A link that is not followed is told from other failures by looking again.
+fn unopened(path: PathBuf, source: io::Error) -> PrivateFileError {
+    match fs::symlink_metadata(&path) {
+        Ok(about) if about.is_symlink() => PrivateFileError::Link { path },
+        _ => PrivateFileError::Io { path, source },
+    }
+}
+
+#[cfg(unix)]
+fn check_file(path: &Path, about: &fs::Metadata) -> Result<(), PrivateFileError> {
+    use std::os::unix::fs::MetadataExt as _;
+    ownership::check(path, about, GroupWrite::PrivateGroup).or_else(|error| match error {
+        // Reading is already too much, and the advice for that is better.
+        Untrusted::Writable { .. } => Ok(()),
+        error => Err(error),
+    })?;
+    let mode = about.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(PrivateFileError::Shared { path: path.to_owned(), mode });
+    }
+    if about.nlink() != 1 {
+        return Err(PrivateFileError::HardLinks { path: path.to_owned(), count: about.nlink() });
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_file(_path: &Path, _about: &fs::Metadata) -> Result<(), PrivateFileError> {
+    Ok(())
 }
 
 fn write_draft(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
@@ -89,6 +290,25 @@ fn write_draft(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     Ok(draft)
 }
 
+/// Renames a draft unless there is such a file, which a concurrent first run may have made.
+fn rename_to_new(draft: &Path, path: &Path) -> io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
+            // Not every file system can do it.
+            Err(
+                rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP,
+            ) => {}
+            renamed => return Ok(renamed?),
+        }
+    }
+    // A link fails if the file exists. For a moment the file has two names, and a concurrent reader refuses it.
+    fs::hard_link(draft, path)?;
+    discard(draft);
+    Ok(())
+}
+
 /// Removes a draft. A draft that cannot be removed does no harm, so the error is ignored.
 fn discard(draft: &Path) {
     let _ = fs::remove_file(draft);
@@ -98,24 +318,92 @@ fn discard(draft: &Path) {
 mod tests {
     use super::*;
 
+    const LIMIT: u64 = 1 << 10;
+
+    fn folder() -> (tempfile::TempDir, PrivateFolder) {
+        let home = tempfile::tempdir().unwrap();
+        let folder = PrivateFolder::new(home.path().join("state"), Some(home.path().to_owned()));
+        (home, folder)
+    }
+
     #[test]
     fn replacing_leaves_one_file_and_creating_never_wins_twice() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.json");
-        create(&path, b"one").unwrap();
-        assert_eq!(create(&path, b"two").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(read(&path).unwrap().unwrap(), b"one");
-        replace(&path, b"three").unwrap();
-        assert_eq!(read(&path).unwrap().unwrap(), b"three");
+        let (_home, folder) = folder();
+        assert!(folder.read("a.json", LIMIT).unwrap().is_none());
+        assert!(folder.create("a.json", b"one").unwrap());
+        assert!(!folder.create("a.json", b"two").unwrap());
+        assert_eq!(folder.read("a.json", LIMIT).unwrap().unwrap(), b"one");
+        folder.replace("a.json", b"three").unwrap();
+        assert_eq!(folder.read("a.json", LIMIT).unwrap().unwrap(), b"three");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft stays behind");
-        assert!(read(&folder.path().join("b.json")).unwrap().is_none());
+        assert!(folder.read("b.json", LIMIT).unwrap().is_none());
+        folder.remove("a.json").unwrap();
+        folder.remove("a.json").unwrap();
+        assert!(folder.read("a.json", LIMIT).unwrap().is_none());
     }
 
     #[test]
     fn a_file_of_another_size_is_not_ours() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.json");
-        replace(&path, &vec![b' '; LARGEST as usize + 1]).unwrap();
-        assert!(matches!(read(&path), Err(Unreadable::TooLarge)));
+        let (_home, folder) = folder();
+        folder.replace("a.json", &vec![b' '; LIMIT as usize]).unwrap();
+        assert!(folder.read("a.json", LIMIT).is_ok());
+        folder.replace("a.json", &vec![b' '; LIMIT as usize + 1]).unwrap();
+        assert!(matches!(folder.read("a.json", LIMIT), Err(PrivateFileError::TooLarge { .. })));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_that_others_can_change_and_files_with_another_name_are_refused() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let (home, state) = folder();
+        let inner = state.folder("servers");
+        inner.replace("a", b"one").unwrap();
+        assert_eq!(fs::metadata(state.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        for shared in [state.path(), inner.path(), home.path()] {
+            for bits in [0o770, 0o707, 0o1777] {
+                // Above the state folder, a private group is fine.
+                if bits == 0o770 && shared == home.path() {
+                    continue;
+                }
+                mode(shared, bits);
+                let refused = |done: Result<(), PrivateFileError>| {
+                    let error = done.unwrap_err();
+                    assert!(matches!(
+                        error,
+                        PrivateFileError::Untrusted(Untrusted::Writable { .. })
+                    ));
+                    assert!(error.hint().ends_with(&format!("chmod go-w {}", shared.display())));
+                };
+                refused(inner.read("a", LIMIT).map(|_| ()));
+                refused(inner.replace("a", b"two"));
+                refused(inner.create("b", b"two").map(|_| ()));
+                refused(inner.remove("a"));
+                refused(inner.open_lock("lock").map(|_| ()));
+            }
+            mode(shared, 0o700);
+        }
+        assert_eq!(inner.read("a", LIMIT).unwrap().unwrap(), b"one");
+
+        fs::hard_link(inner.file("a"), inner.file("b")).unwrap();
+        assert!(matches!(
+            inner.read("a", LIMIT),
+            Err(PrivateFileError::HardLinks { count: 2, .. })
+        ));
+        fs::remove_file(inner.file("b")).unwrap();
+        symlink(inner.file("a"), inner.file("b")).unwrap();
+        assert!(matches!(inner.read("b", LIMIT), Err(PrivateFileError::Link { .. })));
+        assert!(matches!(inner.open_lock("b"), Err(PrivateFileError::Link { .. })));
+        // What is written takes the place of a link, not of what it leads to.
+        inner.replace("b", b"other").unwrap();
+        assert_eq!(inner.read("a", LIMIT).unwrap().unwrap(), b"one");
+        assert_eq!(inner.read("b", LIMIT).unwrap().unwrap(), b"other");
+        mode(&inner.file("a"), 0o640);
+        assert!(matches!(
+            inner.read("a", LIMIT),
+            Err(PrivateFileError::Shared { mode: 0o640, .. })
+        ));
     }
 }

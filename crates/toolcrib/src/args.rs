@@ -71,8 +71,8 @@ pub(crate) struct Source {
     /// Behave like this system; without it what the settings name, else ours
     #[arg(long, value_name = "P", value_parser = preset())]
     pub(crate) preset: Option<Preset>,
-    /// Settings: ours in TOML, or another system's own file; otherwise `./toolcrib.toml` or the one
-    /// in the user's config folder, where there is one
+    /// Settings: ours in TOML, or another system's own file; otherwise `toolcrib/toolcrib.toml` in the
+    /// user's config folder, if there is one
     #[arg(long, value_name = "F")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -193,6 +193,10 @@ pub(crate) struct ImportArgs {
     /// The files of this client alone
     #[arg(long, value_name = "CLIENT", value_parser = client())]
     pub(crate) from: Option<Client>,
+    /// Also the servers that files of the working folder define, such as `.mcp.json`. They run programs that whoever
+    /// wrote that folder has chosen; none replaces a server of yours
+    #[arg(long)]
+    pub(crate) project: bool,
     /// Write a config here, readable by you alone; to one that is there only new servers are added.
     /// Without it the config is printed, with `***` for secrets
     #[arg(long, value_name = "F")]
@@ -231,8 +235,8 @@ pub(crate) struct EvalArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct McpArgs {
-    /// The config: ours in TOML, or another client's own file; otherwise `./toolcrib.toml` or the one
-    /// in the user's config folder
+    /// The config: ours in TOML, or another client's own file; otherwise `toolcrib/toolcrib.toml` in the
+    /// user's config folder. A file in the working folder is used only if it is named here
     #[arg(long, value_name = "F")]
     pub(crate) config: Option<PathBuf>,
     /// Show only what this profile of the config has

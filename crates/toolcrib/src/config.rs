@@ -3,18 +3,20 @@
 //! The name of the file says what it is written in. Ours is TOML. YAML and JSON (with comments) are
 //! some other system's: `--preset` says whose, or the file itself does.
 
+pub(crate) mod choices;
 pub(crate) mod gateway;
+pub(crate) mod location;
 pub(crate) mod yaml;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 use toolcrib_core::{Error, Preset, Settings};
-use toolcrib_eval::files;
 use toolcrib_server::HttpSettings;
 
 use crate::args::Source;
 use crate::output::{Failure, remark};
+use location::{Location, note_unused};
 
 /// The sections of our file that the engine does not read.
 const OTHERS: [&str; 5] = {
@@ -30,20 +32,37 @@ fn engine_settings(preset: Option<Preset>, text: &str) -> Result<Settings, Error
     }
 }
 
+/// A folder of vectors that a config names begins at the folder of the config, not at the working folder, which may hold
+/// anybody's files.
+fn anchored(mut settings: Settings, config: &Path) -> Settings {
+    let folder =
+        std::path::absolute(config).ok().and_then(|path| path.parent().map(Path::to_owned));
+    if let (Some(named), Some(folder)) = (&settings.rank.embedding_model, folder)
+        && named.is_relative()
+        && !named.starts_with("~")
+    {
+        settings.rank.embedding_model = Some(folder.join(named));
+    }
+    settings
+}
+
 /// The settings for a command. What was not taken as it stands is remarked on.
 pub(crate) fn settings(source: &Source) -> Result<Settings, Failure> {
-    let Some(path) = source.config.clone().or_else(found) else {
+    let location = Location::find(source.config.as_deref())?;
+    note_unused(location.as_ref());
+    let Some(location) = location else {
         return Ok(source.preset.unwrap_or_default().settings());
     };
-    let bytes = files::read(&path)?;
+    let (text, warning) = location.read()?;
+    if let Some(warning) = warning {
+        remark(&format!("warning: {warning}"));
+    }
+    let path = location.path();
     let place = format!("`{}`", path.display());
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::input(&place, &"not UTF-8 text", "save the file as UTF-8"))?;
     let failed = |error: Error| Failure::input(&place, &error, error.hint());
-    // Some editors put a mark before the text.
-    let text = text.trim_start_matches('\u{feff}');
-    let Some(config) = foreign(&path, text)? else {
-        return engine_settings(source.preset, text).map_err(failed);
+    let Some(config) = foreign(path, &text)? else {
+        let settings = engine_settings(source.preset, &text).map_err(failed)?;
+        return Ok(anchored(settings, path));
     };
     let preset = source.preset.or_else(|| {
         let preset = Preset::of_config(&config)?;
@@ -81,15 +100,4 @@ fn foreign(path: &Path, text: &str) -> Result<Option<Value>, Failure> {
     };
     read.map(Some)
         .map_err(|(problem, hint)| Failure::input(format!("`{}`", path.display()), &problem, hint))
-}
-
-/// `./toolcrib.toml`, else the one in the user's config folder.
-fn found() -> Option<PathBuf> {
-    let here = PathBuf::from("toolcrib.toml");
-    let folder = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| {
-        let home = std::env::var_os("HOME")?;
-        Some(Path::new(&home).join(".config"))
-    });
-    let user = folder.map(|folder| folder.join("toolcrib").join("toolcrib.toml"));
-    [Some(here), user].into_iter().flatten().find(|path| path.is_file())
 }

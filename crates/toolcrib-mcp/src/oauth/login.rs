@@ -6,7 +6,6 @@
 
 use std::future::IntoFuture as _;
 use std::net::Ipv4Addr;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +23,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use toolcrib_server::access::Access;
 use toolcrib_server::guard::Guard;
+use toolcrib_server::private_file::PrivateFolder;
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 use url::{Url, form_urlencoded};
@@ -58,11 +58,13 @@ impl Login {
     /// Finds out where to sign in, makes us known there, and opens the listener.
     pub fn start<'a>(
         upstream: &'a Upstream,
-        state: &'a Path,
+        state: &'a PrivateFolder,
     ) -> BoxFuture<'a, Result<Self, Error>> {
         async move {
             let io = |source| Error::Io { server: upstream.name.clone(), source };
             let store = Store::new(state, &upstream.name, &upstream.url);
+            let unusable = |source| Error::State { server: upstream.name.clone(), source };
+            store.prepare().map_err(unusable)?;
             let (mut manager, metadata) = manager_for(upstream, &store).await?;
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(io)?;
             let port = listener.local_addr().map_err(io)?.port();

@@ -14,7 +14,6 @@ mod store;
 
 use std::error::Error as StdError;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +22,7 @@ use rmcp::transport::auth::{
     AuthClient, AuthError, AuthorizationManager, AuthorizationMetadata, OAuthClientConfig,
 };
 use rmcp::transport::streamable_http_client::AuthRequiredError;
+use toolcrib_server::private_file::{PrivateFileError, PrivateFolder};
 use url::Url;
 
 pub use login::Login;
@@ -164,6 +164,14 @@ pub enum Error {
         /// The server's name.
         server: String,
     },
+    /// The state folder cannot be used.
+    #[error("a login to `{server}` cannot be stored: {source}")]
+    State {
+        /// The server's name.
+        server: String,
+        /// What is wrong with it.
+        source: PrivateFileError,
+    },
     /// The state folder or the callback's listener failed.
     #[error("signing in to `{server}`: {source}")]
     Io {
@@ -195,6 +203,7 @@ impl Error {
             }
             Self::Registration { .. } => "set `client_id` for this server in the config".to_owned(),
             Self::Denied { .. } => "sign in again, and grant what is asked".to_owned(),
+            Self::State { source, .. } => source.hint(),
             Self::Io { .. } => "check the state folder's permissions and free space".to_owned(),
         }
     }
@@ -207,7 +216,7 @@ impl Error {
 /// is seen by the next `client_for`; [`needs_login`] tells from an error that it is time for one.
 pub async fn client_for<C>(
     upstream: &Upstream,
-    state: &Path,
+    state: &PrivateFolder,
     http: C,
 ) -> Result<AuthClient<C>, Error>
 where
@@ -242,7 +251,7 @@ where
 }
 
 /// Whether somebody has signed in to `upstream` before.
-pub fn is_signed_in(upstream: &Upstream, state: &Path) -> bool {
+pub fn is_signed_in(upstream: &Upstream, state: &PrivateFolder) -> bool {
     Store::new(state, &upstream.name, &upstream.url).read().is_some()
 }
 

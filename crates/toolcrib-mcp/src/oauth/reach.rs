@@ -288,6 +288,8 @@ fn known(code: &str, refreshes: bool) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use toolcrib_server::private_file::PrivateFolder;
+
     use super::*;
 
     fn rule(base: &str) -> Rule {
@@ -348,7 +350,8 @@ mod tests {
             scopes: Vec::new(),
             trusted_hosts: Vec::new(),
         };
-        let store = Store::new(std::path::Path::new("/nowhere"), &upstream.name, &upstream.url);
+        let store =
+            Store::new(&PrivateFolder::new("/nowhere", None), &upstream.name, &upstream.url);
         let reach = Reach::new(&upstream, store).unwrap();
         let request = Request::get("http://127.0.0.1:9/").body(Vec::new()).unwrap();
         let error = reach.ask(request).await.unwrap_err();

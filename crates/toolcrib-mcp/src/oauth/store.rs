@@ -2,12 +2,11 @@
 //!
 //! The file's name is a hash of the server's name and URL: no name leads out of the folder, and another
 //! URL finds no credentials. A file that is damaged, readable by others, from another version or about
-//! another server counts as "not logged in", with a warning that never quotes it.
+//! another server, or in a folder that others can change, counts as "not logged in", with a warning that never quotes it.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,13 +15,16 @@ use rmcp::transport::auth::{
     AuthError, CredentialRefreshGuard, CredentialStore, OAuthTokenResponse, StoredCredentials,
 };
 use serde::{Deserialize, Serialize};
-use toolcrib_server::private_file;
+use toolcrib_server::private_file::{PrivateFileError, PrivateFolder};
 use url::Url;
 
 use crate::Secret;
 
 /// Raised when the file's shape changes; other versions are not read.
 const VERSION: u32 = 1;
+
+/// Maximum size of a file, in bytes. Tokens have a few thousand at most.
+const LARGEST: u64 = 1 << 20;
 
 /// Another process refreshes for at most one request of 30 s.
 const LOCK_TRIES: u32 = 400;
@@ -53,31 +55,43 @@ pub(super) struct Store {
 struct Inner {
     server: String,
     url: Url,
-    path: PathBuf,
+    folder: PrivateFolder,
+    /// The file's name without its extension.
+    name: String,
     /// What registration gave us beside the id; rmcp's own record has no place for it.
     client_secret: Mutex<Option<Secret>>,
 }
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").field("path", &self.inner.path).finish_non_exhaustive()
+        f.debug_struct("Store").field("name", &self.inner.name).finish_non_exhaustive()
     }
 }
 
 impl Store {
-    pub(super) fn new(state: &Path, server: &str, url: &Url) -> Self {
+    pub(super) fn new(state: &PrivateFolder, server: &str, url: &Url) -> Self {
         let mut hash = blake3::Hasher::new();
         // The length keeps the border between the two: `a` + `bc` is not `ab` + `c`.
         hash.update(&(server.len() as u64).to_le_bytes());
         hash.update(server.as_bytes()).update(url.as_str().as_bytes());
-        let name = &hash.finalize().to_hex()[..32];
+        let name = hash.finalize().to_hex()[..32].to_owned();
         let inner = Inner {
             server: server.to_owned(),
             url: url.clone(),
-            path: state.join("oauth").join(format!("{name}.json")),
+            folder: state.folder("oauth"),
+            name,
             client_secret: Mutex::new(None),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    fn file(&self) -> String {
+        format!("{}.json", self.inner.name)
+    }
+
+    /// Makes sure that credentials can be stored, before somebody signs in for nothing.
+    pub(super) fn prepare(&self) -> Result<(), PrivateFileError> {
+        self.inner.folder.prepare()
     }
 
     /// What is stored, if it can be used.
@@ -100,15 +114,17 @@ impl Store {
     }
 
     fn kept(&self) -> Option<Kept> {
+        let file = self.file();
         let warn = |why: &str| {
-            let (server, path) = (&self.inner.server, self.inner.path.display());
+            let path = self.inner.folder.file(&file);
+            let (server, path) = (&self.inner.server, path.display());
             tracing::warn!(server, %path, why, "stored credentials are not used: log in again");
             None
         };
-        let bytes = match private_file::read(&self.inner.path) {
+        let bytes = match self.inner.folder.read(&file, LARGEST) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return None,
-            Err(error) => return warn(&error.to_string()),
+            Err(error) => return warn(&format!("{error}; {}", error.hint())),
         };
         // serde's message could quote a token.
         let Ok(kept) = serde_json::from_slice::<Kept>(&bytes) else {
@@ -128,7 +144,7 @@ impl Store {
         Some(kept)
     }
 
-    fn write(&self, credentials: StoredCredentials) -> io::Result<()> {
+    fn write(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
         let secret =
             self.inner.client_secret.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let kept = Kept {
@@ -138,25 +154,15 @@ impl Store {
             client_secret: secret.map(|secret| secret.expose().to_owned()),
             credentials,
         };
-        let bytes = serde_json::to_vec(&kept)?;
-        if let Some(folder) = self.inner.path.parent() {
-            private_file::make_folder(folder)?;
-        }
-        private_file::replace(&self.inner.path, &bytes)
-    }
-
-    fn remove(&self) -> io::Result<()> {
-        match fs::remove_file(&self.inner.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        let bytes = serde_json::to_vec(&kept).map_err(|error| failed(&error))?;
+        self.inner.folder.replace(&self.file(), &bytes).map_err(|error| failed(&error))
     }
 
     /// Waits until no other process refreshes the same tokens. Two that did at once would each spend the
     /// refresh token, and a careful server then takes both for a theft.
     async fn lock(&self) -> io::Result<File> {
-        let path = self.inner.path.with_extension("lock");
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let name = format!("{}.lock", self.inner.name);
+        let file = self.inner.folder.open_lock(&name).map_err(io::Error::other)?;
         for _ in 0..LOCK_TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
@@ -175,11 +181,11 @@ impl CredentialStore for Store {
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        self.write(credentials).map_err(|error| failed(&error))
+        self.write(credentials)
     }
 
     async fn clear(&self) -> Result<(), AuthError> {
-        self.remove().map_err(|error| failed(&error))
+        self.inner.folder.remove(&self.file()).map_err(|error| failed(&error))
     }
 
     async fn on_refresh_token_rejected(&self, used: &StoredCredentials) -> Result<(), AuthError> {
@@ -200,19 +206,23 @@ fn refresh(credentials: &StoredCredentials) -> Option<String> {
     Some(token.get("refresh_token")?.as_str()?.to_owned())
 }
 
-fn failed(error: &io::Error) -> AuthError {
+fn failed(error: &impl fmt::Display) -> AuthError {
     AuthError::CredentialStoreError(error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
     fn no_name_leads_out_of_the_folder_and_none_meets_another() {
         let url: Url = "https://mcp.example.com/mcp".parse().unwrap();
+        let state = PrivateFolder::new("/state", None);
         let path = |server: &str, url: &Url| {
-            Store::new(Path::new("/state"), server, url).inner.path.clone()
+            let store = Store::new(&state, server, url);
+            store.inner.folder.file(&store.file())
         };
         let mut seen = std::collections::BTreeSet::new();
         for server in

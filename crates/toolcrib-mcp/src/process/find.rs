@@ -2,6 +2,9 @@
 //!
 //! A misspelt command is the commonest mistake in a configuration. It is found here, in the
 //! environment the server will have and not in ours, and told with the path that was searched.
+//!
+//! The folder that Toolcrib was started in decides nothing here: clients start it in the folder of a project, which may
+//! hold anybody's files. A relative command needs a `cwd` in the config, and relative folders in `PATH` are passed over.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,14 +17,20 @@ use super::SpawnError;
 /// What `execvp` searches when `PATH` is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Finds `program` the way `execvp` in the folder `cwd` would, with the `PATH` of `env`.
+/// Finds `program` with the `PATH` of `env`; a relative path begins at the configured `cwd`. The result is absolute.
 pub(super) fn find(
     program: &OsStr,
     env: &[(OsString, OsString)],
-    cwd: &Path,
+    cwd: Option<&Path>,
 ) -> Result<PathBuf, SpawnError> {
     if program.as_bytes().contains(&b'/') {
-        let path = cwd.join(program);
+        let path = match cwd {
+            Some(cwd) => cwd.join(program),
+            None => program.into(),
+        };
+        if !path.is_absolute() {
+            return Err(SpawnError::RelativeCommand { program: program.into() });
+        }
         return match (path.is_file(), is_executable(&path)) {
             (true, true) => Ok(path),
             (true, false) => Err(SpawnError::NotExecutable { path }),
@@ -31,7 +40,8 @@ pub(super) fn find(
     let path = env.iter().rev().find(|(name, _)| name == "PATH");
     let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value);
     std::env::split_paths(path)
-        .map(|folder| cwd.join(folder).join(program))
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(program))
         .find(|candidate| is_executable(candidate))
         .ok_or_else(|| SpawnError::NotFound { program: program.into(), path: Some(path.into()) })
 }
@@ -50,13 +60,16 @@ mod tests {
 
     #[test]
     fn the_path_of_the_server_counts() {
-        let root = Path::new("/");
         let found = |program: &str, env: &[(OsString, OsString)]| {
-            find(OsStr::new(program), env, root).map_err(|error| error.to_string())
+            find(OsStr::new(program), env, Some(Path::new("/"))).map_err(|error| error.to_string())
         };
         assert_eq!(found("sh", &path("/nowhere:/bin")), Ok("/bin/sh".into()));
         assert_eq!(found("sh", &[]), Ok("/bin/sh".into()));
-        assert_eq!(found("sh", &path("bin")), Ok("/bin/sh".into()));
+        // Not even in the `cwd` of the config.
+        for relative in ["bin", "./bin", "bin:.", ""] {
+            let missing = Err("cannot find the command `sh`".into());
+            assert_eq!(found("sh", &path(relative)), missing, "{relative}");
+        }
         assert_eq!(found("bin/sh", &path("")), Ok("/bin/sh".into()));
         assert_eq!(found("sh", &path("/nowhere")), Err("cannot find the command `sh`".into()));
         assert_eq!(found("", &path("/bin")), Err("cannot find the command ``".into()));
@@ -68,8 +81,17 @@ mod tests {
     }
 
     #[test]
+    fn a_relative_command_needs_a_folder() {
+        for program in ["./server", "bin/server", "../server"] {
+            let error = find(OsStr::new(program), &path("/bin"), None).unwrap_err();
+            assert!(matches!(error, SpawnError::RelativeCommand { .. }), "{program}: {error}");
+        }
+        assert!(find(OsStr::new("/bin/sh"), &path(""), None).is_ok());
+    }
+
+    #[test]
     fn the_hint_says_where_was_looked() {
-        let missing = find(OsStr::new("npx"), &path("/a:/b"), Path::new("/")).unwrap_err();
+        let missing = find(OsStr::new("npx"), &path("/a:/b"), None).unwrap_err();
         let hint = "give the full path of the command, or name `PATH` in its environment; it is looked \
                     for in 2 folders";
         assert_eq!(missing.hint(), hint);

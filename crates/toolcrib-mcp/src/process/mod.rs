@@ -22,7 +22,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -78,6 +78,18 @@ pub enum SpawnError {
         /// The file.
         path: PathBuf,
     },
+    /// A relative path, and no folder in the config that it begins at.
+    #[error("the command `{}` is relative to the folder that Toolcrib was started in", program.display())]
+    RelativeCommand {
+        /// The command as configured.
+        program: OsString,
+    },
+    /// A relative folder to run in.
+    #[error("`cwd` is relative to the folder that Toolcrib was started in: `{}`", cwd.display())]
+    RelativeFolder {
+        /// The folder as configured.
+        cwd: PathBuf,
+    },
     /// There is no such folder to run in.
     #[error("cannot run in `{}`: not a folder", cwd.display())]
     Folder {
@@ -113,10 +125,14 @@ impl SpawnError {
             Self::NotFound { path: Some(path), .. } => format!(
                 "give the full path of the command, or name `PATH` in its environment; it is looked \
                  for in {} folders",
-                std::env::split_paths(path).count()
+                std::env::split_paths(path).filter(|folder| folder.is_absolute()).count()
             ),
             Self::NotFound { path: None, .. } => {
                 "a path is relative to the server's folder; check both".into()
+            }
+            Self::RelativeCommand { .. } | Self::RelativeFolder { .. } => {
+                "that may be any folder: give the full path, or begin it with `${workspaceFolder}/` if you mean that folder"
+                    .into()
             }
             Self::NotExecutable { path } => {
                 format!("`chmod +x {}`, or name its interpreter as the command", path.display())
@@ -175,12 +191,16 @@ pub struct Process {
 impl Launch {
     /// Starts the server. Must be called inside a tokio runtime with I/O and time.
     pub async fn spawn(self) -> Result<Process, SpawnError> {
-        let here = match &self.cwd {
-            Some(cwd) if cwd.is_dir() => cwd.clone(),
-            Some(cwd) => return Err(SpawnError::Folder { cwd: cwd.clone() }),
-            None => std::env::current_dir()?,
-        };
-        find::find(&self.program, &self.env, &here)?;
+        match &self.cwd {
+            Some(cwd) if cwd.is_relative() => {
+                return Err(SpawnError::RelativeFolder { cwd: cwd.clone() });
+            }
+            Some(cwd) if !cwd.is_dir() => {
+                return Err(SpawnError::Folder { cwd: cwd.clone() });
+            }
+            Some(_) | None => {}
+        }
+        let program = find::find(&self.program, &self.env, self.cwd.as_deref())?;
 
         let (mut lifeline, socket) = Lifeline::pair()?;
         let (their_stdin, our_stdin) = io::pipe()?;
@@ -189,7 +209,7 @@ impl Launch {
         lifeline.hand_over(their_stdin.as_fd(), their_stdout.as_fd(), self.grace)?;
         drop((their_stdin, their_stdout));
 
-        let mut warden = self.start_warden(socket, their_stderr.into())?;
+        let mut warden = self.start_warden(&program, socket, their_stderr.into())?;
         let stderr = Stderr::default();
         let pipe = pipe::Receiver::from_owned_fd(our_stderr.into())?;
         let drained = tokio::spawn(stderr.clone().drain(pipe));
@@ -218,12 +238,13 @@ impl Launch {
         }
     }
 
-    fn start_warden(&self, socket: OwnedFd, stderr: OwnedFd) -> io::Result<Child> {
+    /// Starts the warden with the program that was found, so that nothing is searched for again.
+    fn start_warden(&self, program: &Path, socket: OwnedFd, stderr: OwnedFd) -> io::Result<Child> {
         let [executable, prefix @ ..] = &self.warden[..] else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command for it"));
         };
         let mut command = Command::new(executable);
-        command.args(prefix).arg(&self.program).args(&self.args);
+        command.args(prefix).arg(program).args(&self.args);
         command.env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::from(socket)).stdout(Stdio::null()).stderr(Stdio::from(stderr));
         if let Some(cwd) = &self.cwd {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::transport::{StreamableHttpClientTransport, Transport as Wire};
 use tokio::sync::mpsc;
 use toolcrib_server::expand::surroundings;
+use toolcrib_server::private_file::PrivateFolder;
 
 use super::client::OurSide;
 use super::http::TappedHttp;
@@ -43,8 +43,8 @@ const LAST_LINES: usize = 3;
 pub struct Environment {
     /// The command that ends in [`process::warden::run`].
     pub warden: Vec<OsString>,
-    /// Where logins and what was learnt are kept.
-    pub state: PathBuf,
+    /// Where logins and what was learnt are kept; without it nothing is.
+    pub state: Option<PrivateFolder>,
 }
 
 /// A connection with what keeps it alive.
@@ -183,10 +183,11 @@ async fn remote(
     let client = oauth::http_client().map_err(|error| NotConnected::ended(reason(&error)))?;
     let tap = Tap::new(Arc::clone(&upstream.callers), secrets.clone());
     let tapped = TappedHttp::new(client, Arc::clone(&tap), limits.message_bytes);
-    let state = &upstream.shared.environment.state;
-    let account = oauth::Upstream::new(&upstream.name, url, oauth)
-        .filter(|account| !signs_in_itself && oauth::is_signed_in(account, state));
-    let client = if let Some(account) = account {
+    let state = upstream.shared.environment.state.as_ref().filter(|_| !signs_in_itself);
+    let account = oauth::Upstream::new(&upstream.name, url, oauth);
+    let client = if let (Some(account), Some(state)) = (account, state)
+        && oauth::is_signed_in(&account, state)
+    {
         let client = oauth::client_for(&account, state, tapped).await;
         HttpClient::SignedIn(client.map_err(|error| match &error {
             oauth::Error::NeedsLogin(login) => NotConnected::login(login),

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use toolcrib_server::Secret;
 use toolcrib_server::access::{self, Access, TokenError};
 use toolcrib_server::guard::{Guard, Refused, Unusable};
+use toolcrib_server::private_file::PrivateFolder;
 use tower::ServiceExt as _;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -310,19 +311,19 @@ proptest! {
     }
 }
 
-fn state() -> tempfile::TempDir {
-    tempfile::tempdir().unwrap()
+/// A state folder, with what removes it in the end.
+fn state() -> (tempfile::TempDir, PrivateFolder) {
+    let folder = tempfile::tempdir().unwrap();
+    let state = PrivateFolder::new(folder.path(), Some(folder.path().to_owned()));
+    (folder, state)
 }
 
 #[test]
 fn a_token_is_asked_for_off_loopback_or_when_configured() {
-    let state = state();
+    let (_folder, state) = state();
     let decide = |address: &str, configured: Option<&str>| {
-        Access::decide(
-            address.parse::<IpAddr>().unwrap(),
-            configured.map(Secret::from),
-            state.path(),
-        )
+        let address = address.parse::<IpAddr>().unwrap();
+        Access::decide(address, configured.map(Secret::from), Some(&state))
     };
     for address in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
         assert!(matches!(decide(address, None), Ok(Access::Open)), "{address}");
@@ -331,25 +332,27 @@ fn a_token_is_asked_for_off_loopback_or_when_configured() {
     assert!(!state.path().join(access::FILE).exists(), "no token is made where none is needed");
     for address in ["0.0.0.0", "::", "192.168.1.2", "::ffff:10.0.0.1"] {
         let Ok(Access::Bearer(made)) = decide(address, None) else { panic!("{address} is open") };
-        assert!(made.matches(access::load_or_create(state.path()).unwrap().expose()));
+        assert!(made.matches(access::load_or_create(&state).unwrap().expose()));
     }
     for weak in ["", "secret-api-key", "0123456789 abcdef0123"] {
         let error = decide("0.0.0.0", Some(weak)).unwrap_err();
         assert!(matches!(error, TokenError::Weak { path: None }));
     }
+    let error = Access::decide([0, 0, 0, 0].into(), None, None).unwrap_err();
+    assert!(matches!(error, TokenError::NoState) && error.hint().contains("HOME"), "{error}");
 }
 
 #[test]
 fn a_token_is_made_once_and_differs_between_folders() {
-    let (one, two) = (state(), state());
-    let made = access::load_or_create(one.path()).unwrap();
+    let ((_first, one), (_second, two)) = (state(), state());
+    let made = access::load_or_create(&one).unwrap();
     assert_eq!(made.expose().len(), 64);
-    assert!(made.matches(access::load_or_create(one.path()).unwrap().expose()));
-    assert!(!made.matches(access::load_or_create(two.path()).unwrap().expose()));
+    assert!(made.matches(access::load_or_create(&one).unwrap().expose()));
+    assert!(!made.matches(access::load_or_create(&two).unwrap().expose()));
     assert_eq!(std::fs::read_dir(one.path()).unwrap().count(), 1);
 
-    let racing = state();
-    let folder = racing.path().join("new");
+    let (_racing, state) = state();
+    let folder = state.folder("new");
     let tokens: Vec<String> = std::thread::scope(|scope| {
         let start = || access::load_or_create(&folder).unwrap().expose().to_owned();
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
@@ -364,19 +367,19 @@ fn the_file_is_private_and_a_shared_one_is_refused() {
     use std::fs::{Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt as _;
 
-    let state = state();
-    let made = access::load_or_create(state.path()).unwrap();
+    let (_folder, state) = state();
+    let made = access::load_or_create(&state).unwrap();
     let path = state.path().join(access::FILE);
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     for mode in [0o640, 0o604, 0o644, 0o620] {
         set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-        let error = access::load_or_create(state.path()).unwrap_err();
+        let error = access::load_or_create(&state).unwrap_err();
         assert!(matches!(error, TokenError::Shared { mode: found, .. } if found == mode));
         assert!(error.hint().starts_with("delete `"), "{}", error.hint());
         assert!(!format!("{error} {error:?}").contains(made.expose()));
     }
     set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     std::fs::write(&path, "short").unwrap();
-    let error = access::load_or_create(state.path()).unwrap_err();
+    let error = access::load_or_create(&state).unwrap_err();
     assert!(matches!(error, TokenError::Weak { path: Some(_) }));
 }

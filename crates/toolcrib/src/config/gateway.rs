@@ -1,19 +1,16 @@
 //! The configuration of the network interfaces: our own file, or another client's file with its servers.
 
-use std::fs::File;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toolcrib_core::{Preset, Settings, policy};
-use toolcrib_eval::files::FileError;
 use toolcrib_mcp::Config;
-use toolcrib_mcp::config::Client;
 use toolcrib_mcp::config::foreign::{self, Place};
+use toolcrib_mcp::config::{Client, Foreign};
 use toolcrib_proxy::RequestedMode;
-use toolcrib_server::config::MAX_BYTES;
 use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
 
-use super::engine_settings;
+use super::location::Location;
+use super::{anchored, choices, engine_settings};
 use crate::args::Overrides;
 use crate::output::Failure;
 use crate::vectors;
@@ -56,7 +53,7 @@ impl From<Config> for Sections {
 pub(crate) struct Loaded {
     pub(crate) sections: Sections,
     /// The file it came from, to read it again when it changes.
-    pub(crate) path: Option<PathBuf>,
+    pub(crate) location: Option<Location>,
     /// What was not taken as it stands.
     pub(crate) warnings: Vec<String>,
 }
@@ -92,53 +89,66 @@ impl Loaded {
 
     /// The config of the proxy, for the command that runs it.
     pub(crate) fn proxy(&self) -> Result<toolcrib_proxy::Config, Failure> {
-        let place = self.path.as_deref().unwrap_or(Path::new("config")).display();
+        let place = self.location.as_ref().map_or(Path::new("config"), Location::path).display();
         let failed =
             |error: ConfigError| Failure::input(format!("`{place}`"), &error, error.hint.clone());
         self.sections.proxy.clone().map_err(failed)
     }
 }
 
-/// Loads the file that is named, else `./toolcrib.toml`, else the one in the user's config folder, else an
-/// empty one. Another client's file is read in that client's format.
+/// Loads a config file, or an empty config if there is none. Another client's file is read in that client's format.
 ///
 /// What the command line says goes before what the file says.
-pub(crate) fn load(named: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure> {
-    Ok(read(named, overrides.preset)?.with_overrides(overrides))
+pub(crate) fn load(location: Option<&Location>, overrides: &Overrides) -> Result<Loaded, Failure> {
+    Ok(read(location, overrides.preset)?.with_overrides(overrides))
 }
 
-fn read(named: Option<&Path>, preset: Option<Preset>) -> Result<Loaded, Failure> {
-    let Some(path) = named.map(Path::to_owned).or_else(super::found) else {
+fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<Loaded, Failure> {
+    let Some(location) = location else {
         let config =
             Config { settings: preset.unwrap_or_default().settings(), ..Config::default() };
-        return Ok(Loaded { sections: config.into(), path: None, warnings: Vec::new() });
+        return Ok(Loaded { sections: config.into(), location: None, warnings: Vec::new() });
     };
-    let text = read_text(&path)?;
+    let (text, warning) = location.read()?;
+    let mut warnings: Vec<String> = warning.into_iter().collect();
+    let path = location.path();
     let place = format!("`{}`", path.display());
     let failed = |error: ConfigError| Failure::input(&place, &error, error.hint.clone());
     let folder = std::env::current_dir().unwrap_or_default();
-    let is_yaml = ["yaml", "yml"].iter().any(|ending| has_ending(&path, ending));
-    let at = Place { file: &path, folder: &folder };
-    let theirs = if is_yaml {
+    let is_yaml = ["yaml", "yml"].iter().any(|ending| has_ending(path, ending));
+    // Paths in another client's file begin at the folder of that file.
+    let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let at = Place { file: &file, folder: &folder };
+    let mut theirs = if is_yaml {
         // Hermes' file is the only one in YAML.
-        let value =
-            super::foreign(&path, &text)?.filter(|value| value.get("mcp_servers").is_some());
+        let value = super::foreign(path, &text)?.filter(|value| value.get("mcp_servers").is_some());
         value.map(|value| foreign::read_value(Client::Hermes, &value, &at))
     } else {
         foreign::read(&text, &at).map_err(failed)?
     };
-    let is_ours = theirs.is_none() && has_ending(&path, "toml");
-    if is_ours {
-        let sections = Sections::read(preset, &text).map_err(failed)?;
-        return Ok(Loaded { sections, path: Some(path), warnings: Vec::new() });
+    if let Some(theirs) = &mut theirs {
+        choices::apply(theirs, &file, &folder)?;
+        warnings.extend(disabled(theirs));
     }
-    let (settings, mut warnings) = engine(&path, &text, preset, theirs.is_some())?;
+    let is_ours = theirs.is_none() && has_ending(path, "toml");
+    if is_ours {
+        let mut sections = Sections::read(preset, &text).map_err(failed)?;
+        sections.gateway.settings = anchored(sections.gateway.settings, path);
+        return Ok(Loaded { sections, location: Some(location.clone()), warnings });
+    }
+    let (settings, remarks) = engine(path, &text, preset, theirs.is_some())?;
+    warnings.extend(remarks);
     let servers = theirs.map(|theirs| {
         warnings.extend(theirs.warnings);
         theirs.servers
     });
     let config = Config { settings, servers: servers.unwrap_or_default(), ..Config::default() };
-    Ok(Loaded { sections: config.into(), path: Some(path), warnings })
+    Ok(Loaded { sections: config.into(), location: Some(location.clone()), warnings })
+}
+
+/// Which servers of another client's file stay off, and why.
+fn disabled(theirs: &Foreign) -> impl Iterator<Item = String> {
+    theirs.disabled.iter().map(|(name, reason)| format!("`{name}` stays off: {reason}"))
 }
 
 /// The engine's settings of another system's file. Most files with servers have none: then ours hold.
@@ -185,29 +195,6 @@ fn has_ending(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending))
 }
 
-/// The text of a config file, less the mark that some editors put before it.
-pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    let io = |source: std::io::Error| match source.kind() {
-        std::io::ErrorKind::NotFound => Failure::input(
-            format!("`{}`", path.display()),
-            &"no such file",
-            "`toolcrib import --write F` makes one of the servers your other clients have",
-        ),
-        _ => FileError::Io { path: path.display().to_string(), source }.into(),
-    };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(io)?;
-    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
-    let place = || format!("`{}`", path.display());
-    if bytes.len() > MAX_BYTES {
-        let hint = "keep only the part about servers";
-        return Err(Failure::input(place(), &"more than 4 MiB", hint));
-    }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::input(place(), &"not UTF-8 text", "save the file as UTF-8"))?;
-    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -220,7 +207,7 @@ mod tests {
         let path = folder.join(name);
         std::fs::write(&path, text).unwrap();
         let overrides = Overrides { preset, ..Overrides::default() };
-        load(Some(&path), &overrides).map_err(|failure| {
+        load(Some(&Location::Named(path.clone())), &overrides).map_err(|failure| {
             let text = format!("{failure}; {}", failure.hint());
             text.replace(&*path.to_string_lossy(), "FILE")
         })

@@ -34,6 +34,9 @@ impl Stage {
             .join(format!("faults-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
+        // It is the home of the gateway, whatever the umask here.
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&folder, private).unwrap();
         Self { folder, config: String::new() }
     }
 

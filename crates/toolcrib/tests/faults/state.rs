@@ -82,3 +82,51 @@ fn a_folder_that_cannot_be_written() {
     fs::create_dir_all(file.join("full")).unwrap();
     works(&stage, "a folder in place of the file");
 }
+
+fn mode(path: &std::path::Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Whoever can write to the folder could hand the gateway a list of tools.
+#[test]
+fn a_folder_that_others_can_write_is_neither_read_nor_written() {
+    let stage = Stage::new("shared").faulty("shop", &["--tools", "5"]);
+    works(&stage, "the first run");
+    let file = kept(&stage).pop().expect("what was learnt is kept");
+    for (shared, bits) in [
+        (stage.state(), 0o777),
+        (stage.state(), 0o770),
+        (stage.state().join("servers"), 0o1777),
+        (stage.state().parent().unwrap().to_owned(), 0o707),
+    ] {
+        let before = stage.said().len();
+        fs::write(&file, "planted").unwrap();
+        mode(&shared, bits);
+        works(&stage, "a shared folder");
+        mode(&shared, 0o700);
+        let said = stage.said()[before..].to_owned();
+        let path = shared.display();
+        let expected = format!("other users may write to `{path}` (mode {bits:o})");
+        assert!(said.contains("the lists of servers are not kept between runs: "), "{said}");
+        assert!(said.contains(&expected) && said.contains(&format!("chmod go-w {path}")), "{said}");
+        assert_eq!(fs::read(&file).unwrap(), b"planted", "{path}");
+    }
+    works(&stage, "private again");
+    assert_ne!(fs::read(&file).unwrap(), b"planted", "it is written again");
+}
+
+#[test]
+fn a_link_in_place_of_a_list_is_not_followed() {
+    let stage = Stage::new("link").faulty("shop", &["--tools", "5"]);
+    works(&stage, "the first run");
+    let file = kept(&stage).pop().unwrap();
+    let elsewhere = stage.folder.join("elsewhere");
+    fs::rename(&file, &elsewhere).unwrap();
+    let whole = fs::read(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
+    works(&stage, "a link");
+    assert!(stage.said().contains("is a symbolic link"), "{}", stage.said());
+    until_true("a file in its place", || !fs::symlink_metadata(&file).unwrap().is_symlink());
+    assert_eq!(fs::read(&elsewhere).unwrap(), whole, "what the link led to is as it was");
+}

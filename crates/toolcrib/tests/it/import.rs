@@ -2,6 +2,8 @@
 //!
 //! The files are those of the library's tests; `PROJECT` in them is the folder of the run.
 
+mod scopes;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -86,15 +88,13 @@ fn found(answer: &Value) -> Vec<(String, String, Vec<String>)> {
         .collect()
 }
 
+/// The user's files, and those of the working folder after them.
 const FOUND: [(&str, &str, &[&str]); 13] = [
-    ("claude-code", "ROOT/project/.mcp.json", &["tickets"]),
     ("claude-code", "ROOT/home/.claude.json", &["docs", "local", "notes"]),
     ("claude-desktop", "ROOT/home/.config/Claude/claude_desktop_config.json", &["files"]),
     ("cursor", "ROOT/home/.cursor/mcp.json", &["design", "files-cursor"]),
-    ("vscode", "ROOT/project/.vscode/mcp.json", &["search", "wiki"]),
     ("vscode", "ROOT/home/.config/Code/User/settings.json", &["clock"]),
     ("codex", "ROOT/home/.codex/config.toml", &["build", "issues", "locked"]),
-    ("opencode", "ROOT/project/opencode.json", &["second"]),
     ("opencode", "ROOT/home/.config/opencode/opencode.jsonc", &["db", "remote"]),
     ("gemini", "ROOT/home/.gemini/settings.json", &["maps", "python", "stream"]),
     ("windsurf", "ROOT/home/.codeium/windsurf/mcp_config.json", &["automation", "off"]),
@@ -104,22 +104,41 @@ const FOUND: [(&str, &str, &[&str]); 13] = [
         &["legacy", "weather"],
     ),
     ("hermes", "ROOT/home/.hermes/config.yaml", &["crm", "music", "parked"]),
+    ("claude-code", "ROOT/project/.mcp.json", &["tickets"]),
+    ("vscode", "ROOT/project/.vscode/mcp.json", &["search", "wiki"]),
+    ("opencode", "ROOT/project/opencode.json", &["second"]),
 ];
+
+/// How many of them are the user's.
+const USERS: usize = 10;
 
 #[test]
 fn every_clients_files_are_found() {
-    let run = Desk::with_samples("all").import(&["--json"]);
-    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let desk = Desk::with_samples("all");
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let expected = FOUND.map(|(client, file, names)| (client.into(), file.into(), owned(names)));
+    let run = desk.import(&["--json"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    assert_eq!(found(&run.json()), expected[..USERS]);
+    let left_out = run.json()["left_out"].clone();
+    let files = left_out.as_array().unwrap().iter().map(|file| file["file"].as_str().unwrap());
+    assert!(files.eq(FOUND[USERS..].iter().map(|(_, file, _)| *file)), "{left_out}");
+    assert_eq!(left_out[0]["reason"], "a file of the working folder is read only with `--project`");
+    let run = desk.import(&["--json", "--project"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
     assert_eq!(found(&run.json()), expected);
+    assert_eq!(run.json()["left_out"], json!([]));
+    let is_project = |file: &Value| file["project"].as_bool().unwrap();
+    let answer = run.json();
+    let projects = answer["found"].as_array().unwrap().iter().map(is_project);
+    assert!(projects.eq((0..FOUND.len()).map(|at| at >= USERS)), "{answer}");
 }
 
 #[test]
 fn one_client_may_be_asked_for() {
     let desk = Desk::with_samples("one");
     for client in Client::ALL.map(Client::name) {
-        let run = desk.import(&["--from", client, "--json"]);
+        let run = desk.import(&["--from", client, "--json", "--project"]);
         assert_eq!(run.code, 0, "{run:?}");
         let files: Vec<String> = found(&run.json()).into_iter().map(|(_, file, _)| file).collect();
         let expected = FOUND.iter().filter(|(of, ..)| *of == client).map(|(_, file, _)| *file);
@@ -135,7 +154,7 @@ fn without_a_file_the_config_is_printed_and_its_secrets_are_not() {
     let text = r#"{"mcpServers": {"a": {"command": "x", "env": {"T": "s3cret", "U": "${U}"}},
         "b": {"type": "sse", "url": "https://b"}}}"#;
     desk.put("project/.mcp.json", text);
-    let run = desk.import(&[]);
+    let run = desk.import(&["--project"]);
     let config = "[servers.a]\ncommand = \"x\"\nenv = { T = \"***\", U = \"${U}\" }\n";
     assert_eq!((run.code, run.out.as_str()), (0, config));
     // How wide a column is depends on where the tests run.
@@ -159,7 +178,7 @@ fn no_way_of_asking_shows_a_secret() {
     desk.put("home/.codex/config.toml", "[mcp_servers.a]\nenv = { A = \"CANARY }");
     for args in [&[][..], &["--json"], &["--write", "out.toml"], &["--write", "out.json", "--json"]]
     {
-        let run = desk.import(args);
+        let run = desk.import(&[args, &["--project"]].concat());
         assert_eq!(run.code, 2);
         assert!(!run.out.contains("CANARY") && !run.err.contains("CANARY"), "{run:?}");
     }
@@ -188,7 +207,7 @@ enabled = false
 #[test]
 fn what_is_written_is_what_was_read() {
     let desk = Desk::with_samples("write");
-    let run = desk.import(&["--write", "out.toml"]);
+    let run = desk.import(&["--write", "out.toml", "--project"]);
     assert_eq!(run.code, 0, "{run:?}");
     let count: usize = FOUND.iter().map(|(_, _, names)| names.len()).sum();
     let added = format!("\nAdded {count} servers to `out.toml`.\n");
@@ -228,15 +247,15 @@ fn a_config_that_is_there_only_gets_new_servers() {
             r#"{{"mcpServers": {{"same": {{"command": "x"}}, "other": {{"command": "{command}"}}}}}}"#
         )
     };
-    desk.put("project/.mcp.json", &server("theirs"));
-    desk.put("home/.claude.json", &server("third"));
+    desk.put("home/.claude.json", &server("theirs"));
+    desk.put("home/.cursor/mcp.json", &server("third"));
     let run = desk.import(&["--write", "crib.toml", "--json"]);
     assert_eq!(run.code, 0, "{run:?}");
     let answer = run.json();
-    assert_eq!(answer["added"], json!(["other-claude-code", "other-claude-code-2"]));
+    assert_eq!(answer["added"], json!(["other-claude-code", "other-cursor"]));
     assert_eq!(answer["written"], json!("crib.toml"));
     let expected = format!(
-        "{old}\n[servers.other-claude-code]\ncommand = \"theirs\"\n\n[servers.other-claude-code-2]\ncommand = \"third\"\n"
+        "{old}\n[servers.other-claude-code]\ncommand = \"theirs\"\n\n[servers.other-cursor]\ncommand = \"third\"\n"
     );
     assert_eq!(fs::read_to_string(desk.at("project/crib.toml")).unwrap(), expected);
     // Once more, and nothing is new.
@@ -245,13 +264,13 @@ fn a_config_that_is_there_only_gets_new_servers() {
     assert!(run.out.ends_with("Nothing new for `crib.toml`.\n"), "{}", run.out);
     assert_eq!(fs::read_to_string(desk.at("project/crib.toml")).unwrap(), expected);
     let left: Vec<_> = fs::read_dir(desk.at("project")).unwrap().collect();
-    assert_eq!(left.len(), 2, "{left:?}");
+    assert_eq!(left.len(), 1, "{left:?}");
 }
 
 #[test]
 fn a_config_that_cannot_be_added_to_stays() {
     let desk = Desk::new("refused");
-    desk.put("project/.mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+    desk.put("home/.claude.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
     for (text, error) in [
         ("servers = { b = { command = 'y' } }", "servers cannot be added at its end"),
         ("[servers.b]\ncomand = 'y'", "unknown field `comand`"),
@@ -271,7 +290,7 @@ fn a_config_that_cannot_be_added_to_stays() {
 #[test]
 fn a_folder_that_is_not_there_yet_is_made() {
     let desk = Desk::new("folder");
-    desk.put("project/.mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+    desk.put("home/.claude.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
     assert_eq!(desk.import(&["--write", "new/folder/crib.toml"]).code, 0);
     assert!(desk.at("project/new/folder/crib.toml").is_file());
 }
@@ -285,7 +304,7 @@ fn nothing_found_is_a_no() {
     assert_eq!(run.err, "no servers found in the files of other clients\n");
     let run = desk.import(&["--json", "--write", "out.toml"]);
     assert_eq!(run.code, 1);
-    let empty = json!({"found": [], "broken": [], "toml": "", "masked": false, "added": []});
+    let empty = json!({"found": [], "broken": [], "left_out": [], "toml": "", "masked": false, "added": []});
     assert_eq!(run.json(), empty);
     assert!(!desk.at("project/out.toml").exists());
 }
@@ -334,6 +353,7 @@ fn the_other_commands_read_such_files_as_before() {
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(run.err, "note: `.mcp.json` is read as claude-code's configuration\n");
     desk.put("project/toolcrib.toml", "[search]\nlimit = 2\n[servers.a]\ncommand = 'x'\n[http]\n");
-    let run = run_in(&desk.at("project"), &desk.at("home"), &["search", "--json", "issue"], "");
+    let args = ["search", "--json", "--config", "toolcrib.toml", "issue"];
+    let run = run_in(&desk.at("project"), &desk.at("home"), &args, "");
     assert_eq!(run.json()["hits"].as_array().unwrap().len(), 2, "{run:?}");
 }

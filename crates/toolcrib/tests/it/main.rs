@@ -11,9 +11,14 @@ mod import;
 mod modules;
 mod presets;
 mod sample;
+mod sbom;
 mod search;
 mod sizes;
+#[cfg(unix)]
+mod state;
 mod stats;
+#[cfg(unix)]
+mod trust;
 mod unread;
 mod vectors;
 
@@ -54,6 +59,7 @@ fn run_in(folder: &Path, home: &Path, args: &[&str], input: &str) -> Run {
         // No config of whoever runs the tests.
         .current_dir(folder)
         .env_remove("XDG_CONFIG_HOME")
+        .env_remove("XDG_STATE_HOME")
         .env_remove("APPDATA")
         .env("HOME", home)
         .stdin(Stdio::piped())

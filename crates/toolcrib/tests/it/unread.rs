@@ -12,7 +12,8 @@ fn a_log_that_nobody_reads_does_not_stop_the_gateway() {
     drop(reader);
     let mut gateway = Command::new(env!("CARGO_BIN_EXE_toolcrib"))
         .args(["mcp", "--config", &config])
-        .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
+        .env("HOME", env!("CARGO_TARGET_TMPDIR"))
+        .env_remove("XDG_STATE_HOME")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(writer)

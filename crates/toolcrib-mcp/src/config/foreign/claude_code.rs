@@ -16,9 +16,7 @@ pub(super) fn read(value: &Value, place: &Place<'_>, found: &mut Found) {
     found.each("projects.mcpServers", project.get("mcpServers"), &shared::as_it_is, server);
     let disabled = project.get("disabledMcpServers").and_then(Value::as_array);
     for name in disabled.into_iter().flatten().filter_map(Value::as_str) {
-        if let Some(server) = found.servers.get_mut(name) {
-            server.enabled = false;
-        }
+        found.switch_off(name, "`disabledMcpServers` of this project names it".to_owned());
     }
 }
 

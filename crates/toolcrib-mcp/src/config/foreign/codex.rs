@@ -26,7 +26,6 @@ fn server(entry: &mut Entry<'_>) -> Option<Server> {
         transport
     };
     let mut server = Server::new(transport);
-    server.enabled = entry.flag("enabled").unwrap_or(true);
     server.parallel = entry.flag("supports_parallel_tool_calls").unwrap_or(true);
     let (key, unit) = if entry.has("startup_timeout_sec") {
         ("startup_timeout_sec", 1.0)

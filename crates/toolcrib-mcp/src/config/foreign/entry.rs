@@ -1,6 +1,6 @@
 //! One server in another client's file, and forgiving ways to read its keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,10 @@ use crate::Secret;
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) servers: BTreeMap<String, Server>,
+    /// Why servers are switched off.
+    pub(super) disabled: BTreeMap<String, String>,
+    /// Of all entries, those that were left out included.
+    pub(super) names: BTreeSet<String>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -34,10 +38,24 @@ impl Found {
         for (name, value) in map {
             let mut entry = Entry { name, keys: Map::new(), warnings: Vec::new(), convert };
             let server = entry.server(value, &read);
+            let off = server.as_ref().and_then(|_| entry.switched_off());
             self.warnings.append(&mut entry.warnings);
+            self.names.insert(name.clone());
             if let Some(server) = server {
+                self.disabled.remove(name);
                 self.servers.insert(name.clone(), server);
             }
+            if let Some(reason) = off {
+                self.switch_off(name, reason);
+            }
+        }
+    }
+
+    /// Switches a server off, if there is one of that name.
+    pub(super) fn switch_off(&mut self, name: &str, reason: String) {
+        if let Some(server) = self.servers.get_mut(name) {
+            server.enabled = false;
+            self.disabled.entry(name.to_owned()).or_insert(reason);
         }
     }
 }
@@ -151,6 +169,23 @@ impl Entry<'_> {
         flag
     }
 
+    /// Why the entry itself switches its server off: `disabled` or `enabled`, which all clients write alike. A value
+    /// that is neither yes nor no switches it off, too.
+    fn switched_off(&mut self) -> Option<String> {
+        for (key, off) in [("disabled", true), ("enabled", false)] {
+            let Some(value) = self.value(key) else { continue };
+            match truth(value) {
+                Some(flag) if flag == off => return Some(format!("`{key}` is {flag}")),
+                Some(_) => {}
+                None => {
+                    self.warn(key, "is neither true nor false: the server stays off");
+                    return Some(format!("`{key}` cannot be read"));
+                }
+            }
+        }
+        None
+    }
+
     /// A time, given in units of so many seconds.
     pub(super) fn seconds(
         &mut self,
@@ -251,6 +286,21 @@ impl Entry<'_> {
                 self.warn(key, "is left out: approvals stay with your client");
             }
         }
+    }
+}
+
+/// A flag, also in quotes or as a number.
+pub(super) fn truth(value: &Value) -> Option<bool> {
+    let word = match value {
+        Value::Bool(flag) => return Some(*flag),
+        Value::String(word) => word.trim().to_ascii_lowercase(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    match word.as_str() {
+        "true" | "1" | "yes" | "on" => Some(true),
+        "false" | "0" | "no" | "off" => Some(false),
+        _ => None,
     }
 }
 

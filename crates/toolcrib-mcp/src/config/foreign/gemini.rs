@@ -9,14 +9,28 @@ use super::shared;
 pub(super) fn read(value: &Value, found: &mut Found) {
     found.each("mcpServers", value.get("mcpServers"), &converted, server);
     // The file may name the servers that are used, and those that are not.
-    let names = |key: &str| {
-        let list = value.get("mcp")?.get(key)?.as_array()?;
-        Some(list.iter().filter_map(Value::as_str).collect::<Vec<_>>())
+    let names = |list: Option<&Value>| {
+        let list = list?.as_array()?;
+        Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>())
     };
-    let (allowed, excluded) = (names("allowed"), names("excluded").unwrap_or_default());
-    for (name, server) in &mut found.servers {
-        let is_allowed = allowed.as_ref().is_none_or(|names| names.contains(&&**name));
-        server.enabled &= is_allowed && !excluded.contains(&&**name);
+    let mcp = |key: &str| value.get("mcp").and_then(|mcp| mcp.get(key));
+    // The second of each pair is how earlier versions wrote it.
+    for (key, list) in
+        [("mcp.excluded", mcp("excluded")), ("excludeMCPServers", value.get("excludeMCPServers"))]
+    {
+        for name in names(list).into_iter().flatten() {
+            found.switch_off(&name, format!("`{key}` names it"));
+        }
+    }
+    for (key, list) in
+        [("mcp.allowed", mcp("allowed")), ("allowMCPServers", value.get("allowMCPServers"))]
+    {
+        let Some(allowed) = names(list) else { continue };
+        let others: Vec<String> =
+            found.servers.keys().filter(|name| !allowed.contains(name)).cloned().collect();
+        for name in others {
+            found.switch_off(&name, format!("`{key}` does not name it"));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::{Server, check};
-use super::entry::{Entry, Found};
+use super::entry::{Entry, Found, truth};
 use super::shared;
 
 pub(super) fn read(value: &Value, found: &mut Found) {
@@ -22,7 +22,6 @@ fn server(entry: &mut Entry<'_>) -> Option<Server> {
         (false, _) => entry.stdio()?,
     };
     let mut server = Server::new(transport);
-    server.enabled = flag(entry, "enabled").unwrap_or(true);
     server.parallel = flag(entry, "supports_parallel_tool_calls").unwrap_or(true);
     if let Some(seconds) = entry.seconds("timeout", 1.0, &check::CALL) {
         server.call_timeout = seconds;
@@ -62,10 +61,5 @@ fn names(entry: &Entry<'_>, key: &str) -> Option<Vec<String>> {
 
 /// A flag, also in quotes.
 fn flag(entry: &mut Entry<'_>, key: &str) -> Option<bool> {
-    let word = entry.value(key)?.as_str().map(|word| word.trim().to_ascii_lowercase());
-    match word.as_deref() {
-        Some("true" | "1" | "yes" | "on") => Some(true),
-        Some("false" | "0" | "no" | "off") => Some(false),
-        _ => entry.flag(key),
-    }
+    truth(entry.value(key)?).or_else(|| entry.flag(key))
 }

@@ -5,6 +5,7 @@
 //! such a file says in its own way, `{env:NAME}` or milliseconds, is written our way here; references
 //! are not looked up yet. No warning and no error repeats a value.
 
+mod choices;
 mod claude_code;
 mod claude_desktop;
 mod cline;
@@ -19,7 +20,7 @@ mod shared;
 mod vscode;
 mod windsurf;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
@@ -29,6 +30,7 @@ use serde_json::Value;
 use toolcrib_server::config::MAX_BYTES;
 
 use super::{ConfigError, Server};
+pub use choices::{Choices, Scope};
 
 /// A client whose file we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -110,6 +112,10 @@ pub struct Foreign {
     pub client: Client,
     /// Its servers.
     pub servers: BTreeMap<String, Server>,
+    /// Those of them that are switched off, each with the reason.
+    pub disabled: BTreeMap<String, String>,
+    /// The names of all its entries, those that were left out included.
+    pub names: BTreeSet<String>,
     /// What was not taken as it stands.
     pub warnings: Vec<String>,
 }
@@ -159,7 +165,8 @@ pub fn read_value(client: Client, value: &Value, place: &Place<'_>) -> Foreign {
         Client::Hermes => hermes::read(value, &mut found),
         Client::Other => shared::read(value, &mut found),
     }
-    Foreign { client, servers: found.servers, warnings: found.warnings }
+    let entry::Found { servers, disabled, names, warnings } = found;
+    Foreign { client, servers, disabled, names, warnings }
 }
 
 fn within_bounds(text: &str) -> Result<(), ConfigError> {

@@ -29,8 +29,6 @@ fn server(entry: &mut Entry<'_>, convert: &dyn Fn(&str) -> String) -> Option<Ser
         _ => program(entry, convert)?,
     };
     let mut server = Server::new(transport);
-    let disabled = entry.flag("disabled").unwrap_or(false);
-    server.enabled = !disabled && entry.flag("enabled").unwrap_or(true);
     times(entry, &mut server);
     Some(server)
 }

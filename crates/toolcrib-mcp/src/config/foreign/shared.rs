@@ -22,17 +22,14 @@ pub(super) fn read(value: &Value, found: &mut Found) {
     });
 }
 
-/// A server with `command`, or with an address under `address`; switched off by `disabled` or
-/// `enabled`.
+/// A server with `command`, or with an address under `address`.
 pub(super) fn server(entry: &mut Entry<'_>, address: &str) -> Option<Server> {
     let transport = match kind(entry)? {
         Kind::Address => entry.http(address)?,
         Kind::Unsaid if entry.has(address) && !entry.has("command") => entry.http(address)?,
         Kind::Program | Kind::Unsaid => entry.stdio()?,
     };
-    let mut server = Server::new(transport);
-    let disabled = entry.flag("disabled").unwrap_or(false);
-    server.enabled = !disabled && entry.flag("enabled").unwrap_or(true);
+    let server = Server::new(transport);
     if entry.has("envFile") {
         entry.warn("envFile", "is not read: name its variables under `env`");
     }

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use toolcrib_mcp::oauth::{
     self, ClientId, Error, Login, NeedsLogin, Upstream, client_for, needs_login,
 };
+use toolcrib_server::private_file::PrivateFolder;
 use url::Url;
 
 use crate::fake_sign_in::Fake;
@@ -44,8 +45,12 @@ impl Setup {
         Self { fake, upstream, state: tempfile::tempdir().unwrap() }
     }
 
+    fn folder(&self) -> PrivateFolder {
+        PrivateFolder::new(self.state.path(), Some(self.state.path().to_owned()))
+    }
+
     async fn start(&self) -> Result<Login, Error> {
-        Login::start(&self.upstream, self.state.path()).await
+        Login::start(&self.upstream, &self.folder()).await
     }
 
     async fn login(&self) -> Result<(), Error> {
@@ -57,7 +62,7 @@ impl Setup {
     }
 
     async fn client(&self) -> Result<Client, Error> {
-        client_for(&self.upstream, self.state.path(), browser()).await
+        client_for(&self.upstream, &self.folder(), browser()).await
     }
 
     /// The one file with credentials, if there is one.

@@ -8,9 +8,9 @@ use toolcrib_mcp::{Checkup, Era, Phase};
 use toolcrib_proxy::notices;
 use toolcrib_tokens::Counter;
 
-use super::{END, block_on, loaded, start_counting};
+use super::{END, block_on, loaded, located, start_counting};
 use crate::args::DoctorArgs;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, remark};
 
 /// Columns where there is no terminal to fit.
 const WIDTH: u16 = 160;
@@ -108,8 +108,9 @@ impl From<Checkup> for Row {
 }
 
 pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failure> {
-    let found = loaded(args.config.as_deref(), &args.overrides)?;
-    let config = found.path.as_ref().map(|path| path.display().to_string());
+    let location = located(args.config.as_deref(), remark)?;
+    let found = loaded(location.as_ref(), &args.overrides)?;
+    let config = location.map(|location| location.path().display().to_string());
     // An error in this section is for `serve` to report.
     let proxy = found.sections.proxy.as_ref();
     let of_proxy = proxy.map(|proxy| notices(proxy, &found.sections.gateway.settings));
@@ -153,9 +154,6 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
 }
 
 fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
-    if let Some(config) = &answer.config {
-        output.line(&format!("{config}\n"))?;
-    }
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     if !std::io::stdout().is_terminal() {

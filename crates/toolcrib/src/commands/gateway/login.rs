@@ -6,10 +6,13 @@ use toolcrib_server::expand::surroundings;
 
 use super::{block_on, loaded, state};
 use crate::args::{LoginArgs, Overrides};
+use crate::config::location::{Location, note_unused};
 use crate::output::{Failure, Output};
 
 pub(crate) fn run(args: &LoginArgs, output: &mut Output) -> Result<bool, Failure> {
-    let found = loaded(args.config.as_deref(), &Overrides::default())?;
+    let location = Location::find(args.config.as_deref())?;
+    note_unused(location.as_ref());
+    let found = loaded(location.as_ref(), &Overrides::default())?;
     let servers = &found.sections.gateway.servers;
     let server = servers.get(&args.server).ok_or_else(|| {
         let names: Vec<&str> = servers.keys().map(String::as_str).collect();
@@ -21,11 +24,15 @@ pub(crate) fn run(args: &LoginArgs, output: &mut Output) -> Result<bool, Failure
         Failure::input(format!("`{}`", args.server), &"no such server", hint)
     })?;
     let account = account(&args.server, server)?;
+    let state = state().ok_or_else(|| {
+        let problem = "there is no state folder to keep the login in";
+        Failure::input(format!("`{}`", args.server), &problem, "set HOME or XDG_STATE_HOME")
+    })?;
     block_on(async {
         let failed = |error: toolcrib_mcp::oauth::Error| {
             Failure::input(format!("`{}`", args.server), &error, error.hint())
         };
-        let login = Login::start(&account, &state()).await.map_err(failed)?;
+        let login = Login::start(&account, &state).await.map_err(failed)?;
         output.line("Open this address in a browser and sign in:")?;
         output.line(login.url().as_str())?;
         output.finish()?;

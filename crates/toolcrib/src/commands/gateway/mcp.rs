@@ -4,14 +4,17 @@ use std::io::IsTerminal as _;
 
 use toolcrib_mcp::serve;
 
-use super::{END, block_on, loaded, log, not_served, start, stop_on_signals, watch};
+use super::{
+    END, block_on, loaded, located_in_log, log, not_served, start, stop_on_signals, watch,
+};
 use crate::args::McpArgs;
 use crate::output::{Failure, Output, remark};
 
 pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure> {
     log();
     let named = args.vectors.embedding_model.as_deref();
-    let found = loaded(args.config.as_deref(), &args.overrides)?.with_vectors(named, None)?;
+    let location = located_in_log(args.config.as_deref())?;
+    let found = loaded(location.as_ref(), &args.overrides)?.with_vectors(named, None)?;
     block_on(async {
         let stop = stop_on_signals()?;
         if std::io::stdin().is_terminal() {
@@ -20,9 +23,9 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
             );
         }
         let gateway = start(found.sections.gateway);
-        if let Some(path) = found.path {
+        if let Some(location) = found.location {
             let stated = (args.overrides.clone(), args.vectors.embedding_model.clone());
-            tokio::spawn(watch::watch(gateway.clone(), found.sections.http, path, stated));
+            tokio::spawn(watch::watch(gateway.clone(), found.sections.http, location, stated));
         }
         let served = serve::stdio(&gateway, args.profile.clone(), stop).await;
         gateway.stop(END).await;

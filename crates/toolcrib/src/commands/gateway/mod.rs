@@ -17,11 +17,13 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::TokenCounter;
 use toolcrib_mcp::{Config, Environment, Gateway};
+use toolcrib_server::private_file::PrivateFolder;
 use toolcrib_tokens::Estimate;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::Overrides;
 use crate::config::gateway::{Loaded, load};
+use crate::config::location::{Location, in_use, note_unused};
 use crate::output::{Failure, remark};
 
 /// How long servers have to end when we do; their wardens end them whether we wait or not.
@@ -55,12 +57,25 @@ fn log() {
     let _ = lines.with_target(false).with_writer(std::io::stderr).try_init();
 }
 
+/// The config file of a command. Which one it is goes first into what the command says.
+fn located(named: Option<&Path>, say: impl FnOnce(&str)) -> Result<Option<Location>, Failure> {
+    let location = Location::find(named)?;
+    say(&in_use(location.as_ref()));
+    note_unused(location.as_ref());
+    Ok(location)
+}
+
+/// The same for a command that has a log.
+fn located_in_log(named: Option<&Path>) -> Result<Option<Location>, Failure> {
+    located(named, |line| tracing::info!("{line}"))
+}
+
 /// The config of a command, with what is odd about it said.
-fn loaded(named: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure> {
-    let loaded = load_quietly(named, overrides)?;
+fn loaded(location: Option<&Location>, overrides: &Overrides) -> Result<Loaded, Failure> {
+    let loaded = load_quietly(location, overrides)?;
     if loaded.sections.gateway.servers.is_empty() {
-        let what = match &loaded.path {
-            Some(path) => format!("`{}` names no server", path.display()),
+        let what = match &loaded.location {
+            Some(location) => format!("`{}` names no server", location.path().display()),
             None => "there is no config".into(),
         };
         remark(&format!(
@@ -71,8 +86,8 @@ fn loaded(named: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure
 }
 
 /// The same for a command that has work to do without any server.
-fn load_quietly(named: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure> {
-    let loaded = load(named, overrides)?;
+fn load_quietly(location: Option<&Location>, overrides: &Overrides) -> Result<Loaded, Failure> {
+    let loaded = load(location, overrides)?;
     for warning in &loaded.warnings {
         remark(&format!("warning: {warning}"));
     }
@@ -96,17 +111,24 @@ fn environment() -> Environment {
     } else {
         std::env::current_exe().map_or_else(|_| "toolcrib".into(), PathBuf::into_os_string)
     };
-    Environment { warden: vec![ourselves, "warden".into(), "--".into()], state: state() }
+    let state = state();
+    if state.is_none() {
+        remark(
+            "warning: there is no state folder, because HOME is not set: lists, logins and tokens are not saved",
+        );
+    }
+    Environment { warden: vec![ourselves, "warden".into(), "--".into()], state }
 }
 
-/// Where tokens, logins and what was learnt are kept.
-fn state() -> PathBuf {
+/// Where tokens, logins and what was learnt are kept. Without a home there is no such place: in a folder for
+/// temporary files, others could prepare what we find there.
+fn state() -> Option<PrivateFolder> {
     let folder =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    folder("XDG_STATE_HOME")
-        .or_else(|| folder("HOME").map(|home| home.join(".local").join("state")))
-        .unwrap_or_else(std::env::temp_dir)
-        .join("toolcrib")
+    let home = folder("HOME");
+    let state = folder("XDG_STATE_HOME")
+        .or_else(|| home.as_ref().map(|home| home.join(".local").join("state")))?;
+    Some(PrivateFolder::new(state.join("toolcrib"), home))
 }
 
 /// Cancelled when we are told to end.

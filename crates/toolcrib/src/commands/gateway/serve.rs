@@ -10,7 +10,10 @@ use toolcrib_server::expand::{expand, surroundings};
 use toolcrib_server::http::Authentication;
 use toolcrib_server::{HttpServer, Secret, metrics};
 
-use super::{END, block_on, load_quietly, log, not_served, start, state, stop_on_signals, watch};
+use super::{
+    END, block_on, load_quietly, located_in_log, log, not_served, start, state, stop_on_signals,
+    watch,
+};
 use crate::args::ServeArgs;
 use crate::config::gateway::Sections;
 use crate::output::{Failure, Output, remark};
@@ -18,7 +21,8 @@ use crate::output::{Failure, Output, remark};
 pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failure> {
     log();
     let named = args.vectors.embedding_model.as_deref();
-    let found = load_quietly(args.config.as_deref(), &args.overrides)?.with_vectors(named, None)?;
+    let location = located_in_log(args.config.as_deref())?;
+    let found = load_quietly(location.as_ref(), &args.overrides)?.with_vectors(named, None)?;
     block_on(async {
         let stop = stop_on_signals()?;
         let http = &found.sections.http;
@@ -26,7 +30,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let token = http.token.as_ref().map(|token| expand(token, &surroundings)).transpose();
         let token = token.map_err(|error| Failure::input("`http.token`", &error, error.hint()))?;
         let is_generated = token.is_none();
-        let access = Access::decide(listen.ip(), token, &state())
+        let access = Access::decide(listen.ip(), token, state().as_ref())
             .map_err(|error| not_served(&error, error.hint()))?;
         let key = match &access {
             Access::Bearer(token) => Some(token.clone()),
@@ -53,16 +57,16 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
                 "warning: only requests for `localhost` are answered; name this machine in `http.allowed_hosts`",
             );
         }
-        if needs_token && is_generated {
-            let file = state().join(FILE);
+        if let (true, true, Some(state)) = (needs_token, is_generated, state()) {
+            let file = state.file(FILE);
             remark(&format!(
                 "clients must send the token in `{}` as `Authorization: Bearer …`, to the proxy as `x-toolcrib-key`",
                 file.display()
             ));
         }
-        if let Some(path) = found.path {
+        if let Some(location) = found.location {
             let stated = (args.overrides.clone(), args.vectors.embedding_model.clone());
-            tokio::spawn(watch::watch(gateway.clone(), http, path, stated));
+            tokio::spawn(watch::watch(gateway.clone(), http, location, stated));
         }
         let served = server.serve(registry, stop).await;
         gateway.stop(END).await;

@@ -13,6 +13,7 @@ use toolcrib_server::HttpSettings;
 
 use crate::args::Overrides;
 use crate::config::gateway::load;
+use crate::config::location::Location;
 
 /// How often the file is read.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -22,22 +23,22 @@ const PERIOD: Duration = Duration::from_millis(500);
 pub(super) async fn watch(
     gateway: Arc<Gateway>,
     mut http: HttpSettings,
-    path: PathBuf,
+    location: Location,
     (overrides, vectors): (Overrides, Option<PathBuf>),
 ) {
-    let mut before = tokio::fs::read(&path).await.ok();
+    let mut before = tokio::fs::read(location.path()).await.ok();
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        let now = tokio::fs::read(&path).await.ok();
+        let now = tokio::fs::read(location.path()).await.ok();
         // A file that is gone for a moment is being replaced.
         if now.is_none() || now == before {
             continue;
         }
         before = now;
         let before = gateway.config();
-        let loaded = load(Some(&path), &overrides);
+        let loaded = load(Some(&location), &overrides);
         match loaded.and_then(|new| new.with_vectors(vectors.as_deref(), Some(&before.settings))) {
             Ok(loaded) => {
                 for warning in &loaded.warnings {

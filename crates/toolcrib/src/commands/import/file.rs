@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use toolcrib_mcp::Config;
 use toolcrib_mcp::config::{Server, server_toml};
 
-use crate::config::gateway::{Sections, read_text};
+use crate::config::gateway::Sections;
+use crate::config::location::read_text;
 use crate::output::Failure;
 
 const HEAD: &str = "# Written by `toolcrib import`. Every key: docs/gateway-config.md\n";

@@ -1,15 +1,18 @@
-//! Many files, one set of servers: what is the same is one, what differs gets its client's name.
+//! Many files, one set of servers. Servers that are the same become one. Of two different servers of the user's with one
+//! name, the second gets its client's name, too; a project's server never takes a name that the user has given.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use toolcrib_mcp::config::{Client, Server};
 
-/// Characters of a name, as the config allows.
+/// Maximum length of a name in the config, in characters.
 const NAME: usize = 128;
 
 /// The servers of a config, and those that came to it.
 pub(super) struct Merge {
     taken: BTreeMap<String, Server>,
+    /// Names of the user's servers that were not taken in.
+    reserved: BTreeSet<String>,
     /// In the order in which they came.
     pub(super) added: Vec<String>,
 }
@@ -17,10 +20,10 @@ pub(super) struct Merge {
 impl Merge {
     /// Begins with what is there already.
     pub(super) fn over(servers: BTreeMap<String, Server>) -> Self {
-        Self { taken: servers, added: Vec::new() }
+        Self { taken: servers, reserved: BTreeSet::new(), added: Vec::new() }
     }
 
-    /// Takes a server in, and returns the name it has from now on.
+    /// Takes a server of the user's in, and returns the name it has from now on.
     pub(super) fn add(&mut self, client: Client, name: &str, server: Server) -> String {
         let mut candidate = name.to_owned();
         let mut turn = 1;
@@ -29,8 +32,7 @@ impl Merge {
                 Some(there) if *there == server => return candidate,
                 Some(_) => {}
                 None => {
-                    self.taken.insert(candidate.clone(), server);
-                    self.added.push(candidate.clone());
+                    self.insert(candidate.clone(), server);
                     return candidate;
                 }
             }
@@ -39,6 +41,31 @@ impl Merge {
             candidate = name.chars().take(room).chain(suffix.chars()).collect();
             turn += 1;
         }
+    }
+
+    /// Keeps these names of the user's from the servers of projects.
+    pub(super) fn reserve(&mut self, names: BTreeSet<String>) {
+        self.reserved.extend(names);
+    }
+
+    /// Takes a server of a project in, or returns why not.
+    pub(super) fn add_project(&mut self, name: &str, server: Server) -> Result<(), &'static str> {
+        match self.taken.get(name) {
+            Some(there) if *there == server => Ok(()),
+            Some(_) => Err("there is another server of that name, which is kept"),
+            None if self.reserved.contains(name) => {
+                Err("a client of yours has a server of that name")
+            }
+            None => {
+                self.insert(name.to_owned(), server);
+                Ok(())
+            }
+        }
+    }
+
+    fn insert(&mut self, name: String, server: Server) {
+        self.added.push(name.clone());
+        self.taken.insert(name, server);
     }
 
     pub(super) fn server(&self, name: &str) -> Option<&Server> {

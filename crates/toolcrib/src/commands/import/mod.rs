@@ -4,6 +4,7 @@
 //! and only the file that `--write` names gets them.
 
 mod file;
+mod look;
 mod merge;
 mod places;
 
@@ -12,22 +13,20 @@ use std::path::{Path, PathBuf};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde::Serialize;
-use toolcrib_mcp::config::foreign::{Place, read_as, read_value};
-use toolcrib_mcp::config::{Client, Foreign, masked, server_toml};
-use toolcrib_server::ConfigError;
+use toolcrib_mcp::config::{masked, server_toml};
 
 use crate::args::ImportArgs;
-use crate::config::gateway::read_text;
-use crate::config::yaml;
 use crate::output::{Failure, Output, remark};
 use file::Target;
+use look::{BrokenFile, Findings, FoundFile, LeftOutFile, look};
 use merge::Merge;
-use places::Roots;
 
 #[derive(Serialize)]
 struct Answer {
     found: Vec<FoundFile>,
     broken: Vec<BrokenFile>,
+    /// Files of the working folder that were not read.
+    left_out: Vec<LeftOutFile>,
     /// The servers that are new, as our config has them; literal secrets are `***`.
     toml: String,
     /// Whether there is a `***` in it.
@@ -39,31 +38,15 @@ struct Answer {
     written: Option<PathBuf>,
 }
 
-#[derive(Serialize)]
-struct FoundFile {
-    client: Client,
-    file: PathBuf,
-    servers: Vec<String>,
-    /// What was not taken as it stands.
-    odd: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct BrokenFile {
-    client: Client,
-    file: PathBuf,
-    error: String,
-    hint: String,
-}
-
 pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> Result<bool, Failure> {
     let target = args.write.as_deref().map(Target::open).transpose()?;
     let there = target.as_ref().map(Target::servers).unwrap_or_default();
     let mut merge = Merge::over(there);
-    let (found, broken) = look(args.from, &mut merge)?;
+    let Findings { found, broken, left_out } = look(args.from, args.project, &mut merge)?;
     let mut answer = Answer {
         found,
         broken,
+        left_out,
         toml: String::new(),
         masked: false,
         added: merge.added.clone(),
@@ -83,57 +66,6 @@ pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> Result<bool, Failur
     if answer.broken.is_empty() { Ok(!answer.found.is_empty()) } else { Err(Failure::Told) }
 }
 
-/// Reads every file that is there.
-fn look(
-    from: Option<Client>,
-    merge: &mut Merge,
-) -> Result<(Vec<FoundFile>, Vec<BrokenFile>), Failure> {
-    let folder = std::env::current_dir().map_err(|error| {
-        Failure::input("current folder", &error, "go to a folder that is there")
-    })?;
-    let roots = Roots::of(|name| std::env::var_os(name), folder);
-    let (mut found, mut broken) = (Vec::new(), Vec::new());
-    for client in Client::ALL.into_iter().filter(|client| from.is_none_or(|from| from == *client)) {
-        for file in roots.of_client(client) {
-            if !file.is_file() {
-                continue;
-            }
-            match read(client, &file, &roots.folder) {
-                // Settings of an editor without servers are nothing to tell of.
-                Ok(foreign) if foreign.servers.is_empty() && foreign.warnings.is_empty() => {}
-                Ok(foreign) => found.push(taken(foreign, file, merge)),
-                Err((error, hint)) => broken.push(BrokenFile { client, file, error, hint }),
-            }
-        }
-    }
-    Ok((found, broken))
-}
-
-fn read(client: Client, file: &Path, folder: &Path) -> Result<Foreign, (String, String)> {
-    let text = read_text(file).map_err(|failure| (failure.to_string(), failure.hint()))?;
-    let place = Place { file, folder };
-    if client == Client::Hermes {
-        let value = yaml::parse(&text).map_err(|error| (error.to_string(), error.hint().into()))?;
-        return Ok(read_value(client, &value, &place));
-    }
-    read_as(client, &text, &place).map_err(|error: ConfigError| (error.to_string(), error.hint))
-}
-
-/// Takes the servers of a file in, each under a name that is free.
-fn taken(foreign: Foreign, file: PathBuf, merge: &mut Merge) -> FoundFile {
-    let Foreign { client, servers, mut warnings } = foreign;
-    let mut names = Vec::new();
-    for (name, server) in servers {
-        let given = merge.add(client, &name, server);
-        if given != name {
-            let other = format!("`{name}` is another server elsewhere: it becomes `{given}`");
-            warnings.push(other);
-        }
-        names.push(given);
-    }
-    FoundFile { client, file, servers: names, odd: warnings }
-}
-
 /// The new servers as they may be shown.
 fn preview(merge: &Merge, answer: &mut Answer) {
     let mut tables = Vec::new();
@@ -149,6 +81,7 @@ fn preview(merge: &Merge, answer: &mut Answer) {
 fn print(answer: &Answer, write: Option<&Path>, output: &mut Output) -> Result<(), Failure> {
     if answer.found.is_empty() && answer.broken.is_empty() {
         remark("no servers found in the files of other clients");
+        left_out(answer);
         return Ok(());
     }
     if !answer.found.is_empty() {
@@ -159,7 +92,7 @@ fn print(answer: &Answer, write: Option<&Path>, output: &mut Output) -> Result<(
                 file.client.name().to_owned(),
                 file.file.display().to_string(),
                 file.servers.join("\n"),
-                file.odd.join("\n"),
+                remarks(file).join("\n"),
             ]);
         }
         // Without `--write` standard output is the config, and this a remark beside it.
@@ -172,6 +105,7 @@ fn print(answer: &Answer, write: Option<&Path>, output: &mut Output) -> Result<(
         let place = file.file.display();
         remark(&format!("error: `{place}`: {}\nhint: {}", file.error, file.hint));
     }
+    left_out(answer);
     match (write, answer.added.len()) {
         (Some(path), 0) => output.line(&format!("\nNothing new for `{}`.", path.display())),
         (Some(path), count) => {
@@ -185,5 +119,20 @@ fn print(answer: &Answer, write: Option<&Path>, output: &mut Output) -> Result<(
             }
             output.line(answer.toml.trim_end())
         }
+    }
+}
+
+/// What is to be said about the servers of a file.
+fn remarks(file: &FoundFile) -> Vec<String> {
+    let off = file.disabled.iter().map(|off| format!("`{}` stays off: {}", off.server, off.reason));
+    let skipped =
+        file.skipped.iter().map(|one| format!("`{}` is left out: {}", one.server, one.reason));
+    off.chain(skipped).chain(file.odd.iter().cloned()).collect()
+}
+
+/// Files that were not read.
+fn left_out(answer: &Answer) {
+    for file in &answer.left_out {
+        remark(&format!("note: `{}` is left out: {}", file.file.display(), file.reason));
     }
 }

@@ -1,4 +1,4 @@
-//! Where clients keep their files: on every system, below the home folder and the current one.
+//! Where clients keep their files: the user's own on every system, and those of the working folder.
 //!
 //! The places of all systems are looked at on each of them. A folder that is not there costs nothing,
 //! and a home that is shared between systems is then found whole.
@@ -22,7 +22,8 @@ pub(super) struct Roots {
 
 impl Roots {
     pub(super) fn of(variable: impl Fn(&str) -> Option<OsString>, folder: PathBuf) -> Self {
-        let path = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        // A relative path would lead into the working folder.
+        let path = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = path("HOME").or_else(|| path("USERPROFILE"));
         let config =
             path("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
@@ -36,47 +37,58 @@ impl Roots {
         [self.config.clone(), mac, self.app_data.clone()].into_iter().flatten()
     }
 
-    /// The files a client may have: those of the project first, since they are meant for it.
-    pub(super) fn of_client(&self, client: Client) -> Vec<PathBuf> {
-        let (here, home, config) = (Some(&self.folder), self.home.as_ref(), self.config.as_ref());
+    /// The files of a client that are the user's own.
+    pub(super) fn user_files(&self, client: Client) -> Vec<PathBuf> {
+        let (home, config) = (self.home.as_ref(), self.config.as_ref());
         let below = |root: Option<&PathBuf>, names: &[&str]| -> Vec<PathBuf> {
             names.iter().filter_map(|name| Some(root?.join(name))).collect()
         };
         let programs = |names: &[&str]| -> Vec<PathBuf> {
             self.programs().flat_map(|root| names.iter().map(move |name| root.join(name))).collect()
         };
-        let files = match client {
-            Client::ClaudeCode => [below(here, &[".mcp.json"]), below(home, &[".claude.json"])],
-            Client::ClaudeDesktop => [programs(&["Claude/claude_desktop_config.json"]), vec![]],
-            Client::Cursor => {
-                [below(here, &[".cursor/mcp.json"]), below(home, &[".cursor/mcp.json"])]
-            }
-            Client::VsCode => [
-                below(here, &[".vscode/mcp.json", ".vscode/settings.json"]),
-                programs(&["Code/User/mcp.json", "Code/User/settings.json"]),
-            ],
-            Client::Codex => {
-                [below(here, &[".codex/config.toml"]), below(home, &[".codex/config.toml"])]
-            }
+        match client {
+            Client::ClaudeCode => below(home, &[".claude.json"]),
+            Client::ClaudeDesktop => programs(&["Claude/claude_desktop_config.json"]),
+            Client::Cursor => below(home, &[".cursor/mcp.json"]),
+            Client::VsCode => programs(&["Code/User/mcp.json", "Code/User/settings.json"]),
+            Client::Codex => below(home, &[".codex/config.toml"]),
             Client::Opencode => {
-                let names = ["opencode/opencode.json", "opencode/opencode.jsonc"];
-                [below(here, &["opencode.json", "opencode.jsonc"]), below(config, &names)]
+                below(config, &["opencode/opencode.json", "opencode/opencode.jsonc"])
             }
-            Client::Gemini => {
-                [below(here, &[".gemini/settings.json"]), below(home, &[".gemini/settings.json"])]
-            }
-            Client::Windsurf => [below(home, &[".codeium/windsurf/mcp_config.json"]), vec![]],
+            Client::Gemini => below(home, &[".gemini/settings.json"]),
+            Client::Windsurf => below(home, &[".codeium/windsurf/mcp_config.json"]),
             Client::Cline => {
-                let file = "Code/User/globalStorage/saoudrizwan.claude-dev/settings/\
-                            cline_mcp_settings.json";
-                [programs(&[file]), vec![]]
+                programs(&["Code/User/globalStorage/saoudrizwan.claude-dev/settings/\
+                                         cline_mcp_settings.json"])
             }
-            Client::Hermes => [below(self.hermes.as_ref(), &["config.yaml"]), vec![]],
-            Client::Other => [vec![], vec![]],
+            Client::Hermes => below(self.hermes.as_ref(), &["config.yaml"]),
+            Client::Other => vec![],
+        }
+    }
+
+    /// The files of a client in the working folder. In the home folder itself some are the user's own, and not here.
+    pub(super) fn project_files(&self, client: Client) -> Vec<PathBuf> {
+        let names: &[&str] = match client {
+            Client::ClaudeCode => &[".mcp.json"],
+            Client::Cursor => &[".cursor/mcp.json"],
+            Client::VsCode => &[".vscode/mcp.json", ".vscode/settings.json"],
+            Client::Codex => &[".codex/config.toml"],
+            Client::Opencode => &["opencode.json", "opencode.jsonc"],
+            Client::Gemini => &[".gemini/settings.json"],
+            Client::ClaudeDesktop
+            | Client::Windsurf
+            | Client::Cline
+            | Client::Hermes
+            | Client::Other => &[],
         };
-        let mut files = files.concat();
-        // In the home folder itself, the project's file is the user's.
-        files.dedup();
-        files
+        let users = self.user_files(client);
+        let is_users = |file: &PathBuf| {
+            let real = file.canonicalize();
+            users.iter().any(|users| match (&real, users.canonicalize()) {
+                (Ok(file), Ok(users)) => *file == users,
+                _ => file == users,
+            })
+        };
+        names.iter().map(|name| self.folder.join(name)).filter(|file| !is_users(file)).collect()
     }
 }

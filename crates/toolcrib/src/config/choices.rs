@@ -1,0 +1,64 @@
+//! The files in which users of other clients have switched servers off, beside the file that defines them.
+//!
+//! A file that cannot be read is an error: what it switches off would otherwise be switched on.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use toolcrib_mcp::config::foreign::{Choices, Scope, json};
+use toolcrib_mcp::config::{Client, Foreign};
+
+use super::location::read_regular;
+use crate::output::Failure;
+
+/// Switches off the servers of a client's `file` that its user has switched off elsewhere. `folder` is the working
+/// folder: Claude Code keeps choices by project.
+pub(crate) fn apply(foreign: &mut Foreign, file: &Path, folder: &Path) -> Result<(), Failure> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let mut choices = Choices::default();
+    match foreign.client {
+        Client::ClaudeCode => {
+            // A project's servers are subject to the choices for that project, wherever we are.
+            let is_mcp_json = file.file_name().is_some_and(|name| name == ".mcp.json");
+            let folder = file.parent().filter(|_| is_mcp_json).unwrap_or(folder);
+            if let Some(home) = &home {
+                if let Some(value) = value(&home.join(".claude.json"))? {
+                    choices.add_claude_user_file(&value, folder);
+                }
+                if let Some(value) = value(&home.join(".claude/settings.json"))? {
+                    choices.add_claude_settings(&value, Scope::User);
+                }
+            }
+            for name in [".claude/settings.json", ".claude/settings.local.json"] {
+                if let Some(value) = value(&folder.join(name))? {
+                    choices.add_claude_settings(&value, Scope::Project);
+                }
+            }
+        }
+        Client::Gemini => {
+            if let Some(home) = &home {
+                if let Some(value) = value(&home.join(".gemini/mcp-server-enablement.json"))? {
+                    choices.add_gemini_enablement(&value);
+                }
+                if let Some(value) = value(&home.join(".gemini/settings.json"))? {
+                    choices.add_gemini_settings(&value);
+                }
+            }
+        }
+        _ => return Ok(()),
+    }
+    choices.apply(foreign, file);
+    Ok(())
+}
+
+/// A file as JSON; `None` if there is no such file.
+fn value(path: &Path) -> Result<Option<Value>, Failure> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = read_regular(path)?;
+    json(&text).map(Some).map_err(|error| {
+        let place = format!("`{}`, which says what is switched off", path.display());
+        Failure::input(place, &error, error.hint.clone())
+    })
+}

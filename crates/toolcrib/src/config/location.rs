@@ -1,0 +1,188 @@
+//! Which file is the config, and whether it can be trusted.
+//!
+//! Without `--config` it is the one in the user's config folder, and nothing else: a config names programs to run and
+//! where keys are sent, and a working folder may hold anybody's files. The default file must be the user's own or
+//! root's, and no other user may be able to change it. A file that was named on the command line is used as it is,
+//! like `ssh -F`: containers mount such files with owners of their own. What is doubtful about it is a warning.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use toolcrib_core::clean::one_line;
+use toolcrib_eval::files::FileError;
+use toolcrib_server::config::MAX_BYTES;
+use toolcrib_server::ownership::{self, GroupWrite, Link, Untrusted};
+
+use crate::output::{Failure, remark};
+
+/// What the file is called, in the user's config folder and elsewhere.
+const NAME: &str = "toolcrib.toml";
+
+/// The config file of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Location {
+    /// Named with `--config`.
+    Named(PathBuf),
+    /// In the user's config folder.
+    UserFolder(PathBuf),
+}
+
+impl Location {
+    /// The file that is named, else the one in the user's config folder if there is one.
+    pub(crate) fn find(named: Option<&Path>) -> Result<Option<Self>, Failure> {
+        if let Some(path) = named {
+            return Ok(Some(Self::Named(path.to_owned())));
+        }
+        let Some(path) = in_user_folder(|name| std::env::var_os(name)) else { return Ok(None) };
+        match fs::symlink_metadata(&path) {
+            Ok(_) => Ok(Some(Self::UserFolder(path))),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(source) => Err(FileError::Io { path: path.display().to_string(), source }.into()),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Named(path) | Self::UserFolder(path) => path,
+        }
+    }
+
+    /// The text of the file, and a warning if other users could change a file that was named.
+    pub(crate) fn read(&self) -> Result<(String, Option<String>), Failure> {
+        match self {
+            Self::Named(path) => Ok((read_text(path)?, self.warning())),
+            Self::UserFolder(path) => Ok((text_of(path, open_trusted(path)?)?, None)),
+        }
+    }
+
+    /// What is doubtful about a file that was named.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let Self::Named(path) = self else { return None };
+        let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        let error = ownership::check(path, &about, GroupWrite::PrivateGroup).err()?;
+        Some(format!("{error}, and so decide what Toolcrib runs; {}", error.hint()))
+    }
+}
+
+/// The first line of a command's log: which file it uses.
+pub(crate) fn in_use(location: Option<&Location>) -> String {
+    let text = match (location, in_user_folder(|name| std::env::var_os(name))) {
+        (Some(location), _) => format!("config: `{}`", location.path().display()),
+        (None, Some(path)) => {
+            format!("config: none; there is no `{}`, and no `--config` was given", path.display())
+        }
+        (None, None) => "config: none; HOME is not set, and no `--config` was given".to_owned(),
+    };
+    one_line(&text)
+}
+
+/// Points out a `toolcrib.toml` in the working folder, which earlier versions used. A command that was told its
+/// config has nothing to point out.
+pub(crate) fn note_unused(location: Option<&Location>) {
+    let here = Path::new(".").join(NAME);
+    let is_in_use = match location {
+        Some(Location::Named(_)) => true,
+        Some(Location::UserFolder(path)) => fs::canonicalize(path)
+            .ok()
+            .is_some_and(|path| fs::canonicalize(&here).ok() == Some(path)),
+        None => false,
+    };
+    if !is_in_use && fs::symlink_metadata(&here).is_ok() {
+        remark(
+            "note: ./toolcrib.toml is not used: name it with `--config ./toolcrib.toml` if you trust it",
+        );
+    }
+}
+
+/// `$XDG_CONFIG_HOME/toolcrib/toolcrib.toml`, or the same in `~/.config`. The XDG specification has relative paths
+/// ignored, which would lead into the working folder.
+fn in_user_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config =
+        folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;
+    Some(config.join("toolcrib").join(NAME))
+}
+
+/// Opens the default config if only the user or root can change it.
+fn open_trusted(path: &Path) -> Result<File, Failure> {
+    let refused = |error: &Untrusted| {
+        let hint = format!("{}; or name a file with `--config F`", error.hint());
+        Failure::input(format!("`{}` is not used", path.display()), error, hint)
+    };
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    if let Some(folder) = path.parent() {
+        ownership::check_folders(folder, home.as_deref()).map_err(|error| refused(&error))?;
+    }
+    // A link is followed: many people keep their configs in a repository of their own.
+    let (file, about) = ownership::open(path, Link::Follow)
+        .map_err(|source| FileError::Io { path: path.display().to_string(), source })?;
+    ownership::check(path, &about, GroupWrite::PrivateGroup).map_err(|error| refused(&error))?;
+    Ok(file)
+}
+
+/// The text of a config file, less the mark that some editors put before it.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    let file = File::open(path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => Failure::input(
+            format!("`{}`", path.display()),
+            &"no such file",
+            "`toolcrib import --write F` makes one of the servers your other clients have",
+        ),
+        _ => FileError::Io { path: path.display().to_string(), source }.into(),
+    })?;
+    text_of(path, file)
+}
+
+/// The same for a file that nobody named: a pipe or a device in its place is refused.
+pub(crate) fn read_regular(path: &Path) -> Result<String, Failure> {
+    let (file, _) = ownership::open(path, Link::Follow)
+        .map_err(|source| FileError::Io { path: path.display().to_string(), source })?;
+    text_of(path, file)
+}
+
+fn text_of(path: &Path, file: File) -> Result<String, Failure> {
+    let place = || format!("`{}`", path.display());
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|source| FileError::Io { path: path.display().to_string(), source })?;
+    if bytes.len() > MAX_BYTES {
+        let hint = "keep only the part about servers";
+        return Err(Failure::input(place(), &"more than 4 MiB", hint));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::input(place(), &"not UTF-8 text", "save the file as UTF-8"))?;
+    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_folders_are_ignored() {
+        let path = |pairs: &[(&str, &str)]| {
+            in_user_folder(|name| {
+                let pair = pairs.iter().find(|(known, _)| *known == name);
+                pair.map(|(_, value)| (*value).into())
+            })
+        };
+        let at = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(path(&[("HOME", "/h")]), at("/h/.config/toolcrib/toolcrib.toml"));
+        assert_eq!(
+            path(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")]),
+            at("/x/toolcrib/toolcrib.toml")
+        );
+        for relative in [".", "", "x", "./x", "../x"] {
+            let pairs = [("HOME", "/h"), ("XDG_CONFIG_HOME", relative)];
+            assert_eq!(path(&pairs), at("/h/.config/toolcrib/toolcrib.toml"), "{relative}");
+            assert_eq!(path(&[("HOME", relative)]), None, "{relative}");
+        }
+    }
+}

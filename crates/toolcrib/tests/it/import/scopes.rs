@@ -1,0 +1,215 @@
+//! Whose servers are imported: the user's own. A repository's only if they are asked for, and never in the place of the
+//! user's; and what was switched off in a client stays off.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use toolcrib_mcp::Config;
+
+use super::Desk;
+use crate::run_in;
+
+/// A file of Claude Code's kind with these servers, each started by a command.
+fn servers(pairs: &[(&str, &str)]) -> String {
+    let all = pairs.iter().map(|(name, command)| ((*name).to_owned(), json!({"command": command})));
+    json!({"mcpServers": all.collect::<serde_json::Map<_, _>>()}).to_string()
+}
+
+fn file<'a>(answer: &'a Value, name: &str) -> &'a Value {
+    let files = answer["found"].as_array().unwrap();
+    files.iter().find(|file| file["file"].as_str().unwrap().ends_with(name)).unwrap()
+}
+
+#[test]
+fn a_project_takes_no_name_from_the_user() {
+    let desk = Desk::new("scopes");
+    desk.put("home/.claude.json", &servers(&[("files", "mine"), ("same", "both")]));
+    desk.put("home/.codex/config.toml", "[mcp_servers.issues]\ncommand = 'mine'\n");
+    // A server that cannot be taken has its name all the same.
+    desk.put(
+        "home/.cursor/mcp.json",
+        r#"{"mcpServers": {"old": {"type": "sse", "url": "https://a"}}}"#,
+    );
+    let theirs = [
+        ("files", "theirs"),
+        ("same", "both"),
+        ("issues", "theirs"),
+        ("old", "theirs"),
+        ("own", "./run"),
+    ];
+    desk.put("project/.mcp.json", &servers(&theirs));
+    desk.put("project/.cursor/mcp.json", &servers(&[("own", "another")]));
+
+    let run = desk.import(&["--write", "out.toml"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(!fs::read_to_string(desk.at("project/out.toml")).unwrap().contains("theirs"));
+    let note = "note: `ROOT/project/.mcp.json` is left out: a file of the working folder is read only \
+                with `--project`\n";
+    assert!(run.err.contains(note), "{}", run.err);
+
+    let run = desk.import(&["--project", "--json", "--write", "all.toml"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let answer = run.json();
+    let kept = "there is another server of that name, which is kept";
+    let reserved = "a client of yours has a server of that name";
+    let project = file(&answer, "/.mcp.json");
+    assert_eq!(project["servers"], json!(["own", "same"]));
+    assert_eq!(
+        project["skipped"],
+        json!([
+            {"server": "files", "reason": kept},
+            {"server": "issues", "reason": kept},
+            {"server": "old", "reason": reserved},
+        ])
+    );
+    let cursor = file(&answer, "project/.cursor/mcp.json");
+    assert_eq!(cursor["skipped"], json!([{"server": "own", "reason": kept}]));
+    let text = fs::read_to_string(desk.at("project/all.toml")).unwrap();
+    assert!(!text.contains("theirs") && !text.contains("another"), "{text}");
+    // A relative command is the project's, wherever Toolcrib runs.
+    let run = desk.at("project/./run");
+    assert!(text.contains(&format!("[servers.own]\ncommand = {run:?}\n")), "{text}");
+
+    // The names of all clients' servers count, whichever is asked for.
+    let run = desk.import(&["--project", "--json", "--from", "claude-code"]);
+    let answer = run.json();
+    let skipped = &file(&answer, "/.mcp.json")["skipped"];
+    assert_eq!(skipped[1], json!({"server": "issues", "reason": reserved}), "{answer}");
+    // The same for people.
+    let run = desk.import(&["--project"]);
+    assert!(run.err.contains("`files` is left out"), "{}", run.err);
+}
+
+#[test]
+fn what_is_off_stays_off() {
+    let desk = Desk::new("off");
+    let project = desk.at("project").to_str().unwrap().to_owned();
+    desk.put(
+        "home/.claude.json",
+        &json!({
+            "mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}, "c": {"command": "x"}},
+            "projects": {
+                project: {"disabledMcpServers": ["a"], "disabledMcpjsonServers": ["p1"]},
+                "/elsewhere": {"disabledMcpServers": ["c"]},
+            },
+        })
+        .to_string(),
+    );
+    let approved = r#"{"enabledMcpjsonServers": ["p1", "p2", "p3", "p4"]}"#;
+    desk.put("home/.claude/settings.json", approved);
+    // A repository approves nothing, and may switch off.
+    let theirs = r#"{"enableAllProjectMcpServers": true, "disabledMcpjsonServers": ["p3"]}"#;
+    desk.put("project/.claude/settings.json", theirs);
+    desk.put("project/.claude/settings.local.json", r#"{"disabledMcpjsonServers": ["p4"]}"#);
+    let all = [("p1", "x"), ("p2", "x"), ("p3", "x"), ("p4", "x"), ("p5", "x")];
+    desk.put("project/.mcp.json", &servers(&all));
+    desk.put(
+        "home/.gemini/settings.json",
+        r#"{"mcp": {"excluded": ["g1"]}, "excludeMCPServers": ["g2"],
+            "mcpServers": {"g1": {"command": "x"}, "g2": {"command": "x"}, "G3": {"command": "x"}, "g4": {"command": "x"}}}"#,
+    );
+    desk.put("home/.gemini/mcp-server-enablement.json", r#"{"g3": {"enabled": false}}"#);
+    desk.put(
+        "home/.cursor/mcp.json",
+        r#"{"mcpServers": {"d1": {"command": "x", "disabled": true}, "d2": {"command": "x", "enabled": false},
+            "d3": {"command": "x", "disabled": "true"}, "d4": {"command": "x", "disabled": []},
+            "d5": {"command": "x", "disabled": false}}}"#,
+    );
+    desk.put("home/.codex/config.toml", "[mcp_servers.e1]\ncommand = 'x'\nenabled = false\n");
+    desk.put(
+        "home/.config/opencode/opencode.json",
+        r#"{"mcp": {"f1": {"type": "local", "command": ["x"], "enabled": false}}}"#,
+    );
+    let run = desk.import(&["--project", "--json", "--write", "out.toml"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let answer = run.json();
+    let reasons: Vec<(String, String)> = answer["found"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|file| file["disabled"].as_array().unwrap())
+        .map(|off| {
+            let text = |key: &str| off[key].as_str().unwrap().to_owned();
+            (text("server"), text("reason"))
+        })
+        .collect();
+    let expected = [
+        ("a", "`disabledMcpServers` of this project names it"),
+        ("d1", "`disabled` is true"),
+        ("d2", "`enabled` is false"),
+        ("d3", "`disabled` is true"),
+        ("d4", "`disabled` cannot be read"),
+        ("e1", "`enabled` is false"),
+        ("f1", "`enabled` is false"),
+        ("G3", "`mcp-server-enablement.json` says so"),
+        ("g1", "`mcp.excluded` names it"),
+        ("g2", "`excludeMCPServers` names it"),
+        ("p1", "`disabledMcpjsonServers` names it"),
+        ("p3", "`disabledMcpjsonServers` names it"),
+        ("p4", "`disabledMcpjsonServers` names it"),
+        ("p5", "`enabledMcpjsonServers` does not name it"),
+    ];
+    assert_eq!(reasons, expected.map(|(name, reason)| (name.to_owned(), reason.to_owned())));
+    let text = fs::read_to_string(desk.at("project/out.toml")).unwrap();
+    let config = Config::from_toml(&text).unwrap();
+    for (name, server) in &config.servers {
+        let is_off = expected.iter().any(|(off, _)| off == name);
+        assert_eq!(server.enabled, !is_off, "{name}");
+    }
+    assert_eq!(config.servers.len(), 19);
+    let run = desk.import(&[]);
+    assert!(run.err.contains("`a` stays off: `disabledMcpServers`"), "{}", run.err);
+}
+
+#[test]
+fn what_is_off_stays_off_in_a_file_that_is_named() {
+    let desk = Desk::new("named");
+    let project = desk.at("project").to_str().unwrap().to_owned();
+    let projects = json!({project: {"disabledMcpjsonServers": ["theirs"]}});
+    desk.put("home/.claude.json", &json!({"projects": projects}).to_string());
+    let mark = desk.at("ran");
+    let touch = json!({"command": "touch", "args": [mark]});
+    desk.put("project/.mcp.json", &json!({"mcpServers": {"theirs": touch}}).to_string());
+    let doctor = || {
+        let args = ["doctor", "--json", "--config", ".mcp.json"];
+        run_in(&desk.at("project"), &desk.at("home"), &args, "")
+    };
+    let run = doctor();
+    assert_eq!(run.json()["servers"][0]["state"], "off", "{run:?}");
+    assert!(run.err.contains("`theirs` stays off: `disabledMcpjsonServers` names it"), "{run:?}");
+    assert!(!mark.exists());
+    // A file of choices that cannot be read may hide that it is off.
+    desk.put("home/.claude.json", "{");
+    let run = doctor();
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(
+        run.err.contains(".claude.json`, which says what is switched off: not JSON"),
+        "{run:?}"
+    );
+    assert!(!mark.exists());
+    desk.put("home/.claude.json", "{}");
+    doctor();
+    assert!(mark.exists(), "nothing switches it off");
+}
+
+#[test]
+fn pipes_and_devices_in_place_of_files_are_not_waited_for() {
+    let desk = Desk::new("pipe");
+    for name in ["project/.mcp.json", "project/.claude/settings.json", "home/.cursor/mcp.json"] {
+        let path = desk.at(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    }
+    fs::create_dir_all(desk.at("project/.vscode")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", desk.at("project/.vscode/mcp.json")).unwrap();
+    desk.put("home/.gemini/settings.json", &servers(&[("fine", "x")]));
+    let run = desk.import(&["--project", "--json"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    let answer = run.json();
+    let broken = answer["broken"].as_array().unwrap();
+    assert_eq!(broken.len(), 2, "{answer}");
+    for file in broken {
+        assert!(file["error"].as_str().unwrap().contains("not a regular file"), "{file}");
+    }
+    assert_eq!(answer["added"], json!(["fine"]));
+}
