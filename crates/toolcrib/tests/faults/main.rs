@@ -13,6 +13,8 @@
 
 mod crash;
 mod ending;
+mod exhaust;
+mod exhaust_http;
 mod flapping;
 mod flood;
 mod hanging;
