@@ -33,6 +33,7 @@ mod stage;
 mod state;
 mod strangers;
 mod unheard;
+mod wardens;
 mod web;
 mod words;
 
