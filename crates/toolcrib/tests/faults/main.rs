@@ -22,6 +22,7 @@ mod http;
 mod inbox;
 mod leaving;
 mod limits;
+mod log_lines;
 mod malformed;
 mod noise;
 mod peer;

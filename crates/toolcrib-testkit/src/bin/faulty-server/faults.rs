@@ -81,7 +81,10 @@ pub(crate) struct Faults {
     /// Flood before the tools are listed.
     #[arg(long)]
     pub(crate) flood_before_list: bool,
-    /// Write this text to standard error at the start, and say it in the name of the server and in errors.
+    /// Write this text to standard error at the start, and use it as the name of the server and in errors.
     #[arg(long, value_name = "TEXT")]
     pub(crate) say: Option<String>,
+    /// Refuse to list the tools, from this time on.
+    #[arg(long, value_name = "N")]
+    pub(crate) refuse_list: Option<u64>,
 }

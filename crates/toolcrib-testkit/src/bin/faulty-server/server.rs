@@ -129,6 +129,15 @@ impl Server {
                 self.journal.note(&format!("level {}", params["level"].as_str().unwrap_or("?")));
                 self.output.result(id, "{}");
             }
+            "tools/list"
+                if self
+                    .faults
+                    .refuse_list
+                    .is_some_and(|n| self.lists.load(Ordering::SeqCst) >= n) =>
+            {
+                let said = self.faults.say.as_deref().unwrap_or_default();
+                self.output.error(id, -32603, &format!("no list today: {said}"));
+            }
             "tools/list" => {
                 if self.faults.flood_before_list {
                     flood::flood(&self.faults, &self.output, &Value::Null);

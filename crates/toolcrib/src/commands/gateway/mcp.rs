@@ -9,7 +9,7 @@ use crate::args::McpArgs;
 use crate::output::{Failure, Output, remark};
 
 pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure> {
-    log();
+    log::start();
     let named = args.vectors.embedding_model.as_deref();
     let found = loaded(args.config.as_deref(), &args.overrides)?.with_vectors(named, None)?;
     block_on(async {
