@@ -184,6 +184,9 @@ fn limits(limits: &Limits) -> Checked {
         session_idle,
         server_calls,
         server_queue,
+        server_requests,
+        server_bytes,
+        server_stall,
         calls,
         starting,
     } = *limits;
@@ -197,6 +200,9 @@ fn limits(limits: &Limits) -> Checked {
         ("session_idle", session_idle),
         ("server_calls", server_calls as u64),
         ("server_queue", server_queue as u64),
+        ("server_requests", server_requests as u64),
+        ("server_bytes", server_bytes as u64),
+        ("server_stall", server_stall),
         ("calls", calls as u64),
         ("starting", starting as u64),
     ] {

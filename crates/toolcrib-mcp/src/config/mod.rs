@@ -106,6 +106,13 @@ pub struct Limits {
     pub server_calls: usize,
     /// Maximum number of calls that wait for one server.
     pub server_queue: usize,
+    /// Maximum number of requests of one server that wait for a client's answer, and of answers that wait to be
+    /// written to it.
+    pub server_requests: usize,
+    /// Maximum size of everything from one server that waits for a client, in bytes of memory.
+    pub server_bytes: usize,
+    /// Seconds after which a server that does not read the answers to its requests is disconnected.
+    pub server_stall: u64,
     /// Maximum number of concurrent calls to all servers together.
     pub calls: usize,
     /// Maximum number of servers that start at the same time.
@@ -124,6 +131,9 @@ impl Default for Limits {
             session_idle: 1_800,
             server_calls: 64,
             server_queue: 256,
+            server_requests: 64,
+            server_bytes: 64 << 20,
+            server_stall: 10,
             calls: 1_024,
             starting: 32,
         }

@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, ErrorData, GetPromptRequest,
     GetPromptRequestParams, JsonObject, ReadResourceRequest, ReadResourceRequestParams,
@@ -230,6 +232,7 @@ impl Exchange {
         let mut deadline = Instant::now() + self.within;
         let mut last = Instant::now() + self.within * LONGEST;
         let mut asked = Instant::now();
+        let mut telling = Telling::default();
         loop {
             let step = tokio::select! {
                 biased;
@@ -243,8 +246,9 @@ impl Exchange {
                     return Err(no_answer(&self.upstream, &failed));
                 }
                 Some(said) = self.said.recv() => match said {
-                    Said::Log(line) => {
-                        told(client.log(line)).await;
+                    Said::Log(line, charge) => {
+                        let client = client.clone();
+                        telling.tell(async move { client.log(line).await }, charge).await;
                         continue;
                     }
                     Said::Question(request, answer) if client.modern && client.can_answer(&request) => {
@@ -272,12 +276,13 @@ impl Exchange {
                 step = self.pending.next() => step,
             };
             let answer = match step {
-                Step::Progress(params) => {
+                Step::Progress((params, charge)) => {
                     // A server that shows that it works has not gone silent.
                     if open.is_empty() {
                         deadline = deadline.max(Instant::now() + self.within).min(last);
                     }
-                    told(client.progress(params)).await;
+                    let client = client.clone();
+                    telling.tell(async move { client.progress(params).await }, charge).await;
                     continue;
                 }
                 Step::Over(Ok(answer)) => {
@@ -334,9 +339,28 @@ impl Exchange {
     }
 }
 
-/// Tells a client something that it may do without: one that does not read holds nobody up.
-async fn told(telling: impl Future<Output = ()>) {
-    let _ = tokio::time::timeout(TOLD_WITHIN, telling).await;
+/// Tells a client what it may do without. One that does not read holds nobody up, and at most one message waits for
+/// it: while the last one is not written, later ones are dropped.
+#[derive(Default)]
+struct Telling(Option<BoxFuture<'static, ()>>);
+
+impl Telling {
+    /// Tells it something, and keeps the memory that it takes charged until it is written.
+    async fn tell(
+        &mut self,
+        telling: impl Future<Output = ()> + Send + 'static,
+        charge: crate::upstream::Charge,
+    ) {
+        if self.0.as_mut().is_some_and(|last| last.now_or_never().is_none()) {
+            return;
+        }
+        let mut telling = Box::pin(async move {
+            telling.await;
+            drop(charge);
+        });
+        let written = tokio::time::timeout(TOLD_WITHIN, &mut telling).await;
+        self.0 = if written.is_ok() { None } else { Some(telling) };
+    }
 }
 
 /// Whether an answer is a question.

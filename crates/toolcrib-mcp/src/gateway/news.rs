@@ -151,7 +151,7 @@ pub(super) async fn ask_session(client: Client, mut said: mpsc::Receiver<Said>, 
                     let client = client.clone();
                     tokio::spawn(async move { client.answer(request, answer).await });
                 }
-                Some(Said::Log(line)) => client.log(line).await,
+                Some(Said::Log(line, _charge)) => client.log(line).await,
                 None => return,
             },
             () = client.gone.cancelled() => return,

@@ -1,4 +1,4 @@
-//! What ties a warden to its gateway: one socket, used in three ways.
+//! What ties a warden to its gateway: one socket, used in three ways. The outer warden and the inner one have another of the kind.
 //!
 //! The warden's stdin is one end of a pair of Unix sockets. Over it come the two descriptors the
 //! server is to have as its stdin and stdout; on it the warden writes its reports; and when it reads
@@ -43,7 +43,7 @@ impl Report {
         }
     }
 
-    fn from_line(line: &str) -> Option<Self> {
+    pub(super) fn from_line(line: &str) -> Option<Self> {
         let (word, rest) = line.split_once(' ')?;
         Some(match word {
             "runs" => Self::Runs(rest.parse().ok()?),
@@ -77,22 +77,6 @@ impl Lifeline {
         Ok((Self { socket: UnixStream::from_std(ours)?, heard: Vec::new() }, theirs.into()))
     }
 
-    /// Hands over what the server is to have as stdin and stdout, and how long it may take to end.
-    pub(super) fn hand_over(
-        &self,
-        stdin: BorrowedFd<'_>,
-        stdout: BorrowedFd<'_>,
-        grace: GracePeriods,
-    ) -> io::Result<()> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let both = [stdin, stdout];
-        control.push(SendAncillaryMessage::ScmRights(&both));
-        let line = grace.to_line();
-        sendmsg(&self.socket, &[IoSlice::new(line.as_bytes())], &mut control, SendFlags::empty())?;
-        Ok(())
-    }
-
     /// Lets go: the warden reads the end and does its work. Its reports still arrive.
     pub(super) fn cut(&self) {
         // Fails only when the other end is gone already.
@@ -122,16 +106,62 @@ impl Lifeline {
     }
 }
 
-/// The warden's side of [`Lifeline::hand_over`]: the server's stdin and stdout, and its grace periods.
-pub(super) fn receive(socket: impl AsFd) -> io::Result<([OwnedFd; 2], GracePeriods)> {
+impl AsFd for Lifeline {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// What a warden is told at its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct HandOver {
+    /// How long the server may take to end.
+    pub(super) grace: GracePeriods,
+    /// Whether the other end is a warden, and not the gateway.
+    pub(super) watched: bool,
+}
+
+/// Stands after the grace periods where the other end is a warden.
+const WATCHED: &str = "watched";
+
+impl HandOver {
+    fn to_line(self) -> String {
+        let grace = self.grace.to_line();
+        if self.watched { format!("{} {WATCHED}\n", grace.trim_end()) } else { grace }
+    }
+
+    fn from_line(line: &str) -> Option<Self> {
+        let watched = line.split_whitespace().nth(3) == Some(WATCHED);
+        Some(Self { grace: GracePeriods::from_line(line)?, watched })
+    }
+}
+
+/// Hands over what the server is to have as stdin and stdout, and what its warden is told.
+pub(super) fn hand_over(
+    socket: impl AsFd,
+    stdin: BorrowedFd<'_>,
+    stdout: BorrowedFd<'_>,
+    order: HandOver,
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let both = [stdin, stdout];
+    control.push(SendAncillaryMessage::ScmRights(&both));
+    let line = order.to_line();
+    sendmsg(socket, &[IoSlice::new(line.as_bytes())], &mut control, SendFlags::empty())?;
+    Ok(())
+}
+
+/// The warden's side of [`hand_over`].
+pub(super) fn receive(socket: impl AsFd) -> io::Result<([OwnedFd; 2], HandOver)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    // Three numbers of at most 20 digits. One `recvmsg` gets the whole line: it was sent with one `sendmsg` into
+    // Three numbers of at most 20 digits and a word. One `recvmsg` gets the whole line: it was sent with one `sendmsg` into
     // an empty socket.
-    let mut line = [0; 64];
+    let mut line = [0; 80];
     let received =
         recvmsg(socket, &mut [IoSliceMut::new(&mut line)], &mut control, RecvFlags::empty())?;
-    let grace = str::from_utf8(&line[..received.bytes]).ok().and_then(GracePeriods::from_line);
+    let order = str::from_utf8(&line[..received.bytes]).ok().and_then(HandOver::from_line);
     let fds: Vec<OwnedFd> = control
         .drain()
         .filter_map(|message| match message {
@@ -146,12 +176,20 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<([OwnedFd; 2], GracePerio
         fcntl_setfd(fd, FdFlags::CLOEXEC)?;
     }
     let fds = <[OwnedFd; 2]>::try_from(fds).map_err(|_| io::ErrorKind::UnexpectedEof)?;
-    Ok((fds, grace.ok_or(io::ErrorKind::InvalidData)?))
+    Ok((fds, order.ok_or(io::ErrorKind::InvalidData)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_warden_is_told_reads_back_as_written() {
+        for watched in [false, true] {
+            let order = HandOver { grace: GracePeriods::default(), watched };
+            assert_eq!(HandOver::from_line(&order.to_line()), Some(order));
+        }
+    }
 
     #[test]
     fn reports_read_back_as_written() {

@@ -2,19 +2,21 @@
 //! with everything it started.
 //!
 //! ```text
-//! gateway ──spawns──► warden ──spawns──► server ──► whatever it starts
-//!    │  └── lifeline ───┘                  │ │ │
-//!    └──────── stdin, stdout, stderr ──────┴─┴─┘
+//! gateway ──spawns──► outer warden ──spawns──► inner warden ──spawns──► server ──► whatever it starts
+//!    │  └── lifeline ──┘      └──── lifeline ──────┘                     │ │ │
+//!    └──────────────────────── stdin, stdout, stderr ───────────────────┴─┴─┘
 //! ```
 //!
-//! [`Launch::spawn`] starts the [`warden`], which starts the server; the pipes run past the warden. When
-//! the gateway lets go of a [`Process`], or dies, the warden ends what is below it.
+//! [`Launch::spawn`] starts the [`warden`], which starts a second one, which starts the server; the pipes run past
+//! both. When the gateway lets go of a [`Process`], or dies, or one of the wardens does, what is below is ended.
 
 mod children;
 mod environment;
+mod family;
 mod find;
 mod grace;
 mod lifeline;
+mod outer;
 mod stderr;
 pub mod warden;
 
@@ -33,7 +35,7 @@ use tokio::time::timeout;
 
 pub use environment::{TAKEN_OVER, environment};
 pub use grace::GracePeriods;
-use lifeline::{Lifeline, Report};
+use lifeline::{HandOver, Lifeline, Report, hand_over};
 pub use stderr::{KEPT, Stderr};
 
 /// How long a warden may take to start its server: it is two `exec`s of local files.
@@ -206,7 +208,8 @@ impl Launch {
         let (their_stdin, our_stdin) = io::pipe()?;
         let (our_stdout, their_stdout) = io::pipe()?;
         let (our_stderr, their_stderr) = io::pipe()?;
-        lifeline.hand_over(their_stdin.as_fd(), their_stdout.as_fd(), self.grace)?;
+        let order = HandOver { grace: self.grace, watched: false };
+        hand_over(&lifeline, their_stdin.as_fd(), their_stdout.as_fd(), order)?;
         drop((their_stdin, their_stdout));
 
         let mut warden = self.start_warden(&program, socket, their_stderr.into())?;

@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rmcp::model::{ErrorData, LoggingMessageNotificationParam, RequestId, ServerRequest};
+use rmcp::model::{ErrorData, LoggingMessageNotificationParam, RequestId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::tap::UNTYPED;
+use super::budget::Charge;
 
 /// Questions that may wait for one caller.
 pub(crate) const QUESTIONS: usize = 16;
@@ -41,24 +41,13 @@ pub(crate) struct Asked {
     pub(crate) params: Option<Value>,
 }
 
-impl Asked {
-    /// What the SDK handed on; questions come by a name that it has no type for (see [`super::tap`]).
-    pub(crate) fn of(request: &ServerRequest) -> Option<Self> {
-        let mut asked: Self = serde_json::from_value(serde_json::to_value(request).ok()?).ok()?;
-        if let Some(method) = asked.method.strip_prefix(UNTYPED) {
-            asked.method = method.to_owned();
-        }
-        Some(asked)
-    }
-}
-
 /// What a server says to the client whose call it works on.
 #[derive(Debug)]
 pub(crate) enum Said {
     /// A question, and where the answer goes.
     Question(Asked, oneshot::Sender<Result<Value, ErrorData>>),
-    /// A line of its log.
-    Log(LoggingMessageNotificationParam),
+    /// A line of its log, and the memory that it takes.
+    Log(LoggingMessageNotificationParam, Charge),
 }
 
 /// How long a call that was given up may still be worked on.

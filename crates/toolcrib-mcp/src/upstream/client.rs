@@ -1,30 +1,65 @@
-//! Our side of a connection to a server: what it may ask us, and what it tells us.
+//! Our side of a connection to a server: how we introduce ourselves, and how its questions reach a client.
 
 use std::sync::Arc;
 
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ClientResult, CustomResult, ElicitationCapability, ErrorCode,
-    ErrorData, FormElicitationCapability, Implementation, ProtocolVersion, RequestId,
-    RootsCapabilities, SamplingCapability, ServerNotification, ServerRequest,
-    UrlElicitationCapability,
+    ClientCapabilities, ClientConfig, ClientResult, ElicitationCapability, ErrorCode, ErrorData,
+    FormElicitationCapability, Implementation, ProtocolVersion, RootsCapabilities,
+    SamplingCapability, ServerNotification, ServerRequest, UrlElicitationCapability,
 };
-use rmcp::service::{
-    InboundStreamOrigin, NotificationContext, RequestContext, RoleClient, Service,
-};
-use tokio::sync::{mpsc, oneshot};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient, Service};
+use serde_json::Value;
+use tokio::sync::oneshot;
 
-use super::callers::{Asked, Callers, Said};
+use super::callers::{Callers, Said};
+use super::server_requests::Question;
 use super::sessions::Sessions;
 
-/// What a server may ask of us and tell us.
+/// Puts the questions of one server to the clients they are for.
 #[derive(Debug)]
-pub(crate) struct OurSide {
+pub(crate) struct Asker {
     pub(crate) server: Arc<str>,
     pub(crate) callers: Arc<Callers>,
     pub(crate) sessions: Arc<Sessions>,
-    /// Where the uris of changed resources go.
-    pub(crate) updated: mpsc::Sender<String>,
 }
+
+impl Asker {
+    /// The client's answer; `None` if the server took the question back.
+    pub(super) async fn ask(&self, question: Question) -> Option<Result<Value, ErrorData>> {
+        let cancelled = question.cancelled.clone();
+        tokio::select! {
+            biased;
+            () = cancelled.cancelled() => None,
+            answer = self.put(question) => Some(answer),
+        }
+    }
+
+    async fn put(&self, question: Question) -> Result<Value, ErrorData> {
+        let Question { asked, origin, charge, .. } = question;
+        let nobody = |why: &str| ErrorData::new(ErrorCode::INVALID_REQUEST, why.to_owned(), None);
+        let caller = match self.callers.find(origin.as_ref()).await {
+            Ok(caller) => caller,
+            // Roots are asked for outside of calls too.
+            Err(why) => {
+                let alone = asked.method == "roots/list" && origin.is_none();
+                let sole = self.sessions.sole(&self.server).filter(|_| alone);
+                sole.ok_or_else(|| nobody(why))?
+            }
+        };
+        let (answer, answered) = oneshot::channel();
+        let sent = caller.questions.send(Said::Question(asked, answer)).await;
+        sent.map_err(|_| nobody("the client is gone"))?;
+        let answer = answered.await.map_err(|_| nobody("the client is gone"))?;
+        // Until now the client's side held the question.
+        drop(charge);
+        answer
+    }
+}
+
+/// What the SDK hands to us: nothing of interest. Requests are answered by [`super::answering`], and notifications are
+/// seen by the tap.
+#[derive(Debug)]
+pub(crate) struct OurSide;
 
 /// How we introduce ourselves: able to do all that a client behind us may be able to do. Servers offer
 /// some tools only to clients that can be asked, and a connection is made before its clients are known.
@@ -50,58 +85,21 @@ pub(crate) fn ourselves() -> Implementation {
 impl Service<RoleClient> for OurSide {
     async fn handle_request(
         &self,
-        request: ServerRequest,
-        context: RequestContext<RoleClient>,
+        _request: ServerRequest,
+        _context: RequestContext<RoleClient>,
     ) -> Result<ClientResult, ErrorData> {
-        if matches!(request, ServerRequest::PingRequest(_)) {
-            return Ok(ClientResult::empty(()));
-        }
-        let call = origin(&context);
-        let nobody = |why: &str| ErrorData::new(ErrorCode::INVALID_REQUEST, why.to_owned(), None);
-        let asked = Asked::of(&request).ok_or_else(|| nobody("the question cannot be read"))?;
-        let caller = match self.callers.find(call.as_ref()).await {
-            Ok(caller) => caller,
-            // Roots are asked for outside of calls too.
-            Err(why) => {
-                let alone = asked.method == "roots/list" && call.is_none();
-                let sole = self.sessions.sole(&self.server).filter(|_| alone);
-                sole.ok_or_else(|| nobody(why))?
-            }
-        };
-        let (answer, answered) = oneshot::channel();
-        let gone = |_| nobody("the client is gone");
-        caller
-            .questions
-            .send(Said::Question(asked, answer))
-            .await
-            .map_err(|_| nobody("the client is gone"))?;
-        tokio::select! {
-            answer = answered => answer.map_err(gone)?.map(|value| ClientResult::CustomResult(CustomResult(value))),
-            () = context.ct.cancelled() => Err(nobody("cancelled")),
-        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "unknown method", None))
     }
 
     async fn handle_notification(
         &self,
-        notification: ServerNotification,
+        _notification: ServerNotification,
         _context: NotificationContext<RoleClient>,
     ) -> Result<(), ErrorData> {
-        // Progress, changes of lists and log lines are seen by the tap.
-        if let ServerNotification::ResourceUpdatedNotification(updated) = notification {
-            // A full queue holds news enough.
-            let _ = self.updated.try_send(updated.params.uri);
-        }
         Ok(())
     }
 
     fn get_info(&self) -> ClientConfig {
         introduction()
-    }
-}
-
-fn origin(context: &RequestContext<RoleClient>) -> Option<RequestId> {
-    match context.extensions.get::<InboundStreamOrigin>() {
-        Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id.clone()),
-        _ => None,
     }
 }

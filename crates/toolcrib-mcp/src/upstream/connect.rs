@@ -17,12 +17,14 @@ use tokio::sync::mpsc;
 use toolcrib_server::expand::surroundings;
 use toolcrib_server::private_file::PrivateFolder;
 
-use super::client::OurSide;
+use super::answering::Answering;
+use super::client::{Asker, OurSide};
 use super::http::TappedHttp;
 use super::http_client::HttpClient;
 use super::link::Link;
 use super::not_connected::NotConnected;
 use super::secrets::Secrets;
+use super::server_requests::Accepted;
 use super::stdio::StdioWire;
 use super::tap::Tap;
 use super::{Upstream, reason};
@@ -52,8 +54,6 @@ pub(super) struct Connected {
     pub(super) link: Link,
     running: RunningService<RoleClient, OurSide>,
     process: Option<Process>,
-    /// Where the addresses of changed resources go.
-    pub(super) updated: mpsc::Sender<String>,
     /// What may not be repeated of what it says about its end.
     secrets: Secrets,
 }
@@ -64,8 +64,18 @@ impl Connected {
         self.process.is_none()
     }
 
+    /// Why it is closed.
+    pub(super) fn over(&self) -> NotConnected {
+        let tap = &self.link.tap;
+        if let Some(why) = tap.violation() {
+            return NotConnected::violation(why);
+        }
+        NotConnected::ended(tap.why().unwrap_or_else(|| "it closed the connection".into()))
+    }
+
     /// Closes it; the reason comes back with the server's last words.
     pub(super) async fn end(mut self, why: NotConnected) -> NotConnected {
+        let why = self.link.tap.violation().map_or(why, NotConnected::violation);
         self.link.tap.close(Some(why.why.clone()));
         drop(self.running);
         let why = match self.process.take() {
@@ -140,19 +150,16 @@ async fn child(
     let (Some(input), Some(output)) = (process.stdout.take(), process.stdin.take()) else {
         return Err(NotConnected::ended("its pipes are gone"));
     };
-    let tap = Tap::new(Arc::clone(&upstream.callers), secrets.clone());
-    let wire =
-        StdioWire::new(input, output, Arc::clone(&tap), upstream.shared.limits.message_bytes);
-    match serve(upstream, updated.clone(), wire, Arc::clone(&tap), mode).await {
-        Ok((running, link)) => Ok(Connected {
-            link,
-            running,
-            process: Some(process),
-            updated,
-            secrets: secrets.clone(),
-        }),
+    let limits = &upstream.shared.limits;
+    let (tap, accepted) = Tap::new(Arc::clone(&upstream.callers), secrets.clone(), limits, updated);
+    let wire = StdioWire::new(input, output, Arc::clone(&tap), limits.message_bytes);
+    match serve(upstream, wire, (Arc::clone(&tap), accepted), mode).await {
+        Ok((running, link)) => {
+            Ok(Connected { link, running, process: Some(process), secrets: secrets.clone() })
+        }
         Err(error) => {
-            let why = NotConnected::ended(refusal(&error));
+            let refused = || NotConnected::ended(refusal(&error));
+            let why = tap.violation().map_or_else(refused, NotConnected::violation);
             Err(last_words(process, why).await)
         }
     }
@@ -181,7 +188,7 @@ async fn remote(
         .max_concurrent_requests(limits.server_calls);
     config.channel_buffer_capacity = limits.server_calls;
     let client = oauth::http_client().map_err(|error| NotConnected::ended(reason(&error)))?;
-    let tap = Tap::new(Arc::clone(&upstream.callers), secrets.clone());
+    let (tap, accepted) = Tap::new(Arc::clone(&upstream.callers), secrets.clone(), limits, updated);
     let tapped = TappedHttp::new(client, Arc::clone(&tap), limits.message_bytes);
     let state = upstream.shared.environment.state.as_ref().filter(|_| !signs_in_itself);
     let account = oauth::Upstream::new(&upstream.name, url, oauth);
@@ -197,10 +204,11 @@ async fn remote(
         HttpClient::Plain(tapped)
     };
     let wire = StreamableHttpClientTransport::with_client(client, config);
-    match serve(upstream, updated.clone(), wire, tap, probing()).await {
+    match serve(upstream, wire, (Arc::clone(&tap), accepted), probing()).await {
         Ok((running, link)) => {
-            Ok(Connected { link, running, process: None, updated, secrets: secrets.clone() })
+            Ok(Connected { link, running, process: None, secrets: secrets.clone() })
         }
+        Err(_) if let Some(why) = tap.violation() => Err(NotConnected::violation(why)),
         Err(error) => Err(match oauth::needs_login(&upstream.name, &error) {
             Some(_) if signs_in_itself => NotConnected::hinted(
                 "it refuses the `Authorization` of the config",
@@ -214,21 +222,20 @@ async fn remote(
 
 async fn serve<T>(
     upstream: &Upstream,
-    updated: mpsc::Sender<String>,
     wire: T,
-    tap: Arc<Tap>,
+    (tap, accepted): (Arc<Tap>, Accepted),
     mode: ClientLifecycleMode,
 ) -> Result<(RunningService<RoleClient, OurSide>, Link), ClientInitializeError>
 where
     T: Wire<RoleClient> + 'static,
 {
-    let side = OurSide {
+    let asker = Asker {
         server: Arc::clone(&upstream.name),
         callers: Arc::clone(&upstream.callers),
         sessions: Arc::clone(&upstream.shared.sessions),
-        updated,
     };
-    let running = serve_client_with_lifecycle(side, wire, mode).await?;
+    let wire = Answering::new(wire, Arc::clone(&tap), asker, accepted);
+    let running = serve_client_with_lifecycle(OurSide, wire, mode).await?;
     let unknown = || {
         Arc::new(ServerPeerInfo::new(
             ProtocolVersion::V_2025_11_25,
@@ -265,7 +272,9 @@ async fn last_words(mut process: Process, why: NotConnected) -> NotConnected {
     // What it started ends after it; nobody waits for that.
     tokio::spawn(process.end());
     let told = match exit {
-        Some(exit @ (Exit::Code(_) | Exit::Signal(_))) => format!("it {}", ended(exit)),
+        Some(exit @ (Exit::Code(_) | Exit::Signal(_))) if !why.by_us => {
+            format!("it {}", ended(exit))
+        }
         _ => why.why,
     };
     let told = if said.is_empty() { told } else { format!("{told}; it said: {said}") };

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use sse_stream::Sse;
 use tokio::time::Instant;
 
-use super::tap::{Seen, Tap, UNTYPED};
+use super::tap::{Seen, Tap};
 use crate::arguments::to_json;
 
 const JSON: &str = "application/json";
@@ -88,9 +88,20 @@ impl TappedHttp {
         }
     }
 
+    /// The events with what is not the SDK's taken out. One that is a request of the server waits for a place for its
+    /// answer, and what follows it on its stream waits with it.
     fn tapped(&self, events: Events, origin: Option<RequestId>) -> Events {
-        let tap = Arc::clone(&self.tap);
-        events.map(move |event| event.map(|event| see_event(&tap, event, origin.as_ref()))).boxed()
+        let (tap, origin) = (Arc::clone(&self.tap), origin.map(Arc::new));
+        let seen = move |event: Result<Sse, SseError>| {
+            let (tap, origin) = (Arc::clone(&tap), origin.clone());
+            async move {
+                match event {
+                    Ok(event) => Ok(see_event(&tap, event, origin.as_deref()).await),
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        events.then(seen).boxed()
     }
 
     async fn body(&self, response: reqwest::Response) -> Result<Vec<u8>, Error> {
@@ -114,7 +125,7 @@ impl TappedHttp {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        self.tap.sending(&message, shares);
+        let _ = self.tap.sending(&message, shares);
         let body = to_json(&message).map_err(|error| odd(error.to_string()))?;
         let mut request = self
             .client
@@ -158,7 +169,11 @@ impl TappedHttp {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
         };
-        let expects = origin.is_some();
+        // A notification or an answer needs no reply. One that is a stream would stay open for as long as the server
+        // likes, one for each.
+        if status.is_success() && origin.is_none() {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
         if status.is_success() && is(EVENTS) {
             let events = rmcp_events(response, self.limit);
             return Ok(StreamableHttpPostResponse::Sse(self.tapped(events, origin), session));
@@ -168,28 +183,24 @@ impl TappedHttp {
         if !status.is_success() {
             return unsuccessful(&message, status, &body, has_session, failed, session);
         }
-        if !expects && (body.is_empty() || !is_json) {
-            return Ok(StreamableHttpPostResponse::Accepted);
-        }
         if !is_json {
             return Err(StreamableHttpError::UnexpectedContentType(kind));
         }
-        match self.read(&body, origin.as_ref()) {
-            Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
-            Err(_) if !expects => Ok(StreamableHttpPostResponse::Accepted),
-            Err(problem) => Err(odd(problem)),
-        }
+        let message = self.read(&body, origin.as_ref()).await.map_err(odd)?;
+        Ok(StreamableHttpPostResponse::Json(message, session))
     }
 
     /// A body that is one message.
-    fn read(
+    async fn read(
         &self,
         body: &[u8],
         origin: Option<&RequestId>,
     ) -> Result<ServerJsonRpcMessage, String> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|error| format!("the answer is not JSON ({error}): {}", quoted(body)))?;
-        match self.tap.see(value, origin) {
+        let over = || self.tap.why().unwrap_or_else(|| "the connection is closed".into());
+        let permit = self.tap.admit(&value).await.map_err(|_| over())?;
+        match self.tap.see(value, origin, permit) {
             Seen::Whole(value) => serde_json::from_value(value).map_err(|error| {
                 format!("the answer is no MCP message ({error}): {}", quoted(body))
             }),
@@ -236,7 +247,10 @@ fn unsuccessful(
 }
 
 /// One event as the SDK is to see it: one that is dealt with has nothing in it any more.
-fn see_event(tap: &Tap, mut event: Sse, origin: Option<&RequestId>) -> Sse {
+async fn see_event(tap: &Tap, mut event: Sse, origin: Option<&RequestId>) -> Sse {
+    if let (Some(origin), Some(id)) = (origin, &event.id) {
+        tap.saw_event(origin, id);
+    }
     let Some(data) = event.data.as_deref().filter(|data| !data.trim().is_empty()) else {
         return event;
     };
@@ -245,14 +259,12 @@ fn see_event(tap: &Tap, mut event: Sse, origin: Option<&RequestId>) -> Sse {
         event.data = None;
         return event;
     };
-    match tap.see(value, origin) {
-        // A question goes by another name.
-        Seen::Whole(message) => {
-            let method = message.get("method").and_then(Value::as_str);
-            if method.is_some_and(|method| method.starts_with(UNTYPED)) {
-                event.data = Some(message.to_string());
-            }
-        }
+    let Ok(permit) = tap.admit(&value).await else {
+        event.data = None;
+        return event;
+    };
+    match tap.see(value, origin, permit) {
+        Seen::Whole(_) => {}
         Seen::Answered(id) => {
             event.data = Some(json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string());
         }
@@ -355,6 +367,7 @@ impl StreamableHttpClient for TappedHttp {
     ) -> Result<Events, Error> {
         let limit = self.limit;
         let resumes = last_event.is_some();
+        let origin = last_event.as_deref().and_then(|event| self.tap.origin_of(event));
         let events = self
             .client
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
@@ -364,6 +377,6 @@ impl StreamableHttpClient for TappedHttp {
         if !resumes {
             self.opened();
         }
-        Ok(self.tapped(events, None))
+        Ok(self.tapped(events, origin))
     }
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use toolcrib_core::clean::one_line;
 use toolcrib_core::text::shorten;
 
+use super::budget::memory_of;
 use super::definitions::Definitions;
 use super::failed::Failed;
 use super::link::Link;
@@ -34,8 +35,9 @@ pub(crate) struct Known {
     pub(crate) notes: Vec<String>,
 }
 
-/// Bytes of one list: a thousand tools are a few megabytes.
-const LIST_BYTES: usize = 16 << 20;
+/// Maximum size of all lists of one server together, in bytes of memory while they are read. A thousand tools take a
+/// few megabytes.
+const LISTS_BYTES: usize = 64 << 20;
 
 /// One list of a server.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +97,7 @@ impl Known {
     ) -> Result<Self, Failed> {
         let has = &link.info.capabilities;
         let mut notes = Vec::new();
-        let mut reader = Reader { link, limits, within, notes: &mut notes };
+        let mut reader = Reader { link, limits, within, left: LISTS_BYTES, notes: &mut notes };
         // A server that declares nothing may have tools all the same; the others are optional extras.
         let tools = if has.tools.is_some() || (has.prompts.is_none() && has.resources.is_none()) {
             Definitions::of(&reader.pages(List::Tools).await?)
@@ -121,6 +123,8 @@ struct Reader<'a> {
     limits: &'a Limits,
     /// How long one page may take.
     within: Duration,
+    /// Bytes that the rest of the lists may take.
+    left: usize,
     /// What was left out.
     notes: &'a mut Vec<String>,
 }
@@ -143,20 +147,21 @@ impl Reader<'_> {
         let (link, limits, within) = (self.link, self.limits, self.within);
         let mut entries: Vec<Value> = Vec::new();
         let mut cursor = None;
-        let mut bytes = 0;
         for _ in 0..limits.pages {
             let mut page = link.ask(list.request(cursor), within).await?;
-            bytes += serde_json::to_vec(&page).map_or(0, |page| page.len());
-            if bytes > LIST_BYTES {
-                let kept = entries.len();
-                self.notes.push(format!(
-                    "its {} are over {LIST_BYTES} bytes; the first {kept} are used",
-                    list.key()
-                ));
-                return Ok(entries);
-            }
             if let Some(Value::Array(more)) = page.get_mut(list.key()).map(Value::take) {
-                entries.extend(more);
+                for entry in more {
+                    let Some(left) = self.left.checked_sub(memory_of(&entry)) else {
+                        let kept = entries.len();
+                        self.notes.push(format!(
+                            "its lists take more than {LISTS_BYTES} bytes; the first {kept} {} are used",
+                            list.key()
+                        ));
+                        return Ok(entries);
+                    };
+                    self.left = left;
+                    entries.push(entry);
+                }
             }
             if entries.len() > limits.server_tools {
                 let (all, kept) = (entries.len(), limits.server_tools);

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::failed::Failed;
+use super::slots::Progress;
 use super::tap::Tap;
 
 /// One live connection.
@@ -25,14 +26,14 @@ pub(crate) struct Pending {
     handle: Option<RequestHandle<RoleClient>>,
     tap: Arc<Tap>,
     id: RequestId,
-    progress: mpsc::Receiver<Value>,
+    progress: mpsc::Receiver<Progress>,
 }
 
 /// What comes of a request.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// It is getting on: the parameters of a progress notification.
-    Progress(Value),
+    Progress(Progress),
     /// It is over.
     Over(Result<Value, Failed>),
 }

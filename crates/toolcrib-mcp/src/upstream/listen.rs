@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use rmcp::model::{
     ClientRequest, ListToolsRequest, PingRequest, RequestNoParam, RequestOptionalParam,
-    ServerNotification, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter,
-    UnsubscribeRequest, UnsubscribeRequestParams,
+    SubscribeRequest, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequest,
+    UnsubscribeRequestParams,
 };
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::failed::Failed;
@@ -77,11 +76,7 @@ impl Drop for Listening {
 }
 
 /// Listens to a server of the newer era; those of the older one tell by themselves.
-pub(super) fn listen(
-    link: &Link,
-    resources: Vec<String>,
-    updated: mpsc::Sender<String>,
-) -> Listening {
+pub(super) fn listen(link: &Link, resources: Vec<String>) -> Listening {
     let has = &link.info.capabilities;
     let filter = SubscriptionFilter::builder()
         .tools_list_changed()
@@ -98,12 +93,8 @@ pub(super) fn listen(
         if let Ok(mut changes) = peer.listen(filter).await {
             // A change between the last fetch of the lists and now was not announced to us.
             tap.suspect_change();
-            // Changes of lists are seen by the tap; what is left are resources.
-            while let Ok(Some(told)) = changes.next().await {
-                if let ServerNotification::ResourceUpdatedNotification(told) = told {
-                    let _ = updated.try_send(told.params.uri);
-                }
-            }
+            // The tap sees what changed; nothing of it comes out here.
+            while let Ok(Some(_)) = changes.next().await {}
         }
         tokio::time::sleep(LISTEN_AGAIN).await;
     })))

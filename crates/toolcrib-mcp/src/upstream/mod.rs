@@ -4,6 +4,8 @@
 //! end; then it tries again, less and less often. Nobody waits for that task: what is known of the
 //! server, and what became of it, are there to be read at any time.
 
+mod answering;
+mod budget;
 mod callers;
 mod client;
 mod connect;
@@ -22,13 +24,16 @@ mod not_connected;
 mod reason;
 mod retry;
 mod secrets;
+mod server_requests;
 mod sessions;
+mod slots;
 mod status;
 mod stdio;
 mod supervise;
 mod tap;
 mod wanted;
 
+pub(crate) use budget::Charge;
 pub(crate) use callers::{Asked, Caller, Listed, QUESTIONS, Said};
 pub(crate) use client::ourselves;
 pub use connect::Environment;

@@ -20,15 +20,23 @@ pub(super) struct NotConnected {
     pub(super) hint: Option<String>,
     /// Whether somebody has to log in first.
     pub(super) login: bool,
+    /// Whether we ended it: then how its process ended is not the reason.
+    pub(super) by_us: bool,
 }
 
 impl NotConnected {
     pub(super) fn ended(why: impl fmt::Display) -> Self {
-        Self { why: why.to_string(), hint: None, login: false }
+        Self { why: why.to_string(), hint: None, login: false, by_us: false }
     }
 
     pub(super) fn hinted(why: impl fmt::Display, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..Self::ended(why) }
+    }
+
+    /// A server that broke its limits.
+    pub(super) fn violation(why: impl fmt::Display) -> Self {
+        let hint = "if it needs more than others, raise `server_requests` in `[gateway.limits]`";
+        Self { by_us: true, ..Self::hinted(why, hint) }
     }
 
     pub(super) fn login(login: &oauth::NeedsLogin) -> Self {

@@ -1,9 +1,12 @@
 //! The stdio wire to a server: one message a line, whatever else it writes there.
 //!
 //! A line that is no message is skipped and counted. One that is too long is an error for the request
-//! it answers, and for that one alone.
+//! it answers, and for that one alone. Messages are taken one by one: a request waits for a place for its answer, and
+//! until it has one nothing more is read, so that a server cannot send faster than it reads.
 
+use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rmcp::model::{
@@ -13,7 +16,7 @@ use rmcp::service::RoleClient;
 use rmcp::transport::Transport;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 
 use super::tap::{Seen, Tap};
 use crate::arguments::to_json;
@@ -31,18 +34,23 @@ pub(super) fn answered(id: RequestId) -> ServerJsonRpcMessage {
 /// How many messages the SDK would get to see of these bytes. For the fuzzer.
 #[cfg(feature = "fuzzing")]
 pub fn messages_in(bytes: &[u8], limit: usize) -> usize {
+    use futures::FutureExt as _;
+
+    let limits = crate::config::Limits { message_bytes: limit, ..Default::default() };
+    let (updated, _) = tokio::sync::mpsc::channel(1);
+    let secrets = super::secrets::Secrets::default();
+    // Nobody answers: every request is given its place back at once.
+    let (tap, mut accepted) = Tap::new(Arc::default(), secrets, &limits, updated);
     let (input, output) = (tokio::io::empty(), tokio::io::sink());
-    let mut wire = StdioWire::new(
-        input,
-        output,
-        Tap::new(Arc::default(), super::secrets::Secrets::default()),
-        limit,
-    );
+    let mut wire = StdioWire::new(input, output, tap, limit);
     let mut seen = 0;
     for piece in bytes.chunks(CHUNK) {
         wire.chunk[..piece.len()].copy_from_slice(piece);
-        wire.eat(piece.len());
-        seen += wire.ready.drain(..).count();
+        wire.unread = 0..piece.len();
+        while wire.next().now_or_never().flatten().is_some() {
+            while accepted.try_recv().is_ok() {}
+            seen += usize::from(wire.ready.take().is_some());
+        }
     }
     seen
 }
@@ -54,7 +62,12 @@ pub(crate) struct StdioWire<R, W> {
     lines: Lines,
     limit: usize,
     chunk: Vec<u8>,
-    ready: std::collections::VecDeque<ServerJsonRpcMessage>,
+    /// The part of the chunk that is not looked at yet.
+    unread: Range<usize>,
+    /// Messages of the last line that are not looked at yet: one, or those of a batch.
+    messages: VecDeque<Value>,
+    /// The message that is next for the SDK.
+    ready: Option<ServerJsonRpcMessage>,
     tap: Arc<Tap>,
 }
 
@@ -66,71 +79,71 @@ impl<R, W> StdioWire<R, W> {
             lines: Lines::new(limit),
             limit,
             chunk: vec![0; CHUNK],
-            ready: std::collections::VecDeque::new(),
+            unread: 0..0,
+            messages: VecDeque::new(),
+            ready: None,
             tap,
         }
     }
 
-    fn eat(&mut self, bytes: usize) {
-        let chunk = std::mem::take(&mut self.chunk);
-        let mut lines = std::mem::take(&mut self.lines);
-        let mut rest = &chunk[..bytes];
-        while let Some(event) = lines.take(&mut rest) {
-            match event {
-                Event::Line(line) => self.line(line),
-                Event::TooLong { start } => self.too_long(start),
-            }
-        }
-        (self.chunk, self.lines) = (chunk, lines);
-    }
-
-    fn line(&mut self, line: &[u8]) {
-        match serde_json::from_slice::<Value>(line) {
-            // Batches left the protocol; a server that still writes one is understood.
-            Ok(Value::Array(messages)) => {
-                for message in messages {
-                    self.message(message);
+    /// Looks at the next message, which may be `ready` then; `None` if the chunk has no other, or the connection is
+    /// over. Nothing is lost when this is dropped while it waits.
+    async fn next(&mut self) -> Option<()> {
+        while self.messages.is_empty() {
+            let mut rest = &self.chunk[self.unread.clone()];
+            let event = self.lines.take(&mut rest);
+            self.unread.start = self.unread.end - rest.len();
+            match event? {
+                Event::Line(line) => match serde_json::from_slice::<Value>(line) {
+                    // Batches left the protocol; a server that still writes one is understood.
+                    Ok(Value::Array(batch)) => self.messages = batch.into(),
+                    Ok(message) => self.messages.push_back(message),
+                    Err(_) => self.tap.noise(),
+                },
+                Event::TooLong { start } => {
+                    let id = early_id(start);
+                    self.ready = self.too_long(id);
+                    return Some(());
                 }
             }
-            Ok(message) => self.message(message),
-            Err(_) => self.tap.noise(),
         }
-    }
-
-    fn message(&mut self, message: Value) {
+        let permit = self.tap.admit(self.messages.front()?).await.ok()?;
+        let message = self.messages.pop_front()?;
         let id = message.get("id").and_then(request_id);
         let is_answer = message.get("method").is_none();
-        match self.tap.see(message, None) {
+        self.ready = match self.tap.see(message, None, permit) {
             Seen::Whole(message) => match serde_json::from_value(message) {
-                Ok(message) => self.ready.push_back(message),
+                Ok(message) => Some(message),
                 // An answer that cannot be read is an answer all the same: nobody waits for another.
                 Err(error) if is_answer && id.is_some() => {
                     let error = ErrorData::internal_error(
                         format!("the server's answer is no MCP message: {error}"),
                         None,
                     );
-                    self.ready.push_back(ServerJsonRpcMessage::error(error, id));
+                    Some(ServerJsonRpcMessage::error(error, id))
                 }
-                Err(_) => self.tap.noise(),
+                Err(_) => {
+                    self.tap.noise();
+                    None
+                }
             },
-            Seen::Answered(id) => self.ready.push_back(answered(id)),
-            Seen::Done => {}
-        }
+            Seen::Answered(id) => Some(answered(id)),
+            Seen::Done => None,
+        };
+        Some(())
     }
 
-    fn too_long(&mut self, start: &[u8]) {
+    fn too_long(&self, id: Option<RequestId>) -> Option<ServerJsonRpcMessage> {
         let mut waiting = self.tap.waiting();
-        let id = early_id(start).or_else(|| {
+        let id = id.or_else(|| {
             // A line that tells no id early answers the only request there is.
             if waiting.len() == 1 { waiting.pop() } else { None }
         });
         let limit = self.limit;
         tracing::warn!(limit, "the server wrote a line over the limit; it is skipped");
-        if let Some(id) = id {
-            let problem = format!("the server's answer is larger than the limit of {limit} bytes");
-            let error = ErrorData::internal_error(problem, None);
-            self.ready.push_back(ServerJsonRpcMessage::error(error, Some(id)));
-        }
+        let problem = format!("the server's answer is larger than the limit of {limit} bytes");
+        let error = ErrorData::internal_error(problem, None);
+        id.map(|id| ServerJsonRpcMessage::error(error, Some(id)))
     }
 }
 
@@ -145,7 +158,7 @@ where
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        self.tap.sending(&message, |_| false);
+        let given_up = self.tap.sending(&message, |_| false);
         let output = Arc::clone(&self.output);
         let line = to_json(&message).map(|mut line| {
             // One message is one line. JSON strings have no line breaks, so these stand between tokens.
@@ -157,7 +170,12 @@ where
         });
         async move {
             let line = line?;
-            let mut output = output.lock().await;
+            let mut output = tokio::select! {
+                biased;
+                output = output.lock() => output,
+                // A request that nobody waits for any more is not kept for a server that does not read.
+                () = until(given_up) => return Ok(()),
+            };
             let output = output.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
             output.write_all(line.as_bytes()).await?;
             output.flush().await
@@ -166,15 +184,21 @@ where
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            if let Some(message) = self.ready.pop_front() {
-                return Some(message);
+            while self.next().await.is_some() {
+                if let Some(message) = self.ready.take() {
+                    return Some(message);
+                }
+            }
+            if !self.messages.is_empty() {
+                // The server broke its limits.
+                return None;
             }
             match self.input.read(&mut self.chunk).await {
                 Ok(0) | Err(_) => {
                     self.tap.close(None);
                     return None;
                 }
-                Ok(bytes) => self.eat(bytes),
+                Ok(bytes) => self.unread = 0..bytes,
             }
         }
     }
@@ -186,5 +210,13 @@ where
         }
         self.tap.close(None);
         Ok(())
+    }
+}
+
+/// Waits until a request is given up.
+async fn until(given_up: Option<oneshot::Receiver<()>>) {
+    match given_up {
+        Some(given_up) => drop(given_up.await),
+        None => std::future::pending().await,
     }
 }

@@ -165,12 +165,12 @@ impl Upstream {
             }
         }
         self.say_log_level().await;
-        let listen = || listen::listen(&link, self.watched(), connected.updated.clone());
+        let listen = || listen::listen(&link, self.watched());
         let mut listening = listen();
         loop {
             let due = debounce.due().map(tokio::time::Instant::from_std);
             tokio::select! {
-                () = link.tap.closed() => return NotConnected::ended(link.tap.why().unwrap_or_else(|| "it closed the connection".into())),
+                () = link.tap.closed() => return connected.over(),
                 () = link.tap.changed() => debounce.changed(Instant::now()),
                 () = sleep_until(due) => {
                     debounce.looked();

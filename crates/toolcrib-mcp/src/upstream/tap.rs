@@ -3,9 +3,10 @@
 //! The SDK's types know the fields of today and drop the rest; a gateway may not. So the result of
 //! every request we send is taken here as it came, and the SDK only learns that there was one. Here
 //! is also where the order of messages still stands: progress reaches its call before the answer
-//! does, and ten thousand `list_changed` in a row become one mark. Questions keep their words too.
+//! does, and ten thousand `list_changed` in a row become one mark. Requests of the server never reach the
+//! SDK: see [`super::server_requests`]. Of notifications it sees the two that it needs. What waits here is limited in
+//! number and charged to a [`Budget`].
 
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,24 +14,27 @@ use std::time::{Duration, Instant};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, GetMeta as _, JsonRpcMessage, ProgressToken, RequestId,
 };
-use serde_json::Value;
-use tokio::sync::{Notify, mpsc};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::callers::{Callers, Said};
+use super::budget::{Budget, Charge, memory_of};
+use super::callers::{Asked, Callers, Said};
 use super::secrets::Secrets;
+use super::server_requests::{
+    Accepted, AnswerPermit, ID_BYTES, ServerRequests, Violation, is_request,
+};
+use super::slots::{Answer, Progress, Slots};
+use crate::config::Limits;
 use crate::request_id::request_id;
 
-/// Progress messages that wait for one slow client; what comes beyond is dropped, as progress may.
-const PROGRESS_QUEUE: usize = 1_024;
+/// Maximum length of the address of a changed resource, in bytes. Clients watch addresses that servers listed, which
+/// are far shorter.
+const URI_BYTES: usize = 8 << 10;
 
-/// Requests of the SDK's own that may be open on one connection: a handshake and some subscriptions.
-const SDKS: usize = 16;
-
-/// Stands before the method of a question on its way through the SDK, which then has no type for it and
-/// leaves it as it is.
-pub(super) const UNTYPED: &str = "toolcrib/";
+/// Maximum size of the acknowledgement of a subscription in memory, in bytes: it repeats the addresses that we watch.
+const ACKNOWLEDGEMENT_BYTES: usize = 256 << 10;
 
 /// Everything that one connection's transport and its calls share.
 #[derive(Debug)]
@@ -47,56 +51,17 @@ pub(crate) struct Tap {
     closed: CancellationToken,
     /// Why, where the transport knows it.
     why: Mutex<Option<String>>,
+    /// Why we ended it, if it was us.
+    violation: Mutex<Option<String>>,
+    requests: ServerRequests,
+    /// For everything of the server that waits.
+    budget: Budget,
+    /// Where the addresses of changed resources go.
+    updated: mpsc::Sender<String>,
     /// What the server was given and may not be repeated.
     secrets: Secrets,
     /// When it last said something.
     heard: Mutex<Instant>,
-}
-
-#[derive(Debug, Default)]
-struct Slots {
-    by_id: HashMap<RequestId, Slot>,
-    by_token: HashMap<ProgressToken, RequestId>,
-    /// Requests that were given up before they were sent.
-    early: HashSet<RequestId>,
-    /// How often the older era's handshake was begun.
-    handshakes: u32,
-    /// Requests of the SDK's own, whose results are its business: handshakes and subscriptions.
-    sdks: VecDeque<RequestId>,
-}
-
-impl Slots {
-    /// Whether an answer to this is waited for. The SDK's own are answered once.
-    fn expects(&mut self, id: &RequestId) -> bool {
-        let own = self.sdks.iter().position(|known| known == id);
-        own.and_then(|at| self.sdks.remove(at)).is_some() || self.by_id.contains_key(id)
-    }
-}
-
-#[derive(Debug)]
-struct Slot {
-    result: Option<Value>,
-    /// Whether the request is on its way.
-    sent: bool,
-    /// Whether the SDK is to see the result too.
-    shared: bool,
-    token: Option<ProgressToken>,
-    progress: mpsc::Sender<Value>,
-    listener: Option<mpsc::Receiver<Value>>,
-}
-
-impl Default for Slot {
-    fn default() -> Self {
-        let (progress, listener) = mpsc::channel(PROGRESS_QUEUE);
-        Self {
-            result: None,
-            sent: false,
-            shared: false,
-            token: None,
-            progress,
-            listener: Some(listener),
-        }
-    }
 }
 
 /// What is to become of a message.
@@ -110,12 +75,27 @@ pub(crate) enum Seen {
     Done,
 }
 
+/// The server broke its limits; nothing more of it is to be looked at.
+#[derive(Debug)]
+pub(crate) struct Disconnected;
+
 impl Tap {
-    /// Of a server with these calls under way.
-    pub(super) fn new(callers: Arc<Callers>, secrets: Secrets) -> Arc<Self> {
-        Arc::new(Self {
+    /// Of a server with these calls under way, and the requests of that server that are to be answered. The addresses
+    /// of changed resources go to `updated`.
+    pub(super) fn new(
+        callers: Arc<Callers>,
+        secrets: Secrets,
+        limits: &Limits,
+        updated: mpsc::Sender<String>,
+    ) -> (Arc<Self>, Accepted) {
+        let (requests, accepted) = ServerRequests::new(limits);
+        let tap = Arc::new(Self {
             callers,
             secrets,
+            requests,
+            budget: Budget::new(limits.server_bytes),
+            updated,
+            violation: Mutex::default(),
             heard: Mutex::new(Instant::now()),
             slots: Mutex::default(),
             changed: Notify::new(),
@@ -123,7 +103,8 @@ impl Tap {
             farewells: TaskTracker::new(),
             closed: CancellationToken::new(),
             why: Mutex::default(),
-        })
+        });
+        (tap, accepted)
     }
 
     fn slots(&self) -> MutexGuard<'_, Slots> {
@@ -131,157 +112,203 @@ impl Tap {
     }
 
     /// Makes ready for the answer to a request that is about to be sent. `shares` says of which
-    /// methods the SDK needs to see the results.
-    pub(crate) fn sending(&self, message: &ClientJsonRpcMessage, shares: fn(&str) -> bool) {
-        let JsonRpcMessage::Request(sent) = message else { return };
-        if matches!(
-            sent.request,
-            ClientRequest::InitializeRequest(_)
-                | ClientRequest::DiscoverRequest(_)
-                | ClientRequest::SubscriptionsListenRequest(_)
-        ) {
-            let mut slots = self.slots();
-            if matches!(sent.request, ClientRequest::InitializeRequest(_)) {
-                // The probe was answered, or given up: an answer to it would now be taken for one to this.
-                slots.sdks.clear();
-                slots.handshakes += 1;
+    /// methods the SDK needs to see the results. The receiver returned resolves when the request is given up.
+    pub(crate) fn sending(
+        &self,
+        message: &ClientJsonRpcMessage,
+        shares: fn(&str) -> bool,
+    ) -> Option<oneshot::Receiver<()>> {
+        let JsonRpcMessage::Request(sent) = message else { return None };
+        let mut slots = self.slots();
+        match sent.request {
+            ClientRequest::InitializeRequest(_) => {
                 // A second handshake on one connection: the server forgot the session, and may have changed.
-                if slots.handshakes > 1 {
+                if slots.handshake(&sent.id) {
                     self.suspect_change();
                 }
+                None
             }
-            if slots.sdks.len() >= SDKS {
-                slots.sdks.pop_front();
+            ClientRequest::DiscoverRequest(_) | ClientRequest::SubscriptionsListenRequest(_) => {
+                slots.sdks_own(&sent.id);
+                None
             }
-            slots.sdks.push_back(sent.id.clone());
-            return;
+            _ => {
+                let token = sent.request.get_meta().get_progress_token();
+                slots.sending(&sent.id, token, shares(sent.request.method()))
+            }
         }
-        let token = sent.request.get_meta().get_progress_token();
-        let mut slots = self.slots();
-        // Given up before it was even sent: its answer is nobody's.
-        if slots.early.remove(&sent.id) {
-            return;
-        }
-        if let Some(token) = &token {
-            slots.by_token.insert(token.clone(), sent.id.clone());
-        }
-        let slot = slots.by_id.entry(sent.id.clone()).or_default();
-        slot.token = token;
-        slot.sent = true;
-        slot.shared = shares(sent.request.method());
+    }
+
+    /// Notes the id of an event on the stream of a request: a stream that is resumed from there is that request's.
+    pub(super) fn saw_event(&self, origin: &RequestId, event: &str) {
+        self.slots().saw_event(origin, event);
+    }
+
+    /// The request whose stream is resumed from an event.
+    pub(super) fn origin_of(&self, event: &str) -> Option<RequestId> {
+        self.slots().origin_of(event)
     }
 
     /// The progress of a request, from its beginning.
-    pub(crate) fn progress(&self, id: &RequestId) -> Option<mpsc::Receiver<Value>> {
-        self.slots().by_id.entry(id.clone()).or_default().listener.take()
+    pub(crate) fn progress(&self, id: &RequestId) -> Option<mpsc::Receiver<Progress>> {
+        self.slots().progress(id)
     }
 
     /// The result of a request that was answered.
     pub(crate) fn take(&self, id: &RequestId) -> Option<Value> {
-        self.slots().by_id.get_mut(id)?.result.take()
+        self.slots().take(id)
     }
 
     /// Forgets a request; what comes for it later is nobody's.
     pub(crate) fn forget(&self, id: &RequestId) {
-        let mut slots = self.slots();
-        match slots.by_id.remove(id) {
-            Some(Slot { token: Some(token), .. }) => {
-                slots.by_token.remove(&token);
-            }
-            Some(Slot { sent: false, .. }) => {
-                slots.early.insert(id.clone());
-            }
-            _ => {}
-        }
+        self.slots().forget(id);
     }
 
     /// The requests that wait for an answer.
     pub(crate) fn waiting(&self) -> Vec<RequestId> {
-        let slots = self.slots();
-        slots
-            .by_id
-            .iter()
-            .filter(|(_, slot)| slot.result.is_none())
-            .map(|(id, _)| id.clone())
-            .collect()
+        self.slots().waiting()
     }
 
-    /// Looks at a message from the server; `origin` is the call it came with, where the wire tells.
-    pub(crate) fn see(&self, mut message: Value, origin: Option<&RequestId>) -> Seen {
+    /// Waits until a message may be looked at: a request of the server needs a place for its answer, which is returned.
+    pub(super) async fn admit(
+        &self,
+        message: &Value,
+    ) -> Result<Option<AnswerPermit>, Disconnected> {
+        if !is_request(message) {
+            return Ok(None);
+        }
+        match self.requests.permit().await {
+            Ok(permit) => Ok(Some(permit)),
+            Err(violation) => {
+                self.disconnect(violation);
+                Err(Disconnected)
+            }
+        }
+    }
+
+    /// Looks at a message from the server; `origin` is the call it came with, where the wire tells, and `permit` what
+    /// [`Self::admit`] returned for it.
+    pub(crate) fn see(
+        &self,
+        mut message: Value,
+        origin: Option<&RequestId>,
+        permit: Option<AnswerPermit>,
+    ) -> Seen {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let Some(fields) = message.as_object_mut() else {
             self.noise();
             return Seen::Done;
         };
         if let Some(method) = fields.get("method").and_then(Value::as_str) {
-            match method {
-                "notifications/progress" => {
-                    if let Some(params) = fields.remove("params") {
-                        self.progressed(params);
-                    }
-                    return Seen::Done;
-                }
-                "notifications/tools/list_changed"
-                | "notifications/prompts/list_changed"
-                | "notifications/resources/list_changed" => {
-                    self.suspect_change();
-                    return Seen::Done;
-                }
-                // Whose it is must be told now: behind it may stand the answer that ends the call.
-                "notifications/message" => {
-                    if let Some(params) = fields.remove("params") {
-                        self.logged(params, origin);
-                    }
-                    return Seen::Done;
-                }
-                "elicitation/create" | "sampling/createMessage" | "roots/list" => {
-                    let untyped = format!("{UNTYPED}{method}");
-                    fields.insert("method".into(), untyped.into());
-                    return Seen::Whole(message);
-                }
-                _ => return Seen::Whole(message),
+            if let Some(permit) = permit {
+                let id = fields.get("id").and_then(request_id).filter(fits);
+                let asked = Asked { method: method.to_owned(), params: fields.remove("params") };
+                self.requested(id.map(|id| (id, asked)), origin, permit);
+                return Seen::Done;
             }
+            let method = method.to_owned();
+            return self.notified(&method, message, origin);
         }
-        let Some(id) = fields.get("id").and_then(request_id) else { return Seen::Whole(message) };
-        let mut slots = self.slots();
-        // Answers to nobody's question: during a handshake the SDK would take one for a refusal.
-        if !slots.expects(&id) {
-            drop(slots);
+        let Some(id) = fields.get("id").and_then(request_id) else {
+            // An error without an id may be the answer to a handshake, and is nothing else.
+            if fields.contains_key("error") && self.slots().has_sdks() {
+                return Seen::Whole(message);
+            }
             self.noise();
             return Seen::Done;
-        }
-        let Some(slot) = slots.by_id.get_mut(&id).filter(|_| fields.contains_key("result")) else {
-            return Seen::Whole(message);
         };
-        // An answer that says both is for the SDK to refuse.
-        if fields.contains_key("error") {
-            return Seen::Whole(message);
+        match self.slots().answer(&id, fields) {
+            // During a handshake the SDK would take an answer to nobody's question for a refusal.
+            Answer::Unexpected => {
+                self.noise();
+                Seen::Done
+            }
+            Answer::ForSdk => Seen::Whole(message),
+            Answer::Taken => Seen::Answered(id),
         }
-        if slot.shared {
-            slot.result = fields.get("result").cloned();
-            return Seen::Whole(message);
+    }
+
+    fn requested(
+        &self,
+        request: Option<(RequestId, Asked)>,
+        origin: Option<&RequestId>,
+        permit: AnswerPermit,
+    ) {
+        let Some(request) = request else { return self.noise() };
+        if let Err(violation) = self.requests.take(request, origin, permit, &self.budget) {
+            self.disconnect(violation);
         }
-        slot.result = fields.remove("result");
-        Seen::Answered(id)
+    }
+
+    fn notified(&self, method: &str, mut message: Value, origin: Option<&RequestId>) -> Seen {
+        let params = message.get_mut("params").map(Value::take).unwrap_or_default();
+        match method {
+            "notifications/progress" => self.progressed(params),
+            "notifications/tools/list_changed"
+            | "notifications/prompts/list_changed"
+            | "notifications/resources/list_changed" => self.suspect_change(),
+            // Whose it is must be told now: behind it may stand the answer that ends the call.
+            "notifications/message" => self.logged(params, origin),
+            "notifications/resources/updated" => {
+                let uri = params.get("uri").and_then(Value::as_str);
+                if let Some(uri) = uri.filter(|uri| uri.len() <= URI_BYTES) {
+                    // A full queue holds news enough.
+                    let _ = self.updated.try_send(uri.to_owned());
+                }
+            }
+            "notifications/cancelled" => {
+                let id = params.get("requestId").and_then(request_id).filter(fits);
+                let Some(id) = id else { return Seen::Done };
+                self.requests.cancel(&id);
+                // In the newer era a server ends a subscription this way.
+                if self.slots().is_sdks(&id) {
+                    let params = json!({"requestId": id});
+                    return Seen::Whole(
+                        json!({"jsonrpc": "2.0", "method": method, "params": params}),
+                    );
+                }
+            }
+            "notifications/subscriptions/acknowledged"
+                if memory_of(&params) <= ACKNOWLEDGEMENT_BYTES =>
+            {
+                message["params"] = params;
+                return Seen::Whole(message);
+            }
+            // Nobody reads the others.
+            _ => {}
+        }
+        Seen::Done
     }
 
     fn progressed(&self, params: Value) {
         let token = params.get("progressToken").and_then(request_id).map(ProgressToken);
-        let slots = self.slots();
-        let slot = token.and_then(|token| slots.by_id.get(slots.by_token.get(&token)?));
-        if let Some(slot) = slot {
-            // Full: this client is too slow for this server, and progress is only a courtesy.
-            let _ = slot.progress.try_send(params);
+        // Full: this client is too slow for this server, and progress is only a courtesy.
+        if let Some(token) = token
+            && let Some(queue) = self.slots().progress_queue(&token)
+            && let Some(charge) = self.budget.charge(&params)
+        {
+            let _ = queue.try_send((params, charge));
         }
     }
 
     fn logged(&self, params: Value, origin: Option<&RequestId>) {
+        // Full: this client is too slow for this server, and a log is only a courtesy.
         if let Ok(caller) = self.callers.look(origin)
+            && let Some(charge) = self.budget.charge(&params)
             && let Ok(line) = serde_json::from_value(params)
         {
-            // Full: this client is too slow for this server, and a log is only a courtesy.
-            let _ = caller.questions.try_send(Said::Log(line));
+            let _ = caller.questions.try_send(Said::Log(line, charge));
         }
+    }
+
+    /// Memory for a message that is to wait, if there is some left.
+    pub(super) fn charge(&self, message: &Value) -> Option<Charge> {
+        self.budget.charge(message)
+    }
+
+    /// A question has its answer.
+    pub(super) fn answered(&self, id: &RequestId) {
+        self.requests.answered(id);
     }
 
     /// The lists are to be fetched again, because something of them changed or may have changed unheard.
@@ -311,6 +338,20 @@ impl Tap {
         self.closed.cancel();
     }
 
+    /// Ends the connection to a server that broke its limits.
+    fn disconnect(&self, Violation(why): Violation) {
+        self.violation
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert_with(|| why.clone());
+        self.close(Some(why));
+    }
+
+    /// Why we ended the connection, if it was us.
+    pub(super) fn violation(&self) -> Option<String> {
+        self.violation.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Waits for the end of the connection.
     pub(crate) async fn closed(&self) {
         self.closed.cancelled().await;
@@ -329,5 +370,13 @@ impl Tap {
     /// Why the connection is over.
     pub(crate) fn why(&self) -> Option<String> {
         self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Whether an id is short enough to be kept.
+fn fits(id: &RequestId) -> bool {
+    match id {
+        RequestId::Number(_) => true,
+        RequestId::String(text) => text.len() <= ID_BYTES,
     }
 }

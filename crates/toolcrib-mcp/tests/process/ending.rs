@@ -59,7 +59,7 @@ fn gateway_process(
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
-    until(|| marked(&mark).len() >= 5);
+    until(|| marked(&mark).len() >= 6);
     let pids = marked(&mark);
     (gateway, stdout, pids, mark)
 }
@@ -98,13 +98,13 @@ pub(crate) fn gateway_terminated() {
 pub(crate) fn server_killed() {
     block_on(async {
         let (mut process, pids, mark) = family(launch_sigterm_soon, FAMILY).await;
-        let warden = parent(process.pid());
-        let server: Vec<_> = pids.iter().copied().filter(|pid| *pid != warden).collect();
+        let outer = parent(parent(process.pid()));
+        let server: Vec<_> = pids.iter().copied().filter(|pid| *pid != outer).collect();
         let start = Instant::now();
         kill(process.pid(), Signal::KILL);
         let exit = process.wait().await;
         assert_eq!((exit, exit.to_string().as_str()), (Exit::Signal(9), "killed by signal 9"));
-        // Without our doing; only the warden may be left, for us to reap.
+        // Without our doing; only the outer warden may be left, for us to reap.
         all_gone(&server, &mark);
         assert_eq!(process.end().await, Exit::Signal(9));
         all_gone(&pids, &mark);
@@ -129,16 +129,27 @@ pub(crate) fn server_exits_before_its_children() {
     });
 }
 
-pub(crate) fn warden_killed() {
+/// The outer warden ends what the inner one can no longer end.
+pub(crate) fn inner_warden_killed() {
     block_on(async {
-        let mark = fresh_mark();
-        // Without `setsid`: who left the group cannot be found without a warden.
-        let mut process = launch(&mark, "sleep 600 & echo ready; cat").spawn().await.unwrap();
-        ready(&mut process).await;
+        let (mut process, pids, mark) = family(launch_sigterm_soon, FAMILY).await;
         kill(parent(process.pid()), Signal::KILL);
         assert_eq!(process.wait().await, Exit::WardenLost);
         assert_eq!(process.end().await, Exit::WardenLost);
-        note("SIGKILL of the warden", all_gone(&[], &mark));
+        note("SIGKILL of the inner warden", all_gone(&pids, &mark));
+    });
+}
+
+/// The inner warden ends everything when the outer one is gone.
+pub(crate) fn outer_warden_killed() {
+    // The inner one falls to us, and not to init.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
+    block_on(async {
+        let (mut process, pids, mark) = family(launch_sigkill_soon, STUBBORN).await;
+        kill(parent(parent(process.pid())), Signal::KILL);
+        assert_eq!(process.wait().await, Exit::WardenLost);
+        assert_eq!(process.end().await, Exit::WardenLost);
+        note("SIGKILL of the outer warden", all_gone_but_orphan(&pids, &mark));
     });
 }
 

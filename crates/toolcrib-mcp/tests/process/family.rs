@@ -84,7 +84,7 @@ pub(crate) async fn ready(process: &mut Process) {
     assert_eq!(&line, b"ready\n");
 }
 
-/// A server and everyone it started: warden, shell, two `sleep`s and perhaps `cat`.
+/// A server and everyone around it: two wardens, shell, two `sleep`s and perhaps `cat`.
 pub(crate) async fn family(
     launch: fn(&str, &str) -> Launch,
     script: &str,
@@ -93,7 +93,7 @@ pub(crate) async fn family(
     let mut process = launch(&mark, script).spawn().await.unwrap();
     ready(&mut process).await;
     let count = || marked(&mark).len();
-    until(|| count() >= 5);
+    until(|| count() >= 6);
     let pids = marked(&mark);
     (process, pids, mark)
 }

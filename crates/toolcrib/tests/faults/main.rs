@@ -13,6 +13,8 @@
 
 mod crash;
 mod ending;
+mod exhaust;
+mod exhaust_http;
 mod flapping;
 mod flood;
 mod hanging;
@@ -20,6 +22,7 @@ mod http;
 mod inbox;
 mod leaving;
 mod limits;
+mod log_lines;
 mod malformed;
 mod noise;
 mod peer;
@@ -31,6 +34,7 @@ mod stage;
 mod state;
 mod strangers;
 mod unheard;
+mod wardens;
 mod web;
 mod words;
 

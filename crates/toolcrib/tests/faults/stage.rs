@@ -59,8 +59,9 @@ impl Stage {
     }
 
     fn command(mut self, name: &str, program: &Path, args: &[&str], more: &str) -> Self {
-        let program = Value::from(program.to_str().unwrap());
-        write!(self.config, "[servers.{name}]\ncommand = {program}\nargs = {args:?}\n{more}\n")
+        // A string of JSON is one of TOML too.
+        let (program, args) = (Value::from(program.to_str().unwrap()), Value::from(args));
+        write!(self.config, "[servers.{name}]\ncommand = {program}\nargs = {args}\n{more}\n")
             .unwrap();
         self
     }

@@ -65,4 +65,26 @@ pub(crate) struct Faults {
     /// Offer the tool `progress`, which reports progress this many times.
     #[arg(long, value_name = "N")]
     pub(crate) progress: Option<u64>,
+    /// Offer the tool `flood`, which sends `--flood-count` messages of this method: requests, or notifications where the
+    /// method says so. It answers when all requests were answered.
+    #[arg(long, value_name = "METHOD")]
+    pub(crate) flood: Option<String>,
+    /// How many messages `flood` sends.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub(crate) flood_count: u64,
+    /// Size of a text in each of these messages.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(crate) flood_bytes: usize,
+    /// Do not read while flooding.
+    #[arg(long)]
+    pub(crate) deaf: bool,
+    /// Flood before the tools are listed.
+    #[arg(long)]
+    pub(crate) flood_before_list: bool,
+    /// Write this text to standard error at the start, and use it as the name of the server and in errors.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) say: Option<String>,
+    /// Refuse to list the tools, from this time on.
+    #[arg(long, value_name = "N")]
+    pub(crate) refuse_list: Option<u64>,
 }

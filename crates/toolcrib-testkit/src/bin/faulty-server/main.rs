@@ -9,6 +9,7 @@ mod answers;
 mod cargo;
 mod family;
 mod faults;
+mod flood;
 mod journal;
 mod server;
 mod tools;

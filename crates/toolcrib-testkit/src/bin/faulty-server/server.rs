@@ -17,7 +17,7 @@ use crate::family::Family;
 use crate::faults::Faults;
 use crate::journal::Journal;
 use crate::wire::Output;
-use crate::{answers, cargo, tools};
+use crate::{answers, cargo, flood, tools};
 
 /// The revisions that begin with `initialize`; any other request is answered with the newest.
 const REVISIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -32,11 +32,16 @@ pub(crate) struct Server {
     /// Requests of ours that the client has not answered.
     open: Mutex<HashMap<u64, Sender<Value>>>,
     next: AtomicU64,
+    /// Answers to the requests of a flood so far.
+    flood_answers: AtomicU64,
 }
 
 impl Server {
     pub(crate) fn start(faults: Faults) -> io::Result<Self> {
         let journal = Journal::open(faults.log.as_deref())?;
+        if let Some(text) = &faults.say {
+            eprintln!("{text}");
+        }
         journal.note(&format!("start {}", std::process::id()));
         Ok(Self {
             output: Output::new(faults.garbage),
@@ -44,6 +49,7 @@ impl Server {
             lists: AtomicU64::new(0),
             open: Mutex::default(),
             next: AtomicU64::new(1),
+            flood_answers: AtomicU64::new(0),
             journal,
             faults,
         })
@@ -116,22 +122,36 @@ impl Server {
                 while self.faults.start_when.as_ref().is_some_and(|file| !file.exists()) {
                     thread::sleep(Duration::from_millis(5));
                 }
-                self.output
-                    .result(id, &greeting(params["protocolVersion"].as_str(), self.faults.logging));
+                self.output.result(id, &greeting(params["protocolVersion"].as_str(), &self.faults));
             }
             "ping" => self.output.result(id, "{}"),
             "logging/setLevel" if self.faults.logging => {
                 self.journal.note(&format!("level {}", params["level"].as_str().unwrap_or("?")));
                 self.output.result(id, "{}");
             }
+            "tools/list"
+                if self
+                    .faults
+                    .refuse_list
+                    .is_some_and(|n| self.lists.load(Ordering::SeqCst) >= n) =>
+            {
+                let said = self.faults.say.as_deref().unwrap_or_default();
+                self.output.error(id, -32603, &format!("no list today: {said}"));
+            }
             "tools/list" => {
+                if self.faults.flood_before_list {
+                    flood::flood(&self.faults, &self.output, &Value::Null);
+                }
                 self.output.result(id, &tools::list(&self.faults, params["cursor"].as_str()));
                 if let Some(delay) = self.faults.die_after_list {
                     self.die_after(delay);
                 }
             }
             "tools/call" => self.call(id, params),
-            _ => self.output.error(id, -32601, &format!("unknown method: `{method}`")),
+            _ => {
+                let said = self.faults.say.as_deref().unwrap_or_default();
+                self.output.error(id, -32601, &format!("unknown method: `{method}`{said}"));
+            }
         }
     }
 
@@ -143,7 +163,8 @@ impl Server {
         if self.faults.hang.as_deref() == Some(name) {
             return;
         }
-        if self.faults.slow == 0 && self.question(name).is_none() {
+        let floods = name == "flood" && !self.faults.deaf;
+        if self.faults.slow == 0 && self.question(name).is_none() && !floods {
             return self.answer(id, name, params);
         }
         let (server, id, name, params) =
@@ -179,6 +200,16 @@ impl Server {
             "pids" => {
                 let pids = self.family.as_ref().map_or(Value::Null, Family::pids);
                 self.output.result(id, &answers::structured(&pids));
+            }
+            "flood" => {
+                flood::flood(&self.faults, &self.output, &params["_meta"]["progressToken"]);
+                self.journal.note("flooded");
+                while !self.faults.deaf
+                    && self.flood_answers.load(Ordering::SeqCst) < flood::requests(&self.faults)
+                {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                self.output.result(id, &answers::text("It is over."));
             }
             "progress" => {
                 self.report(&params["_meta"]["progressToken"]);
@@ -224,6 +255,11 @@ impl Server {
     }
 
     fn answered(&self, id: &Value, message: &Value) {
+        if self.faults.flood.is_some() {
+            let how = if message.get("error").is_some() { "refused" } else { "granted" };
+            self.journal.note(&format!("{how} {id}"));
+            self.flood_answers.fetch_add(1, Ordering::SeqCst);
+        }
         let waiting = id
             .as_u64()
             .and_then(|id| self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id));
@@ -242,16 +278,16 @@ fn list_changed() -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 }
 
-fn greeting(asked: Option<&str>, logging: bool) -> String {
+fn greeting(asked: Option<&str>, faults: &Faults) -> String {
     let revision = asked.filter(|asked| REVISIONS.contains(asked)).unwrap_or(REVISIONS[0]);
     let mut capabilities = json!({"tools": {"listChanged": true}});
-    if logging {
+    if faults.logging {
         capabilities["logging"] = json!({});
     }
     json!({
         "protocolVersion": revision,
         "capabilities": capabilities,
-        "serverInfo": {"name": "toolcrib-faulty", "version": env!("CARGO_PKG_VERSION")},
+        "serverInfo": {"name": faults.say.as_deref().unwrap_or("toolcrib-faulty"), "version": env!("CARGO_PKG_VERSION")},
     })
     .to_string()
 }

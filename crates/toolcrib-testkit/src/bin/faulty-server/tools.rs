@@ -51,6 +51,7 @@ pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
     offer(faults.storm.is_some(), "lists", "Counts how often the list of tools was fetched.");
     offer(faults.grandchild, "pids", "Names the processes of the server.");
     offer(faults.progress.is_some(), "progress", "Reports progress.");
+    offer(faults.flood.is_some(), "flood", "Sends many messages at once.");
     tools.extend((0..faults.tools).map(|number| numbered(number).to_string()));
     for (name, about) in [(&faults.hang, "Never comes back."), (&faults.die_on, "Ends the server.")]
     {
@@ -82,6 +83,7 @@ pub(crate) fn is_known(faults: &Faults, name: &str) -> bool {
         "storm" | "lists" => faults.storm.is_some(),
         "pids" => faults.grandchild,
         "progress" => faults.progress.is_some(),
+        "flood" => faults.flood.is_some(),
         _ => ALWAYS.iter().any(|(known, _)| *known == name),
     }
 }

@@ -76,15 +76,15 @@ impl Output {
         });
     }
 
-    /// Sends `count` copies of a message that is not an answer.
-    pub(crate) fn send(&self, message: &Value, count: u64) {
+    /// Sends `count` copies of a message that is not an answer, and returns whether the client still reads.
+    pub(crate) fn send(&self, message: &Value, count: u64) -> bool {
         let line = format!("{message}\n");
         self.write(|out| {
             for _ in 0..count {
                 out.write_all(line.as_bytes())?;
             }
             out.flush()
-        });
+        })
     }
 
     fn answer(&self, write: impl FnOnce(&mut Stdout) -> io::Result<()>) {
@@ -103,9 +103,9 @@ impl Output {
         out.flush()
     }
 
-    fn write(&self, write: impl FnOnce(&mut Stdout) -> io::Result<()>) {
+    fn write(&self, write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> bool {
         let mut out = self.stdout.lock().unwrap_or_else(PoisonError::into_inner);
         // A client that stopped reading has closed, or will close, our stdin as well.
-        let _ = write(&mut out);
+        write(&mut out).is_ok()
     }
 }

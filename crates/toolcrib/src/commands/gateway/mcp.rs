@@ -11,7 +11,7 @@ use crate::args::McpArgs;
 use crate::output::{Failure, Output, remark};
 
 pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure> {
-    log();
+    log::start();
     let named = args.vectors.embedding_model.as_deref();
     let location = located_in_log(args.config.as_deref())?;
     let found = loaded(location.as_ref(), &args.overrides)?.with_vectors(named, None)?;

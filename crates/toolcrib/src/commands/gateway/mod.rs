@@ -2,6 +2,7 @@
 //! again when it changes, and an orderly end.
 
 pub(crate) mod doctor;
+mod log;
 pub(crate) mod login;
 pub(crate) mod mcp;
 pub(crate) mod serve;
@@ -9,7 +10,6 @@ mod watch;
 
 use std::ffi::OsString;
 use std::future::Future;
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,6 @@ use toolcrib_core::TokenCounter;
 use toolcrib_mcp::{Config, Environment, Gateway};
 use toolcrib_server::private_file::PrivateFolder;
 use toolcrib_tokens::Estimate;
-use tracing_subscriber::EnvFilter;
 
 use crate::args::Overrides;
 use crate::config::gateway::{Loaded, load};
@@ -37,24 +36,6 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
     // Reading standard input cannot be interrupted; nobody waits for it.
     runtime.shutdown_background();
     done
-}
-
-/// Logs go to standard error. `TOOLCRIB_LOG` says how much; the SDK's own are kept down, since they
-/// repeat what passes.
-fn log() {
-    let level = std::env::var("TOOLCRIB_LOG").unwrap_or_else(|_| "info".into());
-    let level = ["error", "warn", "info", "debug", "trace", "off"]
-        .into_iter()
-        .find(|known| level.eq_ignore_ascii_case(known))
-        .unwrap_or("info");
-    let filter = EnvFilter::new(format!(
-        "warn,rmcp=off,toolcrib={level},toolcrib_mcp={level},toolcrib_proxy={level},toolcrib_server={level},toolcrib_store={level}"
-    ));
-    let colours = std::io::stderr().is_terminal();
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours);
-    // Nobody may be reading any more. To say so would be one more line to the same place, and a panic.
-    let lines = lines.log_internal_errors(false);
-    let _ = lines.with_target(false).with_writer(std::io::stderr).try_init();
 }
 
 /// The config file of a command. Which one it is goes first into what the command says.

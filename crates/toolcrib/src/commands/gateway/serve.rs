@@ -19,7 +19,7 @@ use crate::config::gateway::Sections;
 use crate::output::{Failure, Output, remark};
 
 pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failure> {
-    log();
+    log::start();
     let named = args.vectors.embedding_model.as_deref();
     let location = located_in_log(args.config.as_deref())?;
     let found = load_quietly(location.as_ref(), &args.overrides)?.with_vectors(named, None)?;

@@ -1,0 +1,152 @@
+//! Everything below a warden: its child, and on Linux all that fell to it because it is child subreaper.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read as _};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, test_kill_process_group,
+    wait,
+};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+
+use super::{GracePeriods, children};
+
+/// How often to look for processes that have newly fallen to us, while ending.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Exited(i32),
+    Killed(i32),
+}
+
+impl Ended {
+    /// The code that shells give it.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Exited(code) => code as u8,
+            Self::Killed(signal) => (128 + signal) as u8,
+        }
+    }
+}
+
+/// Everything below a warden.
+pub(super) struct Family {
+    /// The process that the warden started.
+    pub(super) child: Option<Pid>,
+    /// The server's process group, once it is known.
+    pub(super) group: Option<Pid>,
+    /// How the child ended, once it was reaped.
+    pub(super) ended: Option<Ended>,
+    /// Told at once when the child has ended, and not when all below it has.
+    pub(super) on_end: fn(Ended),
+    /// Readable when a child has died.
+    pub(super) deaths: UnixStream,
+    /// Readable when we were told to end.
+    pub(super) orders: UnixStream,
+    /// Processes that were sent SIGTERM already: a second one makes some programs abort their shutdown.
+    told: BTreeSet<i32>,
+}
+
+impl Family {
+    /// Prepares for signals and orphans. To be called before anything is started, so that none is missed.
+    pub(super) fn new() -> io::Result<Self> {
+        let (deaths, orders) = (on_signals(&[SIGCHLD])?, on_signals(&[SIGTERM, SIGINT, SIGHUP])?);
+        #[cfg(target_os = "linux")]
+        rustix::process::set_child_subreaper(Some(getpid()))?;
+        let told = BTreeSet::new();
+        Ok(Self { child: None, group: None, ended: None, on_end: |_| {}, deaths, orders, told })
+    }
+
+    /// Ends everything, within the sum of the grace periods.
+    pub(super) fn end(&mut self, grace: GracePeriods) {
+        let GracePeriods { after_eof, after_sigterm, after_sigkill } = grace;
+        let _ = self.gone_within(after_eof, None)
+            || self.gone_within(after_sigterm, Some(Signal::TERM))
+            || self.gone_within(after_sigkill, Some(Signal::KILL));
+    }
+
+    /// Sends `signal` to all there are and all that turn up, until none is left or the time is over.
+    fn gone_within(&mut self, limit: Duration, signal: Option<Signal>) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            if self.reap() {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            if let Some(signal) = signal {
+                self.signal(signal);
+            }
+            let mut fds = [PollFd::new(&self.deaths, PollFlags::IN)];
+            let _ = poll(&mut fds, Timespec::try_from(left.min(LOOK)).ok().as_ref());
+        }
+    }
+
+    /// Signals the server's group as long as our child holds the group's number, and each child.
+    fn signal(&mut self, signal: Signal) {
+        let again = signal == Signal::KILL;
+        let children = children::of(getpid());
+        // Reaped, its number could be another's, and without `/proc` there is nothing but the group.
+        let is_held = self.ended.is_none() && self.group == self.child;
+        let group = self.group.filter(|_| is_held || children.is_err());
+        if let Some(group) = group
+            && (self.told.insert(-group.as_raw_pid()) || again)
+        {
+            let _ = kill_process_group(group, signal);
+        }
+        let told = self.group.filter(|group| self.told.contains(&-group.as_raw_pid()));
+        for child in children.unwrap_or_default() {
+            let as_member = told.is_some() && child.group == told;
+            if again || (!as_member && self.told.insert(child.pid.as_raw_pid())) {
+                let _ = kill_process(child.pid, signal);
+            }
+        }
+    }
+
+    /// Takes leave of every child that has died, and says whether nobody is left.
+    pub(super) fn reap(&mut self) -> bool {
+        // Emptied first: who dies from here on makes it readable again.
+        let mut bytes = [0; 64];
+        while matches!((&self.deaths).read(&mut bytes), Ok(1..)) {}
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if Some(pid) == self.child => {
+                    let ended = match (status.exit_status(), status.terminating_signal()) {
+                        (Some(code), _) => Ended::Exited(code),
+                        (None, Some(signal)) => Ended::Killed(signal),
+                        (None, None) => continue,
+                    };
+                    self.ended = Some(ended);
+                    (self.on_end)(ended);
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return false,
+                Err(_) => return self.group_gone(),
+            }
+        }
+    }
+
+    /// Without children of ours left: on Linux orphans are our children, so nobody is left at all.
+    fn group_gone(&self) -> bool {
+        cfg!(target_os = "linux")
+            || self.group.is_none_or(|group| test_kill_process_group(group).is_err())
+    }
+}
+
+/// A socket that becomes readable when one of the signals comes.
+fn on_signals(signals: &[i32]) -> io::Result<UnixStream> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    for signal in signals {
+        signal_hook::low_level::pipe::register(*signal, theirs.try_clone()?)?;
+    }
+    Ok(ours)
+}

@@ -1,0 +1,81 @@
+//! The log: one event is one line, whatever a stranger's text in it contains.
+//!
+//! Servers, providers and clients choose much of what is logged: names, error messages, URIs. A line break in one would
+//! forge a line of the log, and an escape sequence would reach the terminal. They are escaped here, for every field of
+//! every event, so that no place that logs has to think of it.
+
+use std::fmt;
+use std::io::IsTerminal as _;
+
+use toolcrib_core::clean::hidden;
+use tracing::field::Field;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
+
+/// Starts the log, on standard error. `TOOLCRIB_LOG` says how much; the SDK's own events are kept down, since they
+/// repeat what passes.
+pub(super) fn start() {
+    let level = std::env::var("TOOLCRIB_LOG").unwrap_or_else(|_| "info".into());
+    let level = ["error", "warn", "info", "debug", "trace", "off"]
+        .into_iter()
+        .find(|known| level.eq_ignore_ascii_case(known))
+        .unwrap_or("info");
+    let filter = EnvFilter::new(format!(
+        "warn,rmcp=off,toolcrib={level},toolcrib_mcp={level},toolcrib_proxy={level},toolcrib_server={level},toolcrib_store={level}"
+    ));
+    let colours = std::io::stderr().is_terminal();
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours);
+    // Nobody may be reading any more. To say so would be one more line to the same place, and a panic.
+    let lines = lines.log_internal_errors(false).fmt_fields(debug_fn(field).delimited(" "));
+    let _ = lines.with_target(false).with_writer(std::io::stderr).try_init();
+}
+
+/// Writes one field of an event: the message by itself, others after their name.
+fn field(to: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let name = field.name();
+    if name == "message" {
+        return escape(to, &format!("{value:?}"));
+    }
+    if to.has_ansi_escapes() {
+        write!(to, "\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m")?;
+    } else {
+        write!(to, "{name}=")?;
+    }
+    escape(to, &format!("{value:?}"))
+}
+
+/// Writes a text with what would break the line, or is not seen, written out.
+fn escape(to: &mut impl fmt::Write, text: &str) -> fmt::Result {
+    for c in text.chars() {
+        if c.is_control() || hidden(c).is_some() {
+            // `\n`, `\r` and `\t` by their own names, others by their numbers.
+            write!(to, "{}", c.escape_default())?;
+        } else {
+            to.write_char(c)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn escaped(text: &str) -> String {
+        let mut to = String::new();
+        escape(&mut to, text).unwrap();
+        to
+    }
+
+    #[test]
+    fn what_breaks_a_line_or_is_not_seen_is_written_out() {
+        assert_eq!(escaped("plain, café, 日本 \\ \""), "plain, café, 日本 \\ \"");
+        assert_eq!(escaped("a\nb\r\tc"), r"a\nb\r\tc");
+        assert_eq!(escaped("\u{1b}[2J\u{9b}1m\0"), r"\u{1b}[2J\u{9b}1m\u{0}");
+        assert_eq!(
+            escaped("\u{202e}\u{200b}\u{e0041}\u{2028}"),
+            r"\u{202e}\u{200b}\u{e0041}\u{2028}"
+        );
+    }
+}

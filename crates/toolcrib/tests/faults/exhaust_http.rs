@@ -1,0 +1,173 @@
+//! Servers over HTTP that send more requests than anybody can answer, on the stream of a call and on the stream for
+//! changes.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::peer::Era;
+use crate::probe::{at_most, peak_memory, until_true};
+use crate::stage::Stage;
+use crate::web::{document, request, say};
+
+const MIB: u64 = 1 << 20;
+const REQUESTS: u64 = 50_000;
+
+/// What a server does.
+struct Server {
+    method: &'static str,
+    /// Whether it floods the stream for changes, and not the stream of a call.
+    on_get: bool,
+    /// Whether it takes the answers to its requests and never replies to them.
+    holds_answers: bool,
+    answers: AtomicU64,
+}
+
+fn start(server: Server) -> (String, Arc<Server>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let server = Arc::new(server);
+    let all = Arc::clone(&server);
+    std::thread::spawn(move || {
+        for socket in listener.incoming().flatten() {
+            let server = Arc::clone(&all);
+            std::thread::spawn(move || serve(socket, &server));
+        }
+    });
+    (address, server)
+}
+
+fn serve(mut socket: TcpStream, server: &Server) -> Option<()> {
+    let (first, body) = request(&socket)?;
+    if first.starts_with("GET ") {
+        events(&mut socket)?;
+        if server.on_get {
+            flood(&mut socket, server)?;
+        }
+        return socket.read_to_end(&mut Vec::new()).ok().map(drop);
+    }
+    let message: Value = serde_json::from_slice(&body).ok()?;
+    let Some(id) = message.get("id") else { return say(&mut socket, "202 Accepted", "", b"") };
+    let Some(method) = message["method"].as_str() else {
+        server.answers.fetch_add(1, Ordering::SeqCst);
+        if server.holds_answers {
+            return socket.read_to_end(&mut Vec::new()).ok().map(drop);
+        }
+        return say(&mut socket, "202 Accepted", "", b"");
+    };
+    let result = match method {
+        "initialize" => {
+            let result = json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "flood", "version": "1"},
+            });
+            let headers = "Content-Type: application/json\r\nMcp-Session-Id: one\r\n";
+            let answer = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+            return say(&mut socket, "200 OK", headers, answer.as_bytes());
+        }
+        "ping" => json!({}),
+        "tools/list" => {
+            let tool = |name| json!({"name": name, "inputSchema": {"type": "object"}});
+            json!({"tools": [tool("echo"), tool("flood")]})
+        }
+        "tools/call" if message["params"]["name"] == "flood" => {
+            events(&mut socket)?;
+            flood(&mut socket, server)?;
+            let result = json!({"content": [{"type": "text", "text": "It is over."}]});
+            return event(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "result": result}));
+        }
+        "tools/call" => {
+            json!({"content": [], "structuredContent": message["params"]["arguments"]})
+        }
+        _ => {
+            let error = json!({"code": -32601, "message": "unknown method"});
+            return document(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "error": error}));
+        }
+    };
+    document(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+fn events(socket: &mut TcpStream) -> Option<()> {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+    socket.write_all(head.as_bytes()).ok()
+}
+
+fn event(socket: &mut TcpStream, message: &Value) -> Option<()> {
+    socket.write_all(format!("data: {message}\n\n").as_bytes()).ok()
+}
+
+/// Requests, until there were enough of them or the gateway has closed the stream.
+fn flood(socket: &mut TcpStream, server: &Server) -> Option<()> {
+    let text = "x".repeat(10_000);
+    for number in 0..REQUESTS {
+        let id = format!("flood-{number}");
+        let params = json!({"text": text});
+        event(
+            socket,
+            &json!({"jsonrpc": "2.0", "id": id, "method": server.method, "params": params}),
+        )?;
+    }
+    Some(())
+}
+
+/// A stage with that server, a well-behaved one and a small limit, so that a POST for each answer is enough.
+fn stage(name: &str, address: &str) -> Stage {
+    Stage::new(&format!("exhaust-http-{name}"))
+        .with(&format!("[servers.wild]\nurl = 'http://{address}/mcp'\n"))
+        .faulty("calm", &[])
+        .with("[gateway.limits]\nserver_requests = 20\nserver_stall = 1\n")
+}
+
+/// A server that never replies when its requests are answered is disconnected, on whichever stream they came.
+#[test]
+fn answers_that_are_not_taken() {
+    for (method, on_get) in
+        [("ping", false), ("ping", true), ("roots/list", true), ("no/such/method", false)]
+    {
+        let answers = AtomicU64::new(0);
+        let (address, server) = start(Server { method, on_get, holds_answers: true, answers });
+        let stage = stage("hold", &address);
+        let peer = stage.stdio(Era::Handshake);
+        peer.ready("calm__echo");
+        let base = peak_memory(peer.gateway());
+        until_true("the flood", || {
+            if !on_get {
+                peer.call("wild__flood", json!({}));
+            }
+            server.answers.load(Ordering::SeqCst) > 0
+        });
+        let why =
+            "it does not read the answers to its requests: 20 wait, and none was read for 1 s";
+        until_true(why, || stage.said().contains(why));
+        assert_eq!(peer.call("calm__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
+        let over = (peak_memory(peer.gateway()) - base) / MIB;
+        at_most(&format!("MiB over base after a flood of {method} over HTTP"), over, 128);
+    }
+}
+
+/// Questions beyond the limit are refused, and then the server is disconnected.
+#[test]
+fn questions_without_end_over_http() {
+    let answers = AtomicU64::new(0);
+    let method = "sampling/createMessage";
+    let (address, server) = start(Server { method, on_get: false, holds_answers: false, answers });
+    let stage = stage("questions", &address);
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("wild__echo");
+    let base = peak_memory(peer.gateway());
+    let answer = peer.call("wild__flood", json!({}));
+    let why = "it had 20 requests open and went on after 320 were refused";
+    let text = answer["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(answer["isError"] == true && text.contains(why), "{answer}");
+    until_true(why, || stage.said().contains(why));
+    let over = (peak_memory(peer.gateway()) - base) / MIB;
+    at_most("MiB over base after a flood of questions over HTTP", over, 128);
+    let refused = server.answers.load(Ordering::SeqCst);
+    assert!(refused <= 320, "{refused} answers");
+    let asked = peer.heard().iter().filter(|message| message["method"] == method).count();
+    assert!(asked <= 20, "{asked} questions reached the client");
+}

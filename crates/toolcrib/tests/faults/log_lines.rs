@@ -1,0 +1,50 @@
+//! What a server says reaches the log, and neither ends a line of it nor controls a terminal.
+
+use serde_json::json;
+
+use crate::peer::Era;
+use crate::probe::until_true;
+use crate::stage::Stage;
+
+/// A line break with a forged line, a carriage return, a terminal's escape sequence, a right-to-left override, a
+/// zero-width space and a tag.
+const TEXT: &str = "over\n2026-01-01T00:00:00Z  INFO forged\rback \u{1b}[2Jclear \u{202e}left \u{200b}zero \u{e0041}tag";
+
+fn is_plain(c: char) -> bool {
+    c == '\n' || !(c.is_control() || toolcrib_core::clean::hidden(c).is_some())
+}
+
+#[test]
+fn a_server_cannot_write_lines_of_the_log() {
+    let say = ["--say", TEXT, "--storm", "1", "--refuse-list", "2", "--die-on", "die"];
+    let stage = Stage::new("log-lines").faulty("loud", &say);
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("loud__echo");
+    // The list is fetched again, and refused with that text.
+    peer.call("loud__storm", json!({}));
+    until_true("the refusal is logged", || stage.said().contains("no list today"));
+    // Its last lines of standard error are the reason that is logged.
+    peer.call("loud__die", json!({}));
+    until_true("the end is logged", || stage.said().contains("server is down"));
+    let said = stage.said();
+    assert!(said.lines().all(|line| !line.starts_with("2026-01-01")), "{said:?}");
+    assert_eq!(said.chars().find(|c| !is_plain(*c)), None, "{said:?}");
+    let refused = said.lines().find(|line| line.contains("no list today")).unwrap();
+    assert!(
+        refused.contains(r"over\n2026-01-01T00:00:00Z  INFO forged\rback \u{1b}[2J"),
+        "{refused}"
+    );
+}
+
+/// The tables and errors of `doctor` are for a terminal too.
+#[test]
+fn a_server_cannot_control_the_terminal_of_doctor() {
+    let stage = Stage::new("doctor-lines")
+        .faulty("named", &["--say", TEXT])
+        .faulty("refuses", &["--say", TEXT, "--refuse-list", "1"]);
+    let done = stage.toolcrib(&["doctor"]).stdout(std::process::Stdio::piped()).output().unwrap();
+    let shown = String::from_utf8(done.stdout).unwrap();
+    assert!(shown.contains("forged"), "{shown:?}");
+    assert!(shown.lines().all(|line| !line.starts_with("2026-01-01")), "{shown:?}");
+    assert_eq!(shown.chars().find(|c| !is_plain(*c)), None, "{shown:?}");
+}

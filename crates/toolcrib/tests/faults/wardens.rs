@@ -1,0 +1,73 @@
+//! A warden is killed with SIGKILL, alone or together with the gateway.
+
+use serde_json::{Value, json};
+
+use crate::peer::{Era, Peer};
+use crate::probe::{is_alive, processes_with, signal, until, until_true};
+use crate::stage::{Served, Stage};
+
+/// A server and what belongs to it.
+struct Family {
+    /// The server, a child in its process group, and one in a session of its own.
+    server: Vec<u32>,
+    inner: u32,
+    outer: u32,
+}
+
+fn start(name: &str) -> (Stage, Served, Peer, Family) {
+    let stage = Stage::new(name).faulty("family", &["--grandchild", "--hang", "hang"]);
+    let served = stage.serve();
+    let peer = served.peer(Era::Handshake);
+    let family = family(&peer);
+    (stage, served, peer, family)
+}
+
+fn family(peer: &Peer) -> Family {
+    let (pids, _) = until("up", || {
+        let pids = peer.call("family__pids", json!({}))["structuredContent"].take();
+        pids.is_object().then_some(pids)
+    });
+    let pid = |who: &str| pids[who].as_u64().unwrap() as u32;
+    let inner = parent(pid("own"));
+    Family { server: ["own", "group", "session"].map(pid).to_vec(), inner, outer: parent(inner) }
+}
+
+fn parent(pid: u32) -> u32 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+    line.trim().parse().unwrap()
+}
+
+/// Whichever warden is killed, the server is gone with all that it started, the call under way gets an error, and the
+/// server is started again.
+#[test]
+fn a_warden_is_killed() {
+    for which in ["inner", "outer"] {
+        let (_stage, _served, peer, before) = start(&format!("warden-{which}"));
+        let call = peer.begin("family__hang", json!({}));
+        signal(if which == "inner" { before.inner } else { before.outer }, "-KILL");
+        until_true("the server and its children are gone", || {
+            !before.server.iter().any(|pid| is_alive(*pid))
+        });
+        until_true("so are the wardens", || !is_alive(before.inner) && !is_alive(before.outer));
+        let answer: Value = call.end();
+        assert_eq!(answer["isError"], true, "{which}: {answer}");
+        let after = family(&peer);
+        assert!(after.server.iter().all(|pid| is_alive(*pid) && !before.server.contains(pid)));
+    }
+}
+
+/// The other warden cleans up when the gateway cannot.
+#[test]
+fn a_warden_is_killed_with_the_gateway() {
+    for which in ["inner", "outer"] {
+        let (stage, mut served, peer, family) = start(&format!("warden-gateway-{which}"));
+        peer.begin("family__hang", json!({}));
+        signal(if which == "inner" { family.inner } else { family.outer }, "-KILL");
+        served.kill();
+        until_true("nothing is left", || {
+            let folder = stage.folder.to_str().unwrap();
+            !family.server.iter().any(|pid| is_alive(*pid)) && processes_with(folder).is_empty()
+        });
+    }
+}
