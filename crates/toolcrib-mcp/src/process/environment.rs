@@ -5,7 +5,7 @@
 //! and its tools, and gets what its configuration names.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 /// The variables taken over from our own environment where they are set.
 pub const TAKEN_OVER: [&str; 8] =
@@ -13,13 +13,24 @@ pub const TAKEN_OVER: [&str; 8] =
 
 /// The whole environment of a server: of `ours` the few in [`TAKEN_OVER`], and all that is `named`.
 ///
-/// What is named wins. Sorted, so that the same configuration gives the same environment.
+/// What is named wins. Relative folders in our own `PATH` are left out: a server often runs in the folder of a project, and
+/// would look there for the programs that it starts. Sorted, so that the same configuration gives the same environment.
 pub fn environment(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     named: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
     let taken = ours.into_iter().filter(|(name, _)| TAKEN_OVER.iter().any(|known| name == known));
+    let taken = taken.filter_map(|(name, value)| {
+        let value = if name == "PATH" { absolute_folders(&value)? } else { value };
+        Some((name, value))
+    });
     taken.chain(named).collect::<BTreeMap<_, _>>().into_iter().collect()
+}
+
+/// A `PATH` without its relative and empty entries; `None` if nothing is left.
+fn absolute_folders(path: &OsStr) -> Option<OsString> {
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    std::env::join_paths(folders).ok().filter(|path| !path.is_empty())
 }
 
 #[cfg(test)]
@@ -50,8 +61,23 @@ mod tests {
     }
 
     #[test]
+    fn only_a_path_that_is_named_may_be_relative() {
+        for (ours, expected) in [
+            (".:/usr/bin::bin:/bin", Some("/usr/bin:/bin")),
+            ("/bin:", Some("/bin")),
+            (".", None),
+            ("", None),
+        ] {
+            let expected: Vec<_> = expected.map(|path| pairs([("PATH", path)])).unwrap_or_default();
+            assert_eq!(environment(pairs([("PATH", ours)]), []), expected, "{ours}");
+        }
+        let named = pairs([("PATH", ".:/opt")]);
+        assert_eq!(environment(pairs([("PATH", "/bin")]), named.clone()), named);
+    }
+
+    #[test]
     fn every_name_on_the_list_is_taken_over_and_nothing_is_made_up() {
-        let ours: Vec<_> = TAKEN_OVER.iter().map(|name| (name.into(), "x".into())).collect();
+        let ours: Vec<_> = TAKEN_OVER.iter().map(|name| (name.into(), "/x".into())).collect();
         let mut expected = ours.clone();
         expected.sort();
         assert_eq!(environment(ours, []), expected);

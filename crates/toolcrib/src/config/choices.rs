@@ -20,7 +20,8 @@ pub(crate) fn apply(foreign: &mut Foreign, file: &Path, folder: &Path) -> Result
         Client::ClaudeCode => {
             // A project's servers are subject to the choices for that project, wherever we are.
             let is_mcp_json = file.file_name().is_some_and(|name| name == ".mcp.json");
-            let folder = file.parent().filter(|_| is_mcp_json).unwrap_or(folder);
+            let project = file.parent().filter(|_| is_mcp_json);
+            let folder = project.unwrap_or(folder);
             if let Some(home) = &home {
                 if let Some(value) = value(&home.join(".claude.json"))? {
                     choices.add_claude_user_file(&value, folder);
@@ -29,8 +30,11 @@ pub(crate) fn apply(foreign: &mut Foreign, file: &Path, folder: &Path) -> Result
                     choices.add_claude_settings(&value, Scope::User);
                 }
             }
+            // A repository says nothing about the user's own servers, and cannot break their file either.
             for name in [".claude/settings.json", ".claude/settings.local.json"] {
-                if let Some(value) = value(&folder.join(name))? {
+                if let Some(project) = project
+                    && let Some(value) = value(&project.join(name))?
+                {
                     choices.add_claude_settings(&value, Scope::Project);
                 }
             }

@@ -244,3 +244,28 @@ fn the_working_folder_holds_no_secret_of_the_config() {
     doctor("~/key");
     assert!(folders.ran("seen-mine") && !folders.ran("seen-planted"));
 }
+
+/// A script names its interpreter, and `env` looks for that in `PATH`.
+#[test]
+fn the_working_folder_is_not_searched_for_programs_that_a_server_starts() {
+    let folders = Folders::new("interpreter");
+    plant(&folders, "planted-interpreter", "ran");
+    let script = folders.at("home/script");
+    fs::write(&script, "#!/usr/bin/env planted-interpreter\n").unwrap();
+    mode(&script, 0o755);
+    fs::write(folders.users(), format!("[servers.a]\ncommand = '{}'\n", script.display())).unwrap();
+    let path = format!(".::{}", std::env::var("PATH").unwrap());
+    let done = Command::new(env!("CARGO_BIN_EXE_toolcrib"))
+        .args(["doctor", "--json"])
+        .current_dir(folders.at("work"))
+        .env("HOME", folders.at("home"))
+        .env_remove("XDG_CONFIG_HOME")
+        .env_remove("XDG_STATE_HOME")
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let answer = String::from_utf8(done.stdout).unwrap();
+    assert!(answer.contains("\"state\":\"down\""), "{answer}");
+    assert!(!folders.ran("ran"), "{answer}");
+}

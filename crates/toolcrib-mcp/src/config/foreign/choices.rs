@@ -4,7 +4,7 @@
 //! own. Reading the servers alone would switch on again what its owner switched off. A file of the repository can only
 //! switch off: its approvals are the repository's, not the user's.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub enum Scope {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choices {
     /// Off wherever they are defined, each with the key that says so.
-    disabled: Vec<(String, &'static str)>,
+    disabled: BTreeMap<String, &'static str>,
     /// Claude Code: servers of a project's `.mcp.json` that were refused.
     refused: BTreeSet<String>,
     /// Claude Code: those that were approved, if there is a list.
@@ -86,7 +86,7 @@ impl Choices {
     }
 
     fn reason(&self, name: &str, is_mcp_json: bool) -> Option<String> {
-        if let Some((_, key)) = self.disabled.iter().find(|(disabled, _)| disabled == name) {
+        if let Some(key) = self.disabled.get(name) {
             return Some(format!("`{key}` names it"));
         }
         if self.disabled_lowercase.contains(&name.trim().to_lowercase()) {

@@ -85,7 +85,12 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = (|| {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true);
+            // A config in a folder that others can write to would be refused.
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.create(folder)?;
         }
         let mut file = options.open(&beside)?;
         file.write_all(text.as_bytes())?;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde::Serialize;
+use toolcrib_core::clean::one_line;
 use toolcrib_mcp::config::{masked, server_toml};
 
 use crate::args::ImportArgs;
@@ -90,7 +91,7 @@ fn print(answer: &Answer, write: Option<&Path>, output: &mut Output) -> Result<(
         for file in &answer.found {
             table.add_row([
                 file.client.name().to_owned(),
-                file.file.display().to_string(),
+                one_line(&file.file.display().to_string()),
                 file.servers.join("\n"),
                 remarks(file).join("\n"),
             ]);
@@ -102,7 +103,7 @@ fn print(answer: &Answer, write: Option<&Path>, output: &mut Output) -> Result<(
         }
     }
     for file in &answer.broken {
-        let place = file.file.display();
+        let place = one_line(&file.file.display().to_string());
         remark(&format!("error: `{place}`: {}\nhint: {}", file.error, file.hint));
     }
     left_out(answer);
@@ -127,12 +128,14 @@ fn remarks(file: &FoundFile) -> Vec<String> {
     let off = file.disabled.iter().map(|off| format!("`{}` stays off: {}", off.server, off.reason));
     let skipped =
         file.skipped.iter().map(|one| format!("`{}` is left out: {}", one.server, one.reason));
-    off.chain(skipped).chain(file.odd.iter().cloned()).collect()
+    // Names in these files are strangers' text, and must not look like lines of ours.
+    off.chain(skipped).chain(file.odd.iter().cloned()).map(|text| one_line(&text)).collect()
 }
 
 /// Files that were not read.
 fn left_out(answer: &Answer) {
     for file in &answer.left_out {
-        remark(&format!("note: `{}` is left out: {}", file.file.display(), file.reason));
+        let place = one_line(&file.file.display().to_string());
+        remark(&format!("note: `{place}` is left out: {}", file.reason));
     }
 }

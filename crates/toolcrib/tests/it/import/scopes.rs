@@ -213,3 +213,34 @@ fn pipes_and_devices_in_place_of_files_are_not_waited_for() {
     }
     assert_eq!(answer["added"], json!(["fine"]));
 }
+
+/// Without `--project` nothing of the working folder is opened, so nothing in it can be in the way.
+#[test]
+fn a_repository_neither_switches_off_nor_breaks_what_is_the_users() {
+    let desk = Desk::new("broken-project");
+    desk.put("home/.claude.json", &servers(&[("mine", "x")]));
+    for text in ["{", r#"{"disabledMcpServers": ["mine"], "disabledMcpjsonServers": ["mine"]}"#] {
+        for name in [".claude/settings.json", ".claude/settings.local.json", ".mcp.json"] {
+            desk.put(&format!("project/{name}"), text);
+        }
+        let run = desk.import(&[]);
+        assert_eq!(
+            (run.code, run.out.as_str()),
+            (0, "[servers.mine]\ncommand = \"x\"\n"),
+            "{run:?}"
+        );
+    }
+}
+
+#[test]
+fn names_in_a_file_do_not_look_like_lines_of_ours() {
+    let desk = Desk::new("lines");
+    let env = json!({"A\nerror: all is lost\u{1b}[31m\u{202e}": []});
+    let server = json!({"command": "x", "env": env});
+    desk.put("home/.cursor/mcp.json", &json!({"mcpServers": {"a": server}}).to_string());
+    let run = desk.import(&[]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.err.contains("error: all is lost"), "{}", run.err);
+    assert!(!run.err.lines().any(|line| line.trim_start().starts_with("error: ")), "{}", run.err);
+    assert!(!run.err.contains(['\u{1b}', '\u{202e}']), "{}", run.err);
+}
