@@ -11,6 +11,8 @@
     reason = "requests and figures are made where they are used"
 )]
 
+mod bodies;
+mod connections;
 mod crash;
 mod ending;
 mod flapping;
@@ -20,6 +22,7 @@ mod http;
 mod inbox;
 mod leaving;
 mod limits;
+mod listener;
 mod malformed;
 mod noise;
 mod peer;

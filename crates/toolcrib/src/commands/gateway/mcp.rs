@@ -22,7 +22,8 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
         let gateway = start(found.sections.gateway);
         if let Some(path) = found.path {
             let stated = (args.overrides.clone(), args.vectors.embedding_model.clone());
-            tokio::spawn(watch::watch(gateway.clone(), found.sections.http, path, stated));
+            let watched = watch::Watched { http: found.sections.http, path: Some(path), stated };
+            tokio::spawn(watch::watch(gateway.clone(), watched, None));
         }
         let served = serve::stdio(&gateway, args.profile.clone(), stop).await;
         gateway.stop(END).await;
