@@ -17,6 +17,7 @@ use toolcrib_dialect::exchange::action::{self, Report, Setup};
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::pass::{Unreadable, unreadable};
 use toolcrib_dialect::{Api, Exchange, Reading, Request, Summary};
+use toolcrib_server::{BodyBudget, BodyPermit, BodyRefused, ConnectionInfo};
 
 use crate::caller::{Caller, Scope};
 use crate::drive::Driver;
@@ -88,9 +89,11 @@ async fn read(
     caller: Caller,
 ) -> Response {
     let length = body.size_hint().exact();
-    // Otherwise the client disconnected before its request was complete.
-    let Ok((bytes, rest)) = collect(body, proxy.config.request_bytes).await else {
-        return StatusCode::BAD_REQUEST.into_response();
+    let bodies = parts.extensions.get::<ConnectionInfo>().map(ConnectionInfo::bodies);
+    let (bytes, rest, body_permit) = match collect(body, proxy.config.request_bytes, bodies).await {
+        Ok(collected) => collected,
+        Err(NotCollected::Disconnected) => return StatusCode::BAD_REQUEST.into_response(),
+        Err(NotCollected::Refused(refused)) => return body_refused(api, refused),
     };
     let target = upstream::target(&parts);
     let is_compressed = parts.headers.contains_key(header::CONTENT_ENCODING);
@@ -113,6 +116,7 @@ async fn read(
         model,
         counts: api.counts_at(parts.uri.path()),
         _open: proxy.metrics.open(),
+        _body: body_permit,
     };
     let mut reading = match reading {
         Ok(reading) => reading,
@@ -263,22 +267,46 @@ fn untouched(answer: Answer, report: Option<&Report>) -> Response {
     response
 }
 
-/// A body up to `limit` bytes, and the rest of a larger one.
+/// Why a body was not collected.
+enum NotCollected {
+    /// The client disconnected before its request was complete, or sent nothing for too long.
+    Disconnected,
+    /// There is no memory for it.
+    Refused(BodyRefused),
+}
+
+/// A body up to `limit` bytes, the rest of a larger one, and the memory that it counts for.
 async fn collect(
     body: Body,
     limit: usize,
-) -> Result<(Bytes, Option<axum::body::BodyDataStream>), axum::Error> {
+    bodies: Option<&BodyBudget>,
+) -> Result<(Bytes, Option<axum::body::BodyDataStream>, Option<BodyPermit>), NotCollected> {
+    let stated = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
+    let permit = bodies.map(|bodies| bodies.begin(stated)).transpose();
+    let mut permit = permit.map_err(NotCollected::Refused)?;
     // A stated length is believed up to a point: stating one costs a client nothing.
-    let stated = usize::try_from(body.size_hint().lower()).unwrap_or(limit);
-    let mut read = BytesMut::with_capacity(stated.min(limit).min(RESERVED));
+    let mut read = BytesMut::with_capacity(stated.min(RESERVED));
     let mut stream = body.into_data_stream();
-    while let Some(chunk) = stream.try_next().await? {
+    while let Some(chunk) = stream.try_next().await.map_err(|_| NotCollected::Disconnected)? {
+        if let Some(permit) = &mut permit {
+            permit.grow(chunk.len()).map_err(NotCollected::Refused)?;
+        }
         read.extend_from_slice(&chunk);
         if read.len() > limit {
-            return Ok((read.freeze(), Some(stream)));
+            return Ok((read.freeze(), Some(stream), permit));
         }
     }
-    Ok((read.freeze(), None))
+    Ok((read.freeze(), None, permit))
+}
+
+fn body_refused(api: Api, refused: BodyRefused) -> Response {
+    let status = match refused {
+        BodyRefused::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        BodyRefused::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+    };
+    let mut response = error(api, status, &refused.to_string());
+    refused.set_retry(&mut response);
+    response
 }
 
 /// What a request's own header says about deferring.

@@ -6,8 +6,8 @@
 
 use axum::http::{HeaderMap, Uri};
 use toolcrib_core::policy::Glob;
+use toolcrib_server::access::AccessControl;
 
-use crate::Secret;
 use crate::config::{self, Keys};
 
 /// Where a key of ours is sent, if not in place of the provider's.
@@ -60,8 +60,8 @@ impl Scope {
 #[derive(Debug)]
 pub struct Callers {
     known: Vec<(config::Caller, Rule)>,
-    /// The key for callers that have none of their own; `None` on a listener that only this machine reaches.
-    shared_key: Option<Secret>,
+    /// The key for callers that have none of their own; none on a listener that only this machine reaches.
+    shared_key: AccessControl,
 }
 
 /// A key is needed, and there is none or a wrong one.
@@ -70,13 +70,13 @@ pub struct NoKey;
 
 impl Callers {
     /// The callers of a config, and the key for all others.
-    pub fn new(known: &[config::Caller], shared_key: Option<Secret>) -> Self {
+    pub fn new(known: &[config::Caller], shared_key: impl Into<AccessControl>) -> Self {
         let globs = |texts: &[String]| texts.iter().map(|text| Glob::new(text)).collect();
         let known = known.iter().map(|caller| {
             let rule = Rule { only: globs(&caller.tools), hidden: globs(&caller.hidden) };
             (caller.clone(), rule)
         });
-        Self { known: known.collect(), shared_key }
+        Self { known: known.collect(), shared_key: shared_key.into() }
     }
 
     /// Who sent a request.
@@ -86,7 +86,8 @@ impl Callers {
         let known = |given: &str| self.known.iter().find(|(caller, _)| caller.key.matches(given));
         let stands_in = providers.iter().find_map(|given| known(given));
         let found = own.and_then(known).or(stands_in);
-        let is_unnamed = match &self.shared_key {
+        let shared_key = self.shared_key.key();
+        let is_unnamed = match &shared_key {
             Some(shared) => own.is_some_and(|own| shared.matches(own)),
             // A wrong key is an error, not the absence of a key: its sender expects to be recognised.
             None => own.is_none(),
@@ -94,7 +95,7 @@ impl Callers {
         if found.is_none() && !is_unnamed {
             return Err(NoKey);
         }
-        let shared_key = self.shared_key.as_ref();
+        let shared_key = shared_key.as_ref();
         let sends_shared_key =
             providers.iter().any(|given| shared_key.is_some_and(|shared| shared.matches(given)));
         let header = headers.get(TOOLS).and_then(|value| value.to_str().ok()).map(rule);
@@ -152,6 +153,7 @@ fn hash(kind: &str, text: &str) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Secret;
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use toolcrib_dialect::exchange::action::Report;
 use toolcrib_dialect::{Api, Summary};
+use toolcrib_server::BodyPermit;
 
 use crate::error::error;
 use crate::metrics::Open;
@@ -25,6 +26,8 @@ pub(crate) struct RequestLog {
     pub(crate) counts: bool,
     /// Counts it as under way.
     pub(crate) _open: Open,
+    /// Counts the memory of its body, which the exchange keeps until it is over.
+    pub(crate) _body: Option<BodyPermit>,
 }
 
 impl RequestLog {

@@ -8,10 +8,10 @@ use toolcrib_core::Settings;
 use toolcrib_dialect::capability::Learned;
 use toolcrib_dialect::translate::adapter;
 use toolcrib_dialect::{Api, Key};
+use toolcrib_server::access::AccessControl;
 use toolcrib_server::metrics::Registry;
 use toolcrib_store::{Limits, Memory, Options, Redis, Shared, Store as _};
 
-use crate::Secret;
 use crate::caller::Callers;
 use crate::config::{self, Config};
 use crate::metrics::Metrics;
@@ -78,11 +78,11 @@ impl Unusable {
 
 impl Proxy {
     /// A proxy with this config and the engine's settings. Callers that have no key of their own must send
-    /// `shared_key`; it is `None` if only this machine can reach the proxy.
+    /// `shared_key`, which may change while the proxy runs; there is none if only this machine can reach the proxy.
     pub fn new(
         config: Config,
         settings: Settings,
-        shared_key: Option<Secret>,
+        shared_key: impl Into<AccessControl>,
     ) -> Result<Self, Unusable> {
         for speaks in config.routes.iter().filter_map(|route| route.speaks) {
             if !Api::ALL.iter().any(|from| adapter(*from, speaks).is_some()) {

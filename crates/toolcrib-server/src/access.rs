@@ -1,10 +1,15 @@
 //! The bearer token: generated at the first start, kept in a file that only its owner may read.
 //!
-//! There is no default token, and no way to listen on a network address without one.
+//! There is no default token, and no way to listen on a network address without one. A token can be replaced
+//! while the listener runs, which ends whatever the old one had begun.
 
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio_util::sync::CancellationToken;
 
 use crate::private_file::{PrivateFileError, PrivateFolder};
 use crate::{Secret, random};
@@ -19,12 +24,89 @@ const LARGEST: u64 = 4096;
 const SHORTEST: usize = 16;
 
 /// What a caller must send.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
     /// Nothing: the listener is on loopback, and no token is configured.
     Open,
     /// This token, on every route but the health check and those of services that check their own keys.
     Bearer(Secret),
+}
+
+/// The [`Access`] of a listener, which can be replaced while it runs. A clone is the same one.
+#[derive(Debug, Clone)]
+pub struct AccessControl(Arc<ArcSwap<Current>>);
+
+#[derive(Debug)]
+struct Current {
+    access: Access,
+    credential: Credential,
+}
+
+/// What a request was let in with, in the extensions of the request. Everything that outlives the request ends
+/// when the credential is revoked.
+#[derive(Debug, Clone, Default)]
+pub struct Credential(CancellationToken);
+
+impl Credential {
+    /// Completes when the credential is revoked.
+    pub async fn revoked(self) {
+        self.0.cancelled_owned().await;
+    }
+
+    /// Whether both are revoked together.
+    pub fn is(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+
+    /// Whether it is revoked.
+    pub fn is_revoked(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
+impl AccessControl {
+    /// The key that a caller without a key of its own must send; `None` if none is needed.
+    pub fn key(&self) -> Option<Secret> {
+        match &self.0.load().access {
+            Access::Bearer(token) => Some(token.clone()),
+            Access::Open => None,
+        }
+    }
+
+    /// Requires `access` from now on, and revokes what was let in before if that is a change. Returns whether
+    /// it is.
+    pub fn replace(&self, access: Access) -> bool {
+        if self.0.load().access == access {
+            return false;
+        }
+        let before = self.0.swap(Arc::new(Current { access, credential: Credential::default() }));
+        before.credential.0.cancel();
+        true
+    }
+
+    /// Decides with `matches` whether a caller has the token, if one is needed.
+    pub(crate) fn check<E>(
+        &self,
+        matches: impl FnOnce(&Secret) -> Result<(), E>,
+    ) -> Result<Credential, E> {
+        let current = self.0.load();
+        if let Access::Bearer(token) = &current.access {
+            matches(token)?;
+        }
+        Ok(current.credential.clone())
+    }
+}
+
+impl From<Access> for AccessControl {
+    fn from(access: Access) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(Current { access, credential: Credential::default() })))
+    }
+}
+
+impl From<Option<Secret>> for AccessControl {
+    fn from(key: Option<Secret>) -> Self {
+        key.map_or(Access::Open, Access::Bearer).into()
+    }
 }
 
 /// Why there is no token to compare with. The server must not start then.

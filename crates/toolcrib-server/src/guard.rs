@@ -1,4 +1,4 @@
-//! Who may send requests: the `Host` and `Origin` check, and the bearer token.
+//! Which requests are let in: the methods, the `Host` and `Origin` check, and the bearer token.
 //!
 //! Any web page that the user opens can send requests to this machine, and by rebinding its DNS name it
 //! can read the responses. It cannot choose the `Host` and `Origin` headers. So every request on every
@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
+use axum::http::header::{ALLOW, AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 
-use crate::access::Access;
+use crate::Secret;
+use crate::access::{AccessControl, Credential};
 use crate::authority::{Authority, Origin};
+use crate::refusal;
 
 /// The only route that requires no credential: it says that the process is alive, and nothing else.
 pub const HEALTH: &str = "/healthz";
@@ -54,6 +55,9 @@ pub enum Refused {
     /// A wrong bearer token.
     #[error("the bearer token is wrong")]
     WrongToken,
+    /// `TRACE` returns a request with its credentials, and `CONNECT` opens a tunnel. No service needs either.
+    #[error("the method is refused on every path")]
+    Method,
 }
 
 impl Refused {
@@ -68,33 +72,30 @@ impl Refused {
             }
             Self::NullOrigin | Self::ForeignOrigin => "add the page's origin to `allowed_origins`",
             Self::NoToken | Self::WrongToken => "send `Authorization: Bearer TOKEN`",
+            Self::Method => "`TRACE` and `CONNECT` are not served",
         }
     }
 
-    /// 401 if a token would help, 403 otherwise.
+    /// 401 if a token would help, 405 for a method that is not served, 403 otherwise.
     pub fn status(self) -> StatusCode {
         match self {
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             _ => StatusCode::FORBIDDEN,
         }
     }
 }
 
-#[derive(Serialize)]
-struct Body {
-    error: String,
-    hint: &'static str,
-}
-
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let body = Body { error: self.to_string(), hint: self.hint() };
-        let text = serde_json::to_string(&body).unwrap_or_default();
-        let mut response =
-            (self.status(), [(CONTENT_TYPE, "application/json")], text).into_response();
-        if self.status() == StatusCode::UNAUTHORIZED {
-            let challenge = axum::http::HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        let mut response = refusal::response(self.status(), &self.to_string(), self.hint());
+        let header = match self.status() {
+            StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, "Bearer")),
+            StatusCode::METHOD_NOT_ALLOWED => Some((ALLOW, "GET, HEAD, POST, PUT, PATCH, DELETE")),
+            _ => None,
+        };
+        if let Some((name, value)) = header {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
         }
         response
     }
@@ -116,7 +117,8 @@ pub enum Unusable {
 pub struct Guard {
     hosts: Vec<Authority>,
     origins: Vec<Origin>,
-    access: Access,
+    /// `None` for routes that check keys of their own.
+    access: Option<AccessControl>,
 }
 
 impl Guard {
@@ -125,7 +127,7 @@ impl Guard {
     pub fn new(
         allowed_hosts: &[String],
         allowed_origins: &[String],
-        access: Access,
+        access: impl Into<AccessControl>,
     ) -> Result<Self, Unusable> {
         let host = |text: &String| {
             Authority::read(&text.to_ascii_lowercase()).ok_or_else(|| Unusable::Host(text.clone()))
@@ -136,21 +138,35 @@ impl Guard {
         Ok(Self {
             hosts: allowed_hosts.iter().map(host).collect::<Result<_, _>>()?,
             origins: allowed_origins.iter().map(origin).collect::<Result<_, _>>()?,
-            access,
+            access: Some(access.into()),
         })
     }
 
     /// The same hosts and origins without the bearer token, for routes that check keys of their own.
     #[must_use]
     pub fn without_token(&self) -> Self {
-        Self { access: Access::Open, ..self.clone() }
+        Self { access: None, ..self.clone() }
     }
 
     /// Decides about a request. `uri` has the authority of an HTTP/2 request or of an absolute request line.
-    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+    /// Returns the credential that the request was let in with, if it needed one.
+    pub fn check(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Option<Credential>, Refused> {
+        if [Method::TRACE, Method::CONNECT].contains(method) {
+            return Err(Refused::Method);
+        }
         self.check_host(uri, headers)?;
         self.check_origin(headers)?;
-        if uri.path() == HEALTH { Ok(()) } else { self.check_token(headers) }
+        match &self.access {
+            Some(access) if uri.path() != HEALTH => {
+                access.check(|token| check_token(token, headers)).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
@@ -185,31 +201,34 @@ impl Guard {
         }
     }
 
-    fn check_token(&self, headers: &HeaderMap) -> Result<(), Refused> {
-        let Access::Bearer(token) = &self.access else { return Ok(()) };
-        let given = single(headers, &AUTHORIZATION, Refused::WrongToken, Refused::WrongToken)?;
-        let (scheme, value) =
-            given.and_then(|text| text.split_once(' ')).ok_or(Refused::NoToken)?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return Err(Refused::NoToken);
-        }
-        if token.matches(value) { Ok(()) } else { Err(Refused::WrongToken) }
-    }
-
     /// Puts this guard in front of every route of `router`, its fallback included.
     pub fn protect(self, router: Router) -> Router {
         router.layer(from_fn_with_state(Arc::new(self), guarded))
     }
 }
 
-async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    match guard.check(request.uri(), request.headers()) {
-        Ok(()) => next.run(request).await,
+async fn guarded(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
+    match guard.check(request.method(), request.uri(), request.headers()) {
+        Ok(credential) => {
+            if let Some(credential) = credential {
+                request.extensions_mut().insert(credential);
+            }
+            next.run(request).await
+        }
         Err(refused) => {
             tracing::warn!(reason = %refused, "request refused");
             refused.into_response()
         }
     }
+}
+
+fn check_token(token: &Secret, headers: &HeaderMap) -> Result<(), Refused> {
+    let given = single(headers, &AUTHORIZATION, Refused::WrongToken, Refused::WrongToken)?;
+    let (scheme, value) = given.and_then(|text| text.split_once(' ')).ok_or(Refused::NoToken)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Refused::NoToken);
+    }
+    if token.matches(value) { Ok(()) } else { Err(Refused::WrongToken) }
 }
 
 /// The value of a header that may occur only once.

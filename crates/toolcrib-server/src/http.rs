@@ -1,11 +1,12 @@
 //! The HTTP server: one listener, on which services mount their routers.
 //!
 //! It puts the [`Guard`] in front of every route, because a web page in a browser must not be able to
-//! reach a service on the same machine. It answers `/healthz` and `/metrics` itself, and when it is
+//! reach a service on the same machine. It answers `/`, `/healthz` and `/metrics` itself, and when it is
 //! stopped it lets requests in flight finish.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::{HeaderValue, header};
@@ -16,12 +17,18 @@ use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::Access;
+use crate::accept::Acceptor;
+use crate::access::AccessControl;
+use crate::activity::Timeouts;
+use crate::body_budget::BodyBudget;
 use crate::config::HttpSettings;
+use crate::connections::{ConnectionLimits, Connections};
 use crate::drain::Drain;
+use crate::file_limit::connection_limits;
 use crate::guard::{Guard, HEALTH, Unusable};
-use crate::listener::SmallReads;
 use crate::metrics::{self, Registry};
+use crate::root_page;
+use crate::tls::ServerTls;
 
 /// Why the server does not run.
 #[derive(Debug, thiserror::Error)]
@@ -37,9 +44,6 @@ pub enum ServeError {
     /// An entry of the config can never match.
     #[error(transparent)]
     Guard(#[from] Unusable),
-    /// Serving ended with an error.
-    #[error("serving ended: {0}")]
-    Io(#[from] std::io::Error),
 }
 
 impl ServeError {
@@ -50,7 +54,6 @@ impl ServeError {
                 "another program may have the port: choose one with `--listen 127.0.0.1:PORT`"
             }
             Self::Guard(_) => "correct `[http]` in the config",
-            Self::Io(_) => "see the log",
         }
     }
 }
@@ -71,25 +74,39 @@ pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
     guard: Guard,
+    limits: ConnectionLimits,
+    timeouts: Timeouts,
+    bodies: BodyBudget,
+    tls: Option<ServerTls>,
     router: Router,
     drain: Drain,
 }
 
 impl HttpServer {
-    /// Binds `address`. Of `settings` only the allowed hosts and origins are used: the address may come from
-    /// the command line, and [`Access::decide`] has turned the token into `access`.
+    /// Binds `address`. The address and the token of `settings` are not used: the address may come from the
+    /// command line, and [`Access::decide`](crate::access::Access::decide) has turned the token into `access`.
     pub fn bind(
         address: SocketAddr,
         settings: &HttpSettings,
-        access: Access,
+        access: impl Into<AccessControl>,
     ) -> BoxFuture<'_, Result<Self, ServeError>> {
+        let access = access.into();
         async move {
             let failed = |source| ServeError::Listen { address, source };
             let listener = TcpListener::bind(address).await.map_err(failed)?;
+            let seconds = Duration::from_secs;
             Ok(Self {
                 address: listener.local_addr().map_err(failed)?,
                 listener,
                 guard: Guard::new(&settings.allowed_hosts, &settings.allowed_origins, access)?,
+                limits: connection_limits(settings.connections, settings.connections_per_address),
+                timeouts: Timeouts {
+                    header: seconds(settings.header_timeout),
+                    idle: seconds(settings.idle_timeout),
+                    body: seconds(settings.body_timeout),
+                },
+                bodies: BodyBudget::new(settings.body_bytes),
+                tls: None,
                 router: Router::new(),
                 drain: Drain::default(),
             })
@@ -100,6 +117,12 @@ impl HttpServer {
     /// The bound address, with the real port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Serves HTTPS in place of HTTP.
+    #[must_use]
+    pub fn with_tls(self, tls: ServerTls) -> Self {
+        Self { tls: Some(tls), ..self }
     }
 
     /// The shutdown of this server, for the services on it.
@@ -119,19 +142,16 @@ impl HttpServer {
     }
 
     /// Serves until `stop` is cancelled and the requests in flight have finished.
-    pub fn serve(
-        self,
-        registry: Registry,
-        stop: CancellationToken,
-    ) -> BoxFuture<'static, Result<(), ServeError>> {
+    pub fn serve(self, registry: Registry, stop: CancellationToken) -> BoxFuture<'static, ()> {
         async move {
-            let Self { listener, router, drain, .. } =
+            let Self { listener, limits, timeouts, bodies, tls, router, drain, .. } =
                 self.mount(own_routes(registry), Authentication::BearerToken);
-            let stopped = stop.clone().cancelled_owned();
-            let serving = axum::serve(SmallReads(listener), router).with_graceful_shutdown(stopped);
+            let connections = Connections::new(limits);
+            let stopped = stop.clone();
+            let acceptor = Acceptor { router, connections, timeouts, bodies, tls, stop: stopped };
             tokio::select! {
-                ended = serving.into_future() => Ok(ended?),
-                () = drain.finish(stop) => Ok(()),
+                () = acceptor.run(listener) => {}
+                () = drain.finish(stop) => {}
             }
         }
         .boxed()
@@ -146,5 +166,5 @@ fn own_routes(registry: Registry) -> Router {
         let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(metrics::MEDIA_TYPE))];
         std::future::ready((kind, text).into_response())
     };
-    Router::new().route("/metrics", get(metrics)).route(HEALTH, get(|| async { "ok\n" }))
+    root_page::routes().route("/metrics", get(metrics)).route(HEALTH, get(|| async { "ok\n" }))
 }

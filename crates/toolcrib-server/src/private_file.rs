@@ -248,6 +248,30 @@ impl PrivateFolder {
     }
 }
 
+/// Maximum size of a secret that an administrator placed, in bytes. A private key has a few thousand.
+const MAX_SECRET: u64 = 1 << 20;
+
+/// The bytes of a secret that an administrator placed anywhere, such as a private key. Links are followed, and the
+/// file may be root's and readable by a group: tools that renew certificates make such files. Only a file that every
+/// user of the machine can read is refused.
+pub fn read_secret(path: &Path) -> Result<Vec<u8>, PrivateFileError> {
+    let failed = |source| PrivateFileError::Io { path: path.to_owned(), source };
+    let (file, about) = ownership::open(path, Link::Follow).map_err(failed)?;
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::MetadataExt::mode(&about) & 0o777;
+        if mode & 0o007 != 0 {
+            return Err(PrivateFileError::Shared { path: path.to_owned(), mode });
+        }
+    }
+    if about.len() > MAX_SECRET {
+        return Err(PrivateFileError::TooLarge { path: path.to_owned(), limit: MAX_SECRET });
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_SECRET).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
 /// Why a file was not opened. A link that is not followed is told from other failures by looking again.
 fn unopened(path: PathBuf, source: io::Error) -> PrivateFileError {
     match fs::symlink_metadata(&path) {

@@ -1,10 +1,11 @@
 //! TLS in front of a plain server, with a certificate from an authority that only the test knows.
 
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -64,12 +65,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, address: String) {
 
 /// A server's configuration for `localhost`, and the certificate of the authority that vouches for it.
 fn certificates() -> (ServerConfig, String) {
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let names = vec!["localhost".to_owned()];
-    let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &authority).unwrap();
+    let Issued { certificate, key, authority } = Issued::new();
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -77,5 +73,36 @@ fn certificates() -> (ServerConfig, String) {
         .with_no_client_auth()
         .with_single_cert(vec![certificate.der().clone()], key)
         .unwrap();
-    (config, authority.pem())
+    (config, authority)
+}
+
+/// A certificate for `localhost`.
+struct Issued {
+    certificate: Certificate,
+    key: KeyPair,
+    /// The certificate of its authority, as PEM.
+    authority: String,
+}
+
+impl Issued {
+    fn new() -> Self {
+        let mut authority = CertificateParams::default();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap());
+        let (authority, key) = (authority.unwrap(), KeyPair::generate().unwrap());
+        let names = vec!["localhost".to_owned()];
+        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &authority);
+        Self { certificate: certificate.unwrap(), key, authority: authority.pem() }
+    }
+}
+
+/// Writes a new certificate for `localhost`, its key, readable by its owner only, and the certificate of its
+/// authority to `certificate.pem`, `key.pem` and `authority.pem` in `folder`.
+pub fn write_certificate(folder: &Path) {
+    let Issued { certificate, key, authority } = Issued::new();
+    std::fs::write(folder.join("certificate.pem"), certificate.pem()).unwrap();
+    std::fs::write(folder.join("authority.pem"), authority).unwrap();
+    let path = folder.join("key.pem");
+    std::fs::write(&path, key.serialize_pem()).unwrap();
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).unwrap();
 }

@@ -1,9 +1,14 @@
-//! The TLS of every outgoing connection: rustls, with the cryptography of `ring`.
+//! The TLS of every connection, outgoing and of our own listener: rustls, with the cryptography of `ring`.
 //!
 //! reqwest and rustls are built without a default crypto provider, so a process must install one before its
 //! first connection. This crate is the only place that does. `ring` was chosen over `aws-lc-rs`, the default of reqwest,
 //! because it builds in a fraction of the time (benches/README.md). What that gives up is post-quantum key
 //! exchange, which `ring` does not offer.
+
+mod server;
+
+pub use rustls::ServerConfig;
+pub use server::{BadCertificate, server_config};
 
 /// Installs the provider for this process, unless it has one. Call it before anything that opens a TLS
 /// connection without [`client_builder`].

@@ -98,8 +98,10 @@ pub struct Limits {
     pub pages: usize,
     /// Maximum number of tools of all servers together.
     pub tools: usize,
-    /// Maximum number of concurrent sessions of older clients. More are refused.
+    /// Maximum number of concurrent sessions of older clients. One more ends the longest idle session.
     pub sessions: usize,
+    /// Maximum number of those of one remote address that is not loopback.
+    pub sessions_per_client: usize,
     /// Seconds after which an idle session ends.
     pub session_idle: u64,
     /// Maximum number of concurrent calls to one server.
@@ -128,6 +130,7 @@ impl Default for Limits {
             pages: 64,
             tools: 20_000,
             sessions: 10_000,
+            sessions_per_client: 1_000,
             session_idle: 1_800,
             server_calls: 64,
             server_queue: 256,

@@ -7,15 +7,19 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
+use bytes::BytesMut;
 use futures::StreamExt as _;
+use http_body::Body as _;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::task::task_tracker::TaskTrackerToken;
-use toolcrib_server::Drain;
+use toolcrib_server::access::Credential;
+use toolcrib_server::{BodyBudget, BodyPermit, BodyRefused, ConnectionInfo, Drain, refusal};
 
+use super::sessions::{SessionUse, Sessions};
 use crate::arguments::Arguments;
 use crate::gateway::{Front, Gateway, Left};
 
@@ -25,6 +29,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The request that has no end: its client listens for as long as it likes.
 const LISTEN: &str = "subscriptions/listen";
 const SESSION: &str = "mcp-session-id";
+/// Maximum capacity reserved for a body before it arrives, in bytes.
+const RESERVED: usize = 1 << 16;
 
 type Service = StreamableHttpService<Front, LocalSessionManager>;
 type ProfileService = (Service, Arc<LocalSessionManager>);
@@ -36,7 +42,7 @@ pub fn routes(gateway: &Arc<Gateway>, drain: &Drain) -> Router {
         gateway: Arc::clone(gateway),
         drain: drain.clone(),
         by_profile: Mutex::default(),
-        left: Mutex::default(),
+        sessions: Arc::default(),
     });
     // All paths below `/mcp` are the gateway's: a mistyped one must not reach another service's fallback.
     let unknown = || any(StatusCode::NOT_FOUND);
@@ -67,8 +73,15 @@ struct Endpoint {
     drain: Drain,
     /// One service for each profile, created by its first request.
     by_profile: Mutex<HashMap<Option<String>, ProfileService>>,
-    /// Sessions of older clients that sent a request.
-    left: Mutex<HashMap<String, Left>>,
+    sessions: Arc<Sessions>,
+}
+
+/// What a request holds until its response is sent.
+struct Held {
+    /// Shutdown waits for it.
+    _in_flight: Option<TaskTrackerToken>,
+    _session: Option<SessionUse>,
+    _body: Option<BodyPermit>,
 }
 
 impl Endpoint {
@@ -77,64 +90,67 @@ impl Endpoint {
         if self.gateway.sight(profile.as_deref()).is_err() {
             return StatusCode::NOT_FOUND.into_response();
         }
-        let (service, sessions) = self.service(profile);
+        let (service, manager) = self.service(profile);
         let limits = &self.gateway.hub().config().gateway.limits;
+        let connection = request.extensions().get::<ConnectionInfo>().cloned();
+        let credential = request.extensions().get::<Credential>().cloned().unwrap_or_default();
         let begins = request.method() == Method::POST
             && !request.headers().contains_key(SESSION)
             && request.headers().get("mcp-protocol-version").is_none_or(|version| version < "2026");
-        if begins && self.sessions().await >= limits.sessions {
-            let retry = [(header::RETRY_AFTER, HeaderValue::from_static("10"))];
-            return (StatusCode::SERVICE_UNAVAILABLE, retry, "too many sessions\n").into_response();
-        }
-        self.note_session(&sessions, &mut request).await;
+        let admission = if begins {
+            let client = connection.as_ref().and_then(ConnectionInfo::client);
+            match self.sessions.admit(client, limits).await {
+                Ok(admission) => Some(admission),
+                Err(error) => {
+                    let hint = "end sessions that are not needed; the limits are `sessions` and `sessions_per_client` of `[gateway.limits]`";
+                    return refusal::busy(&error.to_string(), hint);
+                }
+            }
+        } else {
+            None
+        };
+        let session = self.note_session(&manager, &mut request).await;
         let ends = request.method() == Method::POST
             && request.headers().get("mcp-method").is_none_or(|method| method != LISTEN);
         let in_flight = ends.then(|| self.drain.in_flight());
-        let request = match with_arguments(request, limits.request_bytes).await {
-            Ok(request) => request,
-            Err(status) => return status.into_response(),
+        let bodies = connection.as_ref().map(ConnectionInfo::bodies);
+        let (request, body) = match with_arguments(request, limits.request_bytes, bodies).await {
+            Ok(read) => read,
+            Err(refused) => return refused,
         };
-        self.mended(service.handle(request).await.map(Body::new), in_flight).await
+        let held = Held { _in_flight: in_flight, _session: session, _body: body };
+        let response = service.handle(request).await.map(Body::new);
+        if let Some(admission) = admission
+            && let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok())
+        {
+            admission.begin(id.to_owned(), manager, credential.clone());
+        }
+        self.mended(response, held, credential).await
     }
 
-    /// Number of sessions of all profiles together.
-    async fn sessions(&self) -> usize {
-        let services: Vec<ProfileService> = {
-            let by_profile = self.by_profile.lock().unwrap_or_else(PoisonError::into_inner);
-            by_profile.values().cloned().collect()
-        };
-        let mut sessions = 0;
-        for (_, of_profile) in services {
-            sessions += of_profile.sessions.read().await.len();
+    /// Notes that a session has a request in flight, and tells the request when its session ends, because its
+    /// call must end with it.
+    async fn note_session(
+        &self,
+        manager: &Arc<LocalSessionManager>,
+        request: &mut Request,
+    ) -> Option<SessionUse> {
+        let id = request.headers().get(SESSION)?.to_str().ok()?.to_owned();
+        if request.method() == Method::DELETE {
+            self.sessions.delete(&id);
+            return None;
         }
-        sessions
-    }
-
-    /// Tells a request when its session ends, because its call must end with it.
-    async fn note_session(&self, sessions: &LocalSessionManager, request: &mut Request) {
-        let Some(id) = request.headers().get(SESSION).and_then(|id| id.to_str().ok()) else {
-            return;
-        };
-        let id = id.to_owned();
-        let live = sessions.sessions.read().await;
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        if !live.contains_key(&*id) {
-            left.remove(&id);
-        } else if request.method() == Method::DELETE {
-            left.remove(&id).inspect(|left| left.0.cancel());
-        } else {
-            if !left.contains_key(&id) {
-                left.retain(|id, _| live.contains_key(&**id));
-            }
-            request.extensions_mut().insert(left.entry(id).or_default().clone());
-        }
+        let session = self.sessions.enter(&id, manager).await?;
+        request.extensions_mut().insert(session.left.clone());
+        Some(session)
     }
 
     /// The response, with the fields restored that the SDK has no types for (see `gateway::cargo`).
     async fn mended(
         self: Arc<Self>,
         response: Response,
-        in_flight: Option<TaskTrackerToken>,
+        held: Held,
+        credential: Credential,
     ) -> Response {
         let (parts, body) = response.into_parts();
         let whole =
@@ -147,10 +163,10 @@ impl Endpoint {
             return Response::from_parts(parts, Body::from(mended));
         }
         let events = body.into_data_stream().map(move |event| {
-            let _until_sent = &in_flight;
+            let _until_sent = &held;
             event.map(|event| self.gateway.cargo.unload(&event).map_or(event, Bytes::from))
         });
-        Response::from_parts(parts, Body::from_stream(events))
+        Response::from_parts(parts, Body::from_stream(events.take_until(credential.revoked())))
     }
 
     fn service(&self, profile: Option<String>) -> ProfileService {
@@ -179,16 +195,53 @@ impl Endpoint {
 }
 
 /// A request with its body read, and the arguments of a call beside it as text.
-async fn with_arguments(request: Request, limit: usize) -> Result<Request, StatusCode> {
+async fn with_arguments(
+    request: Request,
+    limit: usize,
+    bodies: Option<&BodyBudget>,
+) -> Result<(Request, Option<BodyPermit>), Response> {
     if request.method() != Method::POST {
-        return Ok(request);
+        return Ok((request, None));
     }
     let (mut parts, body) = request.into_parts();
-    // Over the limit, or its client left.
-    let body = axum::body::to_bytes(body, limit).await;
-    let body = body.map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?;
+    let (body, permit) = read_body(body, limit, bodies).await?;
     if let Some((_, arguments)) = Arguments::of_message(&body) {
         parts.extensions.insert(arguments);
     }
-    Ok(Request::from_parts(parts, Body::from(body)))
+    Ok((Request::from_parts(parts, Body::from(body)), permit))
+}
+
+async fn read_body(
+    body: Body,
+    limit: usize,
+    bodies: Option<&BodyBudget>,
+) -> Result<(Bytes, Option<BodyPermit>), Response> {
+    let refused = |refused: BodyRefused| {
+        let hint = "see `body_bytes` of `[http]` in the config";
+        match refused {
+            BodyRefused::Busy => refusal::busy(&refused.to_string(), hint),
+            BodyRefused::TooLarge(_) => {
+                refusal::response(StatusCode::PAYLOAD_TOO_LARGE, &refused.to_string(), hint)
+            }
+        }
+    };
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > limit {
+        return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());
+    }
+    let mut permit = bodies.map(|bodies| bodies.begin(announced)).transpose().map_err(refused)?;
+    let mut read = BytesMut::with_capacity(announced.min(RESERVED));
+    let mut stream = body.into_data_stream();
+    while let Some(chunk) = stream.next().await {
+        // Otherwise its client disconnected.
+        let chunk = chunk.map_err(|_| StatusCode::BAD_REQUEST.into_response())?;
+        if read.len() + chunk.len() > limit {
+            return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());
+        }
+        if let Some(permit) = &mut permit {
+            permit.grow(chunk.len()).map_err(refused)?;
+        }
+        read.extend_from_slice(&chunk);
+    }
+    Ok((read.freeze(), permit))
 }

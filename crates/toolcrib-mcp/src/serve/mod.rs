@@ -2,6 +2,7 @@
 
 mod client_wire;
 mod http;
+mod sessions;
 mod stdio;
 mod unread;
 

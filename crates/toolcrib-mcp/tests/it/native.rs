@@ -4,6 +4,7 @@ use toolcrib_core::{Defer, Preset, Settings};
 use toolcrib_mcp::Config;
 use toolcrib_mcp::config::{GatewaySettings, Limits, OAuth, Profile, Server};
 use toolcrib_server::HttpSettings;
+use toolcrib_server::config::TlsFiles;
 
 use crate::{OTHERS, address, in_folder, program, read_file, read_file_over, texts};
 
@@ -55,6 +56,13 @@ listen = "127.0.0.1:9000"
 token = "t"
 allowed_hosts = ["crib.example.com"]
 allowed_origins = ["https://app.example.com"]
+connections = 100
+connections_per_address = 10
+header_timeout = 1
+idle_timeout = 2
+body_timeout = 3
+body_bytes = 4
+tls = { certificate = "/a.pem", key = "/b.pem" }
 
 [proxy]
 rounds = 3
@@ -113,6 +121,13 @@ fn every_key_is_read() {
         token: Some("t".into()),
         allowed_hosts: texts(&["crib.example.com"]),
         allowed_origins: texts(&["https://app.example.com"]),
+        connections: Some(100),
+        connections_per_address: Some(10),
+        header_timeout: 1,
+        idle_timeout: 2,
+        body_timeout: 3,
+        body_bytes: 4,
+        tls: Some(TlsFiles { certificate: "/a.pem".into(), key: "/b.pem".into() }),
     };
     let read = read_file(ALL).unwrap();
     assert!(read.0 == expected);

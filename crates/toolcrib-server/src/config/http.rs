@@ -1,12 +1,16 @@
 //! The `[http]` section: where to listen, and who may send requests.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
 use super::file::DOCS;
 use super::{ConfigError, ConfigFile, Fault};
 use crate::Secret;
+
+/// Maximum of the timeouts, in seconds: a day.
+const MAX_TIMEOUT: u64 = 86_400;
 
 /// The `[http]` section.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -21,6 +25,30 @@ pub struct HttpSettings {
     pub allowed_hosts: Vec<String>,
     /// Origins, in addition to loopback ones, that browsers may send.
     pub allowed_origins: Vec<String>,
+    /// Maximum number of connections. By default, half of the files that the process may open, 10,000 at most.
+    pub connections: Option<usize>,
+    /// Maximum number of connections of one remote address that is not loopback. By default, half of all.
+    pub connections_per_address: Option<usize>,
+    /// Maximum time to receive the head of a request, in seconds.
+    pub header_timeout: u64,
+    /// Maximum time between two requests on a connection, in seconds.
+    pub idle_timeout: u64,
+    /// Maximum time without any byte of a request body, in seconds.
+    pub body_timeout: u64,
+    /// Maximum size of all request bodies in memory together, in bytes.
+    pub body_bytes: usize,
+    /// The files to serve HTTPS with. HTTP if there are none.
+    pub tls: Option<TlsFiles>,
+}
+
+/// The files of a listener's certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The certificate, followed by those of its intermediate authorities, as PEM.
+    pub certificate: PathBuf,
+    /// Its private key, as PEM. Only its owner may have access to the file.
+    pub key: PathBuf,
 }
 
 impl Default for HttpSettings {
@@ -30,6 +58,13 @@ impl Default for HttpSettings {
             token: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            connections: None,
+            connections_per_address: None,
+            header_timeout: 30,
+            idle_timeout: 120,
+            body_timeout: 30,
+            body_bytes: 512 << 20,
+            tls: None,
         }
     }
 }
@@ -55,6 +90,26 @@ impl HttpSettings {
         {
             Fault::unless(list.iter().all(|one| !one.trim().is_empty()), || {
                 Fault::new(&[key], "has an empty entry", "leave it out")
+            })?;
+        }
+        for (key, connections) in [
+            ("connections", self.connections),
+            ("connections_per_address", self.connections_per_address),
+        ] {
+            Fault::unless(connections != Some(0), || {
+                Fault::new(&[key], "is 0", "set at least 1, or leave it out")
+            })?;
+        }
+        Fault::unless(self.body_bytes > 0, || {
+            Fault::new(&["body_bytes"], "is 0", "set at least 1, or leave it out")
+        })?;
+        for (key, seconds) in [
+            ("header_timeout", self.header_timeout),
+            ("idle_timeout", self.idle_timeout),
+            ("body_timeout", self.body_timeout),
+        ] {
+            Fault::unless((1..=MAX_TIMEOUT).contains(&seconds), || {
+                Fault::new(&[key], "is out of range", "set 1 to 86400 seconds")
             })?;
         }
         Ok(())

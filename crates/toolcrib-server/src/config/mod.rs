@@ -6,4 +6,4 @@ mod http;
 
 pub use error::{ConfigError, Fault};
 pub use file::{ConfigFile, MAX_BYTES};
-pub use http::HttpSettings;
+pub use http::{HttpSettings, TlsFiles};

@@ -56,6 +56,16 @@ fn http_settings_that_cannot_be_used() {
     for (text, expected) in [
         ("[http]\n\nlisten = 'here'", "invalid socket address syntax at line 3, column 10"),
         ("[http]\ntoken = ' '", "`http.token` is empty at line 2, column 1"),
+        ("[http]\nconnections = 0", "`http.connections` is 0 at line 2, column 1"),
+        (
+            "[http]\nconnections_per_address = 0",
+            "`http.connections_per_address` is 0 at line 2, column 1",
+        ),
+        ("[http]\nbody_bytes = 0", "`http.body_bytes` is 0 at line 2, column 1"),
+        ("[http]\nheader_timeout = 0", "`http.header_timeout` is out of range at line 2, column 1"),
+        ("[http]\nidle_timeout = 86401", "`http.idle_timeout` is out of range at line 2, column 1"),
+        ("[http]\nbody_timeout = 0", "`http.body_timeout` is out of range at line 2, column 1"),
+        ("[http]\ntls = { key = 'k' }", "missing field `certificate` at line 2, column 7"),
         (
             "[http]\nallowed_hosts = ['a', '']",
             "`http.allowed_hosts` has an empty entry at line 2, column 1",

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 use axum::routing::get;
 use proptest::prelude::*;
 use toolcrib_server::Secret;
-use toolcrib_server::access::{self, Access, TokenError};
+use toolcrib_server::access::{self, Access, AccessControl, TokenError};
 use toolcrib_server::guard::{Guard, Refused, Unusable};
 use toolcrib_server::private_file::PrivateFolder;
 use tower::ServiceExt as _;
@@ -22,6 +22,10 @@ fn guard(access: Access) -> Guard {
     Guard::new(&hosts, &origins, access).unwrap()
 }
 
+fn check(guard: &Guard, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+    guard.check(&Method::POST, uri, headers).map(drop)
+}
+
 fn headers(rows: &[(header::HeaderName, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in rows {
@@ -31,12 +35,12 @@ fn headers(rows: &[(header::HeaderName, &str)]) -> HeaderMap {
 }
 
 fn host(text: &str) -> Result<(), Refused> {
-    guard(Access::Open).check(&Uri::from_static("/mcp"), &headers(&[(header::HOST, text)]))
+    check(&guard(Access::Open), &Uri::from_static("/mcp"), &headers(&[(header::HOST, text)]))
 }
 
 fn origin(text: &str) -> Result<(), Refused> {
     let headers = headers(&[(header::HOST, "localhost"), (header::ORIGIN, text)]);
-    guard(Access::Open).check(&Uri::from_static("/mcp"), &headers)
+    check(&guard(Access::Open), &Uri::from_static("/mcp"), &headers)
 }
 
 #[test]
@@ -165,7 +169,7 @@ fn origins() {
 #[test]
 fn none_two_and_the_authority() {
     let check = |uri: &'static str, rows: &[(header::HeaderName, &str)]| {
-        guard(Access::Open).check(&Uri::from_static(uri), &headers(rows))
+        check(&guard(Access::Open), &Uri::from_static(uri), &headers(rows))
     };
     let (host, origin) = (header::HOST, header::ORIGIN);
     assert_eq!(check("/mcp", &[]), Err(Refused::NoHost));
@@ -236,15 +240,15 @@ fn tokens() {
             ["/mcp", "/metrics", "/", "/healthz/", "//healthz", "/healthz/../mcp", "/HEALTHZ"]
         {
             assert_eq!(
-                guard.check(&path.parse().unwrap(), &headers),
+                check(&guard, &path.parse().unwrap(), &headers),
                 *expected,
                 "{values:?} {path}"
             );
         }
-        assert_eq!(guard.check(&Uri::from_static("/healthz"), &headers), Ok(()));
+        assert_eq!(check(&guard, &Uri::from_static("/healthz"), &headers), Ok(()));
     }
     let foreign = headers(&[(header::HOST, "evil.com")]);
-    assert_eq!(guard.check(&Uri::from_static("/healthz"), &foreign), Err(Refused::ForeignHost));
+    assert_eq!(check(&guard, &Uri::from_static("/healthz"), &foreign), Err(Refused::ForeignHost));
 }
 
 #[tokio::test]
@@ -283,6 +287,39 @@ async fn the_answer_on_every_route() {
     assert_eq!((status, body.as_str()), (StatusCode::OK, "inside"));
 }
 
+#[tokio::test]
+async fn some_methods_are_refused_on_every_route() {
+    let routes = Router::new().fallback(|| async { "inside" });
+    let routes = guard(Access::Open).protect(routes);
+    for (method, status) in [("TRACE", 405), ("CONNECT", 405), ("GET", 200), ("PROPFIND", 200)] {
+        let request = Request::builder().method(method).uri("http://localhost/healthz");
+        let request = request.body(Body::empty()).unwrap();
+        let answer = routes.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{method}");
+        assert_eq!(answer.headers().contains_key(header::ALLOW), status == 405, "{method}");
+    }
+}
+
+#[test]
+fn a_replaced_token_is_revoked_with_what_it_had_begun() {
+    let control = AccessControl::from(Access::Bearer(TOKEN.into()));
+    let guard = Guard::new(&[], &[], control.clone()).unwrap();
+    let enter = |token: &str| {
+        let bearer = format!("Bearer {token}");
+        let rows = [(header::HOST, "localhost"), (header::AUTHORIZATION, &*bearer)];
+        guard.check(&Method::POST, &Uri::from_static("/mcp"), &headers(&rows))
+    };
+    let credential = enter(TOKEN).unwrap().unwrap();
+    assert!(!control.replace(Access::Bearer(TOKEN.into())), "it is the same token");
+    assert!(!credential.is_revoked());
+    let other = TOKEN.replace('0', "f");
+    assert!(control.replace(Access::Bearer(other.as_str().into())));
+    assert!(credential.is_revoked());
+    assert_eq!(enter(TOKEN).unwrap_err(), Refused::WrongToken);
+    assert!(!enter(&other).unwrap().unwrap().is_revoked());
+    assert!(control.key().unwrap().matches(&other));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
 
@@ -298,9 +335,9 @@ proptest! {
         "\\[[0-9a-f:.%]{0,20}\\](:[0-9]{1,5})?",
     ]) {
         let open = Guard::new(&[], &[], Access::Open).unwrap();
-        let host = open.check(&Uri::from_static("/"), &headers(&[(header::HOST, &text)]));
+        let host = check(&open, &Uri::from_static("/"), &headers(&[(header::HOST, &text)]));
         let rows = [(header::HOST, "localhost"), (header::ORIGIN, &*format!("https://{text}"))];
-        let origin = open.check(&Uri::from_static("/"), &headers(&rows));
+        let origin = check(&open, &Uri::from_static("/"), &headers(&rows));
         prop_assert_eq!(host.is_ok(), origin.is_ok(), "Host and Origin are read alike");
         if host.is_ok() {
             let name = text.trim_end_matches(|c: char| c.is_ascii_digit()).strip_suffix(':').unwrap_or(&text);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::HeaderMap;
-use axum::routing::get;
+use axum::routing::{get, post};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -69,7 +69,7 @@ async fn each_service_states_how_it_authenticates() {
     assert!(seen.contains("Bearer sk-x"), "another credential passes: {seen}");
 
     stop.cancel();
-    serving.await.unwrap().unwrap();
+    serving.await.unwrap();
 }
 
 #[tokio::test]
@@ -94,6 +94,60 @@ async fn a_request_in_flight_is_answered_after_the_stop() {
     stop.cancel();
     let (status, body) = asking.await.unwrap();
     assert_eq!((status, body.contains("late")), (200, true), "{body}");
-    serving.await.unwrap().unwrap();
+    serving.await.unwrap();
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
+
+/// A client that sends one byte at a time gets its response: the body timeout is for the time without any byte.
+#[tokio::test(start_paused = true)]
+async fn a_slow_body_that_makes_progress_is_received() {
+    let settings = HttpSettings { body_timeout: 2, header_timeout: 3, ..HttpSettings::default() };
+    let server = HttpServer::bind("127.0.0.1:0".parse().unwrap(), &settings, Access::Open);
+    let server = server.await.unwrap();
+    let address = server.address();
+    let echo = Router::new().route("/echo", post(|body: String| async { body }));
+    let server = server.mount(echo, Authentication::BearerToken);
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(server.serve(metrics::registry(), stop.clone()));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head =
+        "POST /echo HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 9\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for digit in b'1'..=b'9' {
+        // The clock is the test's own, and stands still while anything else can run.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stream.write_all(&[digit]).await.unwrap();
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("123456789"), "{answer}");
+    stop.cancel();
+    serving.await.unwrap();
+}
+
+/// A client that sends a large body to a service that refuses it sees the response, and can go on.
+#[tokio::test]
+async fn a_response_to_a_body_that_nobody_reads_arrives() {
+    let server = bound().await;
+    let address = server.address();
+    let refusing = Router::new().route("/refusing", post(|| async { "refused" }));
+    let server = server.mount(refusing, Authentication::OwnKeys);
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(server.serve(metrics::registry(), stop.clone()));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let body = vec![b' '; 8 << 20];
+    for last in [false, true] {
+        let close = if last { "connection: close\r\n" } else { "" };
+        let length = body.len();
+        let head = format!(
+            "POST /refusing HTTP/1.1\r\nhost: localhost\r\n{close}content-length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&body).await.unwrap();
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert_eq!(answer.matches("HTTP/1.1 200").count(), 2, "{answer}");
+    stop.cancel();
+    serving.await.unwrap();
 }

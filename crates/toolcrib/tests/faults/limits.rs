@@ -147,6 +147,7 @@ fn the_calls_of_a_server() {
     assert!(waiting.answer(NO_WAIT).is_none(), "it waits");
 }
 
+/// A new session ends the longest idle one; a session that is in use never ends for another.
 #[test]
 fn the_sessions() {
     let stage = Stage::new("sessions")
@@ -154,27 +155,46 @@ fn the_sessions() {
         .with(&limits("sessions = 3"))
         .with("[profiles.other]\n");
     let served = stage.serve();
+    let send = |method: &str, path: &str, session: Option<&str>, body: &str| {
+        let mut headers = vec![
+            ("Accept", "application/json, text/event-stream".to_owned()),
+            ("Content-Type", "application/json".to_owned()),
+        ];
+        headers.extend(session.map(|id| ("Mcp-Session-Id", id.to_owned())));
+        let request = Request { method, path, headers, body: body.as_bytes() };
+        http::receive(http::send(&served.address, &request).unwrap()).unwrap()
+    };
     let begin = |path: &str| {
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
         let body =
             json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).to_string();
-        let headers = vec![
-            ("Accept", "application/json, text/event-stream".to_owned()),
-            ("Content-Type", "application/json".to_owned()),
-        ];
-        let request = Request { method: "POST", path, headers, body: body.as_bytes() };
-        http::ask(&served.address, &request).unwrap().0
+        let response = send("POST", path, None, &body);
+        (response.status, response.header("mcp-session-id").map(str::to_owned))
     };
     let first = served.peer(Era::Handshake);
-    let statuses = ["/mcp", "/mcp/other", "/mcp/other", "/mcp"].map(begin);
-    assert_eq!(statuses, [200, 200, 503, 503], "all profiles count together");
-    // Who has one goes on, and so does who needs none.
+    let ids: Vec<String> = ["/mcp", "/mcp/other", "/mcp/other", "/mcp"]
+        .into_iter()
+        .chain(std::iter::repeat_n("/mcp", 100))
+        .map(|path| match begin(path) {
+            (200, Some(id)) => id,
+            other => panic!("a newcomer is refused: {other:?}"),
+        })
+        .collect();
+    let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+    let status = |id: &str| send("POST", "/mcp", Some(id), list).status;
+    assert_eq!(status(&ids[0]), 404, "a session that nobody used ended first");
+    assert_eq!(ids[4..].iter().filter(|id| status(id) == 200).count(), 2, "with one that is used");
     assert!(!first.names().is_empty());
-    assert!(!served.peer(Era::Stateless).names().is_empty());
-    first.delete();
-    assert_eq!(
-        ["/mcp", "/mcp"].map(begin),
-        [200, 503],
-        "a place that becomes free is there for the next"
+    assert!(
+        !served.peer(Era::Stateless).names().is_empty(),
+        "clients without sessions do not count"
     );
+
+    first.listen();
+    let streams: Vec<_> = ids[102..].iter().map(|id| send("GET", "/mcp", Some(id), "")).collect();
+    assert!(streams.iter().all(|stream| stream.status == 200));
+    assert_eq!(begin("/mcp").0, 503, "all three have an open stream");
+    assert!(!first.names().is_empty());
+    first.delete();
+    assert_eq!(begin("/mcp").0, 200, "there is room again");
 }

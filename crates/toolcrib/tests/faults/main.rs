@@ -11,6 +11,8 @@
     reason = "requests and figures are made where they are used"
 )]
 
+mod bodies;
+mod connections;
 mod crash;
 mod ending;
 mod exhaust;
@@ -22,6 +24,7 @@ mod http;
 mod inbox;
 mod leaving;
 mod limits;
+mod listener;
 mod log_lines;
 mod malformed;
 mod noise;

@@ -104,10 +104,30 @@ impl Stage {
 
     /// A run of the binary, not started yet. Its standard error is kept in a file.
     pub(crate) fn toolcrib(&self, args: &[&str]) -> Command {
+        self.limited(args, None)
+    }
+
+    /// The same for a command that reads no config.
+    pub(crate) fn bare(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
+        command.args(args).current_dir(&self.folder).env("HOME", &self.folder);
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn limited(&self, args: &[&str], files: Option<usize>) -> Command {
         if !self.config().exists() {
             self.write(&self.config);
         }
-        let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
+        let binary = env!("CARGO_BIN_EXE_toolcrib");
+        let mut command = match files {
+            None => Command::new(binary),
+            Some(files) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &format!("ulimit -n {files}; exec \"$@\""), "sh", binary]);
+                shell
+            }
+        };
         command.args(args).arg("--config").arg(self.config()).current_dir(&self.folder);
         command.env_remove("XDG_CONFIG_HOME").env("HOME", &self.folder);
         command.env("XDG_STATE_HOME", self.folder.join("state"));
@@ -134,12 +154,17 @@ impl Stage {
 
     /// A gateway over HTTP that listens already.
     pub(crate) fn serve(&self) -> Served {
+        self.serve_within(None)
+    }
+
+    /// The same, with a limit on the files that it may open.
+    pub(crate) fn serve_within(&self, files: Option<usize>) -> Served {
         let before = self.said().len();
-        let child = self.toolcrib(&["serve", "--listen", "127.0.0.1:0"]).spawn().unwrap();
+        let child = self.limited(&["serve", "--listen", "127.0.0.1:0"], files).spawn().unwrap();
         let address = || {
             let said = self.said();
-            let rest = said[before..].split_once("listening on http://")?.1;
-            Some(rest.split_once("/mcp")?.0.to_owned())
+            let rest = said[before..].split_once("listening on http")?.1;
+            Some(rest.split_once("://")?.1.split_once("/mcp")?.0.to_owned())
         };
         let address = until("listening", address).0;
         Served { child, address }

@@ -25,7 +25,9 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
         let gateway = start(found.sections.gateway);
         if let Some(location) = found.location {
             let stated = (args.overrides.clone(), args.vectors.embedding_model.clone());
-            tokio::spawn(watch::watch(gateway.clone(), found.sections.http, location, stated));
+            let http = found.sections.http;
+            let watched = watch::Watched { http, location: Some(location), stated };
+            tokio::spawn(watch::watch(gateway.clone(), watched, None));
         }
         let served = serve::stdio(&gateway, args.profile.clone(), stop).await;
         gateway.stop(END).await;

@@ -2,6 +2,7 @@
 //! again when it changes, and an orderly end.
 
 pub(crate) mod doctor;
+mod listener;
 mod log;
 pub(crate) mod login;
 pub(crate) mod mcp;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use toolcrib_core::Settings;
 use toolcrib_mcp::serve::routes;
 use toolcrib_proxy::Proxy;
-use toolcrib_server::access::{Access, FILE};
+use toolcrib_server::access::{AccessControl, FILE};
 use toolcrib_server::expand::{expand, surroundings};
 use toolcrib_server::http::Authentication;
-use toolcrib_server::{HttpServer, Secret, metrics};
+use toolcrib_server::{HttpServer, metrics};
 
+use super::listener::Listener;
 use super::{
     END, block_on, load_quietly, located_in_log, log, not_served, start, state, stop_on_signals,
     watch,
@@ -27,19 +28,13 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let stop = stop_on_signals()?;
         let http = &found.sections.http;
         let listen = args.listen.unwrap_or(http.listen);
-        let token = http.token.as_ref().map(|token| expand(token, &surroundings)).transpose();
-        let token = token.map_err(|error| Failure::input("`http.token`", &error, error.hint()))?;
-        let is_generated = token.is_none();
-        let access = Access::decide(listen.ip(), token, state().as_ref())
-            .map_err(|error| not_served(&error, error.hint()))?;
-        let key = match &access {
-            Access::Bearer(token) => Some(token.clone()),
-            Access::Open => None,
-        };
-        let needs_token = key.is_some();
+        let is_generated = http.token.is_none();
+        let listener = Listener::new(listen.ip(), http)?;
+        let access = listener.access();
+        let needs_token = access.key().is_some();
         let config = with_arguments(found.proxy()?, args)?;
         let Sections { gateway, http, .. } = found.sections;
-        let proxy = proxy(config, gateway.settings.clone(), key)?;
+        let proxy = proxy(config, gateway.settings.clone(), access.clone())?;
         let gateway = start(gateway);
         let mut registry = metrics::registry();
         gateway.register_metrics(&mut registry);
@@ -47,11 +42,15 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let server = HttpServer::bind(listen, &http, access).await;
         let server = server.map_err(|error| not_served(&error, error.hint()))?;
         let (address, drain) = (server.address(), server.drain());
+        let (server, scheme) = match listener.tls() {
+            Some(tls) => (server.with_tls(tls), "https"),
+            None => (server, "http"),
+        };
         let server = server
             .mount(routes(&gateway, &drain), Authentication::BearerToken)
             .mount(drain.wait_for(proxy.router()), Authentication::OwnKeys);
-        remark(&format!("listening on http://{address}/mcp"));
-        remark(&format!("the LLM proxy is at http://{address}"));
+        remark(&format!("listening on {scheme}://{address}/mcp"));
+        remark(&format!("the LLM proxy is at {scheme}://{address}"));
         if !listen.ip().is_loopback() && http.allowed_hosts.is_empty() {
             remark(
                 "warning: only requests for `localhost` are answered; name this machine in `http.allowed_hosts`",
@@ -64,13 +63,12 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
                 file.display()
             ));
         }
-        if let Some(location) = found.location {
-            let stated = (args.overrides.clone(), args.vectors.embedding_model.clone());
-            tokio::spawn(watch::watch(gateway.clone(), http, location, stated));
-        }
-        let served = server.serve(registry, stop).await;
+        let stated = (args.overrides.clone(), args.vectors.embedding_model.clone());
+        let watched = watch::Watched { http, location: found.location, stated };
+        tokio::spawn(watch::watch(gateway.clone(), watched, Some(listener)));
+        server.serve(registry, stop).await;
         gateway.stop(END).await;
-        served.map(|()| true).map_err(|error| not_served(&error, error.hint()))
+        Ok(true)
     })
 }
 
@@ -98,7 +96,7 @@ fn with_arguments(
 fn proxy(
     config: toolcrib_proxy::Config,
     settings: Settings,
-    key: Option<Secret>,
+    key: AccessControl,
 ) -> Result<Arc<Proxy>, Failure> {
     let proxy = Proxy::new(config, settings, key);
     proxy.map(Arc::new).map_err(|error| Failure::input("proxy", &error, error.hint()))

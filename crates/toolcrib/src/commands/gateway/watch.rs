@@ -1,8 +1,8 @@
-//! The config file, loaded again when it changes.
+//! What is loaded again when it changes: the config file, and the listener's token and certificate.
 //!
-//! The file is polled twice a second instead of watched: editors replace files, network file systems and
+//! Files are polled twice a second instead of watched: editors replace files, network file systems and
 //! containers send no events, and one read costs almost nothing. A file that cannot be used is logged as
-//! an error, and the config in use stays.
+//! an error, and what was in use stays.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use toolcrib_mcp::Gateway;
 use toolcrib_server::HttpSettings;
 
+use super::listener::Listener;
 use crate::args::Overrides;
 use crate::config::gateway::load;
 use crate::config::location::Location;
@@ -18,27 +19,48 @@ use crate::config::location::Location;
 /// How often the file is read.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Reloads the gateway whenever the file changes. `http` is what the file says now. What the
-/// command line says, `overrides` and a vector table, stays.
+/// What is in use, and where it comes from.
+pub(super) struct Watched {
+    /// The `[http]` section.
+    pub(super) http: HttpSettings,
+    /// The config file, if there is one.
+    pub(super) location: Option<Location>,
+    /// What the command line says, overrides and a vector table, which stays.
+    pub(super) stated: (Overrides, Option<PathBuf>),
+}
+
+/// Reloads the gateway whenever the config file changes, and refreshes the listener, if there is one.
 pub(super) async fn watch(
     gateway: Arc<Gateway>,
-    mut http: HttpSettings,
-    location: Location,
-    (overrides, vectors): (Overrides, Option<PathBuf>),
+    mut watched: Watched,
+    mut listener: Option<Listener>,
 ) {
-    let mut before = tokio::fs::read(location.path()).await.ok();
+    let mut before = watched.read().await;
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        let now = tokio::fs::read(location.path()).await.ok();
+        let now = watched.read().await;
         // A file that is gone for a moment is being replaced.
-        if now.is_none() || now == before {
-            continue;
+        if now.is_some() && now != before {
+            before = now;
+            watched.reload(&gateway, listener.as_mut());
         }
-        before = now;
+        if let Some(listener) = &mut listener {
+            listener.refresh();
+        }
+    }
+}
+
+impl Watched {
+    async fn read(&self) -> Option<Vec<u8>> {
+        tokio::fs::read(self.location.as_ref()?.path()).await.ok()
+    }
+
+    fn reload(&mut self, gateway: &Gateway, listener: Option<&mut Listener>) {
         let before = gateway.config();
-        let loaded = load(Some(&location), &overrides);
+        let (overrides, vectors) = &self.stated;
+        let loaded = load(self.location.as_ref(), overrides);
         match loaded.and_then(|new| new.with_vectors(vectors.as_deref(), Some(&before.settings))) {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
@@ -49,12 +71,17 @@ pub(super) async fn watch(
                     servers = new.gateway.servers.len(),
                     "the config changed and is in use"
                 );
-                if new.http != http || new.gateway.gateway.limits != before.gateway.limits {
+                let is_fixed = fixed(&new.http) == fixed(&self.http)
+                    && new.gateway.gateway.limits == before.gateway.limits;
+                if !is_fixed {
                     tracing::warn!(
-                        "`[http]` and `[gateway.limits]` are read when the gateway starts: start it again"
+                        "`[http]`, except for `token` and the files of `tls`, and `[gateway.limits]` are read when the gateway starts: start it again"
                     );
                 }
-                http = new.http;
+                if let Some(listener) = listener {
+                    listener.configure(&new.http);
+                }
+                self.http = new.http;
                 gateway.reload(new.gateway);
             }
             Err(failure) => {
@@ -65,4 +92,9 @@ pub(super) async fn watch(
             }
         }
     }
+}
+
+/// The part of `[http]` that a running listener cannot change, and whether it has TLS.
+fn fixed(http: &HttpSettings) -> (HttpSettings, bool) {
+    (HttpSettings { token: None, tls: None, ..http.clone() }, http.tls.is_some())
 }

@@ -1,47 +1,42 @@
-//! TCP connections for hyper: small reads, and no delay on writes.
+//! Connections for hyper: small reads, and reports of what arrives and leaves.
 //!
 //! hyper doubles its read buffer whenever one read fills it, up to 400 KB, and keeps it for as long as
 //! the connection lives. Clients of the proxy send 100 KB and more and then wait for minutes, hundreds of
 //! them at a time. With reads of at most [`MAX_READ`] bytes the buffer stays small.
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+
+use crate::activity::Activity;
 
 /// Maximum size of one read, in bytes.
 const MAX_READ: usize = 16 << 10;
 
-/// A listener whose connections read at most [`MAX_READ`] bytes at a time.
+/// A connection that reads at most [`MAX_READ`] bytes at a time and reports what it receives and sends.
 #[derive(Debug)]
-pub(crate) struct SmallReads(pub(crate) TcpListener);
+pub(crate) struct Stream<S> {
+    stream: S,
+    activity: Arc<Activity>,
+}
 
-impl Listener for SmallReads {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        let (stream, address) = Listener::accept(&mut self.0).await;
-        // A response is several small writes. Nagle's algorithm would hold each back until the one before is
-        // acknowledged, and with delayed acknowledgements that takes 40 ms.
-        let _ = stream.set_nodelay(true);
-        (Connection(stream), address)
+impl<S> Stream<S> {
+    pub(crate) fn new(stream: S, activity: Arc<Activity>) -> Self {
+        Self { stream, activity }
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
+    fn reported(&self, written: io::Result<usize>) -> io::Result<usize> {
+        if matches!(written, Ok(bytes) if bytes > 0) {
+            self.activity.sent();
+        }
+        written
     }
 }
 
-/// One connection.
-#[derive(Debug)]
-pub(crate) struct Connection(TcpStream);
-
-impl AsyncRead for Connection {
+impl<S: AsyncRead + Unpin> AsyncRead for Stream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -49,20 +44,24 @@ impl AsyncRead for Connection {
     ) -> Poll<io::Result<()>> {
         let size = buf.remaining().min(MAX_READ);
         let mut part = ReadBuf::new(buf.initialize_unfilled_to(size));
-        ready!(Pin::new(&mut self.0).poll_read(cx, &mut part))?;
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut part))?;
         let read = part.filled().len();
         buf.advance(read);
+        if read > 0 {
+            self.activity.received();
+        }
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Connection {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Stream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
+        Poll::Ready(self.reported(written))
     }
 
     fn poll_write_vectored(
@@ -70,19 +69,20 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(cx, slices)
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices));
+        Poll::Ready(self.reported(written))
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 
@@ -90,10 +90,11 @@ impl AsyncWrite for Connection {
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
 
     #[tokio::test]
     async fn large_writes_arrive_complete_in_small_reads() {
-        let mut listener = SmallReads(TcpListener::bind("127.0.0.1:0").await.unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let sent: Vec<u8> = (0..5 * MAX_READ + 7).map(|at| at as u8).collect();
         let all = sent.clone();
@@ -101,7 +102,8 @@ mod tests {
             let mut client = TcpStream::connect(address).await.unwrap();
             client.write_all(&all).await.unwrap();
         });
-        let (mut stream, _) = listener.accept().await;
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut stream = Stream::new(stream, Arc::new(Activity::new()));
         let (mut received, mut buffer) = (Vec::new(), vec![0; 4 * MAX_READ]);
         while received.len() < sent.len() {
             let read = stream.read(&mut buffer).await.unwrap();

@@ -1,0 +1,358 @@
+//! The sessions of older clients: how many there may be, whose they are, and which one ends for a new one.
+//!
+//! A session costs memory for as long as its client says nothing, so a client that opens sessions and abandons
+//! them must not keep others out. When a limit is reached, an idle session ends: of the client itself if its own
+//! share is used up, otherwise of the client with the most sessions. Sessions that were never used after their
+//! handshake end first, then the longest idle. A client whose session ended is answered with 404 and begins
+//! another, as the protocol says. Only if every session is busy is a new one refused.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rmcp::transport::streamable_http_server::SessionManager as _;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use toolcrib_server::access::Credential;
+
+use crate::config::Limits;
+use crate::gateway::Left;
+
+/// Minimum time between two looks for sessions that the SDK has ended.
+const PRUNE: Duration = Duration::from_secs(1);
+
+/// Whose session it is; `None` for clients on loopback, which cannot be told apart.
+pub(super) type Client = Option<IpAddr>;
+
+/// Every session is busy, and so is the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TooMany {
+    #[error("this address has {0} sessions, and all of them are busy")]
+    OfClient(usize),
+    #[error("there are {0} sessions, and all of them are busy")]
+    InTotal(usize),
+}
+
+/// All sessions of all profiles.
+#[derive(Default)]
+pub(super) struct Sessions {
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    open: HashMap<String, Session>,
+    /// Handshakes in progress, by client.
+    beginning: HashMap<Client, usize>,
+    pruned: Option<Instant>,
+    /// The credential for whose end a task waits.
+    watched: Option<Credential>,
+}
+
+struct Session {
+    client: Client,
+    credential: Credential,
+    manager: Arc<LocalSessionManager>,
+    /// Cancelled when the session ends, because its calls must end with it.
+    left: Left,
+    /// Requests in flight and open streams.
+    active: usize,
+    /// Whether any request followed the handshake.
+    is_used: bool,
+    since: Instant,
+}
+
+impl Table {
+    fn count(&self, of: Option<Client>) -> usize {
+        let is_of = |client: &Client| of.is_none_or(|of| of == *client);
+        let open = self.open.values().filter(|session| is_of(&session.client)).count();
+        let beginning = self.beginning.iter().filter(|(client, _)| is_of(client));
+        open + beginning.map(|(_, count)| count).sum::<usize>()
+    }
+
+    /// The limit that one more session of this client would exceed, and whose session may end for it.
+    fn exceeded(&self, client: Client, limits: &Limits) -> Option<(TooMany, Option<Client>)> {
+        let of_client = limits.sessions_per_client;
+        if client.is_some() && self.count(Some(client)) >= of_client {
+            return Some((TooMany::OfClient(of_client), Some(client)));
+        }
+        let in_total = limits.sessions;
+        let total = self.open.len() + self.beginning.values().sum::<usize>();
+        (total >= in_total).then_some((TooMany::InTotal(in_total), None))
+    }
+
+    /// Takes out the session that ends for another one.
+    fn take_idle(&mut self, of: Option<Client>) -> Option<(String, Session)> {
+        let mut counts: HashMap<Client, usize> = HashMap::new();
+        for session in self.open.values() {
+            *counts.entry(session.client).or_default() += 1;
+        }
+        let idle = self.open.iter().filter(|(_, session)| session.active == 0);
+        let idle = idle.filter(|(_, session)| of.is_none_or(|client| client == session.client));
+        let order = |session: &Session| {
+            let most = counts.get(&session.client).copied().unwrap_or_default();
+            (std::cmp::Reverse(most), session.is_used, session.since)
+        };
+        let id = idle.min_by_key(|(_, session)| order(session)).map(|(id, _)| id.clone())?;
+        self.open.remove_entry(&id)
+    }
+}
+
+impl Sessions {
+    /// A place for a new session, for which an idle one may have ended.
+    pub(super) async fn admit(
+        self: &Arc<Self>,
+        client: Client,
+        limits: &Limits,
+    ) -> Result<Admission, TooMany> {
+        if self.lock().exceeded(client, limits).is_some() {
+            self.prune().await;
+        }
+        let ended = {
+            let mut table = self.lock();
+            let ended = match table.exceeded(client, limits) {
+                None => None,
+                Some((limit, of)) => Some(table.take_idle(of).ok_or(limit)?),
+            };
+            *table.beginning.entry(client).or_default() += 1;
+            ended
+        };
+        if let Some((id, session)) = ended {
+            session.end(id).await;
+        }
+        Ok(Admission { sessions: Arc::clone(self), client })
+    }
+
+    /// A request of a session has arrived; `None` if there is no such session.
+    pub(super) async fn enter(
+        self: &Arc<Self>,
+        id: &str,
+        manager: &Arc<LocalSessionManager>,
+    ) -> Option<SessionUse> {
+        let is_live = manager.sessions.read().await.contains_key(id);
+        let mut table = self.lock();
+        if !is_live {
+            table.open.remove(id);
+            return None;
+        }
+        let session = table.open.get_mut(id)?;
+        session.active += 1;
+        session.is_used = true;
+        let left = session.left.clone();
+        Some(SessionUse { sessions: Arc::clone(self), id: id.to_owned(), left })
+    }
+
+    /// The client ends its session.
+    pub(super) fn delete(&self, id: &str) {
+        let session = self.lock().open.remove(id);
+        if let Some(session) = session {
+            session.left.0.cancel();
+        }
+    }
+
+    /// Ends the sessions whose credential is revoked.
+    async fn end_revoked(&self) {
+        let revoked: Vec<_> = {
+            let is_revoked = |_: &String, session: &mut Session| session.credential.is_revoked();
+            self.lock().open.extract_if(is_revoked).collect()
+        };
+        if !revoked.is_empty() {
+            tracing::info!(sessions = revoked.len(), "sessions of a revoked token end");
+        }
+        for (id, session) in revoked {
+            session.end(id).await;
+        }
+    }
+
+    /// Forgets the sessions that the SDK has ended, which it does when they were idle for long.
+    async fn prune(&self) {
+        let managers: Vec<Arc<LocalSessionManager>> = {
+            let mut table = self.lock();
+            if table.pruned.is_some_and(|at| at.elapsed() < PRUNE) {
+                return;
+            }
+            table.pruned = Some(Instant::now());
+            let mut managers: Vec<_> =
+                table.open.values().map(|session| Arc::clone(&session.manager)).collect();
+            managers.sort_by_key(Arc::as_ptr);
+            managers.dedup_by(|one, other| Arc::ptr_eq(one, other));
+            managers
+        };
+        for manager in managers {
+            let live = manager.sessions.read().await;
+            self.lock().open.retain(|id, session| {
+                !Arc::ptr_eq(&session.manager, &manager) || live.contains_key(&**id)
+            });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    async fn end(self, id: String) {
+        self.left.0.cancel();
+        // An error means that it has ended already.
+        let _ = self.manager.close_session(&id.into()).await;
+    }
+}
+
+/// A place for a session whose handshake is in progress.
+pub(super) struct Admission {
+    sessions: Arc<Sessions>,
+    client: Client,
+}
+
+impl Admission {
+    /// The handshake was answered, and the session has an id.
+    pub(super) fn begin(
+        self,
+        id: String,
+        manager: Arc<LocalSessionManager>,
+        credential: Credential,
+    ) {
+        let session = Session {
+            client: self.client,
+            credential: credential.clone(),
+            manager,
+            left: Left::default(),
+            active: 0,
+            is_used: false,
+            since: Instant::now(),
+        };
+        // One task for each credential, of which there is a new one when the token changes.
+        let is_watched = {
+            let mut table = self.sessions.lock();
+            table.open.insert(id, session);
+            table.watched.replace(credential.clone()).is_some_and(|known| known.is(&credential))
+        };
+        if !is_watched {
+            let sessions = Arc::clone(&self.sessions);
+            tokio::spawn(async move {
+                credential.revoked().await;
+                sessions.end_revoked().await;
+            });
+        }
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        let mut table = self.sessions.lock();
+        if let Some(count) = table.beginning.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                table.beginning.remove(&self.client);
+            }
+        }
+    }
+}
+
+/// A request in flight, or an open stream, of a session.
+pub(super) struct SessionUse {
+    sessions: Arc<Sessions>,
+    id: String,
+    pub(super) left: Left,
+}
+
+impl Drop for SessionUse {
+    fn drop(&mut self) {
+        if let Some(session) = self.sessions.lock().open.get_mut(&self.id) {
+            session.active -= 1;
+            session.since = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    struct Case {
+        sessions: Arc<Sessions>,
+        manager: Arc<LocalSessionManager>,
+        limits: Limits,
+    }
+
+    impl Case {
+        fn new(total: usize, per_client: usize) -> Self {
+            let limits =
+                Limits { sessions: total, sessions_per_client: per_client, ..Limits::default() };
+            Self { sessions: Arc::default(), manager: Arc::default(), limits }
+        }
+
+        /// Begins a session; its transport must be kept, or the session ends.
+        async fn begin(&self, client: Client) -> Result<String, TooMany> {
+            let admission = self.sessions.admit(client, &self.limits).await?;
+            let (id, transport) = self.manager.create_session().await.unwrap();
+            std::mem::forget(transport);
+            admission.begin(id.to_string(), Arc::clone(&self.manager), Credential::default());
+            Ok(id.to_string())
+        }
+
+        fn has(&self, id: &str) -> bool {
+            self.sessions.lock().open.contains_key(id)
+        }
+    }
+
+    const ONE: Client = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)));
+    const TWO: Client = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)));
+    const THREE: Client = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3)));
+
+    #[tokio::test]
+    async fn a_client_has_a_share_and_loses_its_own_sessions_first() {
+        let case = Case::new(10, 2);
+        let other = case.begin(TWO).await.unwrap();
+        let first = case.begin(ONE).await.unwrap();
+        let second = case.begin(ONE).await.unwrap();
+        let busy = case.sessions.enter(&first, &case.manager).await.unwrap();
+        let third = case.begin(ONE).await.unwrap();
+        assert!(case.has(&other) && case.has(&first) && case.has(&third));
+        assert!(!case.has(&second), "the older of the two has a request in flight");
+        assert!(!case.manager.has_session(&second.into()).await.unwrap(), "it is closed");
+        let also_busy = case.sessions.enter(&third, &case.manager).await.unwrap();
+        assert_eq!(case.begin(ONE).await.unwrap_err(), TooMany::OfClient(2));
+        drop(busy);
+        case.begin(ONE).await.unwrap();
+        assert!(!case.has(&first));
+        drop(also_busy);
+        for _ in 0..5 {
+            case.begin(None).await.unwrap();
+        }
+        assert_eq!(case.sessions.lock().open.len(), 8, "loopback has no share");
+    }
+
+    #[tokio::test]
+    async fn at_the_total_the_client_with_the_most_sessions_gives_way() {
+        let case = Case::new(4, 3);
+        let quiet = case.begin(TWO).await.unwrap();
+        let mut many = Vec::new();
+        for _ in 0..3 {
+            many.push(case.begin(ONE).await.unwrap());
+        }
+        drop(case.sessions.enter(&many[0], &case.manager).await);
+        case.begin(THREE).await.unwrap();
+        assert!(case.has(&quiet), "it is the longest idle, but its client has only one");
+        assert!(case.has(&many[0]) && !case.has(&many[1]), "those that were never used end first");
+    }
+
+    #[tokio::test]
+    async fn places_of_failed_handshakes_and_ended_sessions_are_free_again() {
+        let case = Case::new(2, 2);
+        let one = case.sessions.admit(None, &case.limits).await.unwrap();
+        let _two = case.sessions.admit(None, &case.limits).await.unwrap();
+        let refused = case.sessions.admit(None, &case.limits).await.err().unwrap();
+        assert_eq!(refused, TooMany::InTotal(2), "handshakes in progress count");
+        drop(one);
+        let id = case.begin(None).await.unwrap();
+        let busy = case.sessions.enter(&id, &case.manager).await.unwrap();
+        assert!(case.begin(None).await.is_err());
+        case.sessions.delete(&id);
+        assert!(busy.left.0.is_cancelled());
+        case.begin(None).await.unwrap();
+    }
+}

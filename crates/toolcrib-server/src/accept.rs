@@ -1,0 +1,223 @@
+//! The accept loop, and the life of one connection.
+//!
+//! `axum::serve` has neither timeouts nor a limit on connections, so hyper is driven here. HTTP/1.1 only: every
+//! client that we know speaks it, and what HTTP/2 adds for an attacker needs limits of its own.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use hyper::body::{Body as _, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use crate::activity::Timeouts;
+use crate::body::{BodyFate, ServedBody, TimedBody};
+use crate::body_budget::BodyBudget;
+use crate::connections::{Connections, Overload, Slot, client_of};
+use crate::guard::HEALTH;
+use crate::rare_log::RareLog;
+use crate::refusal;
+use crate::stream::Stream;
+use crate::tls::ServerTls;
+
+/// Maximum time to wait for a file descriptor before the next attempt to accept a connection.
+const NO_FILE: Duration = Duration::from_secs(1);
+
+/// What a service may want to know of the connection that a request came on, in the extensions of the request.
+#[derive(Debug, Clone)]
+pub struct ConnectionInfo {
+    remote: SocketAddr,
+    bodies: BodyBudget,
+}
+
+impl ConnectionInfo {
+    /// Whose share of a limit the request counts against: the remote address, or the IPv6 network of 64 bits
+    /// that it is in. `None` on loopback, which everybody on this machine shares.
+    pub fn client(&self) -> Option<IpAddr> {
+        client_of(self.remote.ip())
+    }
+
+    /// The total that the bodies of all requests share.
+    pub fn bodies(&self) -> &BodyBudget {
+        &self.bodies
+    }
+}
+
+/// What all connections share.
+#[derive(Debug, Clone)]
+pub(crate) struct Acceptor {
+    pub(crate) router: Router,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) bodies: BodyBudget,
+    pub(crate) tls: Option<ServerTls>,
+    /// Cancelled when no new request may begin.
+    pub(crate) stop: CancellationToken,
+}
+
+impl Acceptor {
+    /// Serves connections until the server is stopped and every one of them has ended.
+    pub(crate) async fn run(self, listener: TcpListener) {
+        let (tasks, stop) = (TaskTracker::new(), self.stop.clone());
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.accept_all(&listener, &tasks) => {}
+        }
+        drop(listener);
+        tasks.close();
+        tasks.wait().await;
+    }
+
+    async fn accept_all(&self, listener: &TcpListener, tasks: &TaskTracker) {
+        let failures = RareLog::default();
+        loop {
+            match listener.accept().await {
+                Ok((stream, remote)) => {
+                    let slot = self.connections.admit(remote).await;
+                    tasks.spawn(self.clone().serve(stream, remote, slot));
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    if let Some(times) = failures.count() {
+                        tracing::error!(times, "cannot accept a connection: {error}");
+                    }
+                    // Most likely the process has too many open files.
+                    let closed = self.connections.one_closed();
+                    self.connections.retire_longest_idle();
+                    let _ = tokio::time::timeout(NO_FILE, closed).await;
+                }
+            }
+        }
+    }
+
+    /// Serves one connection until it ends, makes no progress, or must make room for others.
+    async fn serve(self, stream: TcpStream, remote: SocketAddr, slot: Slot) {
+        // A response is several small writes. Nagle's algorithm would hold each back until the one before is
+        // acknowledged, and with delayed acknowledgements that takes 40 ms.
+        let _ = stream.set_nodelay(true);
+        let Some(tls) = &self.tls else {
+            return self.serve_stream(stream, remote, &slot).await;
+        };
+        // Of the same time as the head of the first request, which can only come after it.
+        let handshake = tokio::time::timeout(self.timeouts.header, tls.accept(stream));
+        tokio::select! {
+            () = slot.activity.retired() => {}
+            done = handshake => match done {
+                Ok(Ok(stream)) => self.serve_stream(stream, remote, &slot).await,
+                Ok(Err(error)) => tracing::debug!("TLS handshake failed: {error}"),
+                Err(_) => tracing::debug!("TLS handshake took too long"),
+            },
+        }
+    }
+
+    async fn serve_stream<S>(&self, stream: S, remote: SocketAddr, slot: &Slot)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let activity = &slot.activity;
+        let io = TokioIo::new(Stream::new(stream, Arc::clone(activity)));
+        let service = service_fn(|request| self.answer(request, remote, slot));
+        // The timeouts here distinguish a head that is being received from a connection that is idle; hyper's
+        // own timeout is one for both.
+        let mut http = http1::Builder::new();
+        http.header_read_timeout(None).keep_alive(slot.overload.is_none());
+        let mut connection = pin!(http.serve_connection(io, service));
+        let mut stopped = pin!(self.stop.cancelled());
+        let mut is_stopping = false;
+        while let Some(next_check) = activity.next_check(&self.timeouts) {
+            tokio::select! {
+                _ = connection.as_mut() => break,
+                () = activity.retired() => break,
+                () = &mut stopped, if !is_stopping => {
+                    is_stopping = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                () = tokio::time::sleep_until(next_check) => {}
+            }
+        }
+    }
+
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        remote: SocketAddr,
+        slot: &Slot,
+    ) -> Result<Response<ServedBody>, Infallible> {
+        let mut in_flight = slot.activity.begin_request();
+        let (fate, awaits_permission) =
+            (BodyFate::default(), request.headers().contains_key(header::EXPECT));
+        let overload = slot.overload.filter(|_| request.uri().path() != HEALTH);
+        let mut response = match overload {
+            Some(overload) => overloaded(overload),
+            None => self.route(request, remote, &fate).await,
+        };
+        if fate.is_stalled() {
+            // However the service took the end of the body, this was the reason.
+            response = body_stalled(self.timeouts.body);
+        } else if fate.is_unread() && !awaits_permission {
+            // Meanwhile no request is in flight: a refused client must not be able to hold a connection.
+            drop(in_flight);
+            fate.discard().await;
+            in_flight = slot.activity.begin_request();
+        }
+        Ok(response.map(|body| ServedBody::new(body, in_flight)))
+    }
+
+    async fn route(
+        &self,
+        request: Request<Incoming>,
+        remote: SocketAddr,
+        fate: &BodyFate,
+    ) -> Response {
+        let mut request = request.map(|body| {
+            if body.is_end_stream() {
+                return Body::empty();
+            }
+            Body::new(TimedBody::new(body, self.timeouts.body, fate.clone()))
+        });
+        request.extensions_mut().insert(ConnectionInfo { remote, bodies: self.bodies.clone() });
+        match self.router.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}
+
+/// Whether an error concerns one connection, which its client has given up, and not the listener.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+fn overloaded(overload: Overload) -> Response {
+    let error = match overload {
+        Overload::Total => "all connections of this server are busy",
+        Overload::Address => "this address has as many requests in flight as it may have",
+    };
+    let hint =
+        "try again later; the limits are `connections` and `connections_per_address` of `[http]`";
+    refusal::busy(error, hint)
+}
+
+fn body_stalled(timeout: Duration) -> Response {
+    let error = format!("no byte of the request body arrived for {} seconds", timeout.as_secs());
+    let hint = "send the body without long pauses; the limit is `body_timeout` of `[http]`";
+    let mut response = refusal::response(StatusCode::REQUEST_TIMEOUT, &error, hint);
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}

@@ -1,0 +1,199 @@
+//! What one connection is doing, and since when: the facts that timeouts and eviction decide on.
+//!
+//! The stream reports bytes, the HTTP service reports requests. Each state has its own timeout; a request in
+//! flight has none, because an event stream may be quiet for as long as its service likes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Maximum times without progress.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timeouts {
+    /// From the first byte of a request, or from the connect, to the end of the request's head.
+    pub(crate) header: Duration,
+    /// Between two requests.
+    pub(crate) idle: Duration,
+    /// Between two pieces of a request body.
+    pub(crate) body: Duration,
+}
+
+/// The state of one connection, shared by its stream, its service and the table of connections.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    progress: Mutex<Progress>,
+    retired: Notify,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Progress {
+    phase: Phase,
+    since: Instant,
+    is_retired: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The head of a request is being received. A new connection begins here.
+    Head,
+    /// From the end of a request's head to the last byte of its response.
+    InFlight,
+    /// No byte of the next request has arrived.
+    Idle,
+}
+
+impl Activity {
+    pub(crate) fn new() -> Self {
+        let progress = Progress { phase: Phase::Head, since: Instant::now(), is_retired: false };
+        Self { progress: Mutex::new(progress), retired: Notify::new() }
+    }
+
+    /// Bytes arrived. The head of a request begins with the first byte and is not extended by others:
+    /// otherwise one byte every few seconds would hold a connection open forever.
+    pub(crate) fn received(&self) {
+        let mut progress = self.lock();
+        if progress.phase == Phase::Idle {
+            progress.enter(Phase::Head);
+        }
+    }
+
+    /// Bytes were sent. The end of a long response may still be on its way when its request is over.
+    pub(crate) fn sent(&self) {
+        let mut progress = self.lock();
+        if progress.phase == Phase::Idle {
+            progress.since = Instant::now();
+        }
+    }
+
+    /// The head of a request is complete; the request is in flight until the returned value is dropped.
+    pub(crate) fn begin_request(self: &Arc<Self>) -> InFlight {
+        self.lock().enter(Phase::InFlight);
+        InFlight(Arc::clone(self))
+    }
+
+    /// Since when no request is in flight; `None` while one is, and for a connection that is being closed.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let progress = self.lock();
+        (progress.phase != Phase::InFlight && !progress.is_retired).then_some(progress.since)
+    }
+
+    /// Whether the connection is being closed to make room for others.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.lock().is_retired
+    }
+
+    /// Closes the connection, unless a request is in flight or it is being closed already.
+    pub(crate) fn retire(&self) -> bool {
+        let mut progress = self.lock();
+        if progress.phase == Phase::InFlight || progress.is_retired {
+            return false;
+        }
+        progress.is_retired = true;
+        self.retired.notify_one();
+        true
+    }
+
+    /// Completes when the connection must close to make room for others.
+    pub(crate) async fn retired(&self) {
+        self.retired.notified().await;
+    }
+
+    /// When to check the connection next; `None` if it is overdue and must be closed now.
+    ///
+    /// No check is further away than the shortest timeout, so a state that begins after this call is checked
+    /// before it is overdue. That replaces a timer that every request would have to reset.
+    pub(crate) fn next_check(&self, timeouts: &Timeouts) -> Option<Instant> {
+        let (progress, now) = (*self.lock(), Instant::now());
+        let latest = now + timeouts.header.min(timeouts.idle);
+        let deadline = match progress.phase {
+            Phase::Head => progress.since + timeouts.header,
+            Phase::Idle => progress.since + timeouts.idle,
+            Phase::InFlight => return Some(latest),
+        };
+        (deadline > now).then(|| deadline.min(latest))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Progress {
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.since = Instant::now();
+    }
+}
+
+/// A request in flight. Dropping it makes the connection idle.
+#[derive(Debug)]
+pub(crate) struct InFlight(Arc<Activity>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.lock().enter(Phase::Idle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUTS: Timeouts = Timeouts {
+        header: Duration::from_secs(30),
+        idle: Duration::from_mins(2),
+        body: Duration::from_secs(30),
+    };
+
+    /// Whether the connection is still open after so many seconds, checked only when it asks to be.
+    async fn survives(activity: &Activity, seconds: u64) -> bool {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        loop {
+            match activity.next_check(&TIMEOUTS) {
+                None => return false,
+                Some(at) if at > end => break,
+                Some(at) => tokio::time::sleep_until(at).await,
+            }
+        }
+        tokio::time::sleep_until(end).await;
+        true
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_state_has_its_timeout_and_a_request_in_flight_has_none() {
+        let activity = Arc::new(Activity::new());
+        assert!(survives(&activity, 29).await);
+        activity.received();
+        assert!(!survives(&activity, 1).await, "a new connection has 30 s for its first request");
+
+        let activity = Arc::new(Activity::new());
+        let request = activity.begin_request();
+        assert!(survives(&activity, 3600).await, "a quiet stream stays");
+        assert!(!activity.retire() && activity.idle_since().is_none());
+        drop(request);
+        assert!(survives(&activity, 119).await);
+        activity.received();
+        for _ in 0..29 {
+            assert!(survives(&activity, 1).await);
+            activity.received();
+        }
+        assert!(!survives(&activity, 1).await, "more bytes do not extend the time for a head");
+
+        let activity = Arc::new(Activity::new());
+        drop(activity.begin_request());
+        assert!(survives(&activity, 119).await);
+        activity.sent();
+        assert!(survives(&activity, 119).await, "the end of a response is still being sent");
+        assert!(!survives(&activity, 1).await);
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_retired_once() {
+        let activity = Activity::new();
+        assert!(activity.idle_since().is_some() && activity.retire());
+        assert!(!activity.retire() && activity.idle_since().is_none());
+        activity.retired().await;
+    }
+}

@@ -1,0 +1,170 @@
+//! Bodies of requests and responses, as the connection sees them.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::{Sleep, timeout};
+
+use crate::activity::InFlight;
+
+/// Maximum size of the rest of a body that is received for the sake of the response, in bytes. The largest body
+/// that a service takes by default.
+const MAX_DISCARDED: usize = 64 << 20;
+/// Maximum time to receive it.
+const DISCARD_TIME: Duration = Duration::from_secs(10);
+/// Maximum time without any byte of it.
+const DISCARD_PAUSE: Duration = Duration::from_secs(1);
+
+/// Why a request body ended early.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BodyError {
+    /// Nothing arrived for too long.
+    #[error("no byte of the request body arrived for {0} seconds")]
+    Stalled(u64),
+    /// The connection failed.
+    #[error(transparent)]
+    Connection(hyper::Error),
+}
+
+/// What became of a request body, as far as its connection must know.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BodyFate(Arc<Fate>);
+
+#[derive(Debug, Default)]
+struct Fate {
+    is_stalled: AtomicBool,
+    unread: Mutex<Option<Incoming>>,
+}
+
+impl BodyFate {
+    /// Whether the body was given up for want of progress.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.0.is_stalled.load(Ordering::Relaxed)
+    }
+
+    /// Whether the service dropped the body before its end.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.unread().is_some()
+    }
+
+    /// Receives what is left of a body that the service dropped, and throws it away. Otherwise the connection
+    /// would be closed while the client is still sending, and most clients would never see the response.
+    /// Stops when nothing arrives for a while, or at [`MAX_DISCARDED`].
+    pub(crate) async fn discard(&self) {
+        let Some(mut body) = self.unread().take() else { return };
+        let mut discarded = 0;
+        let all = async {
+            while let Ok(Some(Ok(frame))) = timeout(DISCARD_PAUSE, next_frame(&mut body)).await {
+                discarded += frame.data_ref().map_or(0, Bytes::len);
+                if discarded > MAX_DISCARDED {
+                    break;
+                }
+            }
+        };
+        let _ = timeout(DISCARD_TIME, all).await;
+    }
+
+    fn unread(&self) -> MutexGuard<'_, Option<Incoming>> {
+        self.0.unread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn next_frame(body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+    std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
+}
+
+/// A request body that fails if no byte arrives for `timeout`. The time counts only while somebody waits for the
+/// body: a service that is slow to read it, because its upstream is, is no fault of the client.
+pub(crate) struct TimedBody {
+    /// `None` after its end.
+    body: Option<Incoming>,
+    timeout: Duration,
+    /// Running while the body is being waited for.
+    timer: Option<Pin<Box<Sleep>>>,
+    fate: BodyFate,
+}
+
+impl TimedBody {
+    pub(crate) fn new(body: Incoming, timeout: Duration, fate: BodyFate) -> Self {
+        Self { body: Some(body), timeout, timer: None, fate }
+    }
+}
+
+impl HttpBody for TimedBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
+            this.timer = None;
+            if !matches!(frame, Some(Ok(_))) {
+                this.body = None;
+            }
+            return Poll::Ready(frame.map(|frame| frame.map_err(BodyError::Connection)));
+        }
+        let timeout = this.timeout;
+        let timer = this.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+        timer.as_mut().poll(context).map(|()| {
+            this.body = None;
+            this.fate.0.is_stalled.store(true, Ordering::Relaxed);
+            Some(Err(BodyError::Stalled(timeout.as_secs())))
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+    }
+}
+
+impl Drop for TimedBody {
+    fn drop(&mut self) {
+        *self.fate.unread() = self.body.take().filter(|body| !body.is_end_stream());
+    }
+}
+
+/// A response body whose request is in flight until it was sent.
+pub(crate) struct ServedBody {
+    body: Body,
+    _in_flight: InFlight,
+}
+
+impl ServedBody {
+    pub(crate) fn new(body: Body, in_flight: InFlight) -> Self {
+        Self { body, _in_flight: in_flight }
+    }
+}
+
+impl HttpBody for ServedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

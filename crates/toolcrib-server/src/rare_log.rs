@@ -1,0 +1,51 @@
+//! A log line about something that a stranger can cause as often as they like: at most one a minute, with a count.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Minimum time between two lines.
+const PERIOD: Duration = Duration::from_mins(1);
+
+/// Counts events between two log lines.
+#[derive(Debug, Default)]
+pub(crate) struct RareLog {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last: Option<Instant>,
+    unreported: u64,
+}
+
+impl RareLog {
+    /// Counts an event. Returns the number of events to report if a line is due.
+    pub(crate) fn count(&self) -> Option<u64> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.unreported += 1;
+        let now = Instant::now();
+        if state.last.is_some_and(|last| now < last + PERIOD) {
+            return None;
+        }
+        state.last = Some(now);
+        Some(std::mem::take(&mut state.unreported))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_line_a_minute_with_all_events_in_it() {
+        let log = RareLog::default();
+        assert_eq!(log.count(), Some(1));
+        for _ in 0..41 {
+            assert_eq!(log.count(), None);
+        }
+        tokio::time::advance(PERIOD).await;
+        assert_eq!(log.count(), Some(42));
+    }
+}

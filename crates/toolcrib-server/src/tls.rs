@@ -1,0 +1,35 @@
+//! TLS on the listener. The certificate can be replaced while the server runs.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::net::TcpStream;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::{Accept, TlsAcceptor};
+
+/// The certificate and key of a listener. A clone is the same one.
+#[derive(Clone)]
+pub struct ServerTls(Arc<ArcSwap<ServerConfig>>);
+
+/// Without the config, which has the private key.
+impl std::fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerTls").finish_non_exhaustive()
+    }
+}
+
+impl ServerTls {
+    /// Serves with this config, which `toolcrib-tls` makes.
+    pub fn new(config: Arc<ServerConfig>) -> Self {
+        Self(Arc::new(ArcSwap::new(config)))
+    }
+
+    /// Uses another config for connections that begin from now on.
+    pub fn replace(&self, config: Arc<ServerConfig>) {
+        self.0.store(config);
+    }
+
+    pub(crate) fn accept(&self, stream: TcpStream) -> Accept<TcpStream> {
+        TlsAcceptor::from(self.0.load_full()).accept(stream)
+    }
+}

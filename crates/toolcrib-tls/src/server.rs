@@ -1,0 +1,64 @@
+//! The TLS of our own listener, from a certificate and a key as PEM.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// A certificate or a key that cannot be used. Says nothing of the key itself.
+#[derive(Debug, thiserror::Error)]
+pub enum BadCertificate {
+    /// The text has no certificate.
+    #[error("there is no certificate in the file")]
+    NoCertificate,
+    /// The text has a certificate that cannot be read.
+    #[error("the certificate cannot be read: {0}")]
+    Certificate(rustls::pki_types::pem::Error),
+    /// The text has no key, or not only one that can be read.
+    #[error("there is no private key in the file that can be read")]
+    NoKey,
+    /// The key belongs to another certificate.
+    #[error("the private key does not belong to the certificate")]
+    Mismatch,
+    /// rustls does not accept them.
+    #[error("the certificate cannot be used: {0}")]
+    Unusable(rustls::Error),
+}
+
+impl BadCertificate {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoCertificate | Self::Certificate(_) | Self::Unusable(_) => {
+                "`certificate` is a PEM file with the server's certificate first, then those of intermediate authorities"
+            }
+            Self::NoKey => "`key` is a PEM file with the private key, without a passphrase",
+            Self::Mismatch => {
+                "`key` must be the private key of the first certificate in `certificate`"
+            }
+        }
+    }
+}
+
+/// The config of a listener for HTTP/1.1 over TLS 1.2 and 1.3.
+pub fn server_config(certificate: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, BadCertificate> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
+    let chain = chain.map_err(BadCertificate::Certificate)?;
+    if chain.is_empty() {
+        return Err(BadCertificate::NoCertificate);
+    }
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| BadCertificate::NoKey)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(BadCertificate::Unusable)?
+        .with_no_client_auth()
+        .with_single_cert(chain, key);
+    let mut config = config.map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => BadCertificate::Mismatch,
+        error => BadCertificate::Unusable(error),
+    })?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

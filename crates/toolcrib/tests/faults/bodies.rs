@@ -1,0 +1,106 @@
+//! Request bodies: all of them together have a limit, whoever sends them and wherever they go.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+
+use crate::http::{self, Request, receive};
+use crate::probe::{DEADLINE, at_most, peak_memory, until_true};
+use crate::stage::Stage;
+
+/// Sends the head of a request and so many bytes of its body.
+fn begin(address: &str, path: &str, length: usize, sent: usize) -> TcpStream {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(DEADLINE)).unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {length}\r\n\r\n"
+    );
+    socket.write_all(head.as_bytes()).unwrap();
+    // A server that refuses early may close before it has read everything.
+    let _ = socket.write_all(&vec![b' '; sent]);
+    socket
+}
+
+/// Whether there is an answer, or the connection was closed after one.
+fn has_answer(socket: &TcpStream) -> bool {
+    socket.set_nonblocking(true).unwrap();
+    let seen = socket.peek(&mut [0]);
+    socket.set_nonblocking(false).unwrap();
+    !matches!(seen, Err(error) if error.kind() == ErrorKind::WouldBlock)
+}
+
+#[test]
+fn bodies_in_flight_have_a_total() {
+    // An upstream that accepts requests and never answers.
+    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stage = Stage::new("bodies").with(&format!(
+        "[http]\nbody_bytes = 1000000\nbody_timeout = 3600\n[proxy]\nopenai = 'http://{}'\nanthropic = 'http://127.0.0.1:9'\n",
+        upstream.local_addr().unwrap()
+    ));
+    let served = stage.serve();
+    let body = vec![b' '; 600_000];
+    let ask = |path: &str| {
+        let headers = vec![
+            ("Accept", "application/json, text/event-stream".to_owned()),
+            ("Content-Type", "application/json".to_owned()),
+        ];
+        let request = Request { method: "POST", path, headers, body: &body };
+        let mut response = receive(http::send(&served.address, &request).ok()?).ok()?;
+        let text = response.line().unwrap_or_default();
+        Some((response.status, response.header("retry-after").is_some(), text))
+    };
+    let is_refused = |path: &str| match ask(path) {
+        Some((503, true, text)) => {
+            let told = "the bodies of other requests in flight take up all memory for bodies";
+            assert!(text.contains(told), "{text}");
+            true
+        }
+        Some((503, false, text)) => panic!("without `Retry-After`: {text}"),
+        // The connection was closed before the whole body was sent, or there was room.
+        _ => false,
+    };
+    assert!(!is_refused("/v1/messages") && !is_refused("/mcp"), "one of them fits");
+
+    // Half of a body counts, and so does the body of a request that waits for its provider.
+    let waiting = "/v1/chat/completions";
+    for (length, sent) in [(700_000, 600_000), (600_000, 600_000)] {
+        let mut holder = begin(&served.address, waiting, length, sent);
+        for path in ["/v1/messages", "/mcp"] {
+            until_true("the total is used up", || {
+                if has_answer(&holder) {
+                    // The body of the request before it was still counted.
+                    holder = begin(&served.address, waiting, length, sent);
+                }
+                is_refused(path)
+            });
+        }
+        drop(holder);
+        until_true("there is room again", || {
+            ask("/v1/messages").is_some_and(|(status, ..)| status != 503)
+        });
+    }
+    // More than all together may have will never fit: waiting does not help.
+    let mut socket = begin(&served.address, waiting, 1_000_001, 0);
+    let mut head = [0; 12];
+    socket.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 413");
+}
+
+/// The attack: thirty clients that send large bodies at the same time and never finish.
+#[test]
+fn large_bodies_at_the_same_time_take_bounded_memory() {
+    const BODY: usize = 4_000_000;
+    let stage =
+        Stage::new("large-bodies").with("[http]\nbody_bytes = 8388608\nbody_timeout = 3600\n");
+    let served = stage.serve();
+    let before = peak_memory(served.pid());
+    let sockets: Vec<TcpStream> = std::thread::scope(|scope| {
+        let send = || begin(&served.address, "/v1/chat/completions", BODY, BODY - 1);
+        let threads: Vec<_> = (0..30).map(|_| scope.spawn(send)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    until_true("those that do not fit are refused", || {
+        sockets.iter().filter(|socket| has_answer(socket)).count() >= 28
+    });
+    at_most("bytes for 30 bodies of 4 MB", peak_memory(served.pid()) - before, 60_000_000);
+}

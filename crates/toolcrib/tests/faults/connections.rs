@@ -1,0 +1,140 @@
+//! Strangers who open connections and do nothing with them: idle, with half a head, with half a body.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+
+use serde_json::json;
+
+use crate::http::{self, Request, receive};
+use crate::peer::Era;
+use crate::probe::{DEADLINE, at_most, count, descriptors, until_true};
+use crate::stage::{Served, Stage};
+
+const HALF_HEAD: &str = "GET /healthz HTTP/1.1\r\nHost: local";
+
+/// A connection that has sent so much.
+fn connection(address: &str, sent: &str) -> TcpStream {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(DEADLINE)).unwrap();
+    socket.write_all(sent.as_bytes()).unwrap();
+    socket
+}
+
+/// What the server sends on a connection until it closes it. It must close it.
+#[track_caller]
+fn until_closed(mut socket: TcpStream) -> String {
+    let mut answer = Vec::new();
+    match socket.read_to_end(&mut answer) {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+        Err(error) => panic!("it stays open: {error}"),
+    }
+    String::from_utf8(answer).unwrap()
+}
+
+/// A connection with a request whose body is being waited for.
+fn in_flight(address: &str) -> TcpStream {
+    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n";
+    let mut socket = connection(address, head);
+    let mut answer = [0; 25];
+    socket.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 100 Continue\r\n\r\n");
+    socket
+}
+
+fn is_open(socket: &TcpStream) -> bool {
+    socket.set_nonblocking(true).unwrap();
+    match socket.peek(&mut [0]) {
+        Ok(bytes) => bytes > 0,
+        Err(error) => error.kind() == ErrorKind::WouldBlock,
+    }
+}
+
+/// The status of the health check.
+#[track_caller]
+fn health(served: &Served) -> u16 {
+    let request = Request { method: "GET", path: "/healthz", headers: Vec::new(), body: b"" };
+    let socket = http::send(&served.address, &request).unwrap();
+    socket.set_read_timeout(Some(DEADLINE)).unwrap();
+    receive(socket).expect("the health check is answered").status
+}
+
+/// The attack that made the health check time out: as many connections as the process may have files.
+#[test]
+fn idle_connections_do_not_take_the_place_of_others() {
+    let stage = Stage::new("idle-connections").faulty("one", &["--hang", "hang"]);
+    let served = stage.serve_within(Some(256));
+    let peer = served.peer(Era::Handshake);
+    peer.ready("one__echo");
+    peer.listen();
+    let call = peer.begin("one__hang", json!({}));
+    until_true("the call is at the server", || count(&stage.log("one"), "call hang") == 1);
+    let mut sockets = Vec::new();
+    for sent in ["", HALF_HEAD] {
+        sockets.extend((0..250).map(|_| connection(&served.address, sent)));
+        assert_eq!(health(&served), 200);
+        at_most("open files", descriptors(served.pid()), 200);
+    }
+    // Connections with a request in flight are not among those that were closed.
+    peer.notify("notifications/cancelled", json!({"requestId": call.id}));
+    peer.ready("one__echo");
+    assert!(stage.said().contains("the limit of connections is reached"), "{}", stage.said());
+    assert_eq!(stage.said().matches("limit of connections").count(), 1, "one line a minute");
+}
+
+/// With every connection busy, the health check is answered all the same and others are told to wait.
+#[test]
+fn busy_connections_leave_room_for_the_health_check() {
+    let stage = Stage::new("busy-connections")
+        .faulty("one", &[])
+        .with("[http]\nconnections = 4\nbody_timeout = 3600\n");
+    let served = stage.serve();
+    let peer = served.peer(Era::Handshake);
+    let busy: Vec<_> = (0..4).map(|_| in_flight(&served.address)).collect();
+    let list = Request { method: "GET", path: "/metrics", headers: Vec::new(), body: b"" };
+    let mut response = receive(http::send(&served.address, &list).unwrap()).unwrap();
+    assert_eq!(response.status, 503);
+    assert!(response.header("retry-after").is_some());
+    assert!(response.line().unwrap().contains("all connections of this server are busy"));
+    for _ in 0..40 {
+        assert_eq!(health(&served), 200);
+    }
+    assert!(busy.iter().all(is_open), "none of them was cut");
+    drop(busy);
+    until_true("there is room again", || {
+        http::ask(&served.address, &list).is_ok_and(|(status, _)| status == 200)
+    });
+    peer.ready("one__echo");
+}
+
+#[test]
+fn connections_without_progress_are_closed() {
+    let stage = Stage::new("no-progress")
+        .faulty("one", &["--hang", "hang"])
+        .with("[http]\nheader_timeout = 1\nidle_timeout = 1\nbody_timeout = 1\n");
+    let served = stage.serve();
+    let peer = served.peer(Era::Handshake);
+    peer.ready("one__echo");
+    let call = peer.begin("one__hang", json!({}));
+    until_true("the call is at the server", || count(&stage.log("one"), "call hang") == 1);
+    assert_eq!(until_closed(connection(&served.address, "")), "");
+    assert_eq!(until_closed(connection(&served.address, HALF_HEAD)), "");
+    // One request, and then no more.
+    let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let answer = until_closed(connection(&served.address, request));
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
+    // One request, and then half of another.
+    let answer = until_closed(connection(&served.address, &format!("{request}{HALF_HEAD}")));
+    assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
+    for path in ["/mcp", "/v1/chat/completions"] {
+        let body = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nContent-Length: 100\r\n\r\n{{"
+        );
+        let answer = until_closed(connection(&served.address, &body));
+        assert!(answer.starts_with("HTTP/1.1 408"), "{path}: {answer}");
+        assert!(answer.contains("no byte of the request body arrived for 1 seconds"), "{answer}");
+    }
+    // It has been quiet for longer than every timeout.
+    assert!(is_open(call.socket.as_ref().unwrap()), "the stream of a call stays open");
+}
