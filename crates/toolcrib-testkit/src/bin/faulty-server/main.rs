@@ -10,6 +10,7 @@ mod cargo;
 mod family;
 mod faults;
 mod journal;
+mod script;
 mod server;
 mod tools;
 mod wire;
