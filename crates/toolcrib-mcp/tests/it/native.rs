@@ -45,6 +45,7 @@ add_found = true
 defer_to_clients = true
 wait = 0
 first_list_wait = 3
+clean_results = true
 profile = "work"
 
 [gateway.limits]
@@ -104,6 +105,7 @@ fn every_key_is_read() {
             defer_to_clients: true,
             wait: 0.0,
             first_list_wait: 3.0,
+            clean_results: true,
             profile: Some("work".into()),
             limits: Limits { pages: 3, ..Limits::default() },
         },
