@@ -3,7 +3,12 @@
 //! Models paste names as they saw them last: the wire name, `server/tool`, `server.tool`, quoted,
 //! in backticks, without the prefix, with `-` for `_`, in another case. A spelling is folded to its
 //! words and looked up; it resolves when exactly one tool in scope answers to it.
+//!
+//! Servers choose their tools' names, so a loose spelling must not lead to a server that it does not name:
+//! the server's name and the tool's must meet between two words of the spelling (`files_read` is not
+//! `file__s_read`), and a spelling that begins with a server's name means that server's tools alone.
 
+use std::borrow::Cow;
 use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
@@ -72,28 +77,46 @@ impl Spellings {
         spellings
     }
 
-    /// The tool in scope that a spelling means.
-    pub(crate) fn resolve(&self, catalog: &Catalog, scope: &Scope, spelling: &str) -> Meaning {
-        let spelling = unwrap(spelling);
-        if let Some(id) = catalog.find(spelling).filter(|id| scope.contains(*id)) {
+    /// The tool in scope that a spelling means. `unlisted` are servers whose tools are not known yet.
+    pub(crate) fn resolve(
+        &self,
+        catalog: &Catalog,
+        scope: &Scope,
+        unlisted: &[String],
+        spelling: &str,
+    ) -> Meaning {
+        // Quotes and blanks may be part of a name, so the whole text counts first.
+        let bare = unwrap(spelling);
+        let exact = |name| catalog.find(name).filter(|id| scope.contains(*id));
+        if let Some(id) = exact(spelling).or_else(|| exact(bare)) {
             return Meaning::One(id, How::Exact);
         }
-        let folded = squash(spelling);
-        if folded.is_empty() {
+        let spelling = bare;
+        let spelled = Spelled::of(spelling);
+        if spelled.folded.is_empty() {
             return Meaning::Nothing;
         }
+        // A client's own prefix, as in `mcp__github__create_issue`, means nothing to us.
+        let bare = spelled.without("mcp");
+        let mut named = spelled.servers(catalog, scope, unlisted);
+        named.extend(bare.iter().flat_map(|bare| bare.servers(catalog, scope, unlisted)));
+        let meant = |tool: &Tool| {
+            named.is_empty() || tool.server().is_none_or(|server| named.contains(&server))
+        };
         for (list, how) in [(&self.whole, How::Whole), (&self.tails, How::Tail)] {
-            let find = |folded: &str| {
-                let mut found = lookup(list, hash(folded), scope);
+            let find = |spelled: &Spelled| {
+                let mut found = lookup(list, hash(&spelled.folded), scope);
                 // A hash is a hint: a stranger could make two names share one.
-                found.retain(|id| answers_to(catalog.tool(*id), folded, how));
+                found.retain(|id| {
+                    let tool = catalog.tool(*id);
+                    meant(tool) && answers_to(tool, spelled, how)
+                });
                 found
             };
-            let mut found = find(&folded);
-            // A client's own prefix, as in `mcp__github__create_issue`, means nothing to us.
+            let mut found = find(&spelled);
             if found.is_empty()
                 && how == How::Whole
-                && let Some(bare) = folded.strip_prefix("mcp")
+                && let Some(bare) = &bare
             {
                 found = find(bare);
             }
@@ -117,18 +140,78 @@ fn lookup(list: &[(u64, ToolId)], key: u64, scope: &Scope) -> Vec<ToolId> {
         .collect()
 }
 
-/// Whether a tool's name, in one of its spellings, really is this one.
-fn answers_to(tool: &Tool, folded: &str, how: How) -> bool {
-    let name = squash(tool.name());
-    match how {
-        How::Tail => name.ends_with(folded),
-        How::Exact | How::Whole => {
-            let full = || tool.server().map(|server| format!("{}{name}", squash(server)));
-            name == folded
-                || full().is_some_and(|full| full == folded)
-                || squash(&wire_name::of_full(tool.name())) == folded
-        }
+/// A spelling as its letters and digits, and where its words end.
+struct Spelled {
+    folded: String,
+    ends: Vec<usize>,
+}
+
+impl Spelled {
+    fn of(spelling: &str) -> Self {
+        let (mut folded, mut ends) = (String::new(), Vec::new());
+        words::each(spelling, &mut |word| {
+            folded.push_str(word);
+            ends.push(folded.len());
+        });
+        Self { folded, ends }
     }
+
+    /// The same without its first word, if it is this one.
+    fn without(&self, first: &str) -> Option<Self> {
+        let rest = self.folded.strip_prefix(first)?;
+        let ends = self.ends.iter().filter_map(|end| end.checked_sub(first.len()));
+        Some(Self { folded: rest.to_owned(), ends: ends.filter(|end| *end > 0).collect() })
+    }
+
+    /// Whether two parts may meet here: between two words. Where nothing parts the words, they may meet
+    /// anywhere.
+    fn parts_at(&self, at: usize) -> bool {
+        at == 0 || self.ends.len() <= 1 || self.ends.contains(&at)
+    }
+
+    /// Whether it begins with a name as words of its own, and goes on after it.
+    fn begins_with(&self, name: &str) -> bool {
+        !name.is_empty()
+            && name.len() < self.folded.len()
+            && self.folded.starts_with(name)
+            && self.ends.contains(&name.len())
+    }
+
+    /// The servers in scope that it begins with, by their names or by what stands before their tools' names.
+    fn servers<'c>(
+        &self,
+        catalog: &'c Catalog,
+        scope: &Scope,
+        unlisted: &'c [String],
+    ) -> Vec<&'c str> {
+        let named = |ids: &[ToolId], server: &str| {
+            let prefix = ids.first().and_then(|id| catalog.tool(*id).name().split_once("__"));
+            self.begins_with(&squash(server))
+                || prefix.is_some_and(|(prefix, _)| self.begins_with(&squash(prefix)))
+        };
+        let listed = catalog
+            .servers()
+            .iter()
+            .filter(|(server, ids)| named(ids, server) && ids.iter().any(|id| scope.contains(*id)));
+        let unlisted = unlisted.iter().filter(|server| self.begins_with(&squash(server)));
+        listed.map(|(server, _)| &**server).chain(unlisted.map(String::as_str)).collect()
+    }
+}
+
+/// Whether a tool's name, in one of its spellings, really is this one.
+fn answers_to(tool: &Tool, spelled: &Spelled, how: How) -> bool {
+    let (name, folded) = (squash(tool.name()), &*spelled.folded);
+    if how == How::Tail {
+        return name.ends_with(folded);
+    }
+    let prefix = tool.name().split_once("__").map_or(0, |(prefix, _)| squash(prefix).len());
+    let server =
+        tool.server().map(squash).filter(|server| folded.strip_prefix(&**server) == Some(&*name));
+    (name == folded && spelled.parts_at(prefix))
+        || server.is_some_and(|server| {
+            spelled.parts_at(server.len()) && spelled.parts_at(server.len() + prefix)
+        })
+        || matches!(wire_name::of_full(tool.name()), Cow::Owned(wire) if squash(&wire) == folded)
 }
 
 /// A name as its letters and digits: where the words part is anybody's guess in `GitHub`.

@@ -16,6 +16,9 @@ pub struct Turn<'a> {
     pub model: Option<&'a str>,
     /// Servers that are still connecting.
     pub connecting: &'a [String],
+    /// Servers of the caller whose tools are not known yet. A loose spelling that begins with the name of one
+    /// means no tool of another.
+    pub unlisted: &'a [String],
     /// Whether some servers have not listed their tools yet and everything that may be deferred is deferred
     /// until they have. For a caller whose list must not begin long and become short: each change of the
     /// list costs the whole prompt.
@@ -32,6 +35,7 @@ impl<'a> Turn<'a> {
             context: None,
             model: None,
             connecting: &[],
+            unlisted: &[],
             incomplete: false,
             search_allowed: true,
         }

@@ -47,6 +47,27 @@ pub fn of(server: &str, tool: &str) -> String {
     if splits_once && is_plain(&joined) { joined } else { hashed(&joined, &[server, tool]) }
 }
 
+/// The wire name of a tool whose server has no prefix: the tool's own name, unless a tool of a server with one
+/// of these prefixes could have it. Then it has a hash, whether or not there is such a tool.
+///
+/// ```
+/// use toolcrib_core::wire_name;
+/// assert_eq!(wire_name::unprefixed("read", ["github"]), "read");
+/// assert_ne!(wire_name::unprefixed("github__read", ["github"]), "github__read");
+/// ```
+pub fn unprefixed<'n, 'p>(
+    tool: &'n str,
+    prefixes: impl IntoIterator<Item = &'p str>,
+) -> Cow<'n, str> {
+    let begins =
+        |prefix: &str| tool.strip_prefix(prefix).is_some_and(|rest| rest.starts_with("__"));
+    if looks_hashed(tool) || prefixes.into_iter().any(begins) {
+        Cow::Owned(hashed(tool, &["", tool]))
+    } else {
+        Cow::Borrowed(tool)
+    }
+}
+
 /// The wire name with its hash, even for a pair that would not need one: for when another tool goes
 /// by the plain name.
 pub fn distinct(server: &str, tool: &str) -> String {

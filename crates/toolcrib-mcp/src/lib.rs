@@ -18,6 +18,7 @@ mod arguments;
 pub mod config;
 mod doctor;
 mod gateway;
+mod hidden_text;
 mod hub;
 pub mod lines;
 mod memory;

@@ -98,6 +98,7 @@ struct Server {
     seconds: Histogram,
     refreshes: Counter,
     restarts: Counter,
+    hidden_texts: Counter,
     in_flight: Gauge<i64, AtomicI64>,
     state: RwLock<State>,
 }
@@ -109,6 +110,7 @@ impl Default for Server {
             seconds: Histogram::new(SECONDS),
             refreshes: Counter::default(),
             restarts: Counter::default(),
+            hidden_texts: Counter::default(),
             in_flight: Gauge::default(),
             state: RwLock::new(State::Connecting),
         }
@@ -164,6 +166,13 @@ impl Metrics {
     pub fn restarted(&self, server: &str) {
         if let Some(server) = self.server(server) {
             server.restarts.inc();
+        }
+    }
+
+    /// A server's text had hidden characters in it.
+    pub fn hid_text(&self, server: &str) {
+        if let Some(server) = self.server(server) {
+            server.hidden_texts.inc();
         }
     }
 
@@ -279,6 +288,9 @@ impl Collector for Counts {
         };
         each(out, "refreshes", "Lists of tools fetched", |server| &server.refreshes)?;
         each(out, "restarts", "Servers started again", |server| &server.restarts)?;
+        each(out, "hidden_texts", "Messages with hidden characters", |server| {
+            &server.hidden_texts
+        })?;
         let about = ("calls_in_flight", "Calls that are not answered yet", None);
         per_server(out, about, &servers, |server| &server.in_flight)?;
         let about = ("call_duration", "Time of a call of an upstream tool", Some(&Unit::Seconds));

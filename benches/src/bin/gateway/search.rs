@@ -57,7 +57,7 @@ fn setting(tools: &[Value]) -> Result<Setting, Failed> {
         let file = setting.folder().join(format!("tools-{i}.json"));
         std::fs::write(&file, serde_json::to_vec(&tools)?)?;
         let file = file.to_string_lossy().into_owned();
-        setting.command(&format!("s{i}"), &ourselves, &[ROLE, &file], "prefix = \"\"");
+        setting.command(&format!("s{i}"), &ourselves, &[ROLE, &file], "");
     }
     Ok(setting)
 }

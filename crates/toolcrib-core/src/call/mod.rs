@@ -186,7 +186,7 @@ impl Crib {
     /// The one tool in scope that a name means.
     fn resolve(&self, turn: &Turn<'_>, name: &str) -> Result<ToolId, Box<Refusal>> {
         let shown = shorten(&crate::clean::one_line(name), 128).into_owned();
-        match self.spellings.resolve(self.catalog(), turn.scope, name) {
+        match self.spellings.resolve(self.catalog(), turn.scope, turn.unlisted, name) {
             Meaning::One(id, _) => Ok(id),
             Meaning::Several(ids) => {
                 let mut names: Vec<String> =

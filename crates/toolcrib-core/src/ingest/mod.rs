@@ -12,6 +12,8 @@ pub use finding::{Finding, Problem};
 pub(crate) use read::group;
 pub(crate) use schema::{NAMED, Part, walk};
 
+use std::borrow::Cow;
+
 use crate::clean::one_line;
 use crate::error::Error;
 use crate::json::{self, Fields};
@@ -40,6 +42,18 @@ impl Ingest {
         for tool in &mut self.tools {
             tool.name = wire_name::of(prefix, &tool.name).into();
             tool.differs = true;
+        }
+        self
+    }
+
+    /// The same tools, each under the name that a function gives it.
+    #[must_use]
+    pub fn renamed(mut self, name: impl Fn(&str) -> Cow<'_, str>) -> Self {
+        for tool in &mut self.tools {
+            if let Cow::Owned(name) = name(&tool.name) {
+                tool.name = name.into();
+                tool.differs = true;
+            }
         }
         self
     }

@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
             Err(Problem::NoName)
         } else if name.len() > limit {
             Err(Problem::NameTooLong { bytes: name.len(), limit })
-        } else if !clean::is_clean(name) || name.contains(['\n', '\t']) {
+        } else if clean::has_hidden(name) || name.contains(['\n', '\t']) {
             Err(Problem::NameHidden)
         } else if self.names.reserve(name) {
             Err(Problem::NameReserved)
@@ -223,9 +223,9 @@ fn cleaned(text: &str) -> Result<(std::borrow::Cow<'_, str>, Vec<Hidden>), Probl
     let mut removed: Vec<Hidden> = Vec::new();
     let mut hidden_key = false;
     let definition = json::map_strings(text, |value, is_key| {
+        hidden_key |= is_key && clean::has_hidden(value);
         let (cleaned, classes) = clean::clean(value);
         (cleaned != value).then(|| {
-            hidden_key |= is_key;
             removed.extend(classes);
             cleaned.into_owned()
         })

@@ -99,7 +99,7 @@ impl Named {
     }
 
     fn add(&mut self, index: &Index, inputs: &Inputs<'_>, scope: &Scope, spelling: &str) {
-        let (ids, worth) = match inputs.spellings.resolve(inputs.catalog, scope, spelling) {
+        let (ids, worth) = match inputs.spellings.resolve(inputs.catalog, scope, &[], spelling) {
             Meaning::One(id, How::Exact | How::Whole) => (vec![id], EXACT),
             Meaning::One(id, How::Tail) => (vec![id], EXACT_TAIL),
             Meaning::Several(mut ids) => {

@@ -139,7 +139,7 @@ impl Crib {
         }
         let mut fit = Fit::None;
         for name in names.iter().take(room) {
-            match self.spellings.resolve(self.catalog(), turn.scope, name) {
+            match self.spellings.resolve(self.catalog(), turn.scope, turn.unlisted, name) {
                 Meaning::One(id, _) => {
                     fit = Fit::Strong;
                     finds.by_name.push(id);

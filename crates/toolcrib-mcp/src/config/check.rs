@@ -34,10 +34,9 @@ pub(super) fn config(config: &Config) -> Checked {
     let mut prefixes = BTreeMap::new();
     for (name, one) in &config.servers {
         let prefix = one.prefix.as_deref().unwrap_or(name);
-        let before = prefixes.insert(prefix, name).filter(|_| !prefix.is_empty());
+        let before = prefixes.insert(prefix, name);
         Fault::unless(before.is_none(), || {
-            let hint =
-                "give each server a prefix of its own, or leave it out: its name serves as one";
+            let hint = "give each server a prefix of its own, or leave it out: its name serves as one; only one can be empty";
             Fault::new(&["servers", name, "prefix"], "is another server's prefix or name too", hint)
         })?;
     }
@@ -190,6 +189,9 @@ fn limits(limits: &Limits) -> Checked {
         server_stall,
         calls,
         starting,
+        question_chars,
+        question_bytes,
+        sampling_bytes,
     } = *limits;
     for (key, value) in [
         ("message_bytes", message_bytes as u64),
@@ -207,6 +209,9 @@ fn limits(limits: &Limits) -> Checked {
         ("server_stall", server_stall),
         ("calls", calls as u64),
         ("starting", starting as u64),
+        ("question_chars", question_chars as u64),
+        ("question_bytes", question_bytes as u64),
+        ("sampling_bytes", sampling_bytes as u64),
     ] {
         positive(&["gateway", "limits", key], value)?;
     }

@@ -64,6 +64,8 @@ pub struct GatewaySettings {
     pub wait: f64,
     /// Seconds that a client's first list of tools waits for servers of which nothing is known yet.
     pub first_list_wait: f64,
+    /// Whether hidden characters are removed from the results of calls and from the contents of resources.
+    pub clean_results: bool,
     /// The profile of clients that do not name one.
     pub profile: Option<String>,
     /// Limits.
@@ -78,6 +80,7 @@ impl Default for GatewaySettings {
             defer_to_clients: false,
             wait: 2.0,
             first_list_wait: 2.0,
+            clean_results: false,
             profile: None,
             limits: Limits::default(),
         }
@@ -119,6 +122,12 @@ pub struct Limits {
     pub calls: usize,
     /// Maximum number of servers that start at the same time.
     pub starting: usize,
+    /// Maximum length of a server's question to the user, in characters. Longer ones are cut.
+    pub question_chars: usize,
+    /// Maximum size of a server's question to the user, its form included, in bytes. Larger ones are refused.
+    pub question_bytes: usize,
+    /// Maximum size of a server's sampling request, in bytes. Larger ones are refused.
+    pub sampling_bytes: usize,
 }
 
 impl Default for Limits {
@@ -139,6 +148,9 @@ impl Default for Limits {
             server_stall: 10,
             calls: 1_024,
             starting: 32,
+            question_chars: 4_000,
+            question_bytes: 64 << 10,
+            sampling_bytes: 4 << 20,
         }
     }
 }

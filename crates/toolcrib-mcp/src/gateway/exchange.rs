@@ -25,6 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::client::Client;
+use super::question;
 use crate::arguments::Arguments;
 use crate::config::seconds;
 use crate::metrics;
@@ -64,7 +65,7 @@ pub(crate) struct Inputs {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
-    /// The server refused, and its words pass as they are.
+    /// The server refused, and its error goes to the client.
     Refused(ErrorData),
     /// The server cannot be asked, or went away, or took too long: in words.
     Server(String),
@@ -251,11 +252,18 @@ impl Exchange {
                         telling.tell(async move { client.log(line).await }, charge).await;
                         continue;
                     }
-                    Said::Question(request, answer) if client.modern && client.can_answer(&request) => {
-                        let question = Question { exchange: self, request, answer };
-                        return Ok(Outcome::Asks(Box::new(question)));
-                    }
-                    Said::Question(request, answer) => {
+                    Said::Question(mut request, answer) => {
+                        let limits = self.upstream.limits();
+                        let (method, params) = (&request.method, request.params.as_mut());
+                        if let Err(why) = question::present(self.server(), method, params, limits) {
+                            tracing::warn!(server = self.server(), "question refused: {why}");
+                            let _ = answer.send(Err(not_shown(&why)));
+                            continue;
+                        }
+                        if client.modern && client.can_answer(&request) {
+                            let question = Question { exchange: self, request, answer };
+                            return Ok(Outcome::Asks(Box::new(question)));
+                        }
                         let client = client.clone();
                         open.spawn(async move { client.answer(request, answer).await });
                         // The clock stands while a person thinks.
@@ -275,7 +283,7 @@ impl Exchange {
                 }
                 step = self.pending.next() => step,
             };
-            let answer = match step {
+            let mut answer = match step {
                 Step::Progress((params, charge)) => {
                     // A server that shows that it works has not gone silent.
                     if open.is_empty() {
@@ -295,6 +303,14 @@ impl Exchange {
                     return Err(no_answer(&self.upstream, &failed));
                 }
             };
+            if asks(&answer)
+                && let Err(why) =
+                    question::present_all(self.server(), &mut answer, self.upstream.limits())
+            {
+                self.count(metrics::Outcome::Error);
+                tracing::warn!(server = self.server(), "question refused: {why}");
+                return Err(NoAnswer::Refused(not_shown(&why)));
+            }
             if client.modern || !asks(&answer) {
                 let failed = answer.get("isError") == Some(&Value::Bool(true));
                 self.count(if failed { metrics::Outcome::ToolError } else { metrics::Outcome::Ok });
@@ -368,6 +384,11 @@ fn asks(answer: &Value) -> bool {
     answer.get("resultType").and_then(Value::as_str) == Some("input_required")
 }
 
+/// That a question was not put to the client.
+fn not_shown(why: &question::Unfit) -> ErrorData {
+    ErrorData::invalid_params(format!("the question was not passed on: {why}"), None)
+}
+
 /// A question, as a client of the newer era is asked.
 pub(super) fn input_required(request: &Asked, state: &str) -> Value {
     json!({
@@ -380,7 +401,10 @@ pub(super) fn input_required(request: &Asked, state: &str) -> Value {
 fn no_answer(upstream: &Upstream, failed: &Failed) -> NoAnswer {
     let name = &upstream.name;
     match failed {
-        Failed::Refused(error) => NoAnswer::Refused(error.clone()),
+        Failed::Refused(error) => {
+            let shown = question::present_error(name, error.clone(), upstream.limits());
+            NoAnswer::Refused(shown.unwrap_or_else(|why| not_shown(&why)))
+        }
         Failed::Closed(why) => {
             upstream.suspect();
             NoAnswer::Server(format!(

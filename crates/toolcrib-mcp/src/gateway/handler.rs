@@ -20,7 +20,7 @@ use rmcp::service::{
 
 use super::client::Client;
 use super::front::{Front, searches_itself};
-use super::{Sight, methods, news, result};
+use super::{Sight, methods, news};
 use crate::shelf::Protocol;
 use crate::upstream::{Failed, ourselves, page};
 
@@ -170,11 +170,7 @@ impl ServerHandler for Front {
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let sight = self.face.gateway.sight(self.profile())?;
-        let located = self
-            .face
-            .gateway
-            .locate(&sight, &request.uri)
-            .ok_or_else(|| result::no_resource(&request.uri))?;
+        let located = self.face.gateway.locate(&sight, &request.uri)?;
         self.face
             .watches
             .add(&located.upstream, &located.uri, &request.uri)
@@ -188,11 +184,7 @@ impl ServerHandler for Front {
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let sight = self.face.gateway.sight(self.profile())?;
-        let located = self
-            .face
-            .gateway
-            .locate(&sight, &request.uri)
-            .ok_or_else(|| result::no_resource(&request.uri))?;
+        let located = self.face.gateway.locate(&sight, &request.uri)?;
         self.face.watches.remove(&located.upstream, &located.uri).await.map_err(Self::failed)
     }
 

@@ -13,6 +13,7 @@ mod methods;
 mod news;
 mod offers;
 mod parked;
+mod question;
 mod result;
 mod session_list;
 mod tools;
@@ -33,6 +34,7 @@ use toolcrib_core::TokenCounter;
 use toolcrib_server::metrics::Registry;
 
 use crate::config::Config;
+use crate::hidden_text::{Logged, classes, clean_value, find_hidden, shown};
 use crate::hub::Hub;
 use crate::shelf::{Protocol, Shelf, Stamps, View};
 use crate::upstream::{Environment, Upstream};
@@ -47,6 +49,8 @@ pub struct Gateway {
     lot: Lot,
     news: news::Subscribers,
     pub(crate) cargo: Cargo,
+    /// Where hidden text was found and logged.
+    logged: Logged,
     /// Counts connections, to tell one client's calls from another's.
     clients: AtomicU64,
 }
@@ -89,6 +93,7 @@ impl Gateway {
             lot: Lot::default(),
             news: news::Subscribers::default(),
             cargo: Cargo::default(),
+            logged: Logged::default(),
             clients: AtomicU64::new(0),
         });
         tokio::spawn(news::tell_updates(Arc::downgrade(&gateway), updates));
@@ -166,6 +171,38 @@ impl Gateway {
         ids.any(|id| sight.view.scope.contains(*id) && catalog.tool(*id).declared_name() == *name)
     }
 
+    /// A server's result after a look for hidden characters. They are removed from prompts, which are text that
+    /// a server writes for the model; results of calls and contents of resources are data, and are changed only
+    /// if the config says so.
+    fn inspected(&self, server: &str, what: &What, mut result: Value) -> Value {
+        let found = find_hidden(&result);
+        if found.is_empty() {
+            return result;
+        }
+        let cleans = matches!(what, What::Prompt { .. }) || self.hub.config().gateway.clean_results;
+        if cleans {
+            clean_value(&mut result);
+        }
+        self.hub.metrics().hid_text(server);
+        // An address may be new with every read, so resources count as one place.
+        let (kind, name) = match what {
+            What::Tool { name, .. } => ("tool", shown(name)),
+            What::Prompt { name, .. } => ("prompt", shown(name)),
+            What::Resource { .. } => ("resources", String::new()),
+        };
+        if self.logged.is_first(server, &format!("{kind} {name}")) {
+            let done = if cleans { "removed" } else { "passed on" };
+            tracing::warn!(
+                server,
+                kind,
+                name,
+                "hidden characters in a result, {done}: {}",
+                classes(&found)
+            );
+        }
+        result
+    }
+
     /// Carries a request to a server, or takes up one that waits for this client's answer.
     async fn exchange(
         &self,
@@ -189,7 +226,7 @@ impl Gateway {
             Exchange::begin(Arc::clone(&upstream), what.clone(), client, inputs, allowed).await?
         };
         match exchange.carry(client).await? {
-            Outcome::Answer(answer) => Ok(answer),
+            Outcome::Answer(answer) => Ok(self.inspected(&upstream.name, &what, answer)),
             Outcome::Asks(question) => {
                 let Question { exchange, request, answer } = *question;
                 let name = self.lot.park(exchange, answer, profile.map(str::to_owned));

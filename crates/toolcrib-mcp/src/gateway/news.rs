@@ -307,7 +307,7 @@ pub(super) async fn tell_subscription(
     let begin = async {
         for uri in wanted.resource_subscriptions.iter().flatten() {
             let Ok(sight) = gateway.sight(profile) else { return };
-            if let Some(located) = gateway.locate(&sight, uri) {
+            if let Ok(located) = gateway.locate(&sight, uri) {
                 let _ = watches.add(&located.upstream, &located.uri, uri).await;
             }
         }

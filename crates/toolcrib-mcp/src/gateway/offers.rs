@@ -13,7 +13,8 @@ use super::exchange::{Inputs, What};
 use super::result;
 use super::{Gateway, Sight};
 use crate::config::seconds;
-use crate::shelf::{fits, own_address};
+use crate::hidden_text::clean_value;
+use crate::shelf::{Owner, own_address};
 use crate::upstream::{Failed, Upstream};
 
 /// A resource, as its server knows it.
@@ -73,7 +74,7 @@ impl Gateway {
         let sight = self.sight(profile)?;
         let located = self
             .locate(&sight, &params.uri)
-            .ok_or_else(|| result::in_era(result::no_resource(&params.uri), client.modern))?;
+            .map_err(|error| result::in_era(error, client.modern))?;
         let Located { upstream, uri } = located;
         let what = What::Resource { uri: uri.clone() };
         let inputs = Inputs { responses: params.input_responses, state: params.request_state };
@@ -85,15 +86,15 @@ impl Gateway {
         Ok(answer)
     }
 
-    /// The server that a resource is on: by the address clients use, by a template, by its own address.
-    pub(super) fn locate(&self, sight: &Sight, uri: &str) -> Option<Located> {
+    /// The server that a resource is on: by the address clients use, else by its own address.
+    pub(super) fn locate(&self, sight: &Sight, uri: &str) -> Result<Located, ErrorData> {
         let shelf = &sight.shelf;
         let knows = |server: &str| sight.view.knows(server);
-        let located = |server: &str, uri: &str| {
-            let upstream = self.upstream(sight, server)?;
-            Some(Located { upstream, uri: uri.to_owned() })
+        let located = |server: &str, own: &str| {
+            let upstream = self.upstream(sight, server).ok_or_else(|| result::no_resource(uri))?;
+            Ok(Located { upstream, uri: own.to_owned() })
         };
-        if let Some(offer) = shelf.resources.find(uri, knows) {
+        if let Some(offer) = shelf.resources.named(uri, knows) {
             return located(&offer.server, &offer.own);
         }
         let own = |upstream: &Upstream| {
@@ -106,19 +107,10 @@ impl Gateway {
                 return located(&upstream.name, &own);
             }
         }
-        // An address that a server gave in a result, and that is nobody else's.
-        let mut fitting =
-            shelf.templates.iter().filter(|offer| knows(&offer.server) && fits(&offer.own, uri));
-        if let (Some(offer), None) = (fitting.next(), fitting.next()) {
-            return located(&offer.server, uri);
-        }
-        let all = shelf.resources.iter().chain(shelf.templates.iter());
-        let mut servers: Vec<_> =
-            all.map(|offer| &offer.server).filter(|server| knows(server)).collect();
-        servers.dedup();
-        match servers[..] {
-            [only] => located(only, uri),
-            _ => None,
+        match shelf.owner(uri, knows) {
+            Owner::One(server) => located(&server, uri),
+            Owner::Several(servers) => Err(result::several_resources(uri, &servers)),
+            Owner::Nobody => Err(result::no_resource(uri)),
         }
     }
 
@@ -155,7 +147,11 @@ impl Gateway {
         params.meta = None;
         let request = ClientRequest::CompleteRequest(CompleteRequest::new(params));
         let asked = link.ask(request, seconds(upstream.config().call_timeout)).await;
-        asked.map_err(|failed| match failed {
+        let cleaned = asked.map(|mut values| {
+            clean_value(&mut values);
+            values
+        });
+        cleaned.map_err(|failed| match failed {
             Failed::Refused(error) => result::in_era(error, client.modern),
             other => ErrorData::new(ErrorCode::INTERNAL_ERROR, other.to_string(), None),
         })

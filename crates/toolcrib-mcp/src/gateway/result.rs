@@ -1,5 +1,7 @@
 //! Results as the two eras want them.
 
+use std::sync::Arc;
+
 use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::{Value, json};
 
@@ -71,6 +73,13 @@ pub(super) fn error(no_answer: NoAnswer, modern: bool) -> ErrorData {
 /// That a resource is not there.
 pub(super) fn no_resource(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("there is no such resource", Some(json!({"uri": uri})))
+}
+
+/// That several servers claim an address.
+pub(super) fn several_resources(uri: &str, servers: &[Arc<str>]) -> ErrorData {
+    let problem = "several servers claim this address; read it by its address in `resources/list` or \
+                   `resources/templates/list`, which names the server";
+    ErrorData::resource_not_found(problem, Some(json!({"uri": uri, "servers": servers})))
 }
 
 /// That a resource is not there has a code of its own in the older era.

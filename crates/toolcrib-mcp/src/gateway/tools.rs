@@ -58,7 +58,7 @@ impl Gateway {
             let run = self.run(&sight, id, arguments, client, inputs, profile).await;
             return run.map(Called::from);
         }
-        let turn = Turn::new(&sight.view.scope);
+        let turn = sight.view.turn();
         let input = input(arguments.as_ref());
         match sight.view.crib.handle(&turn, &mut Conversation::new(), name, input) {
             Outcome::Run(call) => {
@@ -144,7 +144,7 @@ impl Gateway {
                 .filter(|server| sight.view.knows(server))
                 .map(ToString::to_string)
                 .collect();
-            let turn = Turn { connecting: &awaited, ..Turn::new(&sight.view.scope) };
+            let turn = Turn { connecting: &awaited, ..sight.view.turn() };
             let outcome = sight.view.crib.handle(&turn, &mut Conversation::new(), name, input);
             let reply = match outcome {
                 Outcome::Answer(reply) => reply,
@@ -184,7 +184,7 @@ impl Gateway {
         profile: Option<&str>,
     ) -> Result<Called, ErrorData> {
         let sight = self.sight_in(profile, client.protocol())?;
-        let turn = Turn::new(&sight.view.scope);
+        let turn = sight.view.turn();
         self.hub().metrics().described();
         match sight.view.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, input) {
             Outcome::Answer(reply) => Ok(self.answer(&sight, reply)),

@@ -4,15 +4,19 @@
 //! What differs between clients is their profile, and for each profile a [`View`] is worked out once.
 //! So a list has the same bytes for everybody, however often it is asked for.
 
+mod claims;
 mod disclosure;
 mod offers;
 mod own_tool;
+mod prefixes;
 #[cfg(test)]
 mod properties;
 mod view;
 
+pub(crate) use claims::Owner;
 pub(crate) use disclosure::{added_hint, notices};
-pub(crate) use offers::{Offers, fits, own_address};
+pub(crate) use offers::Offers;
+pub(crate) use prefixes::own_address;
 pub(crate) use view::{Stamps, View};
 
 use std::collections::HashMap;
@@ -24,6 +28,7 @@ use toolcrib_core::{Catalog, Crib, Defer, Finding, Ingest, Origin, TokenCounter,
 
 use crate::config::{Config, Server};
 use crate::upstream::{Known, Phase, Status};
+use prefixes::{Prefixes, prefix};
 
 /// One server, as far as the shelf is concerned.
 #[derive(Debug, Clone)]
@@ -102,10 +107,18 @@ impl Shelf {
     ) -> Self {
         let mut catalog =
             before.map_or_else(Catalog::builder, |before| before.crib.catalog().next());
-        let mut room = config.gateway.limits.tools;
+        let prefixes = Prefixes::of(&suppliers);
         let mut notes = HashMap::new();
-        for supplier in &suppliers {
-            let came = tools(supplier, config, &mut room, &mut notes);
+        let all: Vec<Ingest> = suppliers.iter().map(|supplier| tools(supplier, config)).collect();
+        let counts: Vec<usize> = all.iter().map(|came| came.tools.len()).collect();
+        let limit = config.gateway.limits.tools;
+        for ((supplier, mut came), share) in suppliers.iter().zip(all).zip(shares(&counts, limit)) {
+            if let Some(note) = truncate(&mut came, share, limit) {
+                let server = &supplier.name;
+                tracing::warn!(%server, "{note}");
+                notes.insert(Arc::clone(server), note);
+            }
+            let came = prefixes.name_tools(prefix(supplier), came);
             log(&supplier.name, &came.findings);
             catalog.add(came);
         }
@@ -115,7 +128,7 @@ impl Shelf {
             let lists = suppliers
                 .iter()
                 .filter_map(|supplier| Some((supplier, pick(supplier.known.as_deref()?))));
-            Offers::of(kind, lists)
+            Offers::of(kind, &prefixes, lists)
         };
         let crib = Arc::new(match before {
             Some(before) => before.crib.next(catalog.build(), settings),
@@ -156,6 +169,30 @@ impl Shelf {
     fn is_complete_of(&self, of: impl Fn(&str) -> bool) -> bool {
         let mut of = self.suppliers.iter().filter(|supplier| of(&supplier.name));
         of.all(|supplier| supplier.known.is_some())
+    }
+
+    /// Which of some servers an address belongs to that does not name its server.
+    pub(crate) fn owner(&self, uri: &str, of: impl Fn(&str) -> bool) -> Owner {
+        let owner = claims::owner(uri, &self.resources, &self.templates, &of);
+        if owner != Owner::Nobody || !self.is_complete_of(&of) {
+            return owner;
+        }
+        // Only one of them has resources at all, and so it can only be an address of that one.
+        let all = self.resources.iter().chain(self.templates.iter());
+        let mut servers: Vec<_> =
+            all.map(|offer| &offer.server).filter(|server| of(server)).collect();
+        servers.dedup();
+        match servers[..] {
+            [only] => Owner::One(Arc::clone(only)),
+            _ => Owner::Nobody,
+        }
+    }
+
+    /// The names and prefixes of those of these servers that never answered.
+    fn unlisted(&self, of: impl Fn(&str) -> bool) -> Vec<String> {
+        let silent = self.suppliers.iter().filter(|supplier| supplier.known.is_none());
+        let silent = silent.filter(|supplier| of(&supplier.name));
+        silent.flat_map(|supplier| [prefix(supplier), &supplier.name]).map(str::to_owned).collect()
     }
 
     /// Whether a server has ever answered.
@@ -205,13 +242,8 @@ impl Shelf {
     }
 }
 
-/// The tools of one server, as far as its config lets them in, under the names clients use.
-fn tools(
-    supplier: &Supplier,
-    config: &Config,
-    room: &mut usize,
-    notes: &mut HashMap<Arc<str>, String>,
-) -> Ingest {
+/// The tools of one server, as far as its config lets them in.
+fn tools(supplier: &Supplier, config: &Config) -> Ingest {
     let Some(known) = &supplier.known else { return Ingest::default() };
     let list = format!("{{\"tools\":{}}}", known.tools.json());
     let origin = Origin::Server(&supplier.name);
@@ -225,15 +257,6 @@ fn tools(
         let among = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
         (allow.is_empty() || among(&allow)) && !among(&deny)
     });
-    if came.tools.len() > *room {
-        let (server, all, limit) = (&supplier.name, came.tools.len(), config.gateway.limits.tools);
-        let note =
-            format!("{room} of its {all} tools are used: all servers together may have {limit}");
-        tracing::warn!(%server, "{note}");
-        notes.insert(Arc::clone(server), note);
-    }
-    came.tools.truncate(*room);
-    *room -= came.tools.len();
     came.tools = came
         .tools
         .into_iter()
@@ -245,10 +268,30 @@ fn tools(
             }
         })
         .collect();
-    match server.prefix.as_deref().unwrap_or(&supplier.name) {
-        "" => came,
-        prefix => came.prefixed(prefix),
+    came
+}
+
+/// How many tools each server may have, of those it lists: all of them if there is room, else at least an equal
+/// share, so that no server can crowd out another.
+fn shares(counts: &[usize], limit: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..counts.len()).collect();
+    // What the division leaves over goes to those with the most tools, and among equals to the first in order.
+    order.sort_by_key(|at| (counts[*at], std::cmp::Reverse(*at)));
+    let (mut room, mut shares) = (limit, vec![0; counts.len()]);
+    for (before, at) in order.into_iter().enumerate() {
+        shares[at] = counts[at].min(room / (counts.len() - before));
+        room -= shares[at];
     }
+    shares
+}
+
+/// Keeps so many tools, and says so if some are left out.
+fn truncate(came: &mut Ingest, share: usize, limit: usize) -> Option<String> {
+    let all = came.tools.len();
+    came.tools.truncate(share);
+    (all > share).then(|| {
+        format!("{share} of its {all} tools are used: all servers together may have {limit}")
+    })
 }
 
 fn globs(patterns: &[String]) -> Vec<Glob> {
@@ -265,6 +308,15 @@ fn log(server: &str, findings: &[Finding]) {
 mod tests {
     use super::*;
     use crate::config::Transport;
+
+    #[test]
+    fn no_server_crowds_out_another() {
+        assert_eq!(shares(&[2, 3], 5), [2, 3]);
+        assert_eq!(shares(&[7, 7], 13), [7, 6]);
+        assert_eq!(shares(&[1_000, 3, 2_000], 10), [3, 3, 4]);
+        assert_eq!(shares(&[5, 1, 1], 1), [1, 0, 0]);
+        assert_eq!(shares(&[], 3), [0; 0]);
+    }
 
     /// Its task may store the lists and set the status to up between the two reads that `Supplier::new` is
     /// given.

@@ -1,6 +1,7 @@
-//! Invariant 1 on whole shelves: what a profile leaves out does not exist.
+//! Invariants of whole shelves: what a profile leaves out does not exist, and no server's names depend on
+//! another's tools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 use toolcrib_core::policy::{Mode, Rules};
 use toolcrib_core::rank::Embedded;
-use toolcrib_core::{Conversation, FourChars, Outcome, TokenCounter, Turn};
+use toolcrib_core::{Conversation, FourChars, Outcome, TokenCounter, Turn, wire_name};
 
 use super::Protocol;
 use super::{Shelf, Supplier, View};
@@ -117,6 +118,28 @@ fn shelf_with(
     Shelf::build(None, &config, suppliers, &counter)
 }
 
+/// Names that servers may choose: with other servers' prefixes in them, and of every form.
+fn own_names() -> impl Strategy<Value = BTreeSet<String>> {
+    let name = "(a|b|_|__|files|read|名| |h2){1,4}";
+    prop::collection::btree_set(name.prop_filter("a name", |name| !name.trim().is_empty()), 0..5)
+}
+
+fn named(name: &str, prefix: &str, tools: &BTreeSet<String>) -> Supplier {
+    let none = Facts {
+        tools: Vec::new(),
+        prompts: Vec::new(),
+        resources: Vec::new(),
+        bare: false,
+        connecting: false,
+    };
+    let mut supplier = supplier(name, &none, |_| true);
+    let tools: Vec<Value> = tools.iter().map(|own| json!({"name": own})).collect();
+    let known = Known { tools: Definitions::of(&tools), ..Known::default() };
+    supplier.known = Some(Arc::new(known));
+    Arc::make_mut(&mut supplier.config).prefix = Some(prefix.to_owned());
+    supplier
+}
+
 /// One tool that changed is one tool to embed, whatever else is on the shelf.
 #[test]
 fn the_next_shelf_keeps_the_vectors_of_the_tools_that_stayed() {
@@ -216,11 +239,43 @@ proptest! {
         }
     }
 
+    /// Whatever one server calls its tools, the other's have the same names as if it had none, and a call by an
+    /// exact name reaches its own server.
+    #[test]
+    fn no_server_names_anothers_tools(
+        prefixes in prop::sample::subsequence(vec!["", "a", "a_", "a__b", "files", "名"], 2).prop_shuffle(),
+        one in own_names(),
+        other in own_names(),
+    ) {
+        let (mine, theirs) = (prefixes[0], prefixes[1]);
+        // They may also guess every name that the first server's tools have.
+        let taken = one.iter().map(|own| wire_name::of(mine, own));
+        let other: BTreeSet<String> = other.into_iter().chain(taken).collect();
+        let of = |other: &BTreeSet<String>| {
+            let servers = vec![named("one", mine, &one), named("two", theirs, other)];
+            shelf(BTreeMap::new(), servers)
+        };
+        let names = |shelf: &Shelf| -> BTreeSet<(String, String)> {
+            let tools = shelf.crib.catalog().tools().iter().filter(|tool| tool.server() == Some("one"));
+            tools.map(|tool| (tool.name().to_owned(), tool.declared_name().into_owned())).collect()
+        };
+        let (alone, both) = (of(&BTreeSet::new()), of(&other));
+        prop_assert_eq!(names(&alone), names(&both));
+        let scope = toolcrib_core::Scope::all(both.crib.catalog());
+        for (name, own) in names(&both) {
+            let input = json!({"name": name, "arguments": {}}).to_string();
+            let outcome = both.crib.handle(&Turn::new(&scope), &mut Conversation::new(), CALL, &input);
+            let Outcome::Run(call) = outcome else { panic!("{name}: {outcome:?}") };
+            let tool = both.crib.catalog().tool(call.id);
+            prop_assert_eq!((tool.server(), &*tool.declared_name()), (Some("one"), &*own));
+        }
+    }
+
     #[test]
     fn addresses_and_prompts_never_clash(
         one in "[a名 _+-]{1,2}", other in "[a名 _+-]{1,2}", own in "[x+-]{1,2}", others in "[x+-]{1,2}",
     ) {
-        let address = super::offers::address;
+        let address = super::prefixes::address;
         if address(&one, &own) == address(&other, &others) {
             prop_assert_eq!((&one, &own), (&other, &others));
         }

@@ -27,6 +27,8 @@ pub(crate) struct View {
     pub(crate) list: Value,
     /// Whether some of their servers never answered.
     incomplete: bool,
+    /// The names and prefixes of those.
+    pub(crate) unlisted: Vec<String>,
     /// Whether clients that search tools themselves get everything in full.
     defers_to_clients: bool,
     /// The stamp of the list with everything in full, once it is needed.
@@ -113,18 +115,24 @@ impl View {
         };
         Self {
             stamps,
-            servers,
             direct,
             list: json!({ "tools": listed }),
             instruction: (waits || !shown.passes_through()).then(|| instruction(crib)),
             decision: shown.decision,
             incomplete: !complete,
+            unlisted: shelf.unlisted(|name| servers.contains(name)),
             defers_to_clients: shelf.config.gateway.defer_to_clients,
             full_stamp: OnceLock::new(),
             crib: Arc::clone(crib),
             saved: shown.tokens_before.saturating_sub(shown.tokens_after),
             scope,
+            servers,
         }
+    }
+
+    /// A turn of its clients.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        Turn { unlisted: &self.unlisted, ..Turn::new(&self.scope) }
     }
 
     /// Whether a session gets everything in full. `searches` says whether its client searches tools itself.

@@ -6,7 +6,7 @@ use thiserror::Error;
 /// Why a request to a server has no result.
 #[derive(Debug, Clone, Error)]
 pub(crate) enum Failed {
-    /// The server said no; what it said goes to the client as it is.
+    /// The server refused. Its error goes to the client, without hidden characters.
     #[error("{}", .0.message)]
     Refused(ErrorData),
     /// The connection ended first.

@@ -7,10 +7,12 @@ use rmcp::model::{ClientRequest, RequestId, RequestMetaObject, ServerPeerInfo};
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::sync::mpsc;
+use toolcrib_core::clean::one_line;
 
 use super::failed::Failed;
 use super::slots::Progress;
 use super::tap::Tap;
+use crate::hidden_text::clean_error;
 
 /// One live connection.
 #[derive(Debug, Clone)]
@@ -128,12 +130,12 @@ impl Drop for Pending {
 
 fn failed(tap: &Tap, error: ServiceError) -> Failed {
     match error {
-        ServiceError::McpError(error) => Failed::Refused(error),
+        ServiceError::McpError(error) => Failed::Refused(clean_error(error)),
         ServiceError::TransportClosed => {
             Failed::Closed(tap.why().unwrap_or_else(|| "the connection is closed".into()))
         }
         ServiceError::Cancelled { .. } => Failed::Cancelled,
         error @ ServiceError::TransportSend(_) => Failed::Closed(tap.hide(&super::reason(&error))),
-        other => Failed::Odd(tap.hide(&other.to_string())),
+        other => Failed::Odd(tap.hide(&one_line(&other.to_string()))),
     }
 }

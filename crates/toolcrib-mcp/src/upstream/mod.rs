@@ -193,6 +193,11 @@ impl Upstream {
         self.link.load_full()
     }
 
+    /// The limits on what it sends.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
     /// What is counted.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.shared.metrics

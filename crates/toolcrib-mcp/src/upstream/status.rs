@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::ServerPeerInfo;
 
+use crate::hidden_text::shown;
 use crate::metrics::State;
 
 /// Why a server that has yet to answer for the first time cannot be asked.
@@ -97,7 +98,8 @@ impl Status {
         self.hopeless = false;
         self.era = Some(era);
         self.version = Some(info.protocol_version.to_string());
-        let name = |who: &rmcp::model::Implementation| format!("{} {}", who.name, who.version);
+        let name =
+            |who: &rmcp::model::Implementation| shown(&format!("{} {}", who.name, who.version));
         self.calls_itself = info.server_info.as_ref().map(name);
         self.started_in = Some(took);
     }

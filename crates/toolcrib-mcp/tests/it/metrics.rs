@@ -26,6 +26,7 @@ fn a_scripted_history_gives_this_text() {
     metrics.refreshed("github");
     metrics.restarted("files");
     metrics.restarted("files");
+    metrics.hid_text("github");
     let _open = metrics.session();
     drop(metrics.session());
     let in_flight = metrics.call("github");

@@ -46,6 +46,7 @@ add_found = true
 defer_to_clients = true
 wait = 0
 first_list_wait = 3
+clean_results = true
 profile = "work"
 
 [gateway.limits]
@@ -112,6 +113,7 @@ fn every_key_is_read() {
             defer_to_clients: true,
             wait: 0.0,
             first_list_wait: 3.0,
+            clean_results: true,
             profile: Some("work".into()),
             limits: Limits { pages: 3, ..Limits::default() },
         },

@@ -86,7 +86,7 @@ fn expected(version: &str) -> Value {
         "cancelled": true,
         "elicitation": {"result": given},
         "sampling": {"result": sampled},
-        "questions": [["elicitation", "Which word?"], ["sampling", "Which word?"]],
+        "questions": [["elicitation", "[server \"faulty\"] Which word?"], ["sampling", "Which word?"]],
         "resources": [
             "fixture+test://static-binary",
             "fixture+test://static-text",

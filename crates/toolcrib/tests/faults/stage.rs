@@ -53,6 +53,13 @@ impl Stage {
         self.command(name, &testkit("faulty-server"), &all, more)
     }
 
+    /// A server that says what a script says (see `faulty-server --script`), with more lines in its table.
+    pub(crate) fn scripted(self, name: &str, script: &Value, more: &str) -> Self {
+        let file = self.folder.join(format!("{name}.json"));
+        std::fs::write(&file, script.to_string()).unwrap();
+        self.faulty_with(name, &["--script", file.to_str().unwrap()], more)
+    }
+
     /// A server that does everything right.
     pub(crate) fn fixture(self, name: &str, more: &str) -> Self {
         self.command(name, &testkit("fixture-server"), &[], more)

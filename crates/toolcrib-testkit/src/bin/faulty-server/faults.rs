@@ -16,6 +16,9 @@ pub(crate) struct Faults {
     /// is replaced, the client is sent a list change.
     #[arg(long, value_name = "FILE")]
     pub(crate) define: Option<PathBuf>,
+    /// Answer as this JSON file says; what is not in it is answered as without it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
     /// Wait before answering `initialize`.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) start_delay: u64,

@@ -11,6 +11,7 @@ mod family;
 mod faults;
 mod flood;
 mod journal;
+mod script;
 mod server;
 mod tools;
 mod wire;

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::family::Family;
 use crate::faults::Faults;
 use crate::journal::Journal;
+use crate::script::Script;
 use crate::wire::Output;
 use crate::{answers, cargo, flood, tools};
 
@@ -25,7 +26,8 @@ const REVISIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-
 pub(crate) struct Server {
     pub(crate) faults: Faults,
     pub(crate) journal: Journal,
-    output: Output,
+    pub(crate) output: Output,
+    script: Option<Arc<Script>>,
     family: Option<Family>,
     /// Requests for `tools/list` so far.
     lists: AtomicU64,
@@ -45,6 +47,7 @@ impl Server {
         journal.note(&format!("start {}", std::process::id()));
         Ok(Self {
             output: Output::new(faults.garbage),
+            script: faults.script.as_deref().map(Script::read).transpose()?.map(Arc::new),
             family: faults.grandchild.then(Family::start).transpose()?,
             lists: AtomicU64::new(0),
             open: Mutex::default(),
@@ -122,8 +125,17 @@ impl Server {
                 while self.faults.start_when.as_ref().is_some_and(|file| !file.exists()) {
                     thread::sleep(Duration::from_millis(5));
                 }
-                self.output.result(id, &greeting(params["protocolVersion"].as_str(), &self.faults));
+                let greeting = greeting(params["protocolVersion"].as_str(), &self.faults);
+                let greeting = match &self.script {
+                    Some(script) => script.greeting(greeting),
+                    None => greeting,
+                };
+                self.output.result(id, &greeting.to_string());
             }
+            _ if self
+                .script
+                .as_ref()
+                .is_some_and(|script| script.answer(self, method, id, params)) => {}
             "ping" => self.output.result(id, "{}"),
             "logging/setLevel" if self.faults.logging => {
                 self.journal.note(&format!("level {}", params["level"].as_str().unwrap_or("?")));
@@ -245,7 +257,7 @@ impl Server {
     }
 
     /// Asks the client; its `result` or `error` comes back, or nothing if it never answers.
-    fn ask(&self, method: &str, params: &Value) -> Option<Value> {
+    pub(crate) fn ask(&self, method: &str, params: &Value) -> Option<Value> {
         let id = self.next.fetch_add(1, Ordering::SeqCst);
         let (sender, receiver) = channel();
         self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(id, sender);
@@ -278,7 +290,7 @@ fn list_changed() -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 }
 
-fn greeting(asked: Option<&str>, faults: &Faults) -> String {
+fn greeting(asked: Option<&str>, faults: &Faults) -> Value {
     let revision = asked.filter(|asked| REVISIONS.contains(asked)).unwrap_or(REVISIONS[0]);
     let mut capabilities = json!({"tools": {"listChanged": true}});
     if faults.logging {
@@ -289,5 +301,4 @@ fn greeting(asked: Option<&str>, faults: &Faults) -> String {
         "capabilities": capabilities,
         "serverInfo": {"name": faults.say.as_deref().unwrap_or("toolcrib-faulty"), "version": env!("CARGO_PKG_VERSION")},
     })
-    .to_string()
 }

@@ -48,6 +48,7 @@ impl Pair {
             |direct| direct.call(tool, arguments),
             |through| through.bridge(&wire, arguments),
         );
+        let direct = attributed(direct, &self.name);
         assert_same(&through, &direct, &format!("{:?}: {tool} {arguments}", self.way));
     }
 
@@ -72,6 +73,32 @@ impl Pair {
         }
         panic!("`{}` never answers the same twice", self.name);
     }
+}
+
+/// What was heard from a server itself, with its questions as the gateway puts them: under its name.
+fn attributed(mut told: Value, server: &str) -> Value {
+    for message in told["heard"].as_array_mut().into_iter().flatten() {
+        let method = message["method"].as_str().unwrap_or_default().to_owned();
+        let params = &mut message["params"];
+        match &*method {
+            "elicitation/create" => {
+                let host = params["url"].as_str().and_then(|url| url.split('/').nth(2));
+                let link = host.map_or_else(String::new, |host| format!(", link to {host}"));
+                let asked = params["message"].as_str().unwrap();
+                params["message"] = format!("[server \"{server}\"{link}] {asked}").into();
+            }
+            "sampling/createMessage" => {
+                let origin = format!("[server \"{server}\"] requests this completion.");
+                let prompt = match params["systemPrompt"].as_str() {
+                    Some(own) => format!("{origin}\n\n{own}"),
+                    None => origin,
+                };
+                params["systemPrompt"] = prompt.into();
+            }
+            _ => {}
+        }
+    }
+    told
 }
 
 /// What is compared: all but the marks that only the newer era has, and what belongs to no call.

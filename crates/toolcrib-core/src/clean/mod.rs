@@ -3,7 +3,9 @@
 //! A description can carry words that no person reviewing it sees: Unicode tags, bidirectional
 //! overrides, zero-width characters, terminal escapes. Whatever reaches a model or a terminal goes
 //! through here first, and what was removed is reported, since hidden text is a finding about the
-//! server that sent it.
+//! server that sent it. What ordinary writing needs of such characters stays (see [`context`]).
+
+mod context;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -65,26 +67,58 @@ pub fn hidden(c: char) -> Option<Hidden> {
         | '\u{3164}'
         | '\u{feff}'
         | '\u{ffa0}'
-        | '\u{fff9}'..='\u{fffb}' => Some(Hidden::ZeroWidth),
-        '\u{e0000}'..='\u{e007f}' => Some(Hidden::Tag),
-        '\u{180b}'..='\u{180d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => {
-            Some(Hidden::Variation)
-        }
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{13430}'..='\u{1343f}'
+        | '\u{16fe4}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' => Some(Hidden::ZeroWidth),
+        '\u{180b}'..='\u{180d}'
+        | '\u{180f}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{e0100}'..='\u{e01ef}' => Some(Hidden::Variation),
+        '\u{e0000}'..='\u{effff}' => Some(Hidden::Tag),
         '\u{e000}'..='\u{f8ff}' | '\u{fdd0}'..='\u{fdef}' | '\u{f0000}'..='\u{10ffff}' => {
             Some(Hidden::Private)
         }
+        // The last two code points of every plane are no characters.
+        _ if u32::from(c) & 0xfffe == 0xfffe => Some(Hidden::Private),
         _ => None,
     }
 }
 
-/// Whether nothing would be removed.
-pub fn is_clean(text: &str) -> bool {
-    // Printable ASCII is nearly all text there is; the loop below it is for the rest.
-    text.bytes().all(|b| (0x20..0x7f).contains(&b) || b == b'\n' || b == b'\t')
-        || text.chars().all(|c| hidden(c).is_none())
+/// Whether a text has a character of a hidden class, whatever stands around it. For names, keys and
+/// addresses: two of them that look the same must be the same.
+pub fn has_hidden(text: &str) -> bool {
+    !is_printable_ascii(text) && text.chars().any(|c| hidden(c).is_some())
 }
 
-/// `text` without anything hidden, and the classes that were removed, each once, in order.
+/// Whether nothing would be removed.
+pub fn is_clean(text: &str) -> bool {
+    if is_printable_ascii(text) {
+        return true;
+    }
+    let (mut before, mut at) = (None, 0);
+    while let Some(c) = text[at..].chars().next() {
+        let kept = match hidden(c) {
+            None => c.len_utf8(),
+            Some(_) => context::written(before, &text[at..]),
+        };
+        if kept == 0 {
+            return false;
+        }
+        at += kept;
+        before = text[..at].chars().next_back();
+    }
+    true
+}
+
+/// Nearly all text there is; the slower checks are for the rest.
+fn is_printable_ascii(text: &str) -> bool {
+    text.bytes().all(|b| (0x20..0x7f).contains(&b) || b == b'\n' || b == b'\t')
+}
+
+/// `text` without anything hidden, and the classes that were removed, each once, in order. Joiners and
+/// variation selectors stay where ordinary writing has them.
 ///
 /// A carriage return before a newline is dropped silently: it hides nothing.
 pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
@@ -102,6 +136,12 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
             at = next;
             continue;
         };
+        let written = context::written(out.chars().next_back(), &text[at..]);
+        if written > 0 {
+            out.push_str(&text[at..at + written]);
+            at += written;
+            continue;
+        }
         let end = escapes.end(c, next);
         if !(c == '\r' && text[next..].starts_with('\n')) {
             removed.push(if end > next { Hidden::Ansi } else { class });
@@ -209,6 +249,88 @@ mod tests {
         }
     }
 
+    /// Flags, families, keycaps, hearts; Persian, Hindi, Malayalam, Sinhala.
+    #[test]
+    fn ordinary_writing_keeps_its_invisible_parts() {
+        let texts = [
+            "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}",
+            "\u{2764}\u{fe0f}\u{200d}\u{1f525}",
+            "\u{1f3f3}\u{fe0f}\u{200d}\u{1f308} \u{1f44d}\u{1f3fd}",
+            "1\u{fe0f}\u{20e3} #\u{fe0f}\u{20e3}",
+            "\u{260e}\u{fe0e}",
+            "\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
+            "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
+            "\u{915}\u{94d}\u{200d}\u{937}",
+            "\u{d28}\u{d4d}\u{200d} \u{d28}",
+            "\u{dc1}\u{dca}\u{200d}\u{dbb}\u{dd3}",
+        ];
+        for text in texts {
+            assert_eq!(clean(text), (Cow::Borrowed(text), vec![]), "{text}");
+            assert!(is_clean(text) && has_hidden(text), "{text}");
+        }
+    }
+
+    /// The same characters anywhere else, or more than one of them, could spell something.
+    #[test]
+    fn what_no_writer_would_put_there_is_removed() {
+        let flag = "\u{1f3f4}\u{e0068}\u{e0069}\u{e007f}";
+        for (text, cleaned) in [
+            ("a\u{200d}b", "ab"),
+            ("a\u{200c}b", "ab"),
+            ("\u{2764}\u{fe0f}\u{fe0f}\u{fe0e}x", "\u{2764}\u{fe0f}x"),
+            ("\u{1f468}\u{200d}\u{200d}\u{1f469}", "\u{1f468}\u{200d}\u{1f469}"),
+            ("\u{1f468}\u{200d}x", "\u{1f468}x"),
+            ("\u{645}\u{200c}\u{200d}\u{200c}\u{62e}", "\u{645}\u{200c}\u{62e}"),
+            ("\u{645}\u{200c} x", "\u{645} x"),
+            ("7\u{fe0f}8", "78"),
+            (flag, "\u{1f3f4}"),
+            ("\u{8fb}\u{e0100}", "\u{8fb}"),
+            ("\u{4e00}\u{e0101}", "\u{4e00}"),
+            ("\u{200d}\u{1f469}", "\u{1f469}"),
+        ] {
+            assert_eq!(clean(text).0, cleaned, "{text:?}");
+            assert!(is_clean(cleaned), "{cleaned:?}");
+        }
+    }
+
+    /// Every code point that Unicode has no visible form for is of some class.
+    #[test]
+    fn every_invisible_code_point_has_a_class() {
+        let invisible = [
+            0x0..=0x8,
+            0xb..=0x1f,
+            0x7f..=0x9f,
+            0xad..=0xad,
+            0x34f..=0x34f,
+            0x61c..=0x61c,
+            0x115f..=0x1160,
+            0x17b4..=0x17b5,
+            0x180b..=0x180f,
+            0x200b..=0x200f,
+            0x2028..=0x202e,
+            0x2060..=0x206f,
+            0x3164..=0x3164,
+            0xe000..=0xf8ff,
+            0xfdd0..=0xfdef,
+            0xfe00..=0xfe0f,
+            0xfeff..=0xfeff,
+            0xffa0..=0xffa0,
+            0xfff0..=0xfffb,
+            0xfffe..=0xffff,
+            0x13430..=0x1343f,
+            0x1bca0..=0x1bca3,
+            0x1d173..=0x1d17a,
+            0xe0000..=0x0010_ffff,
+        ];
+        for code in invisible.into_iter().flatten() {
+            let Some(c) = char::from_u32(code) else { continue };
+            assert!(hidden(c).is_some(), "U+{code:04X}");
+            let text = format!("a{c}b");
+            assert!(has_hidden(&text) && !is_clean(&text), "U+{code:04X}");
+            assert!(!clean(&text).0.contains(c), "U+{code:04X}");
+        }
+    }
+
     #[test]
     fn an_unclosed_escape_does_not_swallow_the_text_after_it() {
         assert_eq!(clean("a\u{1b}]0;b and c").0, "a0;b and c");
@@ -218,9 +340,12 @@ mod tests {
     fn cleaning_twice_changes_nothing_more() {
         for code in 0..=0x0010_ffff_u32 {
             let Some(c) = char::from_u32(code) else { continue };
-            let text = format!("x{c}[y");
-            let once = clean(&text).0.into_owned();
-            assert!(is_clean(&once), "U+{code:04X}");
+            for text in
+                [format!("x{c}[y"), format!("\u{2764}{c}\u{2764}"), format!("\u{645}{c}{c}\u{645}")]
+            {
+                let once = clean(&text).0.into_owned();
+                assert!(is_clean(&once), "U+{code:04X}");
+            }
         }
     }
 }

@@ -1,0 +1,162 @@
+//! Text that servers control, cleaned before a model or a person reads it.
+//!
+//! [`toolcrib_core::clean`] decides which characters are hidden. Here it is applied to JSON: to everything
+//! that a server says about itself, asks, logs or refuses. Results of calls are only inspected, since a
+//! gateway may not change what a tool returned unless it is configured to.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use rmcp::model::ErrorData;
+use serde_json::Value;
+use toolcrib_core::clean::{Hidden, clean, has_hidden, is_clean, one_line};
+use toolcrib_core::text::shorten;
+
+/// Maximum length of a name in a log line, in characters.
+const SHOWN: usize = 80;
+/// Maximum number of places that are remembered as logged.
+const LOGGED: usize = 4_096;
+
+/// Removes hidden characters from every string of a value, keys included, and returns their classes.
+pub(crate) fn clean_value(value: &mut Value) -> Vec<Hidden> {
+    let mut removed = Vec::new();
+    clean_into(value, &mut removed);
+    removed.sort_unstable();
+    removed.dedup();
+    removed
+}
+
+fn clean_into(value: &mut Value, removed: &mut Vec<Hidden>) {
+    match value {
+        Value::String(text) => {
+            let (cleaned, classes) = clean(text);
+            // A text with other line ends and nothing hidden stays as it is.
+            if !classes.is_empty() {
+                removed.extend(classes);
+                *text = cleaned.into_owned();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| clean_into(item, removed)),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(|field| clean_into(field, removed));
+            if fields.keys().all(|key| is_clean(key)) {
+                return;
+            }
+            let renamed = std::mem::take(fields).into_iter().map(|(key, field)| {
+                let (cleaned, classes) = clean(&key);
+                removed.extend(classes);
+                (cleaned.into_owned(), field)
+            });
+            *fields = renamed.collect();
+        }
+        _ => {}
+    }
+}
+
+/// The classes of hidden characters in the strings of a value.
+pub(crate) fn find_hidden(value: &Value) -> Vec<Hidden> {
+    let mut found = Vec::new();
+    find_into(value, &mut found);
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn find_into(value: &Value, found: &mut Vec<Hidden>) {
+    match value {
+        Value::String(text) => found.extend(clean(text).1),
+        Value::Array(items) => items.iter().for_each(|item| find_into(item, found)),
+        Value::Object(fields) => fields.iter().for_each(|(key, field)| {
+            found.extend(clean(key).1);
+            find_into(field, found);
+        }),
+        _ => {}
+    }
+}
+
+/// Whether a key of a value has hidden characters. A cleaned key would no longer be its owner's.
+pub(crate) fn has_hidden_key(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(has_hidden_key),
+        Value::Object(fields) => {
+            fields.iter().any(|(key, field)| is_hidden_name(key) || has_hidden_key(field))
+        }
+        _ => false,
+    }
+}
+
+/// Whether a name, a key or an address has characters that nobody can see. A line break or a tab in one
+/// counts, too.
+pub(crate) fn is_hidden_name(name: &str) -> bool {
+    has_hidden(name) || name.contains(['\n', '\t'])
+}
+
+/// An error of a server, cleaned.
+pub(crate) fn clean_error(mut error: ErrorData) -> ErrorData {
+    let (message, removed) = clean(&error.message);
+    if !removed.is_empty() {
+        error.message = message.into_owned().into();
+    }
+    if let Some(data) = &mut error.data {
+        clean_value(data);
+    }
+    error
+}
+
+/// A name as it may stand in a log: on one line, shortened.
+pub(crate) fn shown(name: &str) -> String {
+    shorten(&one_line(name), SHOWN).into_owned()
+}
+
+/// The classes, as a text for people.
+pub(crate) fn classes(found: &[Hidden]) -> String {
+    found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What was logged before. Hidden text is logged once for each place it came from, so that a server cannot
+/// fill the log with it.
+#[derive(Debug, Default)]
+pub(crate) struct Logged(Mutex<HashSet<String>>);
+
+impl Logged {
+    /// Whether this is the first time. When too many places are remembered, no further one is logged.
+    pub(crate) fn is_first(&self, server: &str, place: &str) -> bool {
+        let key = format!("{server}\n{place}");
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        logged.len() < LOGGED && logged.insert(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_string_of_a_value_is_cleaned() {
+        let mut value = json!({
+            "plain": 1.50,
+            "te\u{200b}xt": ["a\u{e0041}b", {"deep": "x\u{1b}[31my\u{202e}"}],
+            "lines": "one\r\ntwo",
+        });
+        let found = find_hidden(&value);
+        assert!(has_hidden_key(&value));
+        let removed = clean_value(&mut value);
+        assert_eq!(removed, found);
+        assert_eq!(removed, [Hidden::Ansi, Hidden::Bidi, Hidden::ZeroWidth, Hidden::Tag]);
+        let expected =
+            json!({"plain": 1.50, "text": ["ab", {"deep": "xy"}], "lines": "one\r\ntwo"});
+        assert_eq!(value.to_string(), expected.to_string(), "in order, and nothing else changed");
+        assert!(clean_value(&mut value).is_empty() && find_hidden(&value).is_empty());
+    }
+
+    #[test]
+    fn a_place_is_logged_once_and_places_are_bounded() {
+        let logged = Logged::default();
+        assert!(logged.is_first("a", "tool") && !logged.is_first("a", "tool"));
+        assert!(logged.is_first("b", "tool"));
+        let more = (2..=LOGGED).filter(|i| logged.is_first("a", &i.to_string())).count();
+        assert_eq!(more, LOGGED - 2);
+    }
+}

@@ -1,0 +1,98 @@
+//! A server whose every answer is written in a file, for tests of what it may say.
+//!
+//! `methods` has a result for each method, `tools` for each tool a list of steps: `{"notify": …}` sends a
+//! message with the call's progress token, `{"ask": …}` asks the client and answers the call with its reply,
+//! `{"result": …}` and `{"error": …}` answer the call.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::answers;
+use crate::server::Server;
+
+/// What the server says.
+pub(crate) struct Script(Value);
+
+impl Script {
+    pub(crate) fn read(file: &Path) -> io::Result<Self> {
+        Ok(Self(serde_json::from_slice(&std::fs::read(file)?)?))
+    }
+
+    /// What it says of itself.
+    pub(crate) fn greeting(&self, mut greeting: Value) -> Value {
+        for key in ["capabilities", "serverInfo", "instructions"] {
+            if let Some(value) = self.0.get(key) {
+                greeting[key] = value.clone();
+            }
+        }
+        greeting
+    }
+
+    /// Answers a request, if it is in the script.
+    pub(crate) fn answer(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+        method: &str,
+        id: &Value,
+        params: &Value,
+    ) -> bool {
+        match method {
+            "resources/read" => {
+                let uri = params["uri"].as_str().unwrap_or_default();
+                server.journal.note(&format!("read {uri}"));
+            }
+            "tools/list" => {
+                let tools = self.0["tools"].as_object().into_iter().flatten();
+                let tool = |(name, _)| json!({"name": name, "description": name, "inputSchema": {"type": "object"}});
+                let tools: Vec<Value> = tools.map(tool).collect();
+                server.output.result(id, &json!({ "tools": tools }).to_string());
+                return true;
+            }
+            "tools/call" => {
+                let (script, server) = (Arc::clone(self), Arc::clone(server));
+                let (id, params) = (id.clone(), params.clone());
+                // A step may wait for the client.
+                thread::spawn(move || script.call(&server, &id, &params));
+                return true;
+            }
+            _ => {}
+        }
+        let Some(result) = self.0["methods"].get(method) else { return false };
+        match result.get("error") {
+            Some(error) => server.output.send(&failed(id, error), 1),
+            None => server.output.result(id, &result.to_string()),
+        }
+        true
+    }
+
+    fn call(&self, server: &Server, id: &Value, params: &Value) {
+        let name = params["name"].as_str().unwrap_or_default();
+        for step in self.0["tools"][name].as_array().into_iter().flatten() {
+            if let Some(notify) = step.get("notify") {
+                let mut message = notify.clone();
+                message["jsonrpc"] = "2.0".into();
+                if message["method"] == "notifications/progress" {
+                    message["params"]["progressToken"] = params["_meta"]["progressToken"].clone();
+                }
+                server.output.send(&message, 1);
+            } else if let Some(ask) = step.get("ask") {
+                let method = ask["method"].as_str().unwrap_or_default();
+                if let Some(reply) = server.ask(method, &ask["params"]) {
+                    server.output.result(id, &answers::structured(&reply));
+                }
+            } else if let Some(error) = step.get("error") {
+                server.output.send(&failed(id, error), 1);
+            } else {
+                server.output.result(id, &step["result"].to_string());
+            }
+        }
+    }
+}
+
+fn failed(id: &Value, error: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": error})
+}
