@@ -6,30 +6,32 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request as Incoming, State};
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http_body::Body as _;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use toolcrib_dialect::exchange::action::{self, Report, Setup};
-use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::pass::{Unreadable, unreadable};
 use toolcrib_dialect::{Api, Exchange, Reading, Request, Summary};
 
-use crate::caller::{Caller, Scope};
+use crate::caller::{Caller, Unidentified};
 use crate::drive::Driver;
-use crate::error::{error, no_key, no_socket};
+use crate::endpoint::Endpoint;
+use crate::error::{Refusal, error, no_socket};
 use crate::head;
-use crate::log::{RequestLog, unreachable};
+use crate::inbound::Inbound;
+use crate::log::{PassLog, RequestLog, unreachable};
+use crate::our_headers::OurHeaders;
 use crate::proxy::Proxy;
-use crate::route::{self, Asked};
+use crate::scope::Scope;
+use crate::stored;
 use crate::toolsets;
-use crate::upstream::{self, Answer, UpstreamRequest, speaks};
+use crate::upstream::{Answer, UpstreamRequest, speaks};
 
-/// Says for one request how tools are to be deferred, `off` included.
-const MODE: &str = "x-toolcrib-mode";
 /// Maximum capacity reserved for a body, in bytes.
 const RESERVED: usize = 1 << 20;
 
@@ -47,8 +49,14 @@ impl Proxy {
 }
 
 async fn stats(State(proxy): State<Arc<Proxy>>, request: Incoming) -> Response {
-    if proxy.callers.identify(request.uri(), request.headers()).is_err() {
-        return no_key();
+    let headers = request.headers();
+    let identified = OurHeaders::read(headers)
+        .map_err(Unidentified::Header)
+        .and_then(|ours| proxy.callers.identify(request.uri(), headers, &ours));
+    match identified {
+        Ok(_) => {}
+        Err(Unidentified::NoKey) => return Refusal::no_key(Api::Chat).into_response(),
+        Err(why) => return Refusal::new(Api::Chat, StatusCode::BAD_REQUEST, &why).into_response(),
     }
     let json = serde_json::to_string(&proxy.running.totals()).unwrap_or_default();
     ([(header::CONTENT_TYPE, "application/json")], json).into_response()
@@ -57,45 +65,32 @@ async fn stats(State(proxy): State<Arc<Proxy>>, request: Incoming) -> Response {
 /// Answers a request.
 async fn accept(proxy: &Arc<Proxy>, request: Incoming) -> Response {
     let (parts, body) = request.into_parts();
-    let Ok(caller) = proxy.callers.identify(&parts.uri, &parts.headers) else { return no_key() };
-    let path = parts.uri.path();
-    // Our own paths, and those that mean another path than they say, are not passed on.
-    if path.starts_with("/mcp") || path.starts_with("/toolcrib") {
-        return StatusCode::NOT_FOUND.into_response();
-    }
-    if route::is_winding(path) {
-        return error(Api::Chat, StatusCode::BAD_REQUEST, "the path has `.` or `..` in it");
-    }
-    let asked = route::asked(&parts.uri, &parts.headers);
-    if let Some(api) = asked.api
-        && head::wants_socket(&parts.headers)
+    let inbound = match Inbound::admit(&proxy.callers, parts) {
+        Ok(inbound) => inbound,
+        Err(refusal) => return refusal.into_response(),
+    };
+    if let Some(api) = inbound.asked.api
+        && head::wants_socket(&inbound.parts.headers)
     {
         return no_socket(api);
     }
-    match asked.api.filter(|_| parts.method == Method::POST) {
-        Some(api) => read(proxy, parts, body, asked, api, caller).await,
-        None => pass_on(proxy, parts, body, asked, &caller).await,
+    match inbound.asked.api.filter(|_| inbound.parts.method == Method::POST) {
+        Some(api) => read(proxy, inbound, body, api).await,
+        None => pass_on(proxy, inbound, body).await,
     }
 }
 
 /// Answers a request of an API that has tools.
-async fn read(
-    proxy: &Arc<Proxy>,
-    parts: Parts,
-    body: Body,
-    asked: Asked,
-    api: Api,
-    caller: Caller,
-) -> Response {
+async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Response {
     let length = body.size_hint().exact();
     // Otherwise the client disconnected before its request was complete.
     let Ok((bytes, rest)) = collect(body, proxy.config.request_bytes).await else {
         return StatusCode::BAD_REQUEST.into_response();
     };
-    let target = upstream::target(&parts);
+    let Inbound { parts, asked, caller, target, .. } = &inbound;
     let is_compressed = parts.headers.contains_key(header::CONTENT_ENCODING);
     let reading = match (is_compressed, rest) {
-        (false, None) => Ok(read_body(api, &target, bytes, &caller.scope)),
+        (false, None) => Ok(read_body(api, target, bytes, &caller.scope)),
         (true, rest) => Err((Unreadable::Compressed, bytes, rest)),
         (false, rest) => Err((Unreadable::TooLarge, bytes, rest)),
     };
@@ -104,20 +99,13 @@ async fn read(
         Ok(Err(unread)) => unread.model.clone().unwrap_or_default(),
         Err(_) => String::new(),
     };
-    let upstream = Arc::new(proxy.routes.find(asked, Some(&model)).clone());
-    let log = RequestLog {
-        proxy: Arc::clone(proxy),
-        api,
-        client: caller.name.clone().unwrap_or_else(|| product(&parts.headers)),
-        host: upstream.host(),
-        model,
-        counts: api.counts_at(parts.uri.path()),
-        _open: proxy.metrics.open(),
-    };
+    let upstream = Arc::new(proxy.routes.find(*asked, Some(&model)).clone());
+    let is_shared = api == Api::Responses && stored::is_shared(caller, &upstream);
+    let log = RequestLog::new(proxy, api, model, &inbound, upstream.host());
     let mut reading = match reading {
         Ok(reading) => reading,
         Err((why, bytes, rest)) => {
-            if let Some(needed) = needs_reading(proxy, &caller) {
+            if let Some(needed) = needs_reading(proxy, caller, is_shared) {
                 let why = unreadable(why);
                 let text =
                     format!("{why}, and {needed}: send it uncompressed and within the limit");
@@ -125,10 +113,11 @@ async fn read(
             }
             let whole = stream::iter([Ok(bytes)])
                 .chain(rest.unwrap_or_else(|| Body::empty().into_data_stream()));
-            let to = UpstreamRequest::new(proxy, &parts, asked, &caller, &upstream, None);
+            let to = UpstreamRequest::new(proxy, &inbound, &upstream, None);
+            log.sent();
             return match to.forward(Method::POST, whole, length).await {
                 Ok(answer) => unread(&log, why, answer),
-                Err(lost) => unreachable(proxy, Some(api), &log.host, &lost),
+                Err(lost) => unreachable(proxy, api, &log.host, &lost),
             };
         }
     };
@@ -143,18 +132,22 @@ async fn read(
         let text = "this caller's tools are limited, and the body is no JSON object";
         return error(api, StatusCode::BAD_REQUEST, text);
     }
+    if is_shared {
+        let body = match &reading {
+            Ok(request) => request.text.as_bytes(),
+            Err(unread) => &unread.body,
+        };
+        if let Err(refusal) = stored::check_body(proxy, &inbound, body).await {
+            return refusal.into_response();
+        }
+    }
     match (&mut reading, &upstream.model) {
         (Ok(request), Some(model)) => request.rename(model),
         (Err(unread), Some(model)) => unread.rename(model),
         (_, None) => {}
     }
-    let requested = match requested_mode(&parts.headers) {
-        Ok(requested) => {
-            let configured = upstream.mode.or(proxy.config.mode);
-            requested.or(configured).unwrap_or_else(|| proxy.settings.disclosure.into())
-        }
-        Err(text) => return error(api, StatusCode::BAD_REQUEST, &text),
-    };
+    let configured = upstream.mode.or(proxy.config.mode);
+    let requested = inbound.mode.or(configured).unwrap_or_else(|| proxy.settings.disclosure.into());
     let model = reading.as_ref().map_or(&log.model, |request| &request.model);
     let setup = Setup {
         settings: Arc::clone(&proxy.settings),
@@ -172,9 +165,11 @@ async fn read(
         learned: proxy.learned(),
         now: proxy.now(),
     };
-    let exchange = Exchange::new(api, &target, reading, setup);
-    let to = UpstreamRequest::new(proxy, &parts, asked, &caller, &upstream, Some(api));
-    Driver::new(log, to, exchange).respond().await
+    let exchange = Exchange::new(api, target, reading, setup);
+    let to = UpstreamRequest::new(proxy, &inbound, &upstream, Some(api));
+    let driver = Driver::new(log, to, exchange);
+    let driver = if is_shared { driver.record_for(caller.id) } else { driver };
+    driver.respond().await
 }
 
 /// The context window that a client asks for, in tokens.
@@ -196,9 +191,11 @@ fn read_body(api: Api, target: &str, body: Bytes, scope: &Scope) -> Reading {
 
 /// Why a body that cannot be read is rejected: its tools cannot be filtered, or the model that decides where it
 /// goes is not known.
-fn needs_reading(proxy: &Proxy, caller: &Caller) -> Option<&'static str> {
+fn needs_reading(proxy: &Proxy, caller: &Caller, is_shared: bool) -> Option<&'static str> {
     if caller.scope.is_narrow() {
         Some("this caller's tools are limited")
+    } else if is_shared {
+        Some("the stored responses that it refers to must be this caller's")
     } else if !proxy.config.routes.is_empty() {
         Some("the model decides where it goes")
     } else {
@@ -228,27 +225,49 @@ fn estimate(model: &str, reading: &Reading) -> Response {
 }
 
 /// Passes on a request to a path whose bodies are not read.
-async fn pass_on(
-    proxy: &Arc<Proxy>,
-    parts: Parts,
-    body: Body,
-    asked: Asked,
-    caller: &Caller,
-) -> Response {
-    if caller.scope.is_narrow()
-        && parts.method == Method::POST
-        && route::may_have_tools(parts.uri.path())
-    {
-        let text = "this caller's tools are limited, and bodies sent to this path are not read";
-        return error(Api::Chat, StatusCode::FORBIDDEN, text);
-    }
-    let upstream = &Arc::new(proxy.routes.find(asked, None).clone());
-    let to = UpstreamRequest::new(proxy, &parts, asked, caller, upstream, None);
+async fn pass_on(proxy: &Arc<Proxy>, inbound: Inbound, body: Body) -> Response {
+    let Inbound { parts, asked, caller, .. } = &inbound;
+    let api = asked.api.unwrap_or(asked.vendor.error_form());
     let length = body.size_hint().exact();
-    match to.forward(parts.method, body.into_data_stream(), length).await {
-        Ok(answer) => untouched(answer, None),
-        Err(lost) => unreachable(proxy, asked.api, &upstream.host(), &lost),
+    let body = if caller.scope.is_narrow() && asked.endpoint == Endpoint::Count {
+        match collect(body, proxy.config.request_bytes).await {
+            Ok((bytes, None)) if is_only_contents(&bytes) => Body::from(bytes),
+            Ok(_) => {
+                let text = "this caller's tools are limited, and tools are not read here: send `contents` alone";
+                return error(api, StatusCode::FORBIDDEN, text);
+            }
+            // The client disconnected before its request was complete.
+            Err(_) => return StatusCode::BAD_REQUEST.into_response(),
+        }
+    } else {
+        body
+    };
+    let upstream = &Arc::new(proxy.routes.find(*asked, None).clone());
+    if stored::is_shared(caller, upstream)
+        && let Err(refusal) = stored::check_path(proxy, &inbound).await
+    {
+        return refusal.into_response();
     }
+    let to = UpstreamRequest::new(proxy, &inbound, upstream, None);
+    let mut log = PassLog::new(&inbound, upstream.host());
+    match to.forward(parts.method.clone(), body.into_data_stream(), length).await {
+        Ok(answer) => {
+            log.status = Some(answer.status.as_u16());
+            untouched(answer, None)
+        }
+        Err(lost) => unreachable(proxy, api, &log.host, &lost),
+    }
+}
+
+/// Whether a body is an object with `contents`, the conversation, and nothing else.
+fn is_only_contents(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Counted {
+        #[serde(rename = "contents")]
+        _contents: IgnoredAny,
+    }
+    serde_json::from_slice::<Counted>(body).is_ok()
 }
 
 /// An answer as it came.
@@ -279,20 +298,4 @@ async fn collect(
         }
     }
     Ok((read.freeze(), None))
-}
-
-/// What a request's own header says about deferring.
-fn requested_mode(headers: &HeaderMap) -> Result<Option<RequestedMode>, String> {
-    let Some(value) = headers.get(MODE) else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default();
-    let names = || RequestedMode::NAMES.join(", ");
-    let mode = RequestedMode::named(text);
-    mode.map(Some).ok_or_else(|| format!("`{MODE}: {text}` is none of {}", names()))
-}
-
-/// What a client calls itself, without its version.
-fn product(headers: &HeaderMap) -> String {
-    let agent =
-        headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    agent.split(['/', ' ']).next().unwrap_or_default().to_owned()
 }

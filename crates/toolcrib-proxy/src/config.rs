@@ -32,6 +32,9 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// Who may send requests, and what they may see.
     pub callers: Vec<Caller>,
+    /// Paths that are open to every caller with a key or a scope, in addition to generation, counting and lists
+    /// of models: `POST /v1/embeddings`, `/v1/files/*`.
+    pub paths: Vec<String>,
 }
 
 impl Default for Config {
@@ -47,6 +50,7 @@ impl Default for Config {
             state: State::default(),
             routes: Vec::new(),
             callers: Vec::new(),
+            paths: Vec::new(),
         }
     }
 }
@@ -141,6 +145,9 @@ pub struct Caller {
     /// Names or patterns of the tools it may not know of.
     #[serde(default)]
     pub hidden: Vec<String>,
+    /// Paths that are open to it in addition to those of `[proxy]`.
+    #[serde(default)]
+    pub paths: Vec<String>,
     /// The credentials that are sent to providers if its key was sent in place of one.
     #[serde(default)]
     pub upstream_keys: Keys,

@@ -24,7 +24,8 @@ use toolcrib_dialect::{Action, Exchange, Plan, Toolset, sse};
 use crate::error::error;
 use crate::head;
 use crate::log::{RequestLog, unreachable};
-use crate::upstream::{Answer, Chunks, Lost, UpstreamRequest};
+use crate::stored::Recorder;
+use crate::upstream::{Answer, Chunks, Lost, UpstreamRequest, is_events};
 
 /// How long a client waits for a sign of life. Clients and the proxies before them give up after a
 /// minute or more of silence.
@@ -59,6 +60,9 @@ pub(crate) struct Driver {
     started: Instant,
     /// Whether the client gets trailers.
     has_trailers: bool,
+    /// The caller that the ids in the response are recorded for, if others use the same account.
+    recorded_for: Option<[u8; 32]>,
+    recorder: Option<Recorder>,
     /// Whether the request was reported when its response began.
     is_reported: bool,
     /// Frames for the client.
@@ -77,17 +81,35 @@ impl Driver {
             lost: None,
             started: Instant::now(),
             has_trailers: false,
+            recorded_for: None,
+            recorder: None,
             is_reported: false,
             ready: VecDeque::new(),
             is_over: false,
         }
     }
 
+    /// Records which responses and items the caller gets.
+    pub(crate) fn record_for(mut self, caller: [u8; 32]) -> Self {
+        self.recorded_for = Some(caller);
+        self.upstream.is_read = true;
+        self
+    }
+
     /// The response to the client.
     pub(crate) async fn respond(mut self) -> Response {
         loop {
             match self.next().await {
-                Output::Start(start) => return self.start(start),
+                Output::Start(start) => {
+                    if let Some(caller) = self.recorded_for {
+                        let mut recorder = Recorder::new(caller, is_events(&self.headers));
+                        if let action::Body::Complete(body) = &start.body {
+                            Box::pin(recorder.complete(&self.log.proxy, body)).await;
+                        }
+                        self.recorder = Some(recorder);
+                    }
+                    return self.start(start);
+                }
                 Output::Done(done) => return self.refuse(done),
                 Output::Bytes(_) => {}
             }
@@ -187,6 +209,7 @@ impl Driver {
             tracing::debug!(dropped = ?request.dropped, "the upstream's API has no words for it");
         }
         self.lost = None;
+        self.log.sent();
         self.source = Source::Waiting(self.upstream.post(request));
     }
 
@@ -234,7 +257,10 @@ impl Driver {
             action::Body::AsItComes => {
                 self.finish();
                 match std::mem::replace(&mut self.source, Source::Nothing) {
-                    Source::Reading(body) => Body::from_stream(body),
+                    Source::Reading(body) => Body::from_stream(match self.recorder.take() {
+                        Some(recorder) => recorder.watch(Arc::clone(&self.log.proxy), body),
+                        None => body,
+                    }),
                     _ => Body::empty(),
                 }
             }
@@ -275,9 +301,17 @@ impl Driver {
     async fn frame(&mut self) -> Option<Result<Frame<Bytes>, Lost>> {
         while !self.is_over && (self.ready.is_empty() || self.exchange.is_over()) {
             match self.next().await {
-                Output::Bytes(bytes) => self.ready.push_back(Ok(Frame::data(bytes))),
+                Output::Bytes(bytes) => {
+                    if let Some(recorder) = &mut self.recorder {
+                        Box::pin(recorder.push(&self.log.proxy, &bytes)).await;
+                    }
+                    self.ready.push_back(Ok(Frame::data(bytes)));
+                }
                 Output::Start(_) => {}
                 Output::Done(done) => {
+                    if let Some(recorder) = &mut self.recorder {
+                        Box::pin(recorder.end(&self.log.proxy)).await;
+                    }
                     self.is_over = true;
                     let last = self.last_frame(done);
                     self.ready.extend(last);
@@ -331,7 +365,7 @@ impl Driver {
                 self.log.broken(&lost)
             }
             Ending::Complete | Ending::Failed | Ending::Unreachable => {
-                unreachable(&self.log.proxy, Some(self.log.api), &self.log.host, &lost)
+                unreachable(&self.log.proxy, self.log.api, &self.log.host, &lost)
             }
         }
     }

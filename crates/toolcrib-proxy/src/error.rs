@@ -1,8 +1,10 @@
 //! Errors of our own, in the shape of the client's API.
 
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use toolcrib_dialect::Api;
+
+use crate::caller::Unidentified;
 
 /// An error in the shape of an API.
 pub(crate) fn error(api: Api, status: StatusCode, text: &str) -> Response {
@@ -24,12 +26,34 @@ pub(crate) fn error(api: Api, status: StatusCode, text: &str) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// For a request without a key.
-pub(crate) fn no_key() -> Response {
-    let text = "a key is needed: send it as `x-toolcrib-key`";
-    let mut response = error(Api::Chat, StatusCode::UNAUTHORIZED, text);
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    response
+/// A request that is refused before anything is sent, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    api: Api,
+    status: StatusCode,
+    text: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(api: Api, status: StatusCode, text: &(impl ToString + ?Sized)) -> Self {
+        Self { api, status, text: text.to_string() }
+    }
+
+    /// For a request without a key.
+    pub(crate) fn no_key(api: Api) -> Self {
+        Self::new(api, StatusCode::UNAUTHORIZED, &Unidentified::NoKey)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = error(self.api, self.status, &self.text);
+        if self.status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
 }
 
 /// For a WebSocket upgrade, which is not supported. Without this error clients retry; after it Codex falls

@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::Secret;
-use crate::caller::KEY;
+use crate::our_headers::KEY;
 use crate::route::base;
 use crate::totals::Totals;
 

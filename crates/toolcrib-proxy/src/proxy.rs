@@ -16,6 +16,7 @@ use crate::caller::Callers;
 use crate::config::{self, Config};
 use crate::metrics::Metrics;
 use crate::notices::notices;
+use crate::open_paths::BadEntry;
 use crate::route::{NoUrl, Routes};
 use crate::toolsets::ToolsetCache;
 use crate::totals::Running;
@@ -56,6 +57,9 @@ pub enum Unusable {
     /// Two callers that cannot be told apart.
     #[error("two callers have the name or the key of `{0}`, or its key is empty")]
     Callers(String),
+    /// An entry of `paths`.
+    #[error(transparent)]
+    Paths(#[from] BadEntry),
     /// The HTTP client, for want of certificates.
     #[error("no HTTP client: {0}")]
     Client(reqwest::Error),
@@ -71,6 +75,9 @@ impl Unusable {
                 "`chat` is the one that clients of Messages and Responses can be put into"
             }
             Self::Callers(_) => "each of `proxy.callers` has a name and a key of its own",
+            Self::Paths(_) => {
+                "an entry is a path or a pattern without `..`, `//` and a slash at its end, as it is in the log"
+            }
             Self::Client(_) => "the system's certificates may be missing",
         }
     }
@@ -118,7 +125,7 @@ impl Proxy {
         }
         Ok(Self {
             routes: Routes::new(&config)?,
-            callers: Callers::new(&config.callers, shared_key),
+            callers: Callers::new(&config, shared_key)?,
             config,
             settings: Arc::new(settings),
             store,
