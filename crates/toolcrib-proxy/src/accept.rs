@@ -18,19 +18,19 @@ use toolcrib_dialect::exchange::action::{self, Report, Setup};
 use toolcrib_dialect::pass::{Unreadable, unreadable};
 use toolcrib_dialect::{Api, Exchange, Reading, Request, Summary};
 
-use crate::caller::{Caller, Unidentified};
+use crate::caller::Caller;
 use crate::drive::Driver;
 use crate::endpoint::Endpoint;
 use crate::error::{Refusal, error, no_socket};
 use crate::head;
 use crate::inbound::Inbound;
 use crate::log::{PassLog, RequestLog, unreachable};
-use crate::our_headers::OurHeaders;
 use crate::proxy::Proxy;
+use crate::revocation::REVOKED;
 use crate::scope::Scope;
 use crate::stored;
 use crate::toolsets;
-use crate::upstream::{Answer, UpstreamRequest, speaks};
+use crate::upstream::{Answer, UpstreamRequest, speaks, writable_events};
 
 /// Maximum capacity reserved for a body, in bytes.
 const RESERVED: usize = 1 << 20;
@@ -49,23 +49,19 @@ impl Proxy {
 }
 
 async fn stats(State(proxy): State<Arc<Proxy>>, request: Incoming) -> Response {
-    let headers = request.headers();
-    let identified = OurHeaders::read(headers)
-        .map_err(Unidentified::Header)
-        .and_then(|ours| proxy.callers.identify(request.uri(), headers, &ours));
-    match identified {
-        Ok(_) => {}
-        Err(Unidentified::NoKey) => return Refusal::no_key(Api::Chat).into_response(),
-        Err(why) => return Refusal::new(Api::Chat, StatusCode::BAD_REQUEST, &why).into_response(),
+    match proxy.callers().view(request.uri(), request.headers()) {
+        Ok(view) => {
+            let json = serde_json::to_string(&proxy.running.totals(&view)).unwrap_or_default();
+            ([(header::CONTENT_TYPE, "application/json")], json).into_response()
+        }
+        Err(why) => Refusal::unidentified(Api::Chat, &why).into_response(),
     }
-    let json = serde_json::to_string(&proxy.running.totals()).unwrap_or_default();
-    ([(header::CONTENT_TYPE, "application/json")], json).into_response()
 }
 
 /// Answers a request.
 async fn accept(proxy: &Arc<Proxy>, request: Incoming) -> Response {
     let (parts, body) = request.into_parts();
-    let inbound = match Inbound::admit(&proxy.callers, parts) {
+    let inbound = match Inbound::admit(&proxy.callers(), parts) {
         Ok(inbound) => inbound,
         Err(refusal) => return refusal.into_response(),
     };
@@ -115,9 +111,10 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
                 .chain(rest.unwrap_or_else(|| Body::empty().into_data_stream()));
             let to = UpstreamRequest::new(proxy, &inbound, &upstream, None);
             log.sent();
-            return match to.forward(Method::POST, whole, length).await {
-                Ok(answer) => unread(&log, why, answer),
-                Err(lost) => unreachable(proxy, api, &log.host, &lost),
+            return match until_revoked(caller, to.forward(Method::POST, whole, length)).await {
+                Some(Ok(answer)) => unread(&log, why, caller, answer),
+                Some(Err(lost)) => unreachable(proxy, api, &log.host, &lost),
+                None => error(api, StatusCode::UNAUTHORIZED, REVOKED),
             };
         }
     };
@@ -167,7 +164,7 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
     };
     let exchange = Exchange::new(api, target, reading, setup);
     let to = UpstreamRequest::new(proxy, &inbound, &upstream, Some(api));
-    let driver = Driver::new(log, to, exchange);
+    let driver = Driver::new(log, to, exchange, caller.revocation());
     let driver = if is_shared { driver.record_for(caller.id) } else { driver };
     driver.respond().await
 }
@@ -204,12 +201,12 @@ fn needs_reading(proxy: &Proxy, caller: &Caller, is_shared: bool) -> Option<&'st
 }
 
 /// The response to a request whose body was not read.
-fn unread(log: &RequestLog, why: Unreadable, answer: Answer) -> Response {
+fn unread(log: &RequestLog, why: Unreadable, caller: &Caller, answer: Answer) -> Response {
     let why = unreadable(why);
     let report = Report { mode: why.mode(), why: why.to_string(), ..Report::default() };
     let summary = Summary { rounds: 1, ..Summary::default() };
     log.done(&report, &summary, answer.status.as_u16());
-    untouched(answer, Some(&report))
+    untouched(answer, Some(&report), log.api, caller)
 }
 
 /// Answers how many tokens a request has, for an upstream whose API has no such question. It is an
@@ -250,12 +247,24 @@ async fn pass_on(proxy: &Arc<Proxy>, inbound: Inbound, body: Body) -> Response {
     }
     let to = UpstreamRequest::new(proxy, &inbound, upstream, None);
     let mut log = PassLog::new(&inbound, upstream.host());
-    match to.forward(parts.method.clone(), body.into_data_stream(), length).await {
-        Ok(answer) => {
+    let answer = to.forward(parts.method.clone(), body.into_data_stream(), length);
+    match until_revoked(caller, answer).await {
+        Some(Ok(answer)) => {
             log.status = Some(answer.status.as_u16());
-            untouched(answer, None)
+            untouched(answer, None, api, caller)
         }
-        Err(lost) => unreachable(proxy, api, &log.host, &lost),
+        Some(Err(lost)) => unreachable(proxy, api, &log.host, &lost),
+        None => error(api, StatusCode::UNAUTHORIZED, REVOKED),
+    }
+}
+
+/// Waits for an answer; `None` if the caller's key is revoked meanwhile.
+async fn until_revoked<T>(caller: &Caller, answer: impl Future<Output = T>) -> Option<T> {
+    let revocation = caller.revocation();
+    tokio::select! {
+        biased;
+        () = revocation.happens() => None,
+        answer = answer => Some(answer),
     }
 }
 
@@ -270,13 +279,15 @@ fn is_only_contents(body: &[u8]) -> bool {
     serde_json::from_slice::<Counted>(body).is_ok()
 }
 
-/// An answer as it came.
-fn untouched(answer: Answer, report: Option<&Report>) -> Response {
+/// An answer as it came, for as long as the caller's key counts.
+fn untouched(answer: Answer, report: Option<&Report>, api: Api, caller: &Caller) -> Response {
     let mut headers = head::down(&answer.headers, true);
     if let Some(report) = report {
         head::write_report(report, &mut headers);
     }
-    let mut response = Response::new(Body::from_stream(answer.body));
+    let events_of = writable_events(&answer.headers).then_some(api);
+    let body = caller.revocation().end(answer.body, events_of);
+    let mut response = Response::new(Body::from_stream(body));
     *response.status_mut() = answer.status;
     *response.headers_mut() = headers;
     response

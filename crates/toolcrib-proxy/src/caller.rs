@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, Method, Uri};
+use toolcrib_server::admin::{Admin, HINT};
 
 use crate::Secret;
 use crate::config::{self, Config, Keys};
@@ -15,6 +16,7 @@ use crate::open_paths::{BadEntry, OpenPaths};
 use crate::our_headers::{BadHeader, OurHeaders, single};
 use crate::path::NormalPath;
 use crate::query;
+use crate::revocation::Revocation;
 use crate::scope::{Rule, Scope};
 
 /// The headers that some provider's clients put a credential into. Agents send two now and then, and a key of
@@ -41,6 +43,11 @@ impl Caller {
     /// Its name, if it has one.
     pub fn name(&self) -> Option<&str> {
         self.known.as_ref().map(|known| known.name.as_str())
+    }
+
+    /// When its key is revoked.
+    pub(crate) fn revocation(&self) -> Revocation {
+        self.known.as_ref().map(|known| known.revocation.clone()).unwrap_or_default()
     }
 
     /// Whether only listed endpoints are open to it: it has a key, with which comes somebody else's credential, or
@@ -70,16 +77,32 @@ struct Known {
     /// Its own, and those of all callers.
     paths: Arc<OpenPaths>,
     upstream_keys: Keys,
+    /// The same for as long as the caller has this key, however often the config is loaded.
+    revocation: Revocation,
 }
 
 /// Everybody who may come in.
 #[derive(Debug)]
 pub struct Callers {
     known: Vec<Arc<Known>>,
+    /// Keys that were revoked since the start. On a listener that asks for no key they would otherwise be taken for a
+    /// provider's credential, and be sent to one.
+    revoked: Vec<Secret>,
     /// Paths that are open to every caller.
     paths: Arc<OpenPaths>,
     /// The key for callers that have none of their own; `None` on a listener that only this machine reaches.
     shared_key: Option<Secret>,
+    /// Who sees the figures of all callers. Its token is a key of ours too, which goes to no upstream.
+    admin: Arc<Admin>,
+}
+
+/// What somebody may see of the statistics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum View {
+    /// All of them.
+    All,
+    /// Those of the caller with this name.
+    Own(String),
 }
 
 /// Why it is not known who calls.
@@ -94,13 +117,23 @@ pub enum Unidentified {
     /// Keys of two callers.
     #[error("the request has the keys of two callers: send one")]
     TwoCallers,
+    /// Somebody who is neither a caller with a name nor the admin asks for statistics.
+    #[error("the statistics are shown to callers with a key, and all of them to the admin: {HINT}")]
+    NotAdmin,
 }
 
 impl Callers {
-    /// The callers of a config, and the key for all others.
-    pub fn new(config: &Config, shared_key: Option<Secret>) -> Result<Self, BadEntry> {
+    /// The callers of a config, and the key for all others. `before` are the callers in use so far.
+    pub fn new(
+        config: &Config,
+        shared_key: Option<Secret>,
+        admin: Arc<Admin>,
+        before: Option<&Self>,
+    ) -> Result<Self, BadEntry> {
         let known = |caller: &config::Caller| {
+            let same = before.and_then(|before| before.find(&caller.name, &caller.key));
             Ok(Arc::new(Known {
+                revocation: same.map_or_else(Revocation::possible, |same| same.revocation.clone()),
                 name: caller.name.clone(),
                 key: caller.key.clone(),
                 rule: Rule::new(&caller.tools, &caller.hidden),
@@ -108,11 +141,58 @@ impl Callers {
                 upstream_keys: caller.upstream_keys.clone(),
             }))
         };
+        let is_gone = |key: &&Secret| !config.callers.iter().any(|caller| caller.key == **key);
+        let keys = before.into_iter().flat_map(|before| {
+            before.revoked.iter().chain(before.known.iter().map(|known| &known.key))
+        });
         Ok(Self {
+            revoked: keys.filter(is_gone).cloned().collect(),
             known: config.callers.iter().map(known).collect::<Result<_, _>>()?,
             paths: Arc::new(OpenPaths::new(&config.paths)?),
             shared_key,
+            admin,
         })
+    }
+
+    /// The same callers with another key for those that have none of their own.
+    pub(crate) fn with_shared_key(&self, shared_key: Option<Secret>) -> Self {
+        Self {
+            known: self.known.clone(),
+            revoked: self.revoked.clone(),
+            paths: Arc::clone(&self.paths),
+            shared_key,
+            admin: Arc::clone(&self.admin),
+        }
+    }
+
+    /// The key for callers that have none of their own.
+    pub(crate) fn shared_key(&self) -> Option<Secret> {
+        self.shared_key.clone()
+    }
+
+    fn find(&self, name: &str, key: &Secret) -> Option<&Arc<Known>> {
+        self.known.iter().find(|known| known.name == name && known.key == *key)
+    }
+
+    /// Ends what is under way for callers that `now` does not have, or has with another key.
+    pub(crate) fn revoke_missing(&self, now: &Self) {
+        for known in self.known.iter().filter(|known| now.find(&known.name, &known.key).is_none()) {
+            tracing::info!(caller = known.name, "the key of a caller is revoked");
+            known.revocation.revoke();
+        }
+    }
+
+    /// What the sender of a request may see of the statistics.
+    pub(crate) fn view(&self, uri: &Uri, headers: &HeaderMap) -> Result<View, Unidentified> {
+        if self.admin.is_admin(headers) {
+            return Ok(View::All);
+        }
+        let caller = self.identify(uri, headers, &OurHeaders::read(headers)?)?;
+        match caller.name() {
+            _ if !self.admin.is_required() => Ok(View::All),
+            Some(name) => Ok(View::Own(name.to_owned())),
+            None => Err(Unidentified::NotAdmin),
+        }
     }
 
     /// Who sent a request.
@@ -137,12 +217,15 @@ impl Callers {
             // A wrong key is an error, not the absence of a key: its sender expects to be recognised.
             None => ours.key.is_none(),
         };
-        if found.is_none() && !is_unnamed {
+        let is_revoked = |given: &str| self.revoked.iter().any(|key| key.matches(given));
+        if (found.is_none() && !is_unnamed) || providers.iter().any(|given| is_revoked(given)) {
             return Err(Unidentified::NoKey);
         }
         let shared_key = self.shared_key.as_ref();
-        let sends_shared_key =
-            providers.iter().any(|given| shared_key.is_some_and(|shared| shared.matches(given)));
+        let is_ours = |given: &Cow<'_, str>| {
+            shared_key.is_some_and(|shared| shared.matches(given)) || self.admin.matches(given)
+        };
+        let sends_ours = providers.iter().any(is_ours);
         let own_rule = found.map(|known| known.rule.clone());
         Ok(Caller {
             id: match found {
@@ -154,7 +237,7 @@ impl Callers {
             // A key of ours that was sent in place of a credential is none.
             stands_in: match found {
                 Some(known) if stands_in.is_some() => Some(known.upstream_keys.clone()),
-                _ if sends_shared_key => Some(Keys::default()),
+                _ if sends_ours => Some(Keys::default()),
                 _ => None,
             },
             known: found.cloned(),
@@ -210,7 +293,7 @@ mod tests {
         let other =
             config::Caller { name: "other".into(), key: Secret::from("tc-other"), ..ci.clone() };
         let config = Config { callers: vec![ci, other], ..Config::default() };
-        Callers::new(&config, shared_key.map(Secret::from)).unwrap()
+        Callers::new(&config, shared_key.map(Secret::from), Arc::default(), None).unwrap()
     }
 
     fn who(callers: &Callers, pairs: &[(&'static str, &str)]) -> Result<Caller, Unidentified> {

@@ -64,6 +64,22 @@ impl Config {
         file.section(Self::SECTION, "docs/proxy.md")
     }
 
+    /// The keys, but for callers and their paths, whose values differ from those of another config.
+    pub(crate) fn changed_keys(&self, other: &Self) -> Vec<&'static str> {
+        let keys = [
+            ("openai", self.openai == other.openai),
+            ("anthropic", self.anthropic == other.anthropic),
+            ("gemini", self.gemini == other.gemini),
+            ("mode", self.mode == other.mode),
+            ("rounds", self.rounds == other.rounds),
+            ("deadline", self.deadline == other.deadline),
+            ("request_bytes", self.request_bytes == other.request_bytes),
+            ("state", self.state == other.state),
+            ("routes", self.routes == other.routes),
+        ];
+        keys.into_iter().filter(|(_, is_same)| !is_same).map(|(key, _)| key).collect()
+    }
+
     /// Every credential in it, so that references in them can be expanded.
     pub fn secrets(&mut self) -> impl Iterator<Item = &mut Secret> {
         let routes = self.routes.iter_mut().filter_map(|route| route.key.as_mut());

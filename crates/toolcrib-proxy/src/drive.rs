@@ -19,13 +19,14 @@ use http_body_util::StreamBody;
 use toolcrib_dialect::exchange::action::{
     self, Done, Ending, FellBack, Outgoing, RESPONSE_BYTES, Start,
 };
-use toolcrib_dialect::{Action, Exchange, Plan, Toolset, sse};
+use toolcrib_dialect::{Action, Exchange, sse};
 
-use crate::error::error;
+use crate::error::{error, event};
 use crate::head;
 use crate::log::{RequestLog, unreachable};
+use crate::revocation::{REVOKED, Revocation};
 use crate::stored::Recorder;
-use crate::upstream::{Answer, Chunks, Lost, UpstreamRequest, is_events};
+use crate::upstream::{Answer, Chunks, Lost, UpstreamRequest, is_events, writable_events};
 
 /// How long a client waits for a sign of life. Clients and the proxies before them give up after a
 /// minute or more of silence.
@@ -45,6 +46,8 @@ enum Output {
     Start(Start),
     Bytes(Bytes),
     Done(Done),
+    /// The caller's key was revoked.
+    Revoked,
 }
 
 /// An exchange and its connections.
@@ -52,6 +55,7 @@ pub(crate) struct Driver {
     log: RequestLog,
     upstream: UpstreamRequest,
     exchange: Exchange,
+    revocation: Revocation,
     source: Source,
     /// The head of the last answer.
     headers: HeaderMap,
@@ -71,11 +75,17 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(log: RequestLog, upstream: UpstreamRequest, exchange: Exchange) -> Self {
+    pub(crate) fn new(
+        log: RequestLog,
+        upstream: UpstreamRequest,
+        exchange: Exchange,
+        revocation: Revocation,
+    ) -> Self {
         Self {
             log,
             upstream,
             exchange,
+            revocation,
             source: Source::Nothing,
             headers: HeaderMap::new(),
             lost: None,
@@ -111,6 +121,9 @@ impl Driver {
                     return self.start(start);
                 }
                 Output::Done(done) => return self.refuse(done),
+                Output::Revoked => {
+                    return error(self.log.api, StatusCode::UNAUTHORIZED, REVOKED);
+                }
                 Output::Bytes(_) => {}
             }
         }
@@ -126,7 +139,9 @@ impl Driver {
                     self.exchange.loaded(found);
                 }
                 Some(Action::Prepare(plan)) => {
-                    let toolset = Box::pin(self.toolset(*plan)).await;
+                    let toolsets = &self.log.proxy.toolsets;
+                    let toolset =
+                        Box::pin(toolsets.find_or_make(*plan, self.exchange.tools())).await;
                     self.exchange.prepared(toolset);
                 }
                 Some(Action::Send(request)) => self.send(request),
@@ -137,7 +152,13 @@ impl Driver {
                 Some(Action::Forward(bytes)) => return Output::Bytes(bytes),
                 Some(Action::Done(done)) => return Output::Done(done),
                 None => {
-                    if let Some(output) = self.receive().await {
+                    let revocation = self.revocation.clone();
+                    let output = tokio::select! {
+                        biased;
+                        () = revocation.happens() => return Output::Revoked,
+                        output = self.receive() => output,
+                    };
+                    if let Some(output) = output {
                         return output;
                     }
                 }
@@ -213,21 +234,6 @@ impl Driver {
         self.source = Source::Waiting(self.upstream.post(request));
     }
 
-    /// The toolset of the exchange's tools, from the cache or made.
-    async fn toolset(&mut self, plan: Plan) -> Arc<Toolset> {
-        let proxy = Arc::clone(&self.log.proxy);
-        let key = plan.key(self.exchange.tools());
-        if let Some(toolset) = proxy.toolsets.get(&key) {
-            return toolset;
-        }
-        let _permit = proxy.toolsets.permit().await;
-        if let Some(toolset) = proxy.toolsets.get(&key) {
-            return toolset;
-        }
-        let tools = self.exchange.tools().to_owned();
-        proxy.toolsets.make(key, plan, tools).await
-    }
-
     fn fell_back(&self, FellBack { from, missing }: FellBack) {
         if let Some(missing) = missing {
             let (host, model) = (&self.log.host, &self.log.model);
@@ -257,10 +263,14 @@ impl Driver {
             action::Body::AsItComes => {
                 self.finish();
                 match std::mem::replace(&mut self.source, Source::Nothing) {
-                    Source::Reading(body) => Body::from_stream(match self.recorder.take() {
-                        Some(recorder) => recorder.watch(Arc::clone(&self.log.proxy), body),
-                        None => body,
-                    }),
+                    Source::Reading(body) => {
+                        let body = match self.recorder.take() {
+                            Some(recorder) => recorder.watch(Arc::clone(&self.log.proxy), body),
+                            None => body,
+                        };
+                        let events_of = writable_events(&self.headers).then_some(self.log.api);
+                        Body::from_stream(self.revocation.clone().end(body, events_of))
+                    }
                     _ => Body::empty(),
                 }
             }
@@ -308,6 +318,11 @@ impl Driver {
                     self.ready.push_back(Ok(Frame::data(bytes)));
                 }
                 Output::Start(_) => {}
+                Output::Revoked => {
+                    self.is_over = true;
+                    let last = event(self.log.api, REVOKED).into();
+                    self.ready.push_back(Ok(Frame::data(last)));
+                }
                 Output::Done(done) => {
                     if let Some(recorder) = &mut self.recorder {
                         Box::pin(recorder.end(&self.log.proxy)).await;

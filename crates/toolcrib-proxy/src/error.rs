@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use toolcrib_dialect::Api;
+use toolcrib_dialect::{Api, sse};
 
 use crate::caller::Unidentified;
 
@@ -26,6 +26,34 @@ pub(crate) fn error(api: Api, status: StatusCode, text: &str) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
+/// The same as an event, for a stream that has begun.
+pub(crate) fn event(api: Api, text: &str) -> Vec<u8> {
+    let text = serde_json::Value::from(format!("toolcrib: {text}"));
+    let (name, data) = match api {
+        Api::Messages => (
+            Some("error"),
+            format!(r#"{{"type":"error","error":{{"type":"api_error","message":{text}}}}}"#),
+        ),
+        Api::Responses => (
+            Some("error"),
+            format!(r#"{{"type":"error","code":"api_error","message":{text},"param":null}}"#),
+        ),
+        Api::Gemini => (
+            None,
+            format!(r#"{{"error":{{"code":401,"message":{text},"status":"UNAUTHENTICATED"}}}}"#),
+        ),
+        Api::Chat => (
+            None,
+            format!(
+                r#"{{"error":{{"message":{text},"type":"api_error","param":null,"code":null}}}}"#
+            ),
+        ),
+    };
+    let mut event = Vec::new();
+    sse::write(name, &data, &mut event);
+    event
+}
+
 /// A request that is refused before anything is sent, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
@@ -39,9 +67,14 @@ impl Refusal {
         Self { api, status, text: text.to_string() }
     }
 
-    /// For a request without a key.
-    pub(crate) fn no_key(api: Api) -> Self {
-        Self::new(api, StatusCode::UNAUTHORIZED, &Unidentified::NoKey)
+    /// For a request whose sender is not known.
+    pub(crate) fn unidentified(api: Api, why: &Unidentified) -> Self {
+        let status = match why {
+            Unidentified::NoKey => StatusCode::UNAUTHORIZED,
+            Unidentified::NotAdmin => StatusCode::FORBIDDEN,
+            Unidentified::Header(_) | Unidentified::TwoCallers => StatusCode::BAD_REQUEST,
+        };
+        Self::new(api, status, why)
     }
 }
 

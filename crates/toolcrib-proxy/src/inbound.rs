@@ -6,7 +6,7 @@ use axum::http::request::Parts;
 use toolcrib_dialect::Api;
 use toolcrib_dialect::mode::RequestedMode;
 
-use crate::caller::{Caller, Callers, Unidentified};
+use crate::caller::{Caller, Callers};
 use crate::endpoint::{self, Asked};
 use crate::error::Refusal;
 use crate::our_headers::OurHeaders;
@@ -37,11 +37,9 @@ impl Inbound {
         let api = asked.api.unwrap_or(asked.vendor.error_form());
         let bad = |why: &dyn ToString| Refusal::new(api, StatusCode::BAD_REQUEST, &why.to_string());
         let ours = OurHeaders::read(&parts.headers).map_err(|why| bad(&why))?;
-        let caller = match callers.identify(&parts.uri, &parts.headers, &ours) {
-            Ok(caller) => caller,
-            Err(Unidentified::NoKey) => return Err(Refusal::no_key(api)),
-            Err(why) => return Err(bad(&why)),
-        };
+        let caller = callers
+            .identify(&parts.uri, &parts.headers, &ours)
+            .map_err(|why| Refusal::unidentified(api, &why))?;
         let own = path.as_str().to_ascii_lowercase();
         if own.starts_with("/mcp") || own.starts_with("/toolcrib") {
             let text = "there is nothing at this path, and it is not forwarded";

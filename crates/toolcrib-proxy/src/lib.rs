@@ -29,6 +29,7 @@ pub mod path;
 mod proxy;
 mod query;
 mod references;
+mod revocation;
 pub mod route;
 pub mod scope;
 mod stored;

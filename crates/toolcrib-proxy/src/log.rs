@@ -72,6 +72,7 @@ impl RequestLog {
         // A request that only counts tokens takes none.
         if *tools > 0 && !self.counts {
             self.proxy.running.add(&Entry {
+                caller: self.caller.as_deref(),
                 model: &self.model,
                 client: &self.client,
                 deferred: *deferred > 0,

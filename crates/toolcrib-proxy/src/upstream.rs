@@ -40,6 +40,12 @@ pub(crate) fn is_events(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
 }
 
+/// Whether an event of ours can be added to a body with these headers.
+pub(crate) fn writable_events(headers: &HeaderMap) -> bool {
+    let fixed = [header::CONTENT_LENGTH, header::CONTENT_ENCODING];
+    is_events(headers) && !fixed.iter().any(|name| headers.contains_key(name))
+}
+
 /// An upstream that could not be reached, or broke off. Says nothing of the URL: a key may be in it.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
@@ -170,5 +176,20 @@ fn with_model(target: &str, model: &str) -> String {
     match target.split_once('?') {
         Some((path, query)) => format!("{}?{query}", request::with_model_in_path(path, model)),
         None => request::with_model_in_path(target, model),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_model_is_put_into_the_path_and_not_into_the_query() {
+        let target = "/v1beta/models/a:generateContent?alt=sse&x=/models/b:c";
+        assert_eq!(
+            with_model(target, "gemini-x"),
+            "/v1beta/models/gemini-x:generateContent?alt=sse&x=/models/b:c"
+        );
+        assert_eq!(with_model("/v1/models/a:b", "m"), "/v1/models/m:b");
     }
 }

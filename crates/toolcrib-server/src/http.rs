@@ -8,8 +8,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::{HeaderValue, header};
-use axum::response::IntoResponse as _;
 use axum::routing::get;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -17,11 +15,12 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
+use crate::admin::{Admin, metrics_route};
 use crate::config::HttpSettings;
 use crate::drain::Drain;
 use crate::guard::{Guard, HEALTH, Unusable};
 use crate::listener::SmallReads;
-use crate::metrics::{self, Registry};
+use crate::metrics::Registry;
 
 /// Why the server does not run.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +70,7 @@ pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
     guard: Guard,
+    admin: Arc<Admin>,
     router: Router,
     drain: Drain,
 }
@@ -90,6 +90,7 @@ impl HttpServer {
                 address: listener.local_addr().map_err(failed)?,
                 listener,
                 guard: Guard::new(&settings.allowed_hosts, &settings.allowed_origins, access)?,
+                admin: Arc::default(),
                 router: Router::new(),
                 drain: Drain::default(),
             })
@@ -100,6 +101,12 @@ impl HttpServer {
     /// The bound address, with the real port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Who may see the metrics, if not everybody who may send requests.
+    #[must_use]
+    pub fn with_admin(self, admin: Arc<Admin>) -> Self {
+        Self { admin, ..self }
     }
 
     /// The shutdown of this server, for the services on it.
@@ -125,8 +132,10 @@ impl HttpServer {
         stop: CancellationToken,
     ) -> BoxFuture<'static, Result<(), ServeError>> {
         async move {
-            let Self { listener, router, drain, .. } =
-                self.mount(own_routes(registry), Authentication::BearerToken);
+            let metrics = metrics_route(registry, self.guard.clone(), Arc::clone(&self.admin));
+            let Self { listener, router, drain, .. } = self
+                .mount(own_routes(), Authentication::BearerToken)
+                .mount(metrics, Authentication::OwnKeys);
             let stopped = stop.clone().cancelled_owned();
             let serving = axum::serve(SmallReads(listener), router).with_graceful_shutdown(stopped);
             tokio::select! {
@@ -138,13 +147,7 @@ impl HttpServer {
     }
 }
 
-/// The routes that belong to no service.
-fn own_routes(registry: Registry) -> Router {
-    let registry = Arc::new(registry);
-    let metrics = move || {
-        let text = metrics::encode(&registry);
-        let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(metrics::MEDIA_TYPE))];
-        std::future::ready((kind, text).into_response())
-    };
-    Router::new().route("/metrics", get(metrics)).route(HEALTH, get(|| async { "ok\n" }))
+/// The routes that belong to no service, but for the metrics.
+fn own_routes() -> Router {
+    Router::new().route(HEALTH, get(|| async { "ok\n" }))
 }

@@ -6,11 +6,13 @@
 //! each crate reads its own sections from it.
 //!
 //! Reading order: [`config`], [`expand`] (references such as `${NAME}`), [`Secret`], [`mask`], then
-//! [`http`], [`guard`] (who may send requests), [`access`] (the bearer token), [`metrics`].
+//! [`http`], [`guard`] (who may send requests), [`access`] (the bearer token), [`admin`] (who
+//! sees all figures), [`metrics`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod access;
+pub mod admin;
 mod authority;
 pub mod config;
 mod drain;

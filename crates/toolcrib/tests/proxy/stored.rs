@@ -27,14 +27,12 @@ fn respond(replica: &Replica, key: &str, body: &Value) -> Response {
 /// The ids of a response and of its first output item.
 fn ids(response: &Response) -> (String, String) {
     assert_eq!(response.status, 200, "{}", response.body);
-    let whole: Value = match serde_json::from_str(&response.body) {
-        Ok(whole) => whole,
-        Err(_) => {
-            let events = response.events();
-            let last = events.iter().rfind(|event| event["type"] == "response.completed");
-            last.unwrap()["response"].clone()
-        }
+    let last = |_| {
+        let events = response.events();
+        let last = events.iter().rfind(|event| event["type"] == "response.completed");
+        last.unwrap()["response"].clone()
     };
+    let whole: Value = serde_json::from_str(&response.body).unwrap_or_else(last);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     (text(&whole["id"]), text(&whole["output"][0]["id"]))
 }

@@ -12,6 +12,7 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
     log();
     let named = args.vectors.embedding_model.as_deref();
     let found = loaded(args.config.as_deref(), &args.overrides)?.with_vectors(named, None)?;
+    let file = found.path.clone().map(watch::WatchedFile::new);
     block_on(async {
         let stop = stop_on_signals()?;
         if std::io::stdin().is_terminal() {
@@ -20,9 +21,11 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
             );
         }
         let gateway = start(found.sections.gateway);
-        if let Some(path) = found.path {
+        if let Some(file) = file {
             let stated = (args.overrides.clone(), args.vectors.embedding_model.clone());
-            tokio::spawn(watch::watch(gateway.clone(), found.sections.http, path, stated));
+            tokio::spawn(watch::watch(gateway.clone(), found.sections.http, file, stated, |_| {
+                Ok(())
+            }));
         }
         let served = serve::stdio(&gateway, args.profile.clone(), stop).await;
         gateway.stop(END).await;

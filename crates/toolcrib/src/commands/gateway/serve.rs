@@ -6,19 +6,21 @@ use toolcrib_core::Settings;
 use toolcrib_mcp::serve::routes;
 use toolcrib_proxy::Proxy;
 use toolcrib_server::access::{Access, FILE};
+use toolcrib_server::admin::Admin;
 use toolcrib_server::expand::{expand, surroundings};
 use toolcrib_server::http::Authentication;
 use toolcrib_server::{HttpServer, Secret, metrics};
 
 use super::{END, block_on, load_quietly, log, not_served, start, state, stop_on_signals, watch};
 use crate::args::ServeArgs;
-use crate::config::gateway::Sections;
+use crate::config::gateway::{Loaded, Sections};
 use crate::output::{Failure, Output, remark};
 
 pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failure> {
     log();
     let named = args.vectors.embedding_model.as_deref();
     let found = load_quietly(args.config.as_deref(), &args.overrides)?.with_vectors(named, None)?;
+    let file = found.path.clone().map(watch::WatchedFile::new);
     block_on(async {
         let stop = stop_on_signals()?;
         let http = &found.sections.http;
@@ -35,7 +37,9 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let needs_token = key.is_some();
         let config = with_arguments(found.proxy()?, args)?;
         let Sections { gateway, http, .. } = found.sections;
-        let proxy = proxy(config, gateway.settings.clone(), key)?;
+        let admin = Arc::new(Admin::default());
+        set_admin_token(&admin, http.admin_token.as_ref())?;
+        let proxy = proxy(config, gateway.settings.clone(), key, Arc::clone(&admin))?;
         let gateway = start(gateway);
         let mut registry = metrics::registry();
         gateway.register_metrics(&mut registry);
@@ -44,6 +48,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let server = server.map_err(|error| not_served(&error, error.hint()))?;
         let (address, drain) = (server.address(), server.drain());
         let server = server
+            .with_admin(Arc::clone(&admin))
             .mount(routes(&gateway, &drain), Authentication::BearerToken)
             .mount(drain.wait_for(proxy.router()), Authentication::OwnKeys);
         remark(&format!("listening on http://{address}/mcp"));
@@ -60,9 +65,11 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
                 file.display()
             ));
         }
-        if let Some(path) = found.path {
+        if let Some(file) = file {
             let stated = (args.overrides.clone(), args.vectors.embedding_model.clone());
-            tokio::spawn(watch::watch(gateway.clone(), http, path, stated));
+            let args = args.clone();
+            let reload = move |new: &Loaded| reload(&proxy, &admin, new, &args);
+            tokio::spawn(watch::watch(gateway.clone(), http, file, stated, reload));
         }
         let served = server.serve(registry, stop).await;
         gateway.stop(END).await;
@@ -91,11 +98,34 @@ fn with_arguments(
     Ok(proxy)
 }
 
+/// Takes the callers and the admin token of a config that was loaded again.
+fn reload(proxy: &Proxy, admin: &Admin, new: &Loaded, args: &ServeArgs) -> Result<(), Failure> {
+    let config = with_arguments(new.proxy()?, args)?;
+    set_admin_token(admin, new.sections.http.admin_token.as_ref())?;
+    let changed = proxy.reload(&config);
+    let changed = changed.map_err(|error| Failure::input("proxy", &error, error.hint()))?;
+    if !changed.is_empty() {
+        tracing::warn!(
+            "`{}` of `[proxy]` changed; of this section only `callers` and `paths` are loaded again: start the proxy again",
+            changed.join("`, `")
+        );
+    }
+    Ok(())
+}
+
+fn set_admin_token(admin: &Admin, token: Option<&Secret>) -> Result<(), Failure> {
+    let token = token.map(|token| expand(token, &surroundings)).transpose();
+    let token =
+        token.map_err(|error| Failure::input("`http.admin_token`", &error, error.hint()))?;
+    admin.set_token(token).map_err(|error| Failure::input("http", &error, error.hint()))
+}
+
 fn proxy(
     config: toolcrib_proxy::Config,
     settings: Settings,
     key: Option<Secret>,
+    admin: Arc<Admin>,
 ) -> Result<Arc<Proxy>, Failure> {
-    let proxy = Proxy::new(config, settings, key);
+    let proxy = Proxy::new(config, settings, key, admin);
     proxy.map(Arc::new).map_err(|error| Failure::input("proxy", &error, error.hint()))
 }
