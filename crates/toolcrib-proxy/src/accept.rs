@@ -27,6 +27,7 @@ use crate::inbound::Inbound;
 use crate::log::{PassLog, RequestLog, unreachable};
 use crate::proxy::Proxy;
 use crate::revocation::REVOKED;
+use crate::revoked_stream::until_revoked;
 use crate::scope::Scope;
 use crate::stored;
 use crate::toolsets;
@@ -111,7 +112,7 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
                 .chain(rest.unwrap_or_else(|| Body::empty().into_data_stream()));
             let to = UpstreamRequest::new(proxy, &inbound, &upstream, None);
             log.sent();
-            return match until_revoked(caller, to.forward(Method::POST, whole, length)).await {
+            return match unless_revoked(caller, to.forward(Method::POST, whole, length)).await {
                 Some(Ok(answer)) => unread(&log, why, caller, answer),
                 Some(Err(lost)) => unreachable(proxy, api, &log.host, &lost),
                 None => error(api, StatusCode::UNAUTHORIZED, REVOKED),
@@ -248,7 +249,7 @@ async fn pass_on(proxy: &Arc<Proxy>, inbound: Inbound, body: Body) -> Response {
     let to = UpstreamRequest::new(proxy, &inbound, upstream, None);
     let mut log = PassLog::new(&inbound, upstream.host());
     let answer = to.forward(parts.method.clone(), body.into_data_stream(), length);
-    match until_revoked(caller, answer).await {
+    match unless_revoked(caller, answer).await {
         Some(Ok(answer)) => {
             log.status = Some(answer.status.as_u16());
             untouched(answer, None, api, caller)
@@ -259,7 +260,7 @@ async fn pass_on(proxy: &Arc<Proxy>, inbound: Inbound, body: Body) -> Response {
 }
 
 /// Waits for an answer; `None` if the caller's key is revoked meanwhile.
-async fn until_revoked<T>(caller: &Caller, answer: impl Future<Output = T>) -> Option<T> {
+async fn unless_revoked<T>(caller: &Caller, answer: impl Future<Output = T>) -> Option<T> {
     let revocation = caller.revocation();
     tokio::select! {
         biased;
@@ -286,7 +287,7 @@ fn untouched(answer: Answer, report: Option<&Report>, api: Api, caller: &Caller)
         head::write_report(report, &mut headers);
     }
     let events_of = writable_events(&answer.headers).then_some(api);
-    let body = caller.revocation().end(answer.body, events_of);
+    let body = until_revoked(answer.body, caller.revocation(), events_of);
     let mut response = Response::new(Body::from_stream(body));
     *response.status_mut() = answer.status;
     *response.headers_mut() = headers;

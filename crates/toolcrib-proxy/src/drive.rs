@@ -25,6 +25,7 @@ use crate::error::{error, event};
 use crate::head;
 use crate::log::{RequestLog, unreachable};
 use crate::revocation::{REVOKED, Revocation};
+use crate::revoked_stream::until_revoked;
 use crate::stored::Recorder;
 use crate::upstream::{Answer, Chunks, Lost, UpstreamRequest, is_events, writable_events};
 
@@ -269,7 +270,7 @@ impl Driver {
                             None => body,
                         };
                         let events_of = writable_events(&self.headers).then_some(self.log.api);
-                        Body::from_stream(self.revocation.clone().end(body, events_of))
+                        Body::from_stream(until_revoked(body, self.revocation.clone(), events_of))
                     }
                     _ => Body::empty(),
                 }

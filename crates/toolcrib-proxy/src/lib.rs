@@ -30,6 +30,7 @@ mod proxy;
 mod query;
 mod references;
 mod revocation;
+mod revoked_stream;
 pub mod route;
 pub mod scope;
 mod stored;
