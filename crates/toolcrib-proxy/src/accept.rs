@@ -6,31 +6,34 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request as Incoming, State};
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http_body::Body as _;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use toolcrib_dialect::exchange::action::{self, Report, Setup};
-use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::pass::{Unreadable, unreadable};
 use toolcrib_dialect::{Api, Exchange, Reading, Request, Summary};
-use toolcrib_server::{BodyBudget, BodyPermit, BodyRefused, ConnectionInfo};
+use toolcrib_server::{BodyBudget, BodyPermit, BodyRefused};
 
-use crate::caller::{Caller, Scope};
+use crate::caller::Caller;
 use crate::drive::Driver;
-use crate::error::{error, no_key, no_socket};
+use crate::endpoint::Endpoint;
+use crate::error::{Refusal, error, no_socket};
 use crate::head;
-use crate::log::{RequestLog, unreachable};
+use crate::inbound::Inbound;
+use crate::log::{PassLog, RequestLog, unreachable};
 use crate::proxy::Proxy;
-use crate::route::{self, Asked};
+use crate::revocation::REVOKED;
+use crate::revoked_stream::until_revoked;
+use crate::scope::Scope;
+use crate::stored;
 use crate::toolsets;
-use crate::upstream::{self, Answer, UpstreamRequest, speaks};
+use crate::upstream::{Answer, UpstreamRequest, speaks, writable_events};
 
-/// Says for one request how tools are to be deferred, `off` included.
-const MODE: &str = "x-toolcrib-mode";
 /// Maximum capacity reserved for a body, in bytes.
 const RESERVED: usize = 1 << 20;
 
@@ -48,57 +51,46 @@ impl Proxy {
 }
 
 async fn stats(State(proxy): State<Arc<Proxy>>, request: Incoming) -> Response {
-    if proxy.callers.identify(request.uri(), request.headers()).is_err() {
-        return no_key();
+    match proxy.callers().view(request.uri(), request.headers()) {
+        Ok(view) => {
+            let json = serde_json::to_string(&proxy.running.totals(&view)).unwrap_or_default();
+            ([(header::CONTENT_TYPE, "application/json")], json).into_response()
+        }
+        Err(why) => Refusal::unidentified(Api::Chat, &why).into_response(),
     }
-    let json = serde_json::to_string(&proxy.running.totals()).unwrap_or_default();
-    ([(header::CONTENT_TYPE, "application/json")], json).into_response()
 }
 
 /// Answers a request.
 async fn accept(proxy: &Arc<Proxy>, request: Incoming) -> Response {
     let (parts, body) = request.into_parts();
-    let Ok(caller) = proxy.callers.identify(&parts.uri, &parts.headers) else { return no_key() };
-    let path = parts.uri.path();
-    // Our own paths, and those that mean another path than they say, are not passed on.
-    if path.starts_with("/mcp") || path.starts_with("/toolcrib") {
-        return StatusCode::NOT_FOUND.into_response();
-    }
-    if route::is_winding(path) {
-        return error(Api::Chat, StatusCode::BAD_REQUEST, "the path has `.` or `..` in it");
-    }
-    let asked = route::asked(&parts.uri, &parts.headers);
-    if let Some(api) = asked.api
-        && head::wants_socket(&parts.headers)
+    let inbound = match Inbound::admit(&proxy.callers(), parts) {
+        Ok(inbound) => inbound,
+        Err(refusal) => return refusal.into_response(),
+    };
+    if let Some(api) = inbound.asked.api
+        && head::wants_socket(&inbound.parts.headers)
     {
         return no_socket(api);
     }
-    match asked.api.filter(|_| parts.method == Method::POST) {
-        Some(api) => read(proxy, parts, body, asked, api, caller).await,
-        None => pass_on(proxy, parts, body, asked, &caller).await,
+    match inbound.asked.api.filter(|_| inbound.parts.method == Method::POST) {
+        Some(api) => read(proxy, inbound, body, api).await,
+        None => pass_on(proxy, inbound, body).await,
     }
 }
 
 /// Answers a request of an API that has tools.
-async fn read(
-    proxy: &Arc<Proxy>,
-    parts: Parts,
-    body: Body,
-    asked: Asked,
-    api: Api,
-    caller: Caller,
-) -> Response {
+async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Response {
     let length = body.size_hint().exact();
-    let bodies = parts.extensions.get::<ConnectionInfo>().map(ConnectionInfo::bodies);
-    let (bytes, rest, body_permit) = match collect(body, proxy.config.request_bytes, bodies).await {
+    let limit = proxy.config.request_bytes;
+    let (bytes, rest, body_permit) = match collect(body, limit, inbound.bodies()).await {
         Ok(collected) => collected,
         Err(NotCollected::Disconnected) => return StatusCode::BAD_REQUEST.into_response(),
         Err(NotCollected::Refused(refused)) => return body_refused(api, refused),
     };
-    let target = upstream::target(&parts);
+    let Inbound { parts, asked, caller, target, .. } = &inbound;
     let is_compressed = parts.headers.contains_key(header::CONTENT_ENCODING);
     let reading = match (is_compressed, rest) {
-        (false, None) => Ok(read_body(api, &target, bytes, &caller.scope)),
+        (false, None) => Ok(read_body(api, target, bytes, &caller.scope)),
         (true, rest) => Err((Unreadable::Compressed, bytes, rest)),
         (false, rest) => Err((Unreadable::TooLarge, bytes, rest)),
     };
@@ -107,21 +99,13 @@ async fn read(
         Ok(Err(unread)) => unread.model.clone().unwrap_or_default(),
         Err(_) => String::new(),
     };
-    let upstream = Arc::new(proxy.routes.find(asked, Some(&model)).clone());
-    let log = RequestLog {
-        proxy: Arc::clone(proxy),
-        api,
-        client: caller.name.clone().unwrap_or_else(|| product(&parts.headers)),
-        host: upstream.host(),
-        model,
-        counts: api.counts_at(parts.uri.path()),
-        _open: proxy.metrics.open(),
-        _body: body_permit,
-    };
+    let upstream = Arc::new(proxy.routes.find(*asked, Some(&model)).clone());
+    let is_shared = api == Api::Responses && stored::is_shared(caller, &upstream);
+    let log = RequestLog::new(proxy, api, model, &inbound, upstream.host()).holding(body_permit);
     let mut reading = match reading {
         Ok(reading) => reading,
         Err((why, bytes, rest)) => {
-            if let Some(needed) = needs_reading(proxy, &caller) {
+            if let Some(needed) = needs_reading(proxy, caller, is_shared) {
                 let why = unreadable(why);
                 let text =
                     format!("{why}, and {needed}: send it uncompressed and within the limit");
@@ -129,10 +113,12 @@ async fn read(
             }
             let whole = stream::iter([Ok(bytes)])
                 .chain(rest.unwrap_or_else(|| Body::empty().into_data_stream()));
-            let to = UpstreamRequest::new(proxy, &parts, asked, &caller, &upstream, None);
-            return match to.forward(Method::POST, whole, length).await {
-                Ok(answer) => unread(&log, why, answer),
-                Err(lost) => unreachable(proxy, Some(api), &log.host, &lost),
+            let to = UpstreamRequest::new(proxy, &inbound, &upstream, None);
+            log.sent();
+            return match unless_revoked(caller, to.forward(Method::POST, whole, length)).await {
+                Some(Ok(answer)) => unread(&log, why, caller, answer),
+                Some(Err(lost)) => unreachable(proxy, api, &log.host, &lost),
+                None => error(api, StatusCode::UNAUTHORIZED, REVOKED),
             };
         }
     };
@@ -147,18 +133,22 @@ async fn read(
         let text = "this caller's tools are limited, and the body is no JSON object";
         return error(api, StatusCode::BAD_REQUEST, text);
     }
+    if is_shared {
+        let body = match &reading {
+            Ok(request) => request.text.as_bytes(),
+            Err(unread) => &unread.body,
+        };
+        if let Err(refusal) = stored::check_body(proxy, &inbound, body).await {
+            return refusal.into_response();
+        }
+    }
     match (&mut reading, &upstream.model) {
         (Ok(request), Some(model)) => request.rename(model),
         (Err(unread), Some(model)) => unread.rename(model),
         (_, None) => {}
     }
-    let requested = match requested_mode(&parts.headers) {
-        Ok(requested) => {
-            let configured = upstream.mode.or(proxy.config.mode);
-            requested.or(configured).unwrap_or_else(|| proxy.settings.disclosure.into())
-        }
-        Err(text) => return error(api, StatusCode::BAD_REQUEST, &text),
-    };
+    let configured = upstream.mode.or(proxy.config.mode);
+    let requested = inbound.mode.or(configured).unwrap_or_else(|| proxy.settings.disclosure.into());
     let model = reading.as_ref().map_or(&log.model, |request| &request.model);
     let setup = Setup {
         settings: Arc::clone(&proxy.settings),
@@ -176,9 +166,11 @@ async fn read(
         learned: proxy.learned(),
         now: proxy.now(),
     };
-    let exchange = Exchange::new(api, &target, reading, setup);
-    let to = UpstreamRequest::new(proxy, &parts, asked, &caller, &upstream, Some(api));
-    Driver::new(log, to, exchange).respond().await
+    let exchange = Exchange::new(api, target, reading, setup);
+    let to = UpstreamRequest::new(proxy, &inbound, &upstream, Some(api));
+    let driver = Driver::new(log, to, exchange, caller.revocation());
+    let driver = if is_shared { driver.record_for(caller.id) } else { driver };
+    driver.respond().await
 }
 
 /// The context window that a client asks for, in tokens.
@@ -200,9 +192,11 @@ fn read_body(api: Api, target: &str, body: Bytes, scope: &Scope) -> Reading {
 
 /// Why a body that cannot be read is rejected: its tools cannot be filtered, or the model that decides where it
 /// goes is not known.
-fn needs_reading(proxy: &Proxy, caller: &Caller) -> Option<&'static str> {
+fn needs_reading(proxy: &Proxy, caller: &Caller, is_shared: bool) -> Option<&'static str> {
     if caller.scope.is_narrow() {
         Some("this caller's tools are limited")
+    } else if is_shared {
+        Some("the stored responses that it refers to must be this caller's")
     } else if !proxy.config.routes.is_empty() {
         Some("the model decides where it goes")
     } else {
@@ -211,12 +205,12 @@ fn needs_reading(proxy: &Proxy, caller: &Caller) -> Option<&'static str> {
 }
 
 /// The response to a request whose body was not read.
-fn unread(log: &RequestLog, why: Unreadable, answer: Answer) -> Response {
+fn unread(log: &RequestLog, why: Unreadable, caller: &Caller, answer: Answer) -> Response {
     let why = unreadable(why);
     let report = Report { mode: why.mode(), why: why.to_string(), ..Report::default() };
     let summary = Summary { rounds: 1, ..Summary::default() };
     log.done(&report, &summary, answer.status.as_u16());
-    untouched(answer, Some(&report))
+    untouched(answer, Some(&report), log.api, caller)
 }
 
 /// Answers how many tokens a request has, for an upstream whose API has no such question. It is an
@@ -232,36 +226,79 @@ fn estimate(model: &str, reading: &Reading) -> Response {
 }
 
 /// Passes on a request to a path whose bodies are not read.
-async fn pass_on(
-    proxy: &Arc<Proxy>,
-    parts: Parts,
-    body: Body,
-    asked: Asked,
-    caller: &Caller,
-) -> Response {
-    if caller.scope.is_narrow()
-        && parts.method == Method::POST
-        && route::may_have_tools(parts.uri.path())
-    {
-        let text = "this caller's tools are limited, and bodies sent to this path are not read";
-        return error(Api::Chat, StatusCode::FORBIDDEN, text);
-    }
-    let upstream = &Arc::new(proxy.routes.find(asked, None).clone());
-    let to = UpstreamRequest::new(proxy, &parts, asked, caller, upstream, None);
+async fn pass_on(proxy: &Arc<Proxy>, inbound: Inbound, body: Body) -> Response {
+    let Inbound { parts, asked, caller, .. } = &inbound;
+    let api = asked.api.unwrap_or(asked.vendor.error_form());
     let length = body.size_hint().exact();
-    match to.forward(parts.method, body.into_data_stream(), length).await {
-        Ok(answer) => untouched(answer, None),
-        Err(lost) => unreachable(proxy, asked.api, &upstream.host(), &lost),
+    let mut body_permit = None;
+    let body = if caller.scope.is_narrow() && asked.endpoint == Endpoint::Count {
+        match collect(body, proxy.config.request_bytes, inbound.bodies()).await {
+            Ok((bytes, None, permit)) if is_only_contents(&bytes) => {
+                body_permit = permit;
+                Body::from(bytes)
+            }
+            Ok(_) => {
+                let text = "this caller's tools are limited, and tools are not read here: send `contents` alone";
+                return error(api, StatusCode::FORBIDDEN, text);
+            }
+            Err(NotCollected::Disconnected) => return StatusCode::BAD_REQUEST.into_response(),
+            Err(NotCollected::Refused(refused)) => return body_refused(api, refused),
+        }
+    } else {
+        body
+    };
+    let upstream = &Arc::new(proxy.routes.find(*asked, None).clone());
+    if stored::is_shared(caller, upstream)
+        && let Err(refusal) = stored::check_path(proxy, &inbound).await
+    {
+        return refusal.into_response();
+    }
+    let to = UpstreamRequest::new(proxy, &inbound, upstream, None);
+    let mut log = PassLog::new(&inbound, upstream.host());
+    let answer = to.forward(parts.method.clone(), body.into_data_stream(), length);
+    let answer = unless_revoked(caller, answer).await;
+    // The body was sent.
+    drop(body_permit);
+    match answer {
+        Some(Ok(answer)) => {
+            log.status = Some(answer.status.as_u16());
+            untouched(answer, None, api, caller)
+        }
+        Some(Err(lost)) => unreachable(proxy, api, &log.host, &lost),
+        None => error(api, StatusCode::UNAUTHORIZED, REVOKED),
     }
 }
 
-/// An answer as it came.
-fn untouched(answer: Answer, report: Option<&Report>) -> Response {
+/// Waits for an answer; `None` if the caller's key is revoked meanwhile.
+async fn unless_revoked<T>(caller: &Caller, answer: impl Future<Output = T>) -> Option<T> {
+    let revocation = caller.revocation();
+    tokio::select! {
+        biased;
+        () = revocation.happens() => None,
+        answer = answer => Some(answer),
+    }
+}
+
+/// Whether a body is an object with `contents`, the conversation, and nothing else.
+fn is_only_contents(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Counted {
+        #[serde(rename = "contents")]
+        _contents: IgnoredAny,
+    }
+    serde_json::from_slice::<Counted>(body).is_ok()
+}
+
+/// An answer as it came, for as long as the caller's key counts.
+fn untouched(answer: Answer, report: Option<&Report>, api: Api, caller: &Caller) -> Response {
     let mut headers = head::down(&answer.headers, true);
     if let Some(report) = report {
         head::write_report(report, &mut headers);
     }
-    let mut response = Response::new(Body::from_stream(answer.body));
+    let events_of = writable_events(&answer.headers).then_some(api);
+    let body = until_revoked(answer.body, caller.revocation(), events_of);
+    let mut response = Response::new(Body::from_stream(body));
     *response.status_mut() = answer.status;
     *response.headers_mut() = headers;
     response
@@ -307,20 +344,4 @@ fn body_refused(api: Api, refused: BodyRefused) -> Response {
     let mut response = error(api, status, &refused.to_string());
     refused.set_retry(&mut response);
     response
-}
-
-/// What a request's own header says about deferring.
-fn requested_mode(headers: &HeaderMap) -> Result<Option<RequestedMode>, String> {
-    let Some(value) = headers.get(MODE) else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default();
-    let names = || RequestedMode::NAMES.join(", ");
-    let mode = RequestedMode::named(text);
-    mode.map(Some).ok_or_else(|| format!("`{MODE}: {text}` is none of {}", names()))
-}
-
-/// What a client calls itself, without its version.
-fn product(headers: &HeaderMap) -> String {
-    let agent =
-        headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    agent.split(['/', ' ']).next().unwrap_or_default().to_owned()
 }

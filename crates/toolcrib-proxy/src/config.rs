@@ -32,6 +32,9 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// Who may send requests, and what they may see.
     pub callers: Vec<Caller>,
+    /// Paths that are open to every caller with a key or a scope, in addition to generation, counting and lists
+    /// of models: `POST /v1/embeddings`, `/v1/files/*`.
+    pub paths: Vec<String>,
 }
 
 impl Default for Config {
@@ -47,6 +50,7 @@ impl Default for Config {
             state: State::default(),
             routes: Vec::new(),
             callers: Vec::new(),
+            paths: Vec::new(),
         }
     }
 }
@@ -58,6 +62,22 @@ impl Config {
     /// Reads the section.
     pub fn read(file: &ConfigFile<'_>) -> Result<Self, ConfigError> {
         file.section(Self::SECTION, "docs/proxy.md")
+    }
+
+    /// The keys, but for callers and their paths, whose values differ from those of another config.
+    pub(crate) fn changed_keys(&self, other: &Self) -> Vec<&'static str> {
+        let keys = [
+            ("openai", self.openai == other.openai),
+            ("anthropic", self.anthropic == other.anthropic),
+            ("gemini", self.gemini == other.gemini),
+            ("mode", self.mode == other.mode),
+            ("rounds", self.rounds == other.rounds),
+            ("deadline", self.deadline == other.deadline),
+            ("request_bytes", self.request_bytes == other.request_bytes),
+            ("state", self.state == other.state),
+            ("routes", self.routes == other.routes),
+        ];
+        keys.into_iter().filter(|(_, is_same)| !is_same).map(|(key, _)| key).collect()
     }
 
     /// Every credential in it, so that references in them can be expanded.
@@ -141,6 +161,9 @@ pub struct Caller {
     /// Names or patterns of the tools it may not know of.
     #[serde(default)]
     pub hidden: Vec<String>,
+    /// Paths that are open to it in addition to those of `[proxy]`.
+    #[serde(default)]
+    pub paths: Vec<String>,
     /// The credentials that are sent to providers if its key was sent in place of one.
     #[serde(default)]
     pub upstream_keys: Keys,

@@ -19,12 +19,15 @@ use http_body_util::StreamBody;
 use toolcrib_dialect::exchange::action::{
     self, Done, Ending, FellBack, Outgoing, RESPONSE_BYTES, Start,
 };
-use toolcrib_dialect::{Action, Exchange, Plan, Toolset, sse};
+use toolcrib_dialect::{Action, Exchange, sse};
 
-use crate::error::error;
+use crate::error::{error, event};
 use crate::head;
 use crate::log::{RequestLog, unreachable};
-use crate::upstream::{Answer, Chunks, Lost, UpstreamRequest};
+use crate::revocation::{REVOKED, Revocation};
+use crate::revoked_stream::until_revoked;
+use crate::stored::Recorder;
+use crate::upstream::{Answer, Chunks, Lost, UpstreamRequest, is_events, writable_events};
 
 /// How long a client waits for a sign of life. Clients and the proxies before them give up after a
 /// minute or more of silence.
@@ -44,6 +47,8 @@ enum Output {
     Start(Start),
     Bytes(Bytes),
     Done(Done),
+    /// The caller's key was revoked.
+    Revoked,
 }
 
 /// An exchange and its connections.
@@ -51,6 +56,7 @@ pub(crate) struct Driver {
     log: RequestLog,
     upstream: UpstreamRequest,
     exchange: Exchange,
+    revocation: Revocation,
     source: Source,
     /// The head of the last answer.
     headers: HeaderMap,
@@ -59,6 +65,9 @@ pub(crate) struct Driver {
     started: Instant,
     /// Whether the client gets trailers.
     has_trailers: bool,
+    /// The caller that the ids in the response are recorded for, if others use the same account.
+    recorded_for: Option<[u8; 32]>,
+    recorder: Option<Recorder>,
     /// Whether the request was reported when its response began.
     is_reported: bool,
     /// Frames for the client.
@@ -67,28 +76,55 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(log: RequestLog, upstream: UpstreamRequest, exchange: Exchange) -> Self {
+    pub(crate) fn new(
+        log: RequestLog,
+        upstream: UpstreamRequest,
+        exchange: Exchange,
+        revocation: Revocation,
+    ) -> Self {
         Self {
             log,
             upstream,
             exchange,
+            revocation,
             source: Source::Nothing,
             headers: HeaderMap::new(),
             lost: None,
             started: Instant::now(),
             has_trailers: false,
+            recorded_for: None,
+            recorder: None,
             is_reported: false,
             ready: VecDeque::new(),
             is_over: false,
         }
     }
 
+    /// Records which responses and items the caller gets.
+    pub(crate) fn record_for(mut self, caller: [u8; 32]) -> Self {
+        self.recorded_for = Some(caller);
+        self.upstream.is_read = true;
+        self
+    }
+
     /// The response to the client.
     pub(crate) async fn respond(mut self) -> Response {
         loop {
             match self.next().await {
-                Output::Start(start) => return self.start(start),
+                Output::Start(start) => {
+                    if let Some(caller) = self.recorded_for {
+                        let mut recorder = Recorder::new(caller, is_events(&self.headers));
+                        if let action::Body::Complete(body) = &start.body {
+                            Box::pin(recorder.complete(&self.log.proxy, body)).await;
+                        }
+                        self.recorder = Some(recorder);
+                    }
+                    return self.start(start);
+                }
                 Output::Done(done) => return self.refuse(done),
+                Output::Revoked => {
+                    return error(self.log.api, StatusCode::UNAUTHORIZED, REVOKED);
+                }
                 Output::Bytes(_) => {}
             }
         }
@@ -104,7 +140,9 @@ impl Driver {
                     self.exchange.loaded(found);
                 }
                 Some(Action::Prepare(plan)) => {
-                    let toolset = Box::pin(self.toolset(*plan)).await;
+                    let toolsets = &self.log.proxy.toolsets;
+                    let toolset =
+                        Box::pin(toolsets.find_or_make(*plan, self.exchange.tools())).await;
                     self.exchange.prepared(toolset);
                 }
                 Some(Action::Send(request)) => self.send(request),
@@ -115,7 +153,13 @@ impl Driver {
                 Some(Action::Forward(bytes)) => return Output::Bytes(bytes),
                 Some(Action::Done(done)) => return Output::Done(done),
                 None => {
-                    if let Some(output) = self.receive().await {
+                    let revocation = self.revocation.clone();
+                    let output = tokio::select! {
+                        biased;
+                        () = revocation.happens() => return Output::Revoked,
+                        output = self.receive() => output,
+                    };
+                    if let Some(output) = output {
                         return output;
                     }
                 }
@@ -187,22 +231,8 @@ impl Driver {
             tracing::debug!(dropped = ?request.dropped, "the upstream's API has no words for it");
         }
         self.lost = None;
+        self.log.sent();
         self.source = Source::Waiting(self.upstream.post(request));
-    }
-
-    /// The toolset of the exchange's tools, from the cache or made.
-    async fn toolset(&mut self, plan: Plan) -> Arc<Toolset> {
-        let proxy = Arc::clone(&self.log.proxy);
-        let key = plan.key(self.exchange.tools());
-        if let Some(toolset) = proxy.toolsets.get(&key) {
-            return toolset;
-        }
-        let _permit = proxy.toolsets.permit().await;
-        if let Some(toolset) = proxy.toolsets.get(&key) {
-            return toolset;
-        }
-        let tools = self.exchange.tools().to_owned();
-        proxy.toolsets.make(key, plan, tools).await
     }
 
     fn fell_back(&self, FellBack { from, missing }: FellBack) {
@@ -234,7 +264,14 @@ impl Driver {
             action::Body::AsItComes => {
                 self.finish();
                 match std::mem::replace(&mut self.source, Source::Nothing) {
-                    Source::Reading(body) => Body::from_stream(body),
+                    Source::Reading(body) => {
+                        let body = match self.recorder.take() {
+                            Some(recorder) => recorder.watch(Arc::clone(&self.log.proxy), body),
+                            None => body,
+                        };
+                        let events_of = writable_events(&self.headers).then_some(self.log.api);
+                        Body::from_stream(until_revoked(body, self.revocation.clone(), events_of))
+                    }
                     _ => Body::empty(),
                 }
             }
@@ -275,9 +312,22 @@ impl Driver {
     async fn frame(&mut self) -> Option<Result<Frame<Bytes>, Lost>> {
         while !self.is_over && (self.ready.is_empty() || self.exchange.is_over()) {
             match self.next().await {
-                Output::Bytes(bytes) => self.ready.push_back(Ok(Frame::data(bytes))),
+                Output::Bytes(bytes) => {
+                    if let Some(recorder) = &mut self.recorder {
+                        Box::pin(recorder.push(&self.log.proxy, &bytes)).await;
+                    }
+                    self.ready.push_back(Ok(Frame::data(bytes)));
+                }
                 Output::Start(_) => {}
+                Output::Revoked => {
+                    self.is_over = true;
+                    let last = event(self.log.api, REVOKED).into();
+                    self.ready.push_back(Ok(Frame::data(last)));
+                }
                 Output::Done(done) => {
+                    if let Some(recorder) = &mut self.recorder {
+                        Box::pin(recorder.end(&self.log.proxy)).await;
+                    }
                     self.is_over = true;
                     let last = self.last_frame(done);
                     self.ready.extend(last);
@@ -331,7 +381,7 @@ impl Driver {
                 self.log.broken(&lost)
             }
             Ending::Complete | Ending::Failed | Ending::Unreachable => {
-                unreachable(&self.log.proxy, Some(self.log.api), &self.log.host, &lost)
+                unreachable(&self.log.proxy, self.log.api, &self.log.host, &lost)
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Errors of our own, in the shape of the client's API.
 
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
-use toolcrib_dialect::Api;
+use axum::response::{IntoResponse, Response};
+use toolcrib_dialect::{Api, sse};
+
+use crate::caller::Unidentified;
 
 /// An error in the shape of an API.
 pub(crate) fn error(api: Api, status: StatusCode, text: &str) -> Response {
@@ -24,12 +26,67 @@ pub(crate) fn error(api: Api, status: StatusCode, text: &str) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// For a request without a key.
-pub(crate) fn no_key() -> Response {
-    let text = "a key is needed: send it as `x-toolcrib-key`";
-    let mut response = error(Api::Chat, StatusCode::UNAUTHORIZED, text);
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    response
+/// The same as an event, for a stream that has begun.
+pub(crate) fn event(api: Api, text: &str) -> Vec<u8> {
+    let text = serde_json::Value::from(format!("toolcrib: {text}"));
+    let (name, data) = match api {
+        Api::Messages => (
+            Some("error"),
+            format!(r#"{{"type":"error","error":{{"type":"api_error","message":{text}}}}}"#),
+        ),
+        Api::Responses => (
+            Some("error"),
+            format!(r#"{{"type":"error","code":"api_error","message":{text},"param":null}}"#),
+        ),
+        Api::Gemini => (
+            None,
+            format!(r#"{{"error":{{"code":401,"message":{text},"status":"UNAUTHENTICATED"}}}}"#),
+        ),
+        Api::Chat => (
+            None,
+            format!(
+                r#"{{"error":{{"message":{text},"type":"api_error","param":null,"code":null}}}}"#
+            ),
+        ),
+    };
+    let mut event = Vec::new();
+    sse::write(name, &data, &mut event);
+    event
+}
+
+/// A request that is refused before anything is sent, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    api: Api,
+    status: StatusCode,
+    text: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(api: Api, status: StatusCode, text: &(impl ToString + ?Sized)) -> Self {
+        Self { api, status, text: text.to_string() }
+    }
+
+    /// For a request whose sender is not known.
+    pub(crate) fn unidentified(api: Api, why: &Unidentified) -> Self {
+        let status = match why {
+            Unidentified::NoKey => StatusCode::UNAUTHORIZED,
+            Unidentified::NotAdmin => StatusCode::FORBIDDEN,
+            Unidentified::Header(_) | Unidentified::TwoCallers => StatusCode::BAD_REQUEST,
+        };
+        Self::new(api, status, why)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = error(self.api, self.status, &self.text);
+        if self.status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
 }
 
 /// For a WebSocket upgrade, which is not supported. Without this error clients retry; after it Codex falls

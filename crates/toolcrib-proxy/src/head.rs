@@ -5,7 +5,10 @@ use toolcrib_dialect::Summary;
 use toolcrib_dialect::exchange::action::Report;
 
 use crate::Secret;
-use crate::route::{Credential, Vendor};
+use crate::caller::CREDENTIALS;
+use crate::endpoint::Vendor;
+use crate::our_headers::PREFIX;
+use crate::route::Credential;
 
 /// Headers that speak of one connection and not of the request.
 const HOP_BY_HOP: [&str; 9] = [
@@ -20,15 +23,26 @@ const HOP_BY_HOP: [&str; 9] = [
     "upgrade",
 ];
 
-/// Ours begin so, and are never passed on.
-const OURS: &str = "x-toolcrib-";
+/// Headers that choose a part of the provider's account. With a credential that is not the client's own, that
+/// choice is not the client's either.
+const ACCOUNT: [&str; 3] = ["openai-organization", "openai-project", "x-goog-user-project"];
+
+/// Headers that make some servers read another method or path than the request has, which were checked.
+const OVERRIDES: [&str; 6] = [
+    "x-http-method-override",
+    "x-http-method",
+    "x-method-override",
+    "x-original-url",
+    "x-rewrite-url",
+    "x-forwarded-prefix",
+];
 
 fn passes(name: &HeaderName, headers: &HeaderMap) -> bool {
     let named = headers.get_all(header::CONNECTION).iter().any(|value| {
         let text = value.to_str().unwrap_or_default();
         text.split(',').any(|part| part.trim().eq_ignore_ascii_case(name.as_str()))
     });
-    !HOP_BY_HOP.contains(&name.as_str()) && !name.as_str().starts_with(OURS) && !named
+    !HOP_BY_HOP.contains(&name.as_str()) && !name.as_str().starts_with(PREFIX) && !named
 }
 
 /// Whether a client wants to go on through a socket.
@@ -37,8 +51,13 @@ pub(crate) fn wants_socket(headers: &HeaderMap) -> bool {
     asked.is_some_and(|protocol| protocol.eq_ignore_ascii_case("websocket"))
 }
 
-/// What goes up of a client's headers.
-pub(crate) fn up(headers: &HeaderMap, vendor: Vendor, credential: &Credential) -> HeaderMap {
+/// What goes up of a client's headers. Of a limited caller's, none may change the method or the path.
+pub(crate) fn up(
+    headers: &HeaderMap,
+    vendor: Vendor,
+    credential: &Credential,
+    is_limited: bool,
+) -> HeaderMap {
     let mut out = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         let own = matches!(*name, header::HOST | header::CONTENT_LENGTH | header::EXPECT);
@@ -47,7 +66,12 @@ pub(crate) fn up(headers: &HeaderMap, vendor: Vendor, credential: &Credential) -
         }
     }
     if *credential != Credential::Clients {
-        for name in ["authorization", "x-api-key", "x-goog-api-key", "cookie", "api-key"] {
+        for name in CREDENTIALS.into_iter().chain(ACCOUNT).chain(["cookie"]) {
+            out.remove(name);
+        }
+    }
+    if is_limited {
+        for name in OVERRIDES {
             out.remove(name);
         }
     }

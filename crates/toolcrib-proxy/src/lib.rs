@@ -5,8 +5,9 @@
 //! is decided in `toolcrib-dialect`, which is pure; this crate moves the bytes: it knows the upstreams,
 //! who calls, where state is kept, and what was saved.
 //!
-//! Reading order: [`config`], [`route`] (which API, which upstream), [`caller`] (who, and what they may
-//! see), `accept` (a request up to its exchange), `drive` (the loop), [`Proxy`] (what they share).
+//! Reading order: [`config`], [`path`] and [`endpoint`] (what a request asks for), [`caller`] (who asks, and
+//! what is open to them), `inbound` (whether it may go on), [`route`] (which upstream), `accept` (a request up
+//! to its exchange), `drive` (the loop), [`Proxy`] (what they share).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -14,14 +15,25 @@ mod accept;
 pub mod caller;
 pub mod config;
 mod drive;
+pub mod endpoint;
 mod error;
 mod head;
+mod inbound;
 pub mod live;
 mod log;
 mod metrics;
 mod notices;
+mod open_paths;
+pub mod our_headers;
+pub mod path;
 mod proxy;
+mod query;
+mod references;
+mod revocation;
+mod revoked_stream;
 pub mod route;
+pub mod scope;
+mod stored;
 mod toolsets;
 pub mod totals;
 mod upstream;

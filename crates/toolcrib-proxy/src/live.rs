@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::Secret;
-use crate::caller::KEY;
+use crate::our_headers::KEY;
 use crate::route::base;
 use crate::totals::Totals;
 
@@ -25,6 +25,9 @@ pub enum Silent {
     /// It asks for a key.
     #[error("it asks for a key")]
     Key,
+    /// It has several callers, and the key is none of theirs.
+    #[error("it shows its total to callers with a key and to the admin")]
+    NotAdmin,
     /// Somebody else answers.
     #[error("what answers there is no proxy of ours ({0})")]
     Stranger(u16),
@@ -37,6 +40,9 @@ impl Silent {
             Self::Url(_) => "such as `http://127.0.0.1:4180`",
             Self::Unreachable(_) => "start it with `toolcrib serve`",
             Self::Key => "put the key into the environment as `TOOLCRIB_KEY`",
+            Self::NotAdmin => {
+                "put `http.admin_token`, or the key of a caller, into the environment as `TOOLCRIB_KEY`"
+            }
             Self::Stranger(_) => "name the address that `toolcrib serve` printed",
         }
     }
@@ -62,6 +68,9 @@ pub fn totals<'a>(url: &'a str, key: Option<&'a Secret>) -> BoxFuture<'a, Result
         let status = response.status();
         if status == reqwest::StatusCode::UNAUTHORIZED {
             return Err(Silent::Key);
+        }
+        if status == reqwest::StatusCode::FORBIDDEN {
+            return Err(Silent::NotAdmin);
         }
         let stranger = |_| Silent::Stranger(status.as_u16());
         let text = response.text().await.map_err(stranger)?;

@@ -1,36 +1,80 @@
 //! What is reported of a request: one line in the log, and the numbers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
 use toolcrib_dialect::exchange::action::Report;
 use toolcrib_dialect::{Api, Summary};
 use toolcrib_server::BodyPermit;
 
+use crate::endpoint::Endpoint;
 use crate::error::error;
+use crate::inbound::Inbound;
 use crate::metrics::Open;
 use crate::proxy::Proxy;
 use crate::totals::{Entry, shown};
 use crate::upstream::Lost;
 
-/// A request, as far as it is reported.
+/// A request, as far as it is reported. Each one that was sent has one line in the log, also if its client
+/// disconnects before the end.
 #[derive(Debug)]
 pub(crate) struct RequestLog {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) api: Api,
     pub(crate) model: String,
-    pub(crate) client: String,
     pub(crate) host: String,
     /// Whether only tokens are counted.
     pub(crate) counts: bool,
+    /// The caller's name, or what the client calls itself.
+    client: String,
+    caller: Option<String>,
+    path: String,
+    is_sent: AtomicBool,
+    is_reported: AtomicBool,
     /// Counts it as under way.
-    pub(crate) _open: Open,
+    _open: Open,
     /// Counts the memory of its body, which the exchange keeps until it is over.
-    pub(crate) _body: Option<BodyPermit>,
+    _body: Option<BodyPermit>,
 }
 
 impl RequestLog {
+    pub(crate) fn new(
+        proxy: &Arc<Proxy>,
+        api: Api,
+        model: String,
+        inbound: &Inbound,
+        host: String,
+    ) -> Self {
+        let caller = inbound.caller.name().map(str::to_owned);
+        Self {
+            proxy: Arc::clone(proxy),
+            api,
+            model,
+            host,
+            counts: inbound.asked.endpoint == Endpoint::Count,
+            client: caller.clone().unwrap_or_else(|| product(&inbound.parts.headers)),
+            caller,
+            path: inbound.path.to_string(),
+            is_sent: AtomicBool::new(false),
+            is_reported: AtomicBool::new(false),
+            _open: proxy.metrics.open(),
+            _body: None,
+        }
+    }
+
+    /// The same, with the memory of the request's body, which is counted until the request is over.
+    pub(crate) fn holding(mut self, body: Option<BodyPermit>) -> Self {
+        self._body = body;
+        self
+    }
+
+    /// Notes that the request goes to the upstream.
+    pub(crate) fn sent(&self) {
+        self.is_sent.store(true, Ordering::Relaxed);
+    }
+
     /// Reports a request that was answered.
     pub(crate) fn done(&self, report: &Report, summary: &Summary, status: u16) {
         let Report { mode, why, tools, deferred, tokens } = report;
@@ -38,6 +82,7 @@ impl RequestLog {
         // A request that only counts tokens takes none.
         if *tools > 0 && !self.counts {
             self.proxy.running.add(&Entry {
+                caller: self.caller.as_deref(),
                 model: &self.model,
                 client: &self.client,
                 deferred: *deferred > 0,
@@ -45,7 +90,11 @@ impl RequestLog {
                 summary: *summary,
             });
         }
+        self.is_reported.store(true, Ordering::Relaxed);
         tracing::info!(
+            caller = self.caller.as_deref().unwrap_or_default(),
+            method = %Method::POST,
+            path = self.path,
             api = %self.api,
             model = shown(&self.model),
             host = %self.host,
@@ -71,10 +120,70 @@ impl RequestLog {
     }
 }
 
+impl Drop for RequestLog {
+    fn drop(&mut self) {
+        if *self.is_sent.get_mut() && !*self.is_reported.get_mut() {
+            tracing::info!(
+                caller = self.caller.as_deref().unwrap_or_default(),
+                method = %Method::POST,
+                path = self.path,
+                api = %self.api,
+                model = shown(&self.model),
+                host = %self.host,
+                client = self.client,
+                "sent, and not answered in full"
+            );
+        }
+    }
+}
+
+/// A request that passes unread. Its line is written when this is dropped, so that there is one whatever happens.
+#[derive(Debug)]
+pub(crate) struct PassLog {
+    pub(crate) host: String,
+    /// The status of the upstream's answer, if there was one.
+    pub(crate) status: Option<u16>,
+    caller: Option<String>,
+    method: Method,
+    path: String,
+}
+
+impl PassLog {
+    pub(crate) fn new(inbound: &Inbound, host: String) -> Self {
+        Self {
+            host,
+            status: None,
+            caller: inbound.caller.name().map(str::to_owned),
+            method: inbound.parts.method.clone(),
+            path: inbound.path.to_string(),
+        }
+    }
+}
+
+impl Drop for PassLog {
+    fn drop(&mut self) {
+        tracing::info!(
+            caller = self.caller.as_deref().unwrap_or_default(),
+            method = %self.method,
+            path = self.path,
+            host = %self.host,
+            status = self.status,
+            "forwarded"
+        );
+    }
+}
+
+/// What a client calls itself, without its version.
+fn product(headers: &HeaderMap) -> String {
+    let agent =
+        headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    agent.split(['/', ' ']).next().unwrap_or_default().to_owned()
+}
+
 /// Reports an upstream that was not reached.
-pub(crate) fn unreachable(proxy: &Proxy, api: Option<Api>, host: &str, lost: &Lost) -> Response {
+pub(crate) fn unreachable(proxy: &Proxy, api: Api, host: &str, lost: &Lost) -> Response {
     proxy.metrics.failure();
     tracing::warn!(%host, %lost, "the upstream cannot be reached");
     let text = format!("the upstream {host} cannot be reached: {lost}");
-    error(api.unwrap_or(Api::Chat), StatusCode::BAD_GATEWAY, &text)
+    error(api, StatusCode::BAD_GATEWAY, &text)
 }

@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use toolcrib_core::Settings;
 use toolcrib_dialect::capability::Learned;
 use toolcrib_dialect::translate::adapter;
 use toolcrib_dialect::{Api, Key};
 use toolcrib_server::access::AccessControl;
+use toolcrib_server::admin::Admin;
 use toolcrib_server::metrics::Registry;
 use toolcrib_store::{Limits, Memory, Options, Redis, Shared, Store as _};
 
@@ -16,6 +18,7 @@ use crate::caller::Callers;
 use crate::config::{self, Config};
 use crate::metrics::Metrics;
 use crate::notices::notices;
+use crate::open_paths::BadEntry;
 use crate::route::{NoUrl, Routes};
 use crate::toolsets::ToolsetCache;
 use crate::totals::Running;
@@ -31,7 +34,8 @@ pub struct Proxy {
     pub(crate) config: Config,
     pub(crate) settings: Arc<Settings>,
     pub(crate) routes: Routes,
-    pub(crate) callers: Callers,
+    callers: ArcSwap<Callers>,
+    admin: Arc<Admin>,
     pub(crate) store: Shared,
     pub(crate) client: reqwest::Client,
     pub(crate) toolsets: ToolsetCache,
@@ -56,6 +60,9 @@ pub enum Unusable {
     /// Two callers that cannot be told apart.
     #[error("two callers have the name or the key of `{0}`, or its key is empty")]
     Callers(String),
+    /// An entry of `paths`.
+    #[error(transparent)]
+    Paths(#[from] BadEntry),
     /// The HTTP client, for want of certificates.
     #[error("no HTTP client: {0}")]
     Client(reqwest::Error),
@@ -71,6 +78,9 @@ impl Unusable {
                 "`chat` is the one that clients of Messages and Responses can be put into"
             }
             Self::Callers(_) => "each of `proxy.callers` has a name and a key of its own",
+            Self::Paths(_) => {
+                "an entry is a path or a pattern without `..`, `//` and a slash at its end, as it is in the log"
+            }
             Self::Client(_) => "the system's certificates may be missing",
         }
     }
@@ -79,23 +89,19 @@ impl Unusable {
 impl Proxy {
     /// A proxy with this config and the engine's settings. Callers that have no key of their own must send
     /// `shared_key`, which may change while the proxy runs; there is none if only this machine can reach the proxy.
+    /// `admin` sees the figures of all callers.
     pub fn new(
         config: Config,
         settings: Settings,
         shared_key: impl Into<AccessControl>,
+        admin: Arc<Admin>,
     ) -> Result<Self, Unusable> {
         for speaks in config.routes.iter().filter_map(|route| route.speaks) {
             if !Api::ALL.iter().any(|from| adapter(*from, speaks).is_some()) {
                 return Err(Unusable::Speaks(speaks));
             }
         }
-        for (at, caller) in config.callers.iter().enumerate() {
-            let same =
-                |other: &config::Caller| other.name == caller.name || other.key == caller.key;
-            if caller.key.expose().is_empty() || config.callers[..at].iter().any(same) {
-                return Err(Unusable::Callers(caller.name.clone()));
-            }
-        }
+        check_callers(&config)?;
         let idle = Duration::from_secs(config.state.hours.saturating_mul(3600));
         let store = if let Some(url) = &config.state.redis {
             let timeout = Duration::from_millis(config.state.timeout_ms.max(1));
@@ -116,9 +122,12 @@ impl Proxy {
         for notice in notices(&config, &settings) {
             tracing::warn!("{notice}");
         }
+        let callers = Callers::new(&config, shared_key, Arc::clone(&admin), None)?;
+        admin.set_callers(!config.callers.is_empty());
         Ok(Self {
             routes: Routes::new(&config)?,
-            callers: Callers::new(&config.callers, shared_key),
+            callers: ArcSwap::from_pointee(callers),
+            admin,
             config,
             settings: Arc::new(settings),
             store,
@@ -129,6 +138,25 @@ impl Proxy {
             running: Running::default(),
             started: Instant::now(),
         })
+    }
+
+    /// The callers as they are now.
+    pub(crate) fn callers(&self) -> arc_swap::Guard<Arc<Callers>> {
+        self.callers.load()
+    }
+
+    /// Takes the callers of a config that was loaded again, with their keys, scopes and paths. What is under way for
+    /// a caller that is gone, or has another key, ends. Returns the other keys of the section that differ from those
+    /// in use: they are read when the proxy starts.
+    pub fn reload(&self, config: &Config) -> Result<Vec<&'static str>, Unusable> {
+        check_callers(config)?;
+        let before = self.callers.load_full();
+        let admin = Arc::clone(&self.admin);
+        let now = Arc::new(Callers::new(config, before.shared_key(), admin, Some(&before))?);
+        self.admin.set_callers(!config.callers.is_empty());
+        self.callers.store(Arc::clone(&now));
+        before.revoke_missing(&now);
+        Ok(self.config.changed_keys(config))
     }
 
     /// Makes the proxy's metrics part of a registry.
@@ -173,4 +201,15 @@ impl Proxy {
             self.metrics.state_lost();
         }
     }
+}
+
+/// Checks that callers can be told apart.
+fn check_callers(config: &Config) -> Result<(), Unusable> {
+    for (at, caller) in config.callers.iter().enumerate() {
+        let same = |other: &config::Caller| other.name == caller.name || other.key == caller.key;
+        if caller.key.expose().is_empty() || config.callers[..at].iter().any(same) {
+            return Err(Unusable::Callers(caller.name.clone()));
+        }
+    }
+    Ok(())
 }

@@ -1,9 +1,5 @@
-//! Which API a request speaks, and which upstream it goes to.
-//!
-//! A path tells the API. For paths that several providers have, such as `/v1/models`, the headers tell
-//! whose client it is. The model tells the upstream, where a route names it.
+//! Which upstream a request goes to: the one of its API's vendor, or the one that a route names for its model.
 
-use axum::http::{HeaderMap, Uri};
 use toolcrib_core::policy::Glob;
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::Overrides;
@@ -13,99 +9,7 @@ use url::Url;
 
 use crate::Secret;
 use crate::config::{Config, Route};
-
-/// Whose API it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Vendor {
-    /// OpenAI's, and everybody's who imitates it.
-    OpenAi,
-    /// Anthropic's.
-    Anthropic,
-    /// Google's.
-    Google,
-}
-
-/// Whose API one is.
-pub fn vendor(api: Api) -> Vendor {
-    match api {
-        Api::Chat | Api::Responses => Vendor::OpenAi,
-        Api::Messages => Vendor::Anthropic,
-        Api::Gemini => Vendor::Google,
-    }
-}
-
-/// What a path asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
-    /// Whose API.
-    pub vendor: Vendor,
-    /// The API, where the path is one whose requests carry tools.
-    pub api: Option<Api>,
-}
-
-/// Reads a path.
-pub fn asked(uri: &Uri, headers: &HeaderMap) -> Asked {
-    let path = uri.path();
-    let rest = ["/v1beta", "/v1alpha", "/v1"].iter().find_map(|version| path.strip_prefix(version));
-    let rest = rest.unwrap_or(path);
-    let api = match rest {
-        "/chat/completions" => Some(Api::Chat),
-        "/responses" | "/responses/input_tokens" => Some(Api::Responses),
-        "/messages" | "/messages/count_tokens" => Some(Api::Messages),
-        _ if rest.contains("/models/")
-            && (rest.ends_with(":generateContent") || rest.ends_with(":streamGenerateContent")) =>
-        {
-            Some(Api::Gemini)
-        }
-        _ => None,
-    };
-    let vendor = match api {
-        Some(api) => vendor(api),
-        None => whose(uri, rest, headers),
-    };
-    Asked { vendor, api }
-}
-
-/// Whose client sends a request to a path that is no API with tools. A credential must not end up with
-/// another provider, so that every sign counts: where it is put, and what it looks like.
-fn whose(uri: &Uri, rest: &str, headers: &HeaderMap) -> Vendor {
-    let (path, query) = (uri.path(), uri.query().unwrap_or_default());
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let bearer =
-        header("authorization").and_then(|value| value.split_once(' ')).map(|(_, key)| key);
-    let bears = |start: &str| bearer.is_some_and(|key| key.starts_with(start));
-    let places = ["/v1beta", "/v1alpha", "/upload/", "/v1/projects/"];
-    let google = places.iter().any(|place| path.starts_with(place))
-        || (rest.contains("/models/") && rest.contains(':'))
-        || headers.contains_key("x-goog-api-key")
-        || query
-            .split('&')
-            .any(|pair| pair.starts_with("key=") || pair.starts_with("access_token="))
-        || bears("ya29.");
-    let anthropic = headers.contains_key("anthropic-version")
-        || headers.contains_key("x-api-key")
-        || ["/messages", "/complete"].iter().any(|place| rest.starts_with(place))
-        || bears("sk-ant-");
-    match (google, anthropic) {
-        (true, _) => Vendor::Google,
-        (false, true) => Vendor::Anthropic,
-        (false, false) => Vendor::OpenAi,
-    }
-}
-
-/// Whether a path, which is no API whose bodies are read, may have tools in its bodies all the same.
-pub(crate) fn may_have_tools(path: &str) -> bool {
-    let path = path.to_ascii_lowercase();
-    ["batch", "/chat/completions", "/responses", "/messages", "cachedcontents", "generatecontent"]
-        .iter()
-        .any(|part| path.contains(part))
-}
-
-/// Whether a path means another than it says: whoever reads it next may make it shorter.
-pub(crate) fn is_winding(path: &str) -> bool {
-    let path = path.to_ascii_lowercase().replace("%2e", ".");
-    path.split(['/', '\\']).any(|part| matches!(part, "." | ".."))
-}
+use crate::endpoint::{Asked, Vendor};
 
 /// What is sent to an upstream to show who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -248,43 +152,7 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_path_tells_the_api_and_the_headers_whose_it_is() {
-        let none = HeaderMap::new();
-        let mut anthropic = HeaderMap::new();
-        anthropic.insert("anthropic-version", "2023-06-01".parse().unwrap());
-        let read = |path: &str, headers: &HeaderMap| {
-            let asked = asked(&path.parse().unwrap(), headers);
-            (asked.vendor, asked.api)
-        };
-        for (path, vendor, api) in [
-            ("/v1/chat/completions", Vendor::OpenAi, Some(Api::Chat)),
-            ("/chat/completions", Vendor::OpenAi, Some(Api::Chat)),
-            ("/v1/responses", Vendor::OpenAi, Some(Api::Responses)),
-            ("/v1/responses/resp_1", Vendor::OpenAi, None),
-            ("/v1/messages?beta=true", Vendor::Anthropic, Some(Api::Messages)),
-            ("/v1/messages/count_tokens", Vendor::Anthropic, Some(Api::Messages)),
-            ("/v1/messages/batches", Vendor::Anthropic, None),
-            ("/v1beta/models/gemini-3-pro:generateContent", Vendor::Google, Some(Api::Gemini)),
-            ("/v1beta/models/g:streamGenerateContent?alt=sse", Vendor::Google, Some(Api::Gemini)),
-            ("/v1beta/models/g:countTokens", Vendor::Google, None),
-            ("/v1/models", Vendor::OpenAi, None),
-            ("/v1/models/gemini-x:countTokens?key=AIza", Vendor::Google, None),
-            ("/upload/v1beta/files?key=AIza", Vendor::Google, None),
-            ("/v1/files?access_token=ya29", Vendor::Google, None),
-        ] {
-            assert_eq!(read(path, &none), (vendor, api), "{path}");
-        }
-        assert_eq!(read("/v1/models", &anthropic), (Vendor::Anthropic, None));
-        let mut bearer = HeaderMap::new();
-        bearer.insert("authorization", "Bearer sk-ant-1".parse().unwrap());
-        assert_eq!(read("/v1/files", &bearer), (Vendor::Anthropic, None));
-        for path in ["/v1/./chat/completions", "/v1/x/%2E%2e/messages", "/..", "/v1/.."] {
-            assert!(is_winding(path), "{path}");
-        }
-        assert!(!is_winding("/v1/models/gemini-2.5..x:generateContent"));
-    }
+    use crate::endpoint::Endpoint;
 
     #[test]
     fn a_model_goes_where_its_route_says() {
@@ -297,8 +165,13 @@ mod tests {
         }))
         .unwrap();
         let routes = Routes::new(&config).unwrap();
-        let chat = Asked { vendor: Vendor::OpenAi, api: Some(Api::Chat) };
-        let messages = Asked { vendor: Vendor::Anthropic, api: Some(Api::Messages) };
+        let asked = |api| Asked {
+            vendor: Vendor::of(api),
+            api: Some(api),
+            endpoint: Endpoint::Generate,
+            is_bare: false,
+        };
+        let (chat, messages) = (asked(Api::Chat), asked(Api::Messages));
         let at = |asked, model| routes.find(asked, model).at("/v1/x");
         assert_eq!(at(chat, Some("gpt-5")), "https://gateway.example/api/v1/x");
         assert_eq!(at(chat, Some("Qwen3-8b")), "http://localhost:11434/v1/x");

@@ -37,20 +37,33 @@ impl Default for ToolsetCache {
 }
 
 impl ToolsetCache {
+    /// The toolset of these tools, made if it was not before.
+    pub(crate) async fn find_or_make(&self, plan: Plan, tools: &str) -> Arc<Toolset> {
+        let key = plan.key(tools);
+        if let Some(toolset) = self.get(&key) {
+            return toolset;
+        }
+        let _permit = self.permit().await;
+        if let Some(toolset) = self.get(&key) {
+            return toolset;
+        }
+        self.make(key, plan, tools.to_owned()).await
+    }
+
     /// The toolset under a key, if it was made before.
-    pub(crate) fn get(&self, key: &[u8; 32]) -> Option<Arc<Toolset>> {
+    fn get(&self, key: &[u8; 32]) -> Option<Arc<Toolset>> {
         self.made.get(key)
     }
 
     /// Waits until there is a core to make a toolset. Another request may have made it meanwhile, so a
     /// copy of the tools is only worth its memory afterwards.
-    pub(crate) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
+    async fn permit(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
         self.making.acquire().await.ok()
     }
 
     /// Makes a toolset.
-    pub(crate) async fn make(&self, key: [u8; 32], plan: Plan, tools: String) -> Arc<Toolset> {
+    async fn make(&self, key: [u8; 32], plan: Plan, tools: String) -> Arc<Toolset> {
         let cache = self.made.clone();
         // Counting tokens of thousands of tools would block every other request on this thread.
         let make = move || cache.get_with(key, || Arc::new(Toolset::new(plan, &tools)));

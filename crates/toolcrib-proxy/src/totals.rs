@@ -7,6 +7,8 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use toolcrib_dialect::Summary;
 
+use crate::caller::View;
+
 /// Rows that are kept apart; the rest is one row. Clients choose their names themselves.
 const ROWS: usize = 256;
 
@@ -14,8 +16,12 @@ const ROWS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Running {
     since: Instant,
-    rows: Mutex<BTreeMap<(String, String), Row>>,
+    rows: Mutex<BTreeMap<RowKey, Row>>,
 }
+
+/// The caller's name, if it has one, the model, and the client. A client that calls itself by a caller's name has
+/// rows of its own.
+type RowKey = (Option<String>, String, String);
 
 impl Default for Running {
     fn default() -> Self {
@@ -56,9 +62,22 @@ pub struct Row {
     pub saved: i64,
 }
 
+impl Row {
+    fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.deferred += other.deferred;
+        self.rounds += other.rounds;
+        self.searches += other.searches;
+        self.tokens_before += other.tokens_before;
+        self.tokens_after += other.tokens_after;
+        self.saved += other.saved;
+    }
+}
+
 /// One request, for the total.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry<'a> {
+    pub(crate) caller: Option<&'a str>,
     pub(crate) model: &'a str,
     pub(crate) client: &'a str,
     pub(crate) deferred: bool,
@@ -69,9 +88,12 @@ pub(crate) struct Entry<'a> {
 impl Running {
     pub(crate) fn add(&self, entry: &Entry<'_>) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut key = (shown(entry.model), shown(entry.client));
+        let caller = entry.caller.map(str::to_owned);
+        let mut key = (caller, shown(entry.model), shown(entry.client));
         if rows.len() >= ROWS && !rows.contains_key(&key) {
-            key = ("other".into(), "other".into());
+            // Callers keep rows of their own, and there are as many as the config names.
+            let client = key.0.as_ref().map_or_else(|| "other".into(), |_| key.2);
+            key = (key.0, "other".into(), client);
         }
         let row = rows.entry(key).or_default();
         row.requests += 1;
@@ -86,13 +108,23 @@ impl Running {
         }
     }
 
-    /// The total now.
-    pub(crate) fn totals(&self) -> Totals {
+    /// The total now, as far as somebody may see it.
+    pub(crate) fn totals(&self, view: &View) -> Totals {
         let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        let rows = rows.iter().map(|((model, client), row)| Row {
-            model: model.clone(),
-            client: client.clone(),
-            ..row.clone()
+        let mut seen: BTreeMap<(&str, &str), Row> = BTreeMap::new();
+        for ((caller, model, client), row) in rows.iter() {
+            let is_visible = match view {
+                View::All => true,
+                View::Own(name) => caller.as_ref() == Some(name),
+            };
+            if is_visible {
+                seen.entry((model, client)).or_default().add(row);
+            }
+        }
+        let rows = seen.into_iter().map(|((model, client), row)| Row {
+            model: model.to_owned(),
+            client: client.to_owned(),
+            ..row
         });
         Totals { seconds: self.since.elapsed().as_secs(), rows: rows.collect() }
     }
@@ -143,6 +175,7 @@ mod tests {
             let client = format!("c\n\"{at}");
             let summary = summary(1, 0, 0);
             running.add(&Entry {
+                caller: None,
                 model: "m",
                 client: &client,
                 deferred: true,
@@ -150,7 +183,7 @@ mod tests {
                 summary,
             });
         }
-        let totals = running.totals();
+        let totals = running.totals(&View::All);
         assert_eq!(totals.rows.len(), ROWS + 1);
         assert_eq!(totals.rows.iter().map(|row| row.requests).sum::<u64>(), 1_000);
         assert!(totals.rows.iter().all(|row| !row.client.contains(['\n', '"'])));

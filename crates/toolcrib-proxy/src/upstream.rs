@@ -3,7 +3,6 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -11,10 +10,12 @@ use futures::{FutureExt as _, Stream, StreamExt as _};
 use toolcrib_dialect::exchange::action::Outgoing;
 use toolcrib_dialect::{Api, request};
 
-use crate::caller::Caller;
+use crate::endpoint::Vendor;
 use crate::head;
+use crate::inbound::Inbound;
 use crate::proxy::Proxy;
-use crate::route::{self, Asked, Credential, Upstream, Vendor};
+use crate::query;
+use crate::route::{Credential, Upstream};
 
 /// A body as it comes.
 pub(crate) type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, Lost>> + Send>>;
@@ -29,9 +30,20 @@ pub(crate) struct Answer {
 impl Answer {
     /// Whether the body is a stream of events.
     pub(crate) fn is_events(&self) -> bool {
-        let kind = self.headers.get("content-type").and_then(|value| value.to_str().ok());
-        kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
+        is_events(&self.headers)
     }
+}
+
+/// Whether a response with these headers is a stream of events.
+pub(crate) fn is_events(headers: &HeaderMap) -> bool {
+    let kind = headers.get("content-type").and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
+}
+
+/// Whether an event of ours can be added to a body with these headers.
+pub(crate) fn writable_events(headers: &HeaderMap) -> bool {
+    let fixed = [header::CONTENT_LENGTH, header::CONTENT_ENCODING];
+    is_events(headers) && !fixed.iter().any(|name| headers.contains_key(name))
 }
 
 /// An upstream that could not be reached, or broke off. Says nothing of the URL: a key may be in it.
@@ -67,19 +79,20 @@ pub(crate) struct UpstreamRequest {
     /// Path and query.
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
+    /// Whether every response is read, and so must not be compressed.
+    pub(crate) is_read: bool,
 }
 
 impl UpstreamRequest {
     /// The request for an upstream. `read` names the API whose response is read.
     pub(crate) fn new(
         proxy: &Proxy,
-        parts: &Parts,
-        asked: Asked,
-        caller: &Caller,
+        inbound: &Inbound,
         upstream: &Arc<Upstream>,
         read: Option<Api>,
     ) -> Self {
-        let mut target = target(parts);
+        let Inbound { asked, caller, .. } = inbound;
+        let mut target = inbound.target.clone();
         let credential = match (&upstream.credential, &caller.stands_in) {
             (Credential::Clients, Some(keys)) => {
                 let key = match asked.vendor {
@@ -92,29 +105,29 @@ impl UpstreamRequest {
             (own, _) => own.clone(),
         };
         if credential != Credential::Clients {
-            target = without_key(&target);
+            target = query::without_credentials(&target);
         }
         if let (Some(Api::Gemini), Some(model)) = (asked.api, &upstream.model) {
-            target = request::with_model_in_path(&target, model);
+            target = with_model(&target, model);
         }
-        let bare = matches!(asked.api, Some(Api::Chat | Api::Responses | Api::Messages));
-        if bare && !target.starts_with("/v1/") {
+        if asked.is_bare {
             target = format!("/v1{target}");
         }
         let speaks = read.and_then(|api| speaks(upstream, api));
-        let vendor = speaks.map_or(asked.vendor, route::vendor);
-        let mut headers = head::up(&parts.headers, vendor, &credential);
+        let vendor = speaks.map_or(asked.vendor, Vendor::of);
+        let mut headers =
+            head::up(&inbound.parts.headers, vendor, &credential, caller.is_limited());
         if speaks.is_some() && credential == Credential::Clients {
             head::move_key(&mut headers, vendor);
         }
         let (client, upstream) = (proxy.client.clone(), Arc::clone(upstream));
-        Self { client, upstream, target, headers }
+        Self { client, upstream, target, headers, is_read: false }
     }
 
     /// Sends one round.
     pub(crate) fn post(&self, outgoing: Outgoing) -> BoxFuture<'static, Result<Answer, Lost>> {
         let mut headers = self.headers.clone();
-        if outgoing.is_read {
+        if outgoing.is_read || self.is_read {
             head::ask_uncompressed(&mut headers);
         }
         head::add_betas(&mut headers, outgoing.betas);
@@ -153,21 +166,30 @@ fn answer(response: reqwest::Response) -> Answer {
     }
 }
 
-/// The path and query of a request.
-pub(crate) fn target(parts: &Parts) -> String {
-    parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned()
-}
-
 /// The API that a request has to be translated to.
 pub(crate) fn speaks(upstream: &Upstream, api: Api) -> Option<Api> {
     upstream.speaks.filter(|speaks| api != *speaks)
 }
 
-/// A target without the key that Google's clients put into it.
-fn without_key(target: &str) -> String {
-    let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
-    let keys = ["key=", "access_token="];
-    let secret = |pair: &&str| keys.iter().any(|key| pair.starts_with(key));
-    let kept: Vec<&str> = query.split('&').filter(|pair| !secret(pair)).collect();
-    if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
+/// The same path and query for another model. Only the path is changed: a query may have the same words in it.
+fn with_model(target: &str, model: &str) -> String {
+    match target.split_once('?') {
+        Some((path, query)) => format!("{}?{query}", request::with_model_in_path(path, model)),
+        None => request::with_model_in_path(target, model),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_model_is_put_into_the_path_and_not_into_the_query() {
+        let target = "/v1beta/models/a:generateContent?alt=sse&x=/models/b:c";
+        assert_eq!(
+            with_model(target, "gemini-x"),
+            "/v1beta/models/gemini-x:generateContent?alt=sse&x=/models/b:c"
+        );
+        assert_eq!(with_model("/v1/models/a:b", "m"), "/v1/models/m:b");
+    }
 }

@@ -209,6 +209,7 @@ fn load(state: &PrivateFolder) -> Result<Option<Secret>, TokenError> {
     }
 }
 
-fn is_strong(token: &str) -> bool {
+/// Whether a token is too long to be guessed over the network.
+pub(crate) fn is_strong(token: &str) -> bool {
     token.len() >= SHORTEST && token.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -9,8 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{HeaderValue, header};
-use axum::response::IntoResponse as _;
 use axum::routing::get;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -20,13 +18,14 @@ use tokio_util::sync::CancellationToken;
 use crate::accept::Acceptor;
 use crate::access::AccessControl;
 use crate::activity::Timeouts;
+use crate::admin::{Admin, metrics_route};
 use crate::body_budget::BodyBudget;
 use crate::config::HttpSettings;
 use crate::connections::{ConnectionLimits, Connections};
 use crate::drain::Drain;
 use crate::file_limit::connection_limits;
 use crate::guard::{Guard, HEALTH, Unusable};
-use crate::metrics::{self, Registry};
+use crate::metrics::Registry;
 use crate::root_page;
 use crate::tls::ServerTls;
 
@@ -74,6 +73,7 @@ pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
     guard: Guard,
+    admin: Arc<Admin>,
     limits: ConnectionLimits,
     timeouts: Timeouts,
     bodies: BodyBudget,
@@ -99,6 +99,7 @@ impl HttpServer {
                 address: listener.local_addr().map_err(failed)?,
                 listener,
                 guard: Guard::new(&settings.allowed_hosts, &settings.allowed_origins, access)?,
+                admin: Arc::default(),
                 limits: connection_limits(settings.connections, settings.connections_per_address),
                 timeouts: Timeouts {
                     header: seconds(settings.header_timeout),
@@ -125,6 +126,12 @@ impl HttpServer {
         Self { tls: Some(tls), ..self }
     }
 
+    /// Who may see the metrics, if not everybody who may send requests.
+    #[must_use]
+    pub fn with_admin(self, admin: Arc<Admin>) -> Self {
+        Self { admin, ..self }
+    }
+
     /// The shutdown of this server, for the services on it.
     pub fn drain(&self) -> Drain {
         self.drain.clone()
@@ -144,8 +151,10 @@ impl HttpServer {
     /// Serves until `stop` is cancelled and the requests in flight have finished.
     pub fn serve(self, registry: Registry, stop: CancellationToken) -> BoxFuture<'static, ()> {
         async move {
-            let Self { listener, limits, timeouts, bodies, tls, router, drain, .. } =
-                self.mount(own_routes(registry), Authentication::BearerToken);
+            let metrics = metrics_route(registry, self.guard.clone(), Arc::clone(&self.admin));
+            let Self { listener, limits, timeouts, bodies, tls, router, drain, .. } = self
+                .mount(own_routes(), Authentication::BearerToken)
+                .mount(metrics, Authentication::OwnKeys);
             let connections = Connections::new(limits);
             let stopped = stop.clone();
             let acceptor = Acceptor { router, connections, timeouts, bodies, tls, stop: stopped };
@@ -158,13 +167,7 @@ impl HttpServer {
     }
 }
 
-/// The routes that belong to no service.
-fn own_routes(registry: Registry) -> Router {
-    let registry = Arc::new(registry);
-    let metrics = move || {
-        let text = metrics::encode(&registry);
-        let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(metrics::MEDIA_TYPE))];
-        std::future::ready((kind, text).into_response())
-    };
-    root_page::routes().route("/metrics", get(metrics)).route(HEALTH, get(|| async { "ok\n" }))
+/// The routes that belong to no service, but for the metrics.
+fn own_routes() -> Router {
+    root_page::routes().route(HEALTH, get(|| async { "ok\n" }))
 }

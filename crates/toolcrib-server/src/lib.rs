@@ -7,13 +7,14 @@
 //!
 //! Reading order: [`config`], [`expand`] (references such as `${NAME}`), [`Secret`], [`mask`], then
 //! [`http`], `accept` (the life of a connection), `connections` (how many there may be), [`guard`] (who may send
-//! requests), [`access`] (the bearer token), [`metrics`].
+//! requests), [`access`] (the bearer token), [`admin`] (who sees all figures), [`metrics`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod accept;
 pub mod access;
 mod activity;
+pub mod admin;
 mod authority;
 mod body;
 mod body_budget;

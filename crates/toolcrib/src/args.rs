@@ -78,7 +78,7 @@ pub(crate) struct Source {
 }
 
 /// Whose vectors to rank with.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Vectors {
     /// A folder with another table of vectors: a `table.bin` of ours or, in a build with the feature
     /// `model2vec`, the files that Model2Vec saves;
@@ -248,7 +248,7 @@ pub(crate) struct McpArgs {
     pub(crate) vectors: Vectors,
 }
 
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct ServeArgs {
     /// The config, as for `mcp`
     #[arg(long, value_name = "F")]

@@ -93,7 +93,8 @@ impl Stage {
         config: Config,
         shared_key: Option<Secret>,
     ) -> Self {
-        let proxy = Arc::new(Proxy::new(config, Settings::default(), shared_key).unwrap());
+        let proxy =
+            Arc::new(Proxy::new(config, Settings::default(), shared_key, Arc::default()).unwrap());
         let url = serve(&proxy).await;
         Self { provider, proxy, url, client: toolcrib_tls::client_builder().build().unwrap() }
     }

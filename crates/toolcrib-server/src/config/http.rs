@@ -21,6 +21,8 @@ pub struct HttpSettings {
     /// The token that callers must send. If none is set, one is generated unless the address is a
     /// loopback address.
     pub token: Option<Secret>,
+    /// The token of the admin, who sees the statistics and metrics of all callers.
+    pub admin_token: Option<Secret>,
     /// Host names, in addition to loopback ones, that requests may name.
     pub allowed_hosts: Vec<String>,
     /// Origins, in addition to loopback ones, that browsers may send.
@@ -56,6 +58,7 @@ impl Default for HttpSettings {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 4180)),
             token: None,
+            admin_token: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             connections: None,
@@ -81,10 +84,12 @@ impl HttpSettings {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        let token = self.token.as_ref();
-        Fault::unless(token.is_none_or(|token| !token.expose().trim().is_empty()), || {
-            Fault::new(&["token"], "is empty", "leave it out, or set at least one character")
-        })?;
+        for (key, token) in [("token", &self.token), ("admin_token", &self.admin_token)] {
+            let token = token.as_ref();
+            Fault::unless(token.is_none_or(|token| !token.expose().trim().is_empty()), || {
+                Fault::new(&[key], "is empty", "leave it out, or set at least one character")
+            })?;
+        }
         for (key, list) in
             [("allowed_hosts", &self.allowed_hosts), ("allowed_origins", &self.allowed_origins)]
         {

@@ -38,18 +38,38 @@ pub(crate) fn post(url: &str, path: &str, body: &str) -> io::Result<Response> {
 
 /// The same with more headers, each with its line end.
 pub(crate) fn post_with(url: &str, path: &str, headers: &str, body: &str) -> io::Result<Response> {
+    let headers =
+        format!("Authorization: Bearer sk-client\r\nanthropic-version: 2023-06-01\r\n{headers}");
+    send(url, &format!("POST {path}"), headers.as_bytes(), body)
+}
+
+/// Sends a request with these headers alone, which may be any bytes; each has its line end.
+pub(crate) fn send(
+    url: &str,
+    method_and_path: &str,
+    headers: &[u8],
+    body: &str,
+) -> io::Result<Response> {
+    read(open(url, method_and_path, headers, body)?)
+}
+
+/// Sends a request, and leaves the response to be read.
+pub(crate) fn open(
+    url: &str,
+    method_and_path: &str,
+    headers: &[u8],
+    body: &str,
+) -> io::Result<BufReader<TcpStream>> {
     let host = url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(host)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         Authorization: Bearer sk-client\r\nanthropic-version: 2023-06-01\r\n{headers}\
-         Content-Length: {}\r\n\r\n",
+        "{method_and_path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n",
         body.len()
     );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())?;
-    read(BufReader::new(stream))
+    stream.write_all(&[head.as_bytes(), headers, b"\r\n", body.as_bytes()].concat())?;
+    Ok(BufReader::new(stream))
 }
 
 /// Asks for a socket, as Codex does before it posts.

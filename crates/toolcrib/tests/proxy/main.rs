@@ -2,14 +2,15 @@
 //!
 //! `differential` holds a conversation twice, with Toolcrib and without, and wants the agent to see the
 //! same; `prefix` reads what the provider got over two hundred turns, and wants each request to begin
-//! with the one before it; `lost` takes the state away in the middle; `savings` counts tokens;
-//! `behaviours` shows each row of docs/presets through this binary; `socket` asks for another protocol; `tls` encrypts the way to the provider and to Redis.
+//! with the one before it; `callers` tries what a key must not open; `lost` takes the state away in the middle; `revoked` changes keys while the proxy runs; `savings` counts tokens;
+//! `behaviours` shows each row of docs/presets through this binary; `socket` asks for another protocol; `stored` asks for what another caller created; `tls` encrypts the way to the provider and to Redis.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod agent;
 mod behaviours;
+mod callers;
 mod dice;
 mod differential;
 mod http;
@@ -17,11 +18,13 @@ mod lost;
 mod parts;
 mod prefix;
 mod replica;
+mod revoked;
 mod savings;
 mod sdk;
 mod sent;
 mod socket;
 mod stage;
+mod stored;
 mod talk;
 mod tls;
 mod tools;

@@ -77,6 +77,14 @@ impl Replica {
         }
     }
 
+    /// Replaces its config file, as an editor does: a new file takes the place of the old one.
+    pub(crate) fn rewrite(&self, config: &str) {
+        let (new, file) =
+            (self.folder.path().join("new"), self.folder.path().join("toolcrib.toml"));
+        fs::write(&new, config).unwrap();
+        fs::rename(new, file).unwrap();
+    }
+
     /// Everything it said so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap()

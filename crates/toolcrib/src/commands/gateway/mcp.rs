@@ -15,6 +15,7 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
     let named = args.vectors.embedding_model.as_deref();
     let location = located_in_log(args.config.as_deref())?;
     let found = loaded(location.as_ref(), &args.overrides)?.with_vectors(named, None)?;
+    let file = found.location.clone().map(watch::WatchedFile::new);
     block_on(async {
         let stop = stop_on_signals()?;
         if std::io::stdin().is_terminal() {
@@ -23,11 +24,10 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
             );
         }
         let gateway = start(found.sections.gateway);
-        if let Some(location) = found.location {
+        if file.is_some() {
             let stated = (args.overrides.clone(), args.vectors.embedding_model.clone());
-            let http = found.sections.http;
-            let watched = watch::Watched { http, location: Some(location), stated };
-            tokio::spawn(watch::watch(gateway.clone(), watched, None));
+            let watched = watch::Watched { http: found.sections.http, file, stated };
+            tokio::spawn(watch::watch(gateway.clone(), watched, None, |_| Ok(())));
         }
         let served = serve::stdio(&gateway, args.profile.clone(), stop).await;
         gateway.stop(END).await;

@@ -6,9 +6,10 @@ use toolcrib_core::Settings;
 use toolcrib_mcp::serve::routes;
 use toolcrib_proxy::Proxy;
 use toolcrib_server::access::{AccessControl, FILE};
+use toolcrib_server::admin::Admin;
 use toolcrib_server::expand::{expand, surroundings};
 use toolcrib_server::http::Authentication;
-use toolcrib_server::{HttpServer, metrics};
+use toolcrib_server::{HttpServer, Secret, metrics};
 
 use super::listener::Listener;
 use super::{
@@ -16,7 +17,7 @@ use super::{
     watch,
 };
 use crate::args::ServeArgs;
-use crate::config::gateway::Sections;
+use crate::config::gateway::{Loaded, Sections};
 use crate::output::{Failure, Output, remark};
 
 pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failure> {
@@ -24,6 +25,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
     let named = args.vectors.embedding_model.as_deref();
     let location = located_in_log(args.config.as_deref())?;
     let found = load_quietly(location.as_ref(), &args.overrides)?.with_vectors(named, None)?;
+    let file = found.location.clone().map(watch::WatchedFile::new);
     block_on(async {
         let stop = stop_on_signals()?;
         let http = &found.sections.http;
@@ -34,7 +36,9 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let needs_token = access.key().is_some();
         let config = with_arguments(found.proxy()?, args)?;
         let Sections { gateway, http, .. } = found.sections;
-        let proxy = proxy(config, gateway.settings.clone(), access.clone())?;
+        let admin = Arc::new(Admin::default());
+        set_admin_token(&admin, http.admin_token.as_ref())?;
+        let proxy = proxy(config, gateway.settings.clone(), access.clone(), Arc::clone(&admin))?;
         let gateway = start(gateway);
         let mut registry = metrics::registry();
         gateway.register_metrics(&mut registry);
@@ -47,6 +51,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
             None => (server, "http"),
         };
         let server = server
+            .with_admin(Arc::clone(&admin))
             .mount(routes(&gateway, &drain), Authentication::BearerToken)
             .mount(drain.wait_for(proxy.router()), Authentication::OwnKeys);
         remark(&format!("listening on {scheme}://{address}/mcp"));
@@ -64,8 +69,10 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
             ));
         }
         let stated = (args.overrides.clone(), args.vectors.embedding_model.clone());
-        let watched = watch::Watched { http, location: found.location, stated };
-        tokio::spawn(watch::watch(gateway.clone(), watched, Some(listener)));
+        let watched = watch::Watched { http, file, stated };
+        let args = args.clone();
+        let reload = move |new: &Loaded| reload(&proxy, &admin, new, &args);
+        tokio::spawn(watch::watch(gateway.clone(), watched, Some(listener), reload));
         server.serve(registry, stop).await;
         gateway.stop(END).await;
         Ok(true)
@@ -93,11 +100,34 @@ fn with_arguments(
     Ok(proxy)
 }
 
+/// Takes the callers and the admin token of a config that was loaded again.
+fn reload(proxy: &Proxy, admin: &Admin, new: &Loaded, args: &ServeArgs) -> Result<(), Failure> {
+    let config = with_arguments(new.proxy()?, args)?;
+    set_admin_token(admin, new.sections.http.admin_token.as_ref())?;
+    let changed = proxy.reload(&config);
+    let changed = changed.map_err(|error| Failure::input("proxy", &error, error.hint()))?;
+    if !changed.is_empty() {
+        tracing::warn!(
+            "`{}` of `[proxy]` changed; of this section only `callers` and `paths` are loaded again: start the proxy again",
+            changed.join("`, `")
+        );
+    }
+    Ok(())
+}
+
+fn set_admin_token(admin: &Admin, token: Option<&Secret>) -> Result<(), Failure> {
+    let token = token.map(|token| expand(token, &surroundings)).transpose();
+    let token =
+        token.map_err(|error| Failure::input("`http.admin_token`", &error, error.hint()))?;
+    admin.set_token(token).map_err(|error| Failure::input("http", &error, error.hint()))
+}
+
 fn proxy(
     config: toolcrib_proxy::Config,
     settings: Settings,
     key: AccessControl,
+    admin: Arc<Admin>,
 ) -> Result<Arc<Proxy>, Failure> {
-    let proxy = Proxy::new(config, settings, key);
+    let proxy = Proxy::new(config, settings, key, admin);
     proxy.map(Arc::new).map_err(|error| Failure::input("proxy", &error, error.hint()))
 }

@@ -1,8 +1,8 @@
-//! What is loaded again when it changes: the config file, and the listener's token and certificate.
+//! The config file, loaded again when it changes.
 //!
-//! Files are polled twice a second instead of watched: editors replace files, network file systems and
+//! The file is polled twice a second instead of watched: editors replace files, network file systems and
 //! containers send no events, and one read costs almost nothing. A file that cannot be used is logged as
-//! an error, and what was in use stays.
+//! an error, and the config in use stays. The listener's token and certificate are looked at as often.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,38 +13,64 @@ use toolcrib_server::HttpSettings;
 
 use super::listener::Listener;
 use crate::args::Overrides;
-use crate::config::gateway::load;
+use crate::config::gateway::{Loaded, load};
 use crate::config::location::Location;
+use crate::output::Failure;
 
 /// How often the file is read.
 const PERIOD: Duration = Duration::from_millis(500);
+
+/// A config file, and its bytes when it was last loaded.
+pub(super) struct WatchedFile {
+    location: Location,
+    loaded: Option<Vec<u8>>,
+}
+
+impl WatchedFile {
+    /// A file that was loaded just now. It is read here and not by the task, which may start after a change.
+    pub(super) fn new(location: Location) -> Self {
+        Self { loaded: std::fs::read(location.path()).ok(), location }
+    }
+
+    /// Whether the file has other bytes than when it was last loaded.
+    async fn has_changed(&mut self) -> bool {
+        let now = tokio::fs::read(self.location.path()).await.ok();
+        // A file that is gone for a moment is being replaced.
+        if now.is_none() || now == self.loaded {
+            return false;
+        }
+        self.loaded = now;
+        true
+    }
+}
 
 /// What is in use, and where it comes from.
 pub(super) struct Watched {
     /// The `[http]` section.
     pub(super) http: HttpSettings,
     /// The config file, if there is one.
-    pub(super) location: Option<Location>,
+    pub(super) file: Option<WatchedFile>,
     /// What the command line says, overrides and a vector table, which stays.
     pub(super) stated: (Overrides, Option<PathBuf>),
 }
 
-/// Reloads the gateway whenever the config file changes, and refreshes the listener, if there is one.
+/// Reloads the gateway whenever the config file changes, and with `others` what else takes a new config; if that
+/// fails, the config is not used at all. Refreshes the listener, if there is one.
 pub(super) async fn watch(
     gateway: Arc<Gateway>,
     mut watched: Watched,
     mut listener: Option<Listener>,
+    others: impl Fn(&Loaded) -> Result<(), Failure> + Send,
 ) {
-    let mut before = watched.read().await;
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        let now = watched.read().await;
-        // A file that is gone for a moment is being replaced.
-        if now.is_some() && now != before {
-            before = now;
-            watched.reload(&gateway, listener.as_mut());
+        if let Some(file) = &mut watched.file
+            && file.has_changed().await
+        {
+            let location = file.location.clone();
+            watched.reload(&location, &gateway, listener.as_mut(), &others);
         }
         if let Some(listener) = &mut listener {
             listener.refresh();
@@ -53,15 +79,18 @@ pub(super) async fn watch(
 }
 
 impl Watched {
-    async fn read(&self) -> Option<Vec<u8>> {
-        tokio::fs::read(self.location.as_ref()?.path()).await.ok()
-    }
-
-    fn reload(&mut self, gateway: &Gateway, listener: Option<&mut Listener>) {
+    fn reload(
+        &mut self,
+        location: &Location,
+        gateway: &Gateway,
+        listener: Option<&mut Listener>,
+        others: impl Fn(&Loaded) -> Result<(), Failure>,
+    ) {
         let before = gateway.config();
         let (overrides, vectors) = &self.stated;
-        let loaded = load(self.location.as_ref(), overrides);
-        match loaded.and_then(|new| new.with_vectors(vectors.as_deref(), Some(&before.settings))) {
+        let loaded = load(Some(location), overrides)
+            .and_then(|new| new.with_vectors(vectors.as_deref(), Some(&before.settings)));
+        match loaded.and_then(|new| others(&new).map(|()| new)) {
             Ok(loaded) => {
                 for warning in &loaded.warnings {
                     tracing::warn!("{warning}");
@@ -75,7 +104,7 @@ impl Watched {
                     && new.gateway.gateway.limits == before.gateway.limits;
                 if !is_fixed {
                     tracing::warn!(
-                        "`[http]`, except for `token` and the files of `tls`, and `[gateway.limits]` are read when the gateway starts: start it again"
+                        "`[http]`, except for the tokens and the files of `tls`, and `[gateway.limits]` are read when the gateway starts: start it again"
                     );
                 }
                 if let Some(listener) = listener {
@@ -96,5 +125,6 @@ impl Watched {
 
 /// The part of `[http]` that a running listener cannot change, and whether it has TLS.
 fn fixed(http: &HttpSettings) -> (HttpSettings, bool) {
-    (HttpSettings { token: None, tls: None, ..http.clone() }, http.tls.is_some())
+    let changeable = HttpSettings { token: None, admin_token: None, tls: None, ..http.clone() };
+    (changeable, http.tls.is_some())
 }

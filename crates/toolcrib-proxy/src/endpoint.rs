@@ -1,0 +1,265 @@
+//! Which endpoint a path is, and whose API it belongs to.
+//!
+//! A path tells the API. For paths that several providers have, such as `/v1/models`, the headers tell
+//! whose client it is. Only an endpoint that is listed here is open to a caller with a key or a scope: a list
+//! of what is closed would miss the endpoint that a provider adds tomorrow.
+
+use axum::http::{HeaderMap, Method};
+use toolcrib_dialect::Api;
+
+use crate::path::NormalPath;
+use crate::query;
+
+/// Whose API it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vendor {
+    /// OpenAI's, and everybody's who imitates it.
+    OpenAi,
+    /// Anthropic's.
+    Anthropic,
+    /// Google's.
+    Google,
+}
+
+impl Vendor {
+    /// The vendor of an API.
+    pub fn of(api: Api) -> Self {
+        match api {
+            Api::Chat | Api::Responses => Self::OpenAi,
+            Api::Messages => Self::Anthropic,
+            Api::Gemini => Self::Google,
+        }
+    }
+
+    /// The API whose form errors have for a client of this vendor.
+    pub(crate) fn error_form(self) -> Api {
+        match self {
+            Self::OpenAi => Api::Chat,
+            Self::Anthropic => Api::Messages,
+            Self::Google => Api::Gemini,
+        }
+    }
+}
+
+/// What an endpoint does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endpoint {
+    /// It generates a response.
+    Generate,
+    /// It counts tokens.
+    Count,
+    /// It lists models, or describes one.
+    Models,
+    /// Anything else: files, batches, stored responses, administration.
+    Other,
+}
+
+/// What a path asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// Whose API.
+    pub vendor: Vendor,
+    /// The API, if the path is one whose bodies are read.
+    pub api: Option<Api>,
+    /// What the endpoint does.
+    pub endpoint: Endpoint,
+    /// Whether the version, which the upstream needs, is missing in front.
+    pub is_bare: bool,
+}
+
+impl Asked {
+    /// Whether this method on this endpoint is open to every caller: generation, counting, and lists of models.
+    pub fn is_open(&self, method: &Method) -> bool {
+        match self.endpoint {
+            Endpoint::Generate | Endpoint::Count => method == Method::POST,
+            Endpoint::Models => matches!(*method, Method::GET | Method::HEAD),
+            Endpoint::Other => false,
+        }
+    }
+}
+
+/// Reads a path. Upper and lower case are the same, as they are for some upstreams.
+pub fn asked(path: &NormalPath, query: Option<&str>, headers: &HeaderMap) -> Asked {
+    let folded = path.as_str().to_ascii_lowercase();
+    let all: Vec<&str> = folded.split('/').filter(|segment| !segment.is_empty()).collect();
+    let (version, rest) = match all.as_slice() {
+        [version @ ("v1" | "v1beta" | "v1alpha"), rest @ ..] => (Some(*version), rest),
+        all => (None, all),
+    };
+    let is_first = matches!(version, None | Some("v1"));
+    let (api, endpoint) = match rest {
+        ["chat", "completions"] if is_first => (Some(Api::Chat), Endpoint::Generate),
+        ["responses"] if is_first => (Some(Api::Responses), Endpoint::Generate),
+        ["responses", "input_tokens"] if is_first => (Some(Api::Responses), Endpoint::Count),
+        ["messages"] if is_first => (Some(Api::Messages), Endpoint::Generate),
+        ["messages", "count_tokens"] if is_first => (Some(Api::Messages), Endpoint::Count),
+        rest => gemini(rest).unwrap_or((None, models(rest))),
+    };
+    let vendor = match api {
+        Some(api) => Vendor::of(api),
+        None => whose(&all, rest, query.unwrap_or_default(), headers),
+    };
+    let is_bare = version.is_none() && api.is_some_and(|api| api != Api::Gemini);
+    Asked { vendor, api, endpoint, is_bare }
+}
+
+/// The endpoint of a path that ends with `models/MODEL:VERB`, if the verb is known. Behind a prefix that is not
+/// Google's the body is read all the same, and the endpoint is not open.
+fn gemini(rest: &[&str]) -> Option<(Option<Api>, Endpoint)> {
+    let [prefix @ .., "models", last] = rest else { return None };
+    let (model, verb) = last.split_once(':')?;
+    let is_known = is_name(model, "")
+        && match prefix {
+            [] => true,
+            ["publishers", publisher] => is_name(publisher, ""),
+            ["projects", project, "locations", location, "publishers", publisher] => {
+                [project, location, publisher].iter().all(|name| is_name(name, ":"))
+            }
+            _ => false,
+        };
+    let (api, endpoint) = match verb {
+        "generatecontent" | "streamgeneratecontent" => (Some(Api::Gemini), Endpoint::Generate),
+        "counttokens" => (None, Endpoint::Count),
+        _ => return None,
+    };
+    Some((api, if is_known { endpoint } else { Endpoint::Other }))
+}
+
+/// Whether the rest of a path lists models or describes one.
+fn models(rest: &[&str]) -> Endpoint {
+    match rest {
+        ["models"] => Endpoint::Models,
+        // Fine-tuned models have colons in their names. Below a model Google has operations, which are closed.
+        ["models", model] if is_name(model, ":") => Endpoint::Models,
+        _ => Endpoint::Other,
+    }
+}
+
+/// Whether a segment is a plain name, with these characters in addition to the usual ones.
+fn is_name(segment: &str, more: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c) || more.contains(c);
+    !segment.is_empty() && segment.chars().all(plain)
+}
+
+/// Whose client sends a request to a path that is no API with tools. A credential must not end up with
+/// another provider, so that every sign counts: where it is put, and what it looks like.
+fn whose(all: &[&str], rest: &[&str], query: &str, headers: &HeaderMap) -> Vendor {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer =
+        header("authorization").and_then(|value| value.split_once(' ')).map(|(_, key)| key);
+    let bears = |start: &str| bearer.is_some_and(|key| key.starts_with(start));
+    // A verb of Google's; OpenAI's fine-tuned models have colons in their names.
+    let is_verb = |last: &str| last.matches(':').count() == 1 && !last.starts_with("ft:");
+    let verb =
+        |segments: &[&str]| segments.windows(2).any(|pair| pair[0] == "models" && is_verb(pair[1]));
+    let google = matches!(all, ["v1beta" | "v1alpha" | "upload", ..] | ["v1", "projects", ..])
+        || verb(rest)
+        || headers.contains_key("x-goog-api-key")
+        || query::credentials(query).next().is_some()
+        || bears("ya29.");
+    let anthropic = headers.contains_key("anthropic-version")
+        || headers.contains_key("x-api-key")
+        || matches!(rest, ["messages" | "complete", ..])
+        || bears("sk-ant-");
+    match (google, anthropic) {
+        (true, _) => Vendor::Google,
+        (false, true) => Vendor::Anthropic,
+        (false, false) => Vendor::OpenAi,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(target: &str, headers: &HeaderMap) -> Asked {
+        let (path, query) =
+            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        asked(&NormalPath::read(path.as_bytes()).unwrap(), query, headers)
+    }
+
+    #[test]
+    fn the_path_tells_the_api_and_the_headers_whose_it_is() {
+        use Endpoint::{Count, Generate, Models, Other};
+        let none = HeaderMap::new();
+        for (target, vendor, api, endpoint) in [
+            ("/v1/chat/completions", Vendor::OpenAi, Some(Api::Chat), Generate),
+            ("/chat/completions", Vendor::OpenAi, Some(Api::Chat), Generate),
+            ("/V1/Chat/completions/", Vendor::OpenAi, Some(Api::Chat), Generate),
+            ("/v1/chat;a/completions", Vendor::OpenAi, None, Other),
+            ("/v1/responses", Vendor::OpenAi, Some(Api::Responses), Generate),
+            ("/v1/responses/input_tokens", Vendor::OpenAi, Some(Api::Responses), Count),
+            ("/v1/responses/resp_1", Vendor::OpenAi, None, Other),
+            ("/v1/messages?beta=true", Vendor::Anthropic, Some(Api::Messages), Generate),
+            ("/v1/messages/count_tokens", Vendor::Anthropic, Some(Api::Messages), Count),
+            ("/v1/messages/batches", Vendor::Anthropic, None, Other),
+            (
+                "/v1beta/models/gemini-3-pro:generateContent",
+                Vendor::Google,
+                Some(Api::Gemini),
+                Generate,
+            ),
+            (
+                "/v1beta/models/g:streamGenerateContent?alt=sse",
+                Vendor::Google,
+                Some(Api::Gemini),
+                Generate,
+            ),
+            (
+                "/v1/projects/p/locations/l/publishers/google/models/g:generateContent",
+                Vendor::Google,
+                Some(Api::Gemini),
+                Generate,
+            ),
+            ("/v1beta/models/a/models/g:generateContent", Vendor::Google, Some(Api::Gemini), Other),
+            ("/v1beta/models/g%20x:generateContent", Vendor::Google, Some(Api::Gemini), Other),
+            ("/v1beta/models/g:generateContent:generateContent", Vendor::Google, None, Models),
+            ("/v1beta/models/:generateContent", Vendor::Google, Some(Api::Gemini), Other),
+            ("/v1beta/models/g:countTokens", Vendor::Google, None, Count),
+            ("/v1beta/models/g/operations", Vendor::Google, None, Other),
+            ("/v1/models", Vendor::OpenAi, None, Models),
+            ("/v1/models/ft:gpt-4o:org::id", Vendor::OpenAi, None, Models),
+            ("/v1/models/gemini-x:countTokens?key=AIza", Vendor::Google, None, Count),
+            ("/upload/v1beta/files?key=AIza", Vendor::Google, None, Other),
+            ("/v1/files?access_token=ya29", Vendor::Google, None, Other),
+            ("/v1beta/openai/chat/completions", Vendor::Google, None, Other),
+            ("/v1/threads/runs", Vendor::OpenAi, None, Other),
+            ("/", Vendor::OpenAi, None, Other),
+        ] {
+            let asked = read(target, &none);
+            assert_eq!(
+                (asked.vendor, asked.api, asked.endpoint),
+                (vendor, api, endpoint),
+                "{target}"
+            );
+        }
+        assert!(read("/messages", &none).is_bare && !read("/v1/messages", &none).is_bare);
+        let with = |name: &'static str, value: &str| {
+            HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())])
+        };
+        let vendor = |target, headers: &HeaderMap| read(target, headers).vendor;
+        assert_eq!(
+            vendor("/v1/models", &with("anthropic-version", "2023-06-01")),
+            Vendor::Anthropic
+        );
+        assert_eq!(
+            vendor("/v1/files", &with("authorization", "Bearer sk-ant-1")),
+            Vendor::Anthropic
+        );
+    }
+
+    #[test]
+    fn an_endpoint_is_open_with_its_own_method() {
+        let none = HeaderMap::new();
+        for (method, target, open) in [
+            (Method::POST, "/v1/chat/completions", true),
+            (Method::GET, "/v1/chat/completions", false),
+            (Method::GET, "/v1/models/x", true),
+            (Method::DELETE, "/v1/models/x", false),
+            (Method::POST, "/v1beta/models/x:countTokens", true),
+            (Method::POST, "/v1beta/models/x:embedContent", false),
+        ] {
+            assert_eq!(read(target, &none).is_open(&method), open, "{method} {target}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A request of a client, up to the decision whether it may go on: what it asks for, who sends it, and whether
+//! that is open to them. Everything that is decided from its head is decided here, once.
+
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use toolcrib_dialect::Api;
+use toolcrib_dialect::mode::RequestedMode;
+use toolcrib_server::{BodyBudget, ConnectionInfo};
+
+use crate::caller::{Caller, Callers};
+use crate::endpoint::{self, Asked};
+use crate::error::Refusal;
+use crate::our_headers::OurHeaders;
+use crate::path::NormalPath;
+use crate::query;
+
+/// A request that may go on.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    pub(crate) parts: Parts,
+    pub(crate) path: NormalPath,
+    pub(crate) asked: Asked,
+    pub(crate) caller: Caller,
+    /// How the request itself wants tools to be deferred.
+    pub(crate) mode: Option<RequestedMode>,
+    /// The path and query for the upstream. The path is the normalised one if the body is read or the caller is
+    /// limited, so that what was checked is what is sent; otherwise its bytes are the client's.
+    pub(crate) target: String,
+}
+
+impl Inbound {
+    /// The memory for bodies of the listener that it came in on.
+    pub(crate) fn bodies(&self) -> Option<&BodyBudget> {
+        self.parts.extensions.get::<ConnectionInfo>().map(ConnectionInfo::bodies)
+    }
+
+    /// Decides about a request by its head.
+    pub(crate) fn admit(callers: &Callers, parts: Parts) -> Result<Self, Refusal> {
+        let path = NormalPath::read(parts.uri.path().as_bytes())
+            .map_err(|why| Refusal::new(Api::Chat, StatusCode::BAD_REQUEST, &why))?;
+        let query = parts.uri.query();
+        let asked = endpoint::asked(&path, query, &parts.headers);
+        let api = asked.api.unwrap_or(asked.vendor.error_form());
+        let bad = |why: &dyn ToString| Refusal::new(api, StatusCode::BAD_REQUEST, &why.to_string());
+        let ours = OurHeaders::read(&parts.headers).map_err(|why| bad(&why))?;
+        let caller = callers
+            .identify(&parts.uri, &parts.headers, &ours)
+            .map_err(|why| Refusal::unidentified(api, &why))?;
+        let own = path.as_str().to_ascii_lowercase();
+        if own.starts_with("/mcp") || own.starts_with("/toolcrib") {
+            let text = "there is nothing at this path, and it is not forwarded";
+            return Err(Refusal::new(api, StatusCode::NOT_FOUND, text));
+        }
+        if caller.is_limited() {
+            if !asked.is_open(&parts.method) && !caller.may_use(&parts.method, &path) {
+                let text = closed(&parts, &path, &caller);
+                return Err(Refusal::new(api, StatusCode::FORBIDDEN, &text));
+            }
+            query::check(query.unwrap_or_default()).map_err(|why| bad(&why))?;
+        }
+        let mode = ours.mode;
+        let target = match query {
+            _ if asked.api.is_none() && !caller.is_limited() => {
+                parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned()
+            }
+            Some(query) => format!("{path}?{query}"),
+            None => path.to_string(),
+        };
+        Ok(Self { parts, path, asked, caller, mode, target })
+    }
+}
+
+/// Why a path is closed to a caller, and what opens it.
+fn closed(parts: &Parts, path: &NormalPath, caller: &Caller) -> String {
+    let asked = format!("{} {path}", parts.method);
+    match caller.name() {
+        Some(name) => format!(
+            "`{asked}` is not open to the caller `{name}`: name it in `paths` of `[proxy]`, or of this caller in `[[proxy.callers]]`"
+        ),
+        None => format!(
+            "`{asked}` is not open to a request with `x-toolcrib-tools`, because its body is not read: leave the header out, or name the path in `paths` of `[proxy]`"
+        ),
+    }
+}

@@ -1,0 +1,70 @@
+//! Paths that the config opens to callers in addition to generation, counting and lists of models.
+
+use axum::http::Method;
+use toolcrib_core::policy::Glob;
+
+use crate::path::NormalPath;
+
+/// The entries of `paths`, read: `POST /v1/embeddings`, or `/v1/files/*` for every method.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OpenPaths(Vec<(Option<Method>, Glob)>);
+
+/// An entry of `paths` that no request could match.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` in `paths` is no path: write `/v1/files/*`, or `POST /v1/embeddings` for one method"
+)]
+pub struct BadEntry(String);
+
+impl OpenPaths {
+    /// Reads entries.
+    pub(crate) fn new<'a>(entries: impl IntoIterator<Item = &'a String>) -> Result<Self, BadEntry> {
+        let read = |entry: &String| {
+            let bad = || BadEntry(entry.clone());
+            let (method, path) = match entry.trim().split_once(' ') {
+                Some((method, path)) if method.bytes().all(|byte| byte.is_ascii_uppercase()) => {
+                    (Some(Method::from_bytes(method.as_bytes()).map_err(|_| bad())?), path.trim())
+                }
+                Some(_) => return Err(bad()),
+                None => (None, entry.trim()),
+            };
+            // A pattern that is not in the normalised spelling matches nothing.
+            let is_normal =
+                NormalPath::read(path.as_bytes()).is_ok_and(|normal| normal.as_str() == path);
+            if is_normal { Ok((method, Glob::new(path))) } else { Err(bad()) }
+        };
+        entries.into_iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether a request to this path is allowed.
+    pub(crate) fn allow(&self, method: &Method, path: &NormalPath) -> bool {
+        self.0.iter().any(|(only, glob)| {
+            only.as_ref().is_none_or(|only| only == method) && glob.is(path.as_str())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_a_path_with_or_without_a_method() {
+        let texts = ["POST /v1/embeddings".to_owned(), "/v1/files/*".to_owned()];
+        let open = OpenPaths::new(&texts).unwrap();
+        for (method, path, allowed) in [
+            (Method::POST, "/v1/embeddings", true),
+            (Method::GET, "/v1/embeddings", false),
+            (Method::POST, "/v1/embeddings/x", false),
+            (Method::DELETE, "/v1/files/f", true),
+            (Method::GET, "/v1/files", false),
+            (Method::GET, "/v1/filesystem", false),
+        ] {
+            let path = NormalPath::read(path.as_bytes()).unwrap();
+            assert_eq!(open.allow(&method, &path), allowed, "{method} {path}");
+        }
+        for text in ["v1/files", "post /v1/files", "/v1/../files", "/v1//files", "/v1/files/", ""] {
+            assert!(OpenPaths::new(&[text.to_owned()]).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The headers of a request that are ours: `x-toolcrib-…`.
+//!
+//! They narrow what a request may do, so one that cannot be read must not count as absent: a header that is
+//! repeated, is not ASCII, is misspelt or names nothing is an error.
+
+use axum::http::HeaderMap;
+use toolcrib_dialect::mode::RequestedMode;
+
+use crate::scope::Rule;
+
+/// Every header of ours begins so. None is passed on.
+pub(crate) const PREFIX: &str = "x-toolcrib-";
+/// A key of ours, if it is not sent in place of the provider's.
+pub const KEY: &str = "x-toolcrib-key";
+/// The tools that a request is narrowed to, as names or patterns; `-name` leaves one out.
+pub const TOOLS: &str = "x-toolcrib-tools";
+/// How tools are deferred in this request, `off` included.
+pub const MODE: &str = "x-toolcrib-mode";
+
+/// Why a header is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadHeader {
+    /// It may occur once.
+    #[error("the header `{0}` is sent more than once: send it once")]
+    Repeated(String),
+    /// It holds other characters than visible ASCII.
+    #[error("the header `{0}` has characters in it that are not ASCII")]
+    NotAscii(String),
+    /// A name that begins as ours do and is none of them.
+    #[error("there is no header `{0}`: a request may have `{KEY}`, `{TOOLS}` and `{MODE}`")]
+    Unknown(String),
+    /// A list without a name.
+    #[error("`{TOOLS}` names no tool: leave it out for all tools, or send `-*` for none")]
+    NoTools,
+    /// A mode that does not exist.
+    #[error("`{MODE}: {0}` is none of {names}", names = RequestedMode::NAMES.join(", "))]
+    Mode(String),
+}
+
+/// What a request's own headers ask for.
+#[derive(Debug, Default)]
+pub(crate) struct OurHeaders<'a> {
+    pub(crate) key: Option<&'a str>,
+    pub(crate) tools: Option<Rule>,
+    pub(crate) mode: Option<RequestedMode>,
+}
+
+impl<'a> OurHeaders<'a> {
+    /// Reads them.
+    pub(crate) fn read(headers: &'a HeaderMap) -> Result<Self, BadHeader> {
+        for name in headers.keys().map(axum::http::HeaderName::as_str) {
+            if name.starts_with(PREFIX) && ![KEY, TOOLS, MODE].contains(&name) {
+                return Err(BadHeader::Unknown(name.chars().take(64).collect()));
+            }
+        }
+        let tools = single(headers, TOOLS)?;
+        let tools = tools.map(|text| Rule::read(text).ok_or(BadHeader::NoTools)).transpose()?;
+        let mode = single(headers, MODE)?;
+        let named =
+            |text| RequestedMode::named(text).ok_or_else(|| BadHeader::Mode(shortened(text)));
+        let mode = mode.map(named).transpose()?;
+        Ok(Self { key: single(headers, KEY)?, tools, mode })
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+/// The value of a header that may occur once.
+pub(crate) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, BadHeader> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(BadHeader::Repeated(name.to_owned()));
+    }
+    value.to_str().map(Some).map_err(|_| BadHeader::NotAscii(name.to_owned()))
+}

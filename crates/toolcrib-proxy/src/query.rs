@@ -1,0 +1,99 @@
+//! The query of a request: the credentials that Google's clients put there, and names that change what a request
+//! means.
+
+use std::borrow::Cow;
+
+use url::form_urlencoded;
+
+/// Names of parameters that carry a credential.
+const CREDENTIALS: [&str; 4] = ["key", "access_token", "oauth_token", "api_key"];
+/// Names of parameters that make some servers read another method than the request has.
+const METHODS: [&str; 4] = ["_method", "$method", "$httpmethod", "x-http-method-override"];
+
+/// Why a query is refused for a caller that is limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadQuery {
+    /// A parameter that stands for another method.
+    #[error("the query names another method, which a caller with a key or a scope may not do")]
+    Method,
+    /// The form of the response cannot be told.
+    #[error(
+        "the query names the form of the response twice or unclearly: send `alt=sse` or nothing"
+    )]
+    Alt,
+}
+
+/// The credentials in a query, decoded.
+pub(crate) fn credentials(query: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.filter(|(name, _)| is_credential(name)).map(|(_, value)| value)
+}
+
+/// A path and query without credentials. The other parameters keep their bytes.
+pub(crate) fn without_credentials(target: &str) -> String {
+    let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
+    let kept: Vec<&str> = query
+        .split('&')
+        .filter(|pair| !name(pair).is_some_and(|name| is_credential(&name)))
+        .collect();
+    if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
+}
+
+/// Checks the query of a caller that is limited: it may not change what was decided by method and path.
+pub(crate) fn check(query: &str) -> Result<(), BadQuery> {
+    let mut forms = 0;
+    for pair in query.split('&') {
+        let Some(name) = name(pair) else { continue };
+        let name = name.to_ascii_lowercase();
+        if METHODS.contains(&name.as_str()) {
+            return Err(BadQuery::Method);
+        }
+        if matches!(name.as_str(), "alt" | "$alt") {
+            forms += 1;
+            // Other spellings would be read here as the absence of the parameter.
+            let is_plain =
+                matches!(pair, "alt=sse" | "$alt=sse" | "%24alt=sse" | "alt=json" | "$alt=json");
+            if !is_plain || forms > 1 {
+                return Err(BadQuery::Alt);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_credential(name: &str) -> bool {
+    CREDENTIALS.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// The decoded name of a parameter.
+fn name(pair: &str) -> Option<String> {
+    form_urlencoded::parse(pair.as_bytes()).next().map(|(name, _)| name.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_found_and_taken_out_however_they_are_written() {
+        let query = "a=1&key=one&KEY=two&k%65y=th%72ee&access_token=four&monkey=5";
+        assert_eq!(credentials(query).collect::<Vec<_>>(), ["one", "two", "three", "four"]);
+        assert_eq!(without_credentials(&format!("/x?{query}")), "/x?a=1&monkey=5");
+        assert_eq!(without_credentials("/x?key=1"), "/x");
+        assert_eq!(without_credentials("/x?a=%20b&c[]=+"), "/x?a=%20b&c[]=+");
+    }
+
+    #[test]
+    fn a_query_cannot_change_the_method_or_hide_the_form() {
+        for query in ["", "alt=sse", "$alt=sse&beta=true", "pageSize=2", "alternative=1"] {
+            assert_eq!(check(query), Ok(()), "{query}");
+        }
+        for query in ["alt=sse&alt=json", "al%74=sse", "alt=SSE", "$alt=json&alt=sse", "alt=media"]
+        {
+            assert_eq!(check(query), Err(BadQuery::Alt), "{query}");
+        }
+        for query in ["_method=DELETE", "a=1&%24httpMethod=PATCH"] {
+            assert_eq!(check(query), Err(BadQuery::Method), "{query}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Who may see figures about all callers: the holder of the admin token.
+//!
+//! Statistics and metrics tell who uses what, and how much. As long as there is one user, everybody who may send
+//! requests sees them. With several callers, or once an admin token is configured, only the admin sees all of them.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+
+use crate::Secret;
+use crate::access::is_strong;
+use crate::guard::Guard;
+use crate::metrics::{self, Registry};
+
+/// Where the token may be sent if `Authorization` is taken: the header of the proxy's keys.
+const KEY: &str = "x-toolcrib-key";
+
+/// What an operator can do if the token is missing or wrong.
+pub const HINT: &str = "set `admin_token` in `[http]`, and send it as `Authorization: Bearer TOKEN` or as `x-toolcrib-key`";
+
+/// The rules, which change when the config is loaded again.
+#[derive(Debug, Default)]
+pub struct Admin(RwLock<Rules>);
+
+#[derive(Debug, Default)]
+struct Rules {
+    token: Option<Secret>,
+    has_callers: bool,
+}
+
+/// An admin token that could be guessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("`http.admin_token` has fewer than 16 characters, or others than visible ASCII")]
+pub struct WeakToken;
+
+impl WeakToken {
+    /// What the operator can do about it.
+    pub fn hint(self) -> &'static str {
+        "make one with `openssl rand -hex 32`, or leave it out"
+    }
+}
+
+impl Admin {
+    /// Replaces the token.
+    pub fn set_token(&self, token: Option<Secret>) -> Result<(), WeakToken> {
+        if token.as_ref().is_some_and(|token| !is_strong(token.expose())) {
+            return Err(WeakToken);
+        }
+        self.0.write().unwrap_or_else(PoisonError::into_inner).token = token;
+        Ok(())
+    }
+
+    /// Says whether there are callers with keys of their own.
+    pub fn set_callers(&self, has_callers: bool) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).has_callers = has_callers;
+    }
+
+    /// Whether figures about all callers are for the admin only.
+    pub fn is_required(&self) -> bool {
+        let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        rules.has_callers || rules.token.is_some()
+    }
+
+    /// Whether this is the admin token.
+    pub fn matches(&self, given: &str) -> bool {
+        let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        rules.token.as_ref().is_some_and(|token| token.matches(given))
+    }
+
+    /// Whether a request has the admin token.
+    pub fn is_admin(&self, headers: &HeaderMap) -> bool {
+        let values =
+            |name: &str| headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        let bearer = values(AUTHORIZATION.as_str()).filter_map(|text| {
+            let (scheme, token) = text.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some(token)
+        });
+        bearer.chain(values(KEY)).any(|given| self.matches(given))
+    }
+}
+
+/// The route of the metrics. `guard` is asked as long as no admin is required; it checked host and origin before.
+pub(crate) fn metrics_route(registry: Registry, guard: Guard, admin: Arc<Admin>) -> Router {
+    let registry = Arc::new(registry);
+    let answer = move |request: Request| {
+        let headers = request.headers();
+        let refused = if admin.is_required() {
+            (!admin.is_admin(headers)).then(not_admin)
+        } else {
+            guard
+                .check(request.method(), request.uri(), headers)
+                .err()
+                .map(axum::response::IntoResponse::into_response)
+        };
+        std::future::ready(refused.unwrap_or_else(|| {
+            let kind = [(CONTENT_TYPE, HeaderValue::from_static(metrics::MEDIA_TYPE))];
+            (kind, metrics::encode(&registry)).into_response()
+        }))
+    };
+    Router::new().route("/metrics", get(answer))
+}
+
+fn not_admin() -> Response {
+    let body = serde_json::json!({"error": "the metrics are about all callers, and need the admin token", "hint": HINT});
+    (StatusCode::FORBIDDEN, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_admin_is_known_by_a_token_that_cannot_be_guessed() {
+        let admin = Admin::default();
+        assert!(!admin.is_required() && !admin.matches(""));
+        assert_eq!(admin.set_token(Some("short".into())), Err(WeakToken));
+        assert_eq!(admin.set_token(Some("0123456789abcdé0".into())), Err(WeakToken));
+        assert_eq!(admin.set_token(Some("0123456789abcdef".into())), Ok(()));
+        assert!(admin.is_required());
+        for (name, value, is_admin) in [
+            ("authorization", "Bearer 0123456789abcdef", true),
+            ("authorization", "bearer 0123456789abcdef", true),
+            ("authorization", "Basic 0123456789abcdef", false),
+            ("x-toolcrib-key", "0123456789abcdef", true),
+            ("x-toolcrib-key", "0123456789abcdeg", false),
+            ("x-api-key", "0123456789abcdef", false),
+        ] {
+            let header = (name.parse::<axum::http::HeaderName>().unwrap(), value.parse().unwrap());
+            assert_eq!(
+                admin.is_admin(&HeaderMap::from_iter([header])),
+                is_admin,
+                "{name}: {value}"
+            );
+        }
+        assert_eq!(admin.set_token(None), Ok(()));
+        assert!(!admin.is_required());
+        admin.set_callers(true);
+        assert!(admin.is_required());
+    }
+}

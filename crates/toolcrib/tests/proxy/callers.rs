@@ -1,0 +1,334 @@
+//! What a caller's key opens, and what it must not: endpoints, other spellings of a path, and headers that
+//! could widen its scope.
+
+use serde_json::{Value, json};
+use toolcrib_testkit::provider::{Options, Provider};
+
+use crate::http::{self, Response};
+use crate::replica::Replica;
+
+/// A proxy with two callers whose key is replaced by the real one: `ci` with a scope, `free` without.
+struct Stage {
+    provider: Provider,
+    replica: Replica,
+}
+
+const CI: &str = "Authorization: Bearer virtual-ci-key\r\n";
+const FREE: &str = "Authorization: Bearer virtual-free-key\r\n";
+
+impl Stage {
+    fn new(proxy: &str, ci: &str) -> Self {
+        let provider = Provider::start(Options::default()).unwrap();
+        let url = &provider.url;
+        let keys =
+            "upstream_keys = { openai = 'real-key', anthropic = 'real-key', gemini = 'real-key' }";
+        let replica = Replica::start(&format!(
+            "[proxy]\nopenai = '{url}'\nanthropic = '{url}'\ngemini = '{url}'\n{proxy}\n\
+             [[proxy.callers]]\nname = 'ci'\nkey = 'virtual-ci-key'\ntools = ['github__*']\n{keys}\n{ci}\n\
+             [[proxy.callers]]\nname = 'free'\nkey = 'virtual-free-key'\n{keys}\n",
+        ));
+        Self { provider, replica }
+    }
+
+    fn send(&self, method_and_path: &str, headers: &str, body: &str) -> Response {
+        http::send(&self.replica.url, method_and_path, headers.as_bytes(), body).unwrap()
+    }
+
+    /// The method and path of every request that reached the provider.
+    fn reached(&self) -> Vec<String> {
+        let requests = self.provider.requests();
+        requests.iter().map(|sent| format!("{} {}", sent.method, sent.path)).collect()
+    }
+}
+
+fn message(response: &Response) -> String {
+    let body: Value = serde_json::from_str(&response.body).unwrap();
+    body["error"]["message"].as_str().unwrap().to_owned()
+}
+
+fn chat() -> String {
+    let tool = |name: &str| json!({"type": "function", "function": {"name": name, "parameters": {"type": "object"}}});
+    json!({
+        "model": "any",
+        "messages": [{"role": "user", "content": "Hi."}],
+        "tools": [tool("github__issue"), tool("vault__open")],
+    })
+    .to_string()
+}
+
+#[test]
+fn a_key_opens_generation_counting_and_models_and_nothing_else() {
+    let stage = Stage::new("", "");
+    let closed = [
+        "DELETE /v1/files/x",
+        "GET /v1/files",
+        "GET /v1/responses/resp_1",
+        "DELETE /v1/responses/resp_1",
+        "GET /v1/organization/admin_api_keys",
+        "POST /v1/fine_tuning/jobs",
+        "POST /v1/threads/runs",
+        "POST /v1/assistants",
+        "POST /v1/realtime/sessions",
+        "GET /v1/realtime?model=x",
+        "POST /v1/batches",
+        "POST /v1/messages/batches",
+        "POST /v1beta/cachedContents",
+        "POST /v1beta/interactions",
+        "POST /v1beta/models/x:batchGenerateContent",
+        "POST /v1beta/openai/chat/completions",
+        "POST /v1/embeddings",
+        "GET /v1/chat/completions",
+        "POST /v1/models",
+        "DELETE /v1/models/x",
+        "PUT /v1/chat/completions",
+        "GET /",
+    ];
+    for key in [CI, FREE] {
+        for closed in closed {
+            let got = stage.send(closed, key, "{}");
+            assert_eq!(got.status, 403, "{closed}: {}", got.body);
+            let said = message(&got);
+            assert!(said.contains("paths") && said.contains("[proxy]"), "{closed}: {said}");
+        }
+        assert_eq!(stage.reached(), [""; 0]);
+        let open = [
+            ("POST /v1/chat/completions", chat()),
+            ("POST /v1/messages/count_tokens", r#"{"model":"m","messages":[]}"#.into()),
+            ("POST /v1/responses/input_tokens", r#"{"model":"m","input":"Hi"}"#.into()),
+            ("POST /v1beta/models/gemini-x:countTokens", r#"{"contents":[]}"#.into()),
+            ("GET /v1/models", String::new()),
+            ("GET /v1/models/gpt-5", String::new()),
+            ("GET /v1beta/models?pageSize=2", String::new()),
+            ("GET /v1beta/models/gemini-x", String::new()),
+        ];
+        for (open, body) in &open {
+            stage.send(open, key, body);
+        }
+        let expected: Vec<&str> = open.iter().map(|(open, _)| *open).collect();
+        assert_eq!(stage.reached(), expected);
+        stage.provider.clear();
+    }
+    // An unnamed client sends its own credential and is not limited.
+    stage.send("DELETE /v1/files/x", "Authorization: Bearer sk-own\r\n", "");
+    assert_eq!(stage.reached(), ["DELETE /v1/files/x"]);
+}
+
+#[test]
+fn the_config_opens_more_paths_to_one_caller_or_to_all() {
+    let stage = Stage::new("paths = ['POST /v1/embeddings']", "paths = ['/v1/files/*']");
+    for (key, request, status) in [
+        (CI, "POST /v1/embeddings", 200),
+        (FREE, "POST /v1/embeddings", 200),
+        (CI, "GET /v1/embeddings", 403),
+        (CI, "GET /v1/files/f_1", 200),
+        (CI, "GET /v1//files/%66_1", 200),
+        (FREE, "GET /v1/files/f_1", 403),
+        (CI, "GET /v1/filesystem", 403),
+    ] {
+        assert_eq!(stage.send(request, key, "{}").status, status, "{request} {key}");
+    }
+}
+
+#[test]
+fn every_forwarded_request_is_in_the_log() {
+    let stage = Stage::new("", "");
+    stage.send("GET /v1//models?limit=2&x=%0Aforged", CI, "");
+    stage.send("POST /v1/chat/completions", FREE, &chat());
+    stage.send("DELETE /v1/files/f%C3%A9", "Authorization: Bearer sk-own\r\n", "");
+    let log = stage.replica.log();
+    let host = stage.provider.url.strip_prefix("http://").unwrap();
+    for (method, path, caller) in [
+        ("GET", "/v1/models", "caller=\"ci\""),
+        ("POST", "/v1/chat/completions", "caller=\"free\""),
+        ("DELETE", "/v1/files/f%C3%A9", "caller=\"\""),
+    ] {
+        let words = [
+            format!("method={method}"),
+            format!("path=\"{path}\""),
+            caller.into(),
+            format!("host={host}"),
+            "status=".into(),
+        ];
+        let lines = log.lines().filter(|line| words.iter().all(|word| line.contains(word)));
+        assert_eq!(lines.count(), 1, "{method} {path}: {log}");
+    }
+    for secret in ["virtual-", "real-key", "sk-own", "forged"] {
+        assert!(!log.contains(secret), "{secret}: {log}");
+    }
+}
+
+#[test]
+fn another_spelling_of_a_path_does_not_pass_the_scope() {
+    let stage = Stage::new("", "");
+    for path in [
+        "/v1/%63hat/completions",
+        "/v1//chat//completions",
+        "//v1/chat/completions",
+        "/V1/chat/completions",
+        "/v1/Chat/Completions",
+        "/v1/chat/completions/",
+        "/chat/completions",
+        "/v1/chat;x=1/completions",
+        "/v1/chat/completions;x",
+        "/v1/chat/completions%20",
+        "/v1/chat/completions%3f",
+        "/v1beta/openai/chat/completions",
+        "/x/v1/chat/completions",
+        "/v1/chat/completions/x",
+    ] {
+        stage.provider.clear();
+        for headers in [CI, "x-toolcrib-tools: github__*\r\n"] {
+            let got = stage.send(&format!("POST {path}"), headers, &chat());
+            for sent in stage.provider.requests() {
+                let body = String::from_utf8_lossy(&sent.body).into_owned();
+                assert!(!body.contains("vault__open"), "{path} {headers}: {body}");
+            }
+            assert!(matches!(got.status, 200 | 400 | 403), "{path}: {} {}", got.status, got.body);
+        }
+    }
+    let gemini = json!({
+        "contents": [{"role": "user", "parts": [{"text": "Hi."}]}],
+        "tools": [{"functionDeclarations": [{"name": "github__issue"}, {"name": "vault__open"}]}],
+    });
+    for path in [
+        "/v1beta/models/gemini-x:generateContent",
+        "/v1beta/models/gemini-x%3AgenerateContent",
+        "/v1beta/models/gemini-x:GenerateContent",
+        "/v1beta/mod%65ls/gemini-x:generateContent",
+        "/v1beta//models/gemini-x:generateContent",
+        "/v1beta/models/a/models/gemini-x:generateContent",
+        "/v1beta/models/gemini-x:generateContent:generateContent",
+        "/v1beta/models/:generateContent",
+        "/v1beta/tunedModels/x:generateContent",
+        "/v1beta/models/x:streamGenerateContent?$alt=json&alt=sse",
+    ] {
+        stage.provider.clear();
+        let got = stage.send(&format!("POST {path}"), CI, &gemini.to_string());
+        for sent in stage.provider.requests() {
+            let body = String::from_utf8_lossy(&sent.body).into_owned();
+            assert!(!body.contains("vault__open"), "{path}: {body}");
+        }
+        assert!(matches!(got.status, 200 | 400 | 403), "{path}: {} {}", got.status, got.body);
+    }
+    // Counting is not read, so that nothing but the conversation may be in it.
+    stage.provider.clear();
+    let counted = json!({"generateContentRequest": gemini}).to_string();
+    let got = stage.send("POST /v1beta/models/gemini-x:countTokens", CI, &counted);
+    assert_eq!((got.status, stage.reached().len()), (403, 0), "{}", got.body);
+}
+
+#[test]
+fn dot_segments_in_every_encoding_are_refused_for_everybody() {
+    let stage = Stage::new("", "");
+    for path in [
+        "/v1/../files",
+        "/v1/./files",
+        "/v1/%2e%2e/files",
+        "/v1/.%2E/files",
+        "/v1/%252e%252e/files",
+        "/v1/%25252e%25252e/files",
+        "/v1/%%32%65%%32%65/files",
+        "/v1/..%2ffiles",
+        "/v1/..%5cfiles",
+        "/v1/..\\files",
+        "/v1/..;/files",
+        "/v1/..;x=1/files",
+        "/v1/..%3b/files",
+        "/v1/..%20/files",
+        "/v1/%c0%ae%c0%ae/files",
+        "/v1/%e0%80%ae/files",
+        "/v1/a%2fb",
+        "/v1/a%5Cb",
+        "/v1/a%00b",
+        "/v1/a%0Ab",
+        "/v1/a%7Fb",
+        "/v1/a%zzb",
+        "/v1/a%2",
+        "/v1/%u002e%u002e/files",
+    ] {
+        for headers in ["Authorization: Bearer sk-own\r\n", CI] {
+            for method in ["GET", "POST"] {
+                let got = stage.send(&format!("{method} {path}"), headers, "{}");
+                assert_eq!(got.status, 400, "{method} {path}: {}", got.body);
+            }
+        }
+    }
+    assert_eq!(stage.reached(), [""; 0]);
+    // Dots that are part of a name are none.
+    stage.send("GET /v1/models/gemini-2.5..x", "Authorization: Bearer sk-own\r\n", "");
+    assert_eq!(stage.reached(), ["GET /v1/models/gemini-2.5..x"]);
+}
+
+#[test]
+fn headers_of_ours_that_cannot_be_read_are_refused() {
+    let stage = Stage::new("", "");
+    let own = "Authorization: Bearer sk-own\r\n";
+    for (headers, said) in [
+        (&b"x-toolcrib-tools: github__\xe9*\r\n"[..], "x-toolcrib-tools"),
+        (b"x-toolcrib-tools: github__*\r\nx-toolcrib-tools: *\r\n", "x-toolcrib-tools"),
+        (b"x-toolcrib-tools:\r\n", "x-toolcrib-tools"),
+        (b"x-toolcrib-tools: , ,\r\n", "x-toolcrib-tools"),
+        (b"x-toolcrib-tools: -\r\n", "x-toolcrib-tools"),
+        (b"x-toolcrib-tool: github__*\r\n", "x-toolcrib-tool"),
+        (b"x-toolcrib-mode: \xff\r\n", "x-toolcrib-mode"),
+        (b"x-toolcrib-mode: off\r\nx-toolcrib-mode: off\r\n", "x-toolcrib-mode"),
+        (b"x-toolcrib-key: \xff\r\n", "x-toolcrib-key"),
+        (
+            b"x-toolcrib-key: virtual-ci-key\r\nx-toolcrib-key: virtual-free-key\r\n",
+            "x-toolcrib-key",
+        ),
+    ] {
+        let headers = [own.as_bytes(), headers].concat();
+        for target in ["POST /v1/chat/completions", "GET /v1/models"] {
+            let got = http::send(&stage.replica.url, target, &headers, &chat()).unwrap();
+            assert_eq!(got.status, 400, "{said}: {}", got.body);
+            assert!(message(&got).contains(said), "{said}: {}", got.body);
+        }
+    }
+    assert_eq!(stage.reached(), [""; 0]);
+}
+
+#[test]
+fn two_credentials_do_not_confuse_callers_and_no_key_of_ours_goes_up() {
+    let stage = Stage::new("", "");
+    for headers in [
+        "Authorization: Bearer sk-own\r\nAuthorization: Bearer virtual-ci-key\r\n",
+        "x-api-key: virtual-free-key\r\nx-api-key: virtual-ci-key\r\n",
+        "Authorization: Bearer virtual-ci-key\r\nx-api-key: virtual-free-key\r\n",
+        "x-toolcrib-key: virtual-ci-key\r\nAuthorization: Bearer virtual-free-key\r\n",
+    ] {
+        let got = stage.send("POST /v1/chat/completions", headers, &chat());
+        assert_eq!(got.status, 400, "{headers}: {}", got.body);
+    }
+    assert_eq!(stage.reached(), [""; 0]);
+    for (target, headers) in [
+        ("/v1/chat/completions", "Authorization: Bearer  virtual-ci-key\r\n"),
+        ("/v1/chat/completions", "Authorization: bearer virtual-ci-key\r\nx-api-key: sk-own\r\n"),
+        ("/v1/chat/completions?key=virtual-ci-key", ""),
+        ("/v1/chat/completions?k%65y=virtual%2Dci-key&a=1", ""),
+        ("/v1/chat/completions?access_token=virtual-ci-key", ""),
+        ("/v1/chat/completions?a=1&key=sk-own&key=virtual-ci-key", ""),
+    ] {
+        stage.provider.clear();
+        let got = stage.send(&format!("POST {target}"), headers, &chat());
+        assert_eq!(got.status, 200, "{target} {headers}: {}", got.body);
+        for sent in stage.provider.requests() {
+            let head = format!("{} {:?}", sent.path, sent.headers);
+            assert!(!head.contains("virtual") && !head.contains("sk-own"), "{head}");
+            assert_eq!(sent.header("authorization"), Some("Bearer real-key"), "{target}");
+            let body = String::from_utf8_lossy(&sent.body).into_owned();
+            assert!(!body.contains("vault__open"), "{target}: {body}");
+        }
+    }
+    // Headers that make an upstream read another method, or pick another part of the account.
+    stage.provider.clear();
+    let headers = format!(
+        "{CI}x-http-method-override: DELETE\r\nx-original-url: /v1/files\r\nopenai-organization: org-other\r\n"
+    );
+    assert_eq!(stage.send("GET /v1/models/x", &headers, "").status, 200);
+    let sent = format!("{:?}", stage.provider.requests()[0].headers);
+    assert!(
+        !sent.contains("override") && !sent.contains("original") && !sent.contains("org-other"),
+        "{sent}"
+    );
+}

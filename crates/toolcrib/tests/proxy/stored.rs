@@ -1,0 +1,128 @@
+//! Callers whose keys stand in for one real credential share an account, and must not see what the provider
+//! stores for each other.
+
+use serde_json::{Value, json};
+use toolcrib_testkit::provider::{Options, Provider};
+
+use crate::http::{self, Response};
+use crate::replica::Replica;
+
+const ANN: &str = "Authorization: Bearer virtual-ann-key\r\n";
+const BOB: &str = "Authorization: Bearer virtual-bob-key\r\n";
+
+fn config(url: &str, more: &str) -> String {
+    let caller = |name: &str| {
+        format!(
+            "[[proxy.callers]]\nname = '{name}'\nkey = 'virtual-{name}-key'\n\
+             upstream_keys = {{ openai = 'real-key' }}\n{more}\n"
+        )
+    };
+    format!("[proxy]\nopenai = '{url}'\n{}{}", caller("ann"), caller("bob"))
+}
+
+fn respond(replica: &Replica, key: &str, body: &Value) -> Response {
+    http::send(&replica.url, "POST /v1/responses", key.as_bytes(), &body.to_string()).unwrap()
+}
+
+/// The ids of a response and of its first output item.
+fn ids(response: &Response) -> (String, String) {
+    assert_eq!(response.status, 200, "{}", response.body);
+    let last = |_| {
+        let events = response.events();
+        let last = events.iter().rfind(|event| event["type"] == "response.completed");
+        last.unwrap()["response"].clone()
+    };
+    let whole: Value = serde_json::from_str(&response.body).unwrap_or_else(last);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    (text(&whole["id"]), text(&whole["output"][0]["id"]))
+}
+
+#[test]
+fn a_stored_response_is_only_for_the_caller_that_created_it() {
+    for (stream, tools) in [(false, 0), (true, 0), (false, 60), (true, 60)] {
+        let provider = Provider::start(Options::default()).unwrap();
+        let replica = Replica::start(&config(&provider.url, ""));
+        let tools: Vec<Value> = (0..tools)
+            .map(|at| json!({"type": "function", "name": format!("tool_{at}"), "parameters": {"type": "object"}}))
+            .collect();
+        let body = |more: Value| {
+            let mut body =
+                json!({"model": "gpt-5", "input": "Hi.", "stream": stream, "tools": tools});
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            body
+        };
+        let (id, item) = ids(&respond(&replica, ANN, &body(json!({}))));
+        let next = body(json!({"previous_response_id": id}));
+        // Her own response is hers to continue, by id and by its items.
+        assert_eq!(respond(&replica, ANN, &next).status, 200, "{}", replica.log());
+        let reference = json!({"input": [
+            {"type": "item_reference", "id": item},
+            {"role": "user", "content": "Hi."},
+        ]});
+        let before = provider.requests().len();
+        respond(&replica, ANN, &body(reference.clone()));
+        assert!(provider.requests().len() > before, "her own item goes up");
+        provider.clear();
+        for stolen in [
+            json!({"previous_response_id": id}),
+            json!({"Previous_Response_Id": id}),
+            reference,
+            json!({"input": [{"id": item}]}),
+            json!({"conversation": "conv_1"}),
+            json!({"conversation": {"id": "conv_1"}}),
+            json!({"previous_response_id": "resp_nobodys"}),
+        ] {
+            let got = respond(&replica, BOB, &body(stolen.clone()));
+            assert_eq!(got.status, 403, "{stolen}: {}", got.body);
+        }
+        let twice = format!(
+            r#"{{"previous_response_id":null,"input":"Hi","model":"m","previous_response_id":"{id}"}}"#
+        );
+        let got = http::send(&replica.url, "POST /v1/responses", BOB.as_bytes(), &twice).unwrap();
+        assert_eq!(got.status, 400, "{}", got.body);
+        let headers = format!("{BOB}content-encoding: gzip\r\n");
+        let got =
+            http::send(&replica.url, "POST /v1/responses", headers.as_bytes(), "\u{1f}").unwrap();
+        assert_eq!(got.status, 413, "{}", got.body);
+        assert_eq!(provider.requests().len(), 0);
+    }
+}
+
+#[test]
+fn a_stored_response_at_a_path_that_the_config_opens_is_still_its_creators() {
+    let provider = Provider::start(Options::default()).unwrap();
+    let replica = Replica::start(&config(&provider.url, "paths = ['/v1/responses/*']"));
+    let body = json!({"model": "gpt-5", "input": "Hi."});
+    let (id, _) = ids(&respond(&replica, ANN, &body));
+    provider.clear();
+    for (method, path) in [
+        ("GET", format!("/v1/responses/{id}")),
+        ("GET", format!("/v1//Responses/{id}/input_items")),
+        ("DELETE", format!("/v1/responses/{id}")),
+        ("POST", format!("/v1/responses/{id}/cancel")),
+    ] {
+        let target = format!("{method} {path}");
+        let get = |key: &str| http::send(&replica.url, &target, key.as_bytes(), "").unwrap();
+        let got = get(BOB);
+        assert_eq!((got.status, provider.requests().len()), (403, 0), "{target}: {}", got.body);
+        get(ANN);
+        assert_eq!(provider.requests().len(), 1, "{target}");
+        provider.clear();
+    }
+}
+
+#[test]
+fn an_id_whose_record_is_lost_is_refused_with_what_to_do() {
+    let provider = Provider::start(Options::default()).unwrap();
+    let body = json!({"model": "gpt-5", "input": "Hi."});
+    let first = Replica::start(&config(&provider.url, ""));
+    let (id, _) = ids(&respond(&first, ANN, &body));
+    let second = Replica::start(&config(&provider.url, ""));
+    let next = json!({"model": "gpt-5", "input": "Go on.", "previous_response_id": id});
+    let got = respond(&second, ANN, &next);
+    assert_eq!(got.status, 403);
+    assert!(got.body.contains("send the conversation itself in `input`"), "{}", got.body);
+    // With a credential of one's own the provider decides.
+    let own = "Authorization: Bearer sk-own\r\n";
+    assert_eq!(respond(&second, own, &next).status, 200);
+}
