@@ -41,13 +41,35 @@ struct Rule {
     hidden: Vec<Glob>,
 }
 
+impl Caller {
+    /// What records of a conversation are kept under. A record has definitions of the tools that were found, so
+    /// one that was made in another scope must not come up in this one.
+    pub(crate) fn records_id(&self) -> [u8; 32] {
+        if !self.scope.is_narrow() {
+            return self.id;
+        }
+        let rules = format!("{:?}", self.scope);
+        *blake3::Hasher::new_derive_key("toolcrib proxy scope")
+            .update(&self.id)
+            .update(rules.as_bytes())
+            .finalize()
+            .as_bytes()
+    }
+}
+
 impl Scope {
     /// Whether a tool of this name exists for the caller.
     pub fn sees(&self, name: &str) -> bool {
-        self.all.iter().all(|rule| {
-            let named = rule.only.is_empty() || rule.only.iter().any(|glob| glob.is(name));
-            named && !rule.hidden.iter().any(|glob| glob.is(name))
-        })
+        self.sees_tool(&[name])
+    }
+
+    /// Whether a tool that goes by these names exists for the caller: one of them is allowed, and none is hidden.
+    pub fn sees_tool(&self, names: &[&str]) -> bool {
+        let matches =
+            |globs: &[Glob]| globs.iter().any(|glob| names.iter().any(|name| glob.is(name)));
+        self.all
+            .iter()
+            .all(|rule| (rule.only.is_empty() || matches(&rule.only)) && !matches(&rule.hidden))
     }
 
     /// Whether there is anything that it may not see.
@@ -180,7 +202,7 @@ mod tests {
         let callers = callers(None);
         let ci = who(&callers, &[("x-toolcrib-key", "tc-ci"), ("authorization", "Bearer sk-own")])
             .unwrap();
-        assert_eq!((ci.name.as_deref(), ci.stands_in), (Some("ci"), None));
+        assert_eq!((ci.name.as_deref(), &ci.stands_in), (Some("ci"), &None));
         assert!(ci.scope.sees("github__create_issue"));
         assert!(!ci.scope.sees("github__delete_repo") && !ci.scope.sees("slack__post"));
         let narrowed =
@@ -188,8 +210,12 @@ mod tests {
                 .unwrap();
         assert!(narrowed.scope.sees("github__create_issue"));
         assert!(!narrowed.scope.sees("slack__post") && !narrowed.scope.sees("github__close_issue"));
-        assert_eq!(narrowed.stands_in.unwrap().openai, Some(Secret::from("sk-real")));
+        assert_eq!(narrowed.stands_in.clone().unwrap().openai, Some(Secret::from("sk-real")));
         assert_eq!(narrowed.id, ci.id);
+        assert_ne!(narrowed.records_id(), ci.records_id());
+        // One allowed name is enough, and so is one hidden name.
+        assert!(ci.scope.sees_tool(&["create_issue", "github__create_issue"]));
+        assert!(!ci.scope.sees_tool(&["github__create_issue", "delete_issue"]));
     }
 
     #[test]

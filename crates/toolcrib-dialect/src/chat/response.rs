@@ -98,8 +98,8 @@ impl Completions {
             return true;
         };
         let id = call.id.as_deref();
-        // A custom tool's call has none, and is not ours to read.
-        let custom = call.arguments.is_none();
+        // A custom tool's call has none, and is not ours to read if the client has such a tool.
+        let custom = call.arguments.is_none() && desk.toolset().is_declared(&call.name);
         let arguments = call.arguments.clone().unwrap_or_default();
         if custom || desk.sort(&call.name) == Sort::Live {
             desk.live(id, &call.name, &arguments);

@@ -33,7 +33,7 @@ pub(super) struct Call {
     pub(super) id: Option<String>,
     pub(super) name: String,
     pub(super) arguments: String,
-    /// Whether it is of a custom tool, whose input is no JSON and whose call is always the client's.
+    /// Whether it is of a custom tool, whose input is no JSON.
     pub(super) custom: bool,
     /// Whatever else came with it.
     pub(super) extra: Vec<(String, String)>,
@@ -136,7 +136,8 @@ impl Call {
     }
 
     pub(super) fn sort(&self, desk: &Desk) -> Sort {
-        if self.custom { Sort::Live } else { desk.sort(&self.name) }
+        let is_theirs = self.custom && desk.toolset().is_declared(&self.name);
+        if is_theirs { Sort::Live } else { desk.sort(&self.name) }
     }
 
     pub(super) fn write(&self, name: &str, arguments: &str, index: Option<usize>) -> String {

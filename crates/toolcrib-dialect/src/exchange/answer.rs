@@ -195,7 +195,7 @@ impl Exchange {
     /// Takes an error, or something that is no response of this API: there may be another mode to try, and
     /// if there is none the client gets it.
     fn failed(&mut self, body: &[u8]) {
-        if let (Some(toolset), Some(request)) = (&self.toolset, &self.request)
+        if let (Some(toolset), Some(request), None) = (&self.toolset, &self.request, self.passes)
             && let Some(fell_back) =
                 self.fallback.refused(toolset.mode(), &request.model, self.status, body)
         {

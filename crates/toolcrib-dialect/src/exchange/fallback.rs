@@ -47,6 +47,16 @@ pub(super) struct Attempt {
     pub(super) without_thinking: bool,
 }
 
+impl Attempt {
+    /// Nothing is deferred, so that the mode does not matter.
+    pub(super) const PLAIN: Self = Self {
+        mode: Mode::Bridge,
+        because: Because::Configured,
+        betas: &[],
+        without_thinking: false,
+    };
+}
+
 impl Fallback {
     pub(super) fn new(
         api: Api,

@@ -71,6 +71,8 @@ pub struct Exchange {
     caller: [u8; 32],
     rounds: usize,
     checks_calls: bool,
+    /// Why nothing is deferred, if the request is only sent to have its calls checked.
+    passes: Option<Bypass>,
     fallback: Fallback,
     translator: Translator,
     /// `None` if the body is not rewritten.
@@ -119,6 +121,7 @@ impl Exchange {
             caller,
             rounds,
             checks_calls,
+            passes: None,
             translator: Translator { api, speaks, plain: false, without_thinking: false },
             fallback: Fallback::new(api, upstream, requested, learned, now),
             request: None,
@@ -209,6 +212,12 @@ impl Exchange {
                 let body = self.in_plain_words(request);
                 return self.bypass(Bypass::ClientDefersPlainly, body);
             }
+            // The caller may not know of every tool, and a model may call one that it was not sent.
+            Some(why @ (Bypass::Off | Bypass::ClientSearches)) if self.checks_calls => {
+                self.places = Some(Places::of(&request, self.caller));
+                (self.request, self.passes) = (Some(Arc::new(request)), Some(why));
+                return self.attempt();
+            }
             Some(why) => return self.bypass(why, request.text.into_bytes()),
             None => {}
         }
@@ -254,7 +263,11 @@ impl Exchange {
     /// Asks for the toolset of the next attempt.
     fn attempt(&mut self) {
         let Some(request) = &self.request else { return };
-        let Some(attempt) = self.fallback.attempt(&request.model) else {
+        let attempt = match self.passes {
+            Some(_) => Some(Attempt::PLAIN),
+            None => self.fallback.attempt(&request.model),
+        };
+        let Some(attempt) = attempt else {
             // Only if tool search is off, which was seen before.
             let body = self.as_it_came();
             return self.bypass(Bypass::Off, body);
@@ -274,6 +287,7 @@ impl Exchange {
             sticky: self.past.mode().is_some(),
             second_names: self.past.second_names(),
             counts: request.counts,
+            passes: self.passes.is_some(),
             loaded,
         };
         self.state = State::Preparing { attempt, is_second };
@@ -302,6 +316,9 @@ impl Exchange {
         self.betas = attempt.betas;
         self.translator.without_thinking = attempt.without_thinking;
         self.report = report(&toolset, &attempt);
+        if let Some(why) = self.passes {
+            (self.report.mode, self.report.why) = (why.mode(), why.to_string());
+        }
         let (request, places) = (Arc::clone(request), places.clone());
         let is_first = self.summary().rounds == 0;
         if toolset.passes_through() && is_first && !self.checks_calls {

@@ -335,6 +335,7 @@ mod tests {
             sticky: false,
             second_names: false,
             counts: false,
+            passes: false,
             loaded: Vec::new(),
         };
         let desk = Desk::new(Arc::new(Toolset::new(plan, request.tools())), &[], None);

@@ -9,5 +9,6 @@ mod models;
 mod played;
 mod presets;
 mod responses;
+mod scope;
 mod support;
 mod translate;

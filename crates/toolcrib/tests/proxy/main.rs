@@ -3,7 +3,7 @@
 //! `differential` holds a conversation twice, with Toolcrib and without, and wants the agent to see the
 //! same; `prefix` reads what the provider got over two hundred turns, and wants each request to begin
 //! with the one before it; `lost` takes the state away in the middle; `savings` counts tokens;
-//! `behaviours` shows each row of docs/presets through this binary; `socket` asks for another protocol; `tls` encrypts the way to the provider and to Redis.
+//! `behaviours` shows each row of docs/presets through this binary; `scope` is a caller that may not know of every tool; `socket` asks for another protocol; `tls` encrypts the way to the provider and to Redis.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -18,6 +18,7 @@ mod parts;
 mod prefix;
 mod replica;
 mod savings;
+mod scope;
 mod sdk;
 mod sent;
 mod socket;
