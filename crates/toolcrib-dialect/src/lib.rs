@@ -123,6 +123,7 @@
 
 mod api;
 mod apis;
+pub mod budget;
 mod call_ids;
 pub mod capability;
 mod chat;

@@ -33,6 +33,7 @@ const LEAST_LISTING: usize = 120;
 
 /// What a toolset is made from, beside the tools.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Plan {
     /// The API it is written for.
     pub api: Api,

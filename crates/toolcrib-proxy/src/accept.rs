@@ -169,6 +169,7 @@ async fn read(
         },
         caller: caller.records_id(),
         rounds: proxy.config.rounds,
+        limits: proxy.config.limits(),
         checks_calls: caller.scope.is_narrow(),
         learned: proxy.learned(),
         now: proxy.now(),

@@ -57,9 +57,7 @@ impl Whole for Completions {
             message.fields().with(&[("content", Some(text)), ("tool_calls", left)])
         };
         let mut taken = usage::Usage::default();
-        if let Some(used) =
-            fields.get("usage").and_then(|raw| serde_json::from_str::<Value>(raw).ok())
-        {
+        if let Some(used) = fields.get("usage").and_then(usage::parse) {
             taken = usage_of(&used);
             match &mut self.usage {
                 Some(sum) => usage::add(sum, &used),

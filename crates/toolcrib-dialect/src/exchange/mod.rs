@@ -30,18 +30,19 @@ use bytes::Bytes;
 use toolcrib_core::{Settings, TokenCounter};
 
 use self::action::{Action, Ending, Outgoing, Report, Setup};
-use self::fallback::{Attempt, Fallback};
+use self::fallback::{Attempt, Fallback, report, understands};
 use self::translation::{Translation, Translator};
 use crate::api::Api;
 use crate::apis;
-use crate::capability::{Capability, Hosted};
+use crate::budget::Limits;
+use crate::capability::Hosted;
 use crate::history;
 use crate::messages;
 use crate::mode::RequestedMode;
 use crate::pass::{Bypass, Facts, pass_through};
 use crate::read::Reading;
 use crate::record::{Past, Places};
-use crate::request::{Defers, Request};
+use crate::request::Request;
 use crate::toolset::{Plan, Toolset};
 use crate::turn::{Summary, Turn};
 
@@ -70,6 +71,9 @@ pub struct Exchange {
     context: Option<usize>,
     caller: [u8; 32],
     rounds: usize,
+    limits: Limits,
+    /// Bytes of responses that were read as a whole.
+    collected: usize,
     checks_calls: bool,
     /// Why nothing is deferred, if the request is only sent to have its calls checked.
     passes: Option<Bypass>,
@@ -108,6 +112,7 @@ impl Exchange {
             upstream,
             caller,
             rounds,
+            limits,
             checks_calls,
             learned,
             now,
@@ -120,9 +125,11 @@ impl Exchange {
             context,
             caller,
             rounds,
+            limits,
+            collected: 0,
             checks_calls,
             passes: None,
-            translator: Translator { api, speaks, plain: false, without_thinking: false },
+            translator: Translator { api, speaks, plain: false, without_thinking: false, limits },
             fallback: Fallback::new(api, upstream, requested, learned, now),
             request: None,
             places: None,
@@ -329,7 +336,7 @@ impl Exchange {
         if let Some(turn) = &mut self.turn {
             turn.restart(past, toolset);
         } else {
-            self.turn = Some(Turn::new(request, places, past, toolset, self.rounds));
+            self.turn = Some(Turn::new(request, places, past, toolset, self.rounds, self.limits));
         }
         self.send();
     }
@@ -402,25 +409,4 @@ impl Exchange {
         self.state = State::Sent;
         self.actions.push_back(Action::Send(request));
     }
-}
-
-/// Whether an upstream supports the way in which a client defers tools itself.
-fn understands(api: Api, defers: Defers, capability: &Capability) -> bool {
-    match (api, defers) {
-        (_, Defers::OwnTools) => true,
-        (Api::Messages, Defers::Hosted) => capability.hosted != Hosted::None,
-        (Api::Messages, Defers::References) => capability.references,
-        _ => capability.client_search || capability.hosted == Hosted::OpenAi,
-    }
-}
-
-fn report(toolset: &Toolset, attempt: &Attempt) -> Report {
-    let why = toolset.why();
-    let (mode, why) = if toolset.passes_through() {
-        (Bypass::Counted(why).mode(), why.to_string())
-    } else {
-        (toolset.mode().name(), format!("{why}; {}", attempt.because))
-    };
-    let (tools, deferred, tokens) = (toolset.len(), toolset.deferred(), toolset.tokens());
-    Report { mode, why, tools, deferred, tokens }
 }

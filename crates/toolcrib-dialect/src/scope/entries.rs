@@ -217,23 +217,20 @@ impl Narrow<'_> {
         let mut edits: Vec<(&str, Option<String>)> = Vec::new();
         let mut left = 0;
         for (key, raw) in fields.iter() {
-            let new = match key {
-                "functionDeclarations" | "function_declarations" => {
-                    match self.tools("functionDeclarations", raw, None)? {
-                        None => continue_with(&mut left, raw),
-                        Some(members) if members.is_empty() => Some(None),
-                        Some(members) => {
-                            left += 1;
-                            Some(Some(list(&members)))
-                        }
-                    }
-                }
-                // There is no list of tools in it.
-                "mcpServers" | "mcp_servers" => Some(None),
-                _ if self.sees(&[key, &snake(key)]) => continue_with(&mut left, raw),
-                _ => Some(None),
+            let is_list = matches!(key, "functionDeclarations" | "function_declarations");
+            let members =
+                if is_list { self.tools("functionDeclarations", raw, None)? } else { None };
+            // There is no list of tools in a server.
+            let is_server = matches!(key, "mcpServers" | "mcp_servers");
+            let is_kept = match &members {
+                Some(members) => !members.is_empty(),
+                None => is_list || (!is_server && self.sees(&[key, &snake(key)])),
             };
-            edits.extend(new.map(|new| (key, new)));
+            left += usize::from(is_kept && raw != "null");
+            let members = members.map(|members| list(&members));
+            if !is_kept || members.is_some() {
+                edits.push((key, members.filter(|_| is_kept)));
+            }
         }
         Ok(match (edits.is_empty(), left) {
             (true, _) => Kept::AsIs,
@@ -241,12 +238,6 @@ impl Narrow<'_> {
             (false, _) => Kept::As(fields.with(&edits)),
         })
     }
-}
-
-/// Counts a value that stays as it is.
-fn continue_with(left: &mut usize, raw: &str) -> Option<Option<String>> {
-    *left += usize::from(raw != "null");
-    None
 }
 
 /// `googleSearch` as `google_search`.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod chat;
+mod endless;
 mod exchange;
 mod gemini;
 mod messages;

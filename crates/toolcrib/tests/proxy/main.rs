@@ -3,7 +3,7 @@
 //! `differential` holds a conversation twice, with Toolcrib and without, and wants the agent to see the
 //! same; `prefix` reads what the provider got over two hundred turns, and wants each request to begin
 //! with the one before it; `lost` takes the state away in the middle; `savings` counts tokens;
-//! `behaviours` shows each row of docs/presets through this binary; `scope` is a caller that may not know of every tool; `socket` asks for another protocol; `tls` encrypts the way to the provider and to Redis.
+//! `behaviours` shows each row of docs/presets through this binary; `endless` is a provider that does not stop; `scope` is a caller that may not know of every tool; `socket` asks for another protocol; `tls` encrypts the way to the provider and to Redis.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -12,6 +12,8 @@ mod agent;
 mod behaviours;
 mod dice;
 mod differential;
+#[cfg(target_os = "linux")]
+mod endless;
 mod http;
 mod lost;
 mod parts;
