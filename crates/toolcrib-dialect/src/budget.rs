@@ -10,6 +10,10 @@
 //!
 //! Every call, block and item counts as [`PART`] bytes in addition to its text, so their number is bounded, too.
 
+use toolcrib_core::json;
+
+use crate::api::Api;
+
 /// What a call, block or item counts in addition to its text, in bytes. More than it takes: some steps look at
 /// all of them.
 pub(crate) const PART: usize = 1024;
@@ -50,6 +54,21 @@ pub enum Exceeded {
         "a call of the upstream has more than {0} bytes of arguments, which `call_bytes` allows"
     )]
     Call(usize),
+}
+
+impl Exceeded {
+    /// The body of an error, in the form of an API.
+    pub(crate) fn body(self, api: Api) -> String {
+        let text = json::quote(&format!("toolcrib: {self}"));
+        let error = match api {
+            Api::Messages => format!(r#"{{"type":"api_error","message":{text}}}"#),
+            Api::Gemini => format!(r#"{{"code":502,"message":{text},"status":"UNAVAILABLE"}}"#),
+            Api::Chat | Api::Responses => format!(
+                r#"{{"message":{text},"type":"upstream_error","param":null,"code":"response_too_large"}}"#
+            ),
+        };
+        format!(r#"{{"error":{error}}}"#)
+    }
 }
 
 /// Counts what is held of a turn.

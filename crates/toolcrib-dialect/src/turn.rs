@@ -18,9 +18,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use toolcrib_core::json;
 
-use crate::api::Api;
 use crate::apis;
 use crate::budget::{Exceeded, Limits};
 use crate::call_ids::CallIds;
@@ -33,8 +31,6 @@ use crate::sse::{Decoder, Event};
 use crate::toolset::Toolset;
 use crate::usage::Usage;
 
-/// Maximum size of a record, in bytes. The turn of a larger one is not recorded.
-const RECORD_BYTES: usize = 4 << 20;
 /// Hidden rounds of one turn, at most, unless it is said otherwise.
 pub const ROUNDS: usize = 5;
 
@@ -258,15 +254,7 @@ impl Turn {
 
     /// The response exceeded a limit, and the client has part of a stream: the API's own error event.
     pub(crate) fn exceed(&mut self, exceeded: Exceeded, out: &mut Vec<u8>) {
-        let text = json::quote(&format!("toolcrib: {exceeded}"));
-        let error = match self.request.api {
-            Api::Messages => format!(r#"{{"type":"api_error","message":{text}}}"#),
-            Api::Gemini => format!(r#"{{"code":502,"message":{text},"status":"UNAVAILABLE"}}"#),
-            Api::Chat | Api::Responses => format!(
-                r#"{{"message":{text},"type":"upstream_error","param":null,"code":"response_too_large"}}"#
-            ),
-        };
-        self.fail(502, format!(r#"{{"error":{error}}}"#).as_bytes(), out);
+        self.fail(502, exceeded.body(self.request.api).as_bytes(), out);
     }
 
     /// Lets the round that is under way be the last whose searches are answered.
@@ -363,8 +351,7 @@ impl Turn {
         if !differs && !self.continues && !announces {
             return Vec::new();
         }
-        // No store would take it.
-        if hidden.iter().chain(&last).map(String::len).sum::<usize>() > RECORD_BYTES {
+        if !Record::has_room(hidden.iter().chain(&last)) {
             return Vec::new();
         }
         let mut entries = Vec::with_capacity(hidden.len() + last.len());

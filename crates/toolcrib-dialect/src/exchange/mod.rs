@@ -75,7 +75,7 @@ pub struct Exchange {
     /// Bytes of responses that were read as a whole.
     collected: usize,
     checks_calls: bool,
-    /// Why nothing is deferred, if the request is only sent to have its calls checked.
+    /// Why nothing is deferred, if only the calls are checked.
     passes: Option<Bypass>,
     fallback: Fallback,
     translator: Translator,
@@ -105,32 +105,21 @@ pub struct Exchange {
 impl Exchange {
     /// Begins an exchange with a request that was read.
     pub fn new(api: Api, target: &str, reading: Reading, setup: Setup) -> Self {
-        let Setup {
-            settings,
-            counter,
-            requested,
-            upstream,
-            caller,
-            rounds,
-            limits,
-            checks_calls,
-            learned,
-            now,
-        } = setup;
+        let Setup { settings, upstream, limits, .. } = setup;
         let (speaks, context) = (upstream.speaks, upstream.context);
-        let requested = (requested, Arc::clone(&settings));
+        let requested = (setup.requested, Arc::clone(&settings));
         let mut exchange = Self {
             settings,
-            counter,
+            counter: setup.counter,
             context,
-            caller,
-            rounds,
+            caller: setup.caller,
+            rounds: setup.rounds,
             limits,
             collected: 0,
-            checks_calls,
+            checks_calls: setup.checks_calls,
             passes: None,
             translator: Translator { api, speaks, plain: false, without_thinking: false, limits },
-            fallback: Fallback::new(api, upstream, requested, learned, now),
+            fallback: Fallback::new(api, upstream, requested, setup.learned, setup.now),
             request: None,
             places: None,
             past: Past::default(),

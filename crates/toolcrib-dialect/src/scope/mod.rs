@@ -5,13 +5,14 @@
 //! cannot decide about is refused, and never passed on: for a caller with a limited scope an error is
 //! better than a tool too many.
 //!
-//! Reading order: `keys` (nothing may hide), `entries` (one list of tools), `history`, `choice`.
+//! Reading order: `keys` and `words` (nothing may hide), `entries` (one list of tools), `history`, `choice`.
 
 mod choice;
 mod entries;
 mod history;
 mod keys;
 mod refused;
+mod words;
 
 use toolcrib_core::json::{self, Fields};
 
