@@ -116,8 +116,8 @@ fn check_history(api: Api, names: &[String], old: &[&str], new: &[&str]) {
 /// Tools that a caller may not know of are left out, and another model can be asked for, whether the body
 /// is rewritten or not.
 fn check_narrowed(api: Api, target: &str, body: &[u8]) {
-    let odd = |name: &str| name.len() % 2 == 1;
-    let read = |body: Vec<u8>| match Request::read_visible(api, target, body, &odd) {
+    let odd = |names: &[&str]| names.iter().any(|name| name.len() % 2 == 1);
+    let read = |body: Vec<u8>| Some(match Request::read_visible(api, target, body, &odd).ok()? {
         Ok(mut request) => {
             let left = request.text.clone().into_bytes();
             request.rename("n\"n");
@@ -128,9 +128,10 @@ fn check_narrowed(api: Api, target: &str, body: &[u8]) {
             unread.rename("n\"n");
             (left, unread.body)
         }
-    };
-    let (left, renamed) = read(body.to_vec());
-    assert_eq!(read(left.clone()).0, left, "left out again");
+    });
+    let Some((left, renamed)) = read(body.to_vec()) else { return };
+    let again = read(left.clone()).map(|(again, _)| again);
+    assert_eq!(again.as_ref(), Some(&left), "left out again");
     let is_json = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok_and(heard::is_json);
     if is_json(&left) {
         assert!(is_json(&renamed), "{}", String::from_utf8_lossy(&renamed));

@@ -11,6 +11,8 @@ pub mod heard;
 #[path = "../../crates/toolcrib-dialect/tests/it/played.rs"]
 #[expect(dead_code, reason = "the tests of the dialects play failures too")]
 mod played;
+#[path = "../../crates/toolcrib-dialect/tests/it/scope/generated.rs"]
+mod scoped;
 pub mod told;
 pub mod translated;
 pub mod upstream;
@@ -19,6 +21,11 @@ use serde_json::Value;
 use toolcrib_core::conversation::{Past, REVEALS};
 use toolcrib_core::reply::{Available, Form};
 use toolcrib_core::{Catalog, Crib, Ingest, Ledger, Preset, Reply, Scope, Settings};
+
+/// Checks a request of a narrowed caller that is made from bytes.
+pub fn check_scope(data: &[u8]) {
+    scoped::check(data);
+}
 
 /// Tools in several shapes: nested, recursive and enum schemas, names that providers refuse, names
 /// that differ in case or server only, a tool that says nothing about itself.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use toolcrib_core::conversation::REVEALS;
 use toolcrib_core::{Conversation, Ledger, Outcome, Reply};
 
+use crate::budget::{Budget, Limits, PART};
 use crate::call_ids::{CallIds, MadeId};
 use crate::fingerprint::Fingerprint;
 use crate::mode::{Mode, Primitive, REFERENCES};
@@ -64,10 +65,17 @@ pub(crate) struct Desk {
     /// Whether what the client saw is not what the upstream said.
     altered: bool,
     searches: usize,
+    /// What is held of the turn.
+    pub(crate) budget: Budget,
 }
 
 impl Desk {
-    pub(crate) fn new(toolset: Arc<Toolset>, revealed: &[String], ids: Option<CallIds>) -> Self {
+    pub(crate) fn new(
+        toolset: Arc<Toolset>,
+        revealed: &[String],
+        ids: Option<CallIds>,
+        limits: Limits,
+    ) -> Self {
         let names = revealed.iter().map(String::as_str);
         let conversation = Conversation::with_ledger(Ledger::of_names(names, REVEALS));
         Self {
@@ -84,6 +92,7 @@ impl Desk {
             ids,
             altered: false,
             searches: 0,
+            budget: Budget::new(limits),
         }
     }
 
@@ -94,6 +103,7 @@ impl Desk {
         self.made.clone_from(&other.made);
         self.altered = other.altered;
         self.searches = other.searches;
+        self.budget = other.budget.clone();
     }
 
     pub(crate) fn toolset(&self) -> &Toolset {
@@ -126,6 +136,7 @@ impl Desk {
     }
 
     fn forward(&mut self, id: Option<&str>, made: Option<String>, name: &str, arguments: &str) {
+        self.budget.hold(PART + id.map_or(0, str::len));
         self.forwarded.push(id.map(str::to_owned));
         self.made.push(made);
         self.print.call(id, name, arguments);
@@ -213,6 +224,8 @@ impl Desk {
                 answer
             }
         };
+        let loaded = answer.references.iter().map(|tool| tool.definition.len()).sum::<usize>();
+        self.budget.hold(PART + answer.text.len() + loaded);
         self.answers.push(answer);
         Settled::Hidden
     }

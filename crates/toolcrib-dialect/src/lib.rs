@@ -5,7 +5,7 @@
 //! for byte. Nothing here opens a socket or looks at a clock: an [`Exchange`] is told what came and says
 //! what to do next. The same code runs under the proxy, a test and a fuzzer.
 //!
-//! Reading order: [`exchange`] (the life of a request), [`request`] and `read` (what a client sent), [`pass`]
+//! Reading order: [`exchange`] (the life of a request), [`request`] and `read` (what a client sent), `scope` (what its caller may send), [`pass`]
 //! (whether it is rewritten at all), [`mode`] (how tools are deferred), [`toolset`] (what they become), `turn`
 //! (the rounds), `desk` (what becomes of one call), `record` (what must outlive a request), and one folder for
 //! each API. [`translate`] is for a backend that speaks another API than the client.
@@ -123,6 +123,7 @@
 
 mod api;
 mod apis;
+pub mod budget;
 mod call_ids;
 pub mod capability;
 mod chat;
@@ -139,6 +140,7 @@ mod read;
 mod record;
 pub mod request;
 mod responses;
+mod scope;
 mod splice;
 pub mod sse;
 mod tools;
@@ -156,5 +158,6 @@ pub use read::{Reading, Unread};
 pub use record::Key;
 pub use request::{Defers, Request};
 pub use responses::Inbound;
+pub use scope::{Refused, Visible};
 pub use toolset::{Plan, Toolset};
 pub use turn::{ROUNDS, Summary};

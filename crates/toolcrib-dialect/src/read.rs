@@ -12,6 +12,7 @@ use crate::api::Api;
 use crate::apis;
 use crate::pass::{Bypass, Facts, pass_through};
 use crate::request::{Defers, Previous, Request, model_in_path};
+use crate::scope::{self, Changes, Refused, Visible};
 use crate::splice::{Edits, place};
 use crate::tools;
 
@@ -27,8 +28,6 @@ pub struct Unread {
     pub body: Vec<u8>,
     /// The model it asks for, if that could be read.
     pub model: Option<String>,
-    /// Whether it is a JSON object, so that tools in it were seen.
-    pub is_object: bool,
     /// The place of the model's name.
     pub(crate) model_at: Option<Range<usize>>,
 }
@@ -47,57 +46,81 @@ impl Request {
     /// Reads a body. `target` is the path and query it was sent to: some APIs have the model and the
     /// stream there.
     pub fn read(api: Api, target: &str, body: Vec<u8>) -> Reading {
-        read(api, target, body, None)
+        let text = match String::from_utf8(body) {
+            Ok(text) => text,
+            Err(error) => return Err(not_json(api, target, error.into_bytes())),
+        };
+        let Some(body) = parse(&text) else {
+            return Err(not_json(api, target, text.into_bytes()));
+        };
+        let read = read(api, target, &text, &body, &[]);
+        read.with(text, Vec::new())
     }
 
     /// Reads a body and leaves out the tools that `visible` does not let through: what lies outside a
-    /// caller's scope does not exist.
+    /// caller's scope does not exist. A body that could carry a tool past the scope is refused.
     pub fn read_visible(
         api: Api,
         target: &str,
         body: Vec<u8>,
-        visible: &dyn Fn(&str) -> bool,
-    ) -> Reading {
-        read(api, target, body, Some(visible))
+        visible: Visible<'_>,
+    ) -> Result<Reading, Refused> {
+        let text = String::from_utf8(body).map_err(|_| Refused::NotAnObject)?;
+        let body = parse(&text).ok_or(Refused::NotAnObject)?;
+        let Changes { tools, others } = scope::narrow(api, &text, &body, visible)?;
+        if !others.is_empty() {
+            // Rare, and more than the places of the tools changes: what is left is parsed again.
+            let tools = tools.into_iter().map(|(key, new)| (key, Some(new)));
+            let all: Vec<(&str, Option<String>)> = others.into_iter().chain(tools).collect();
+            return Ok(Self::read(api, target, body.with(&all).into_bytes()));
+        }
+        let hidden: Vec<(Range<usize>, String)> = tools
+            .into_iter()
+            .filter_map(|(key, new)| Some((place(&text, body.get(key)?), new)))
+            .collect();
+        let read = read(api, target, &text, &body, &hidden);
+        Ok(read.with(text, hidden))
     }
 }
 
-fn read(api: Api, target: &str, body: Vec<u8>, visible: Option<&dyn Fn(&str) -> bool>) -> Reading {
-    // A body that is not UTF-8 goes up as it came, unless its caller may not know of all tools: another
-    // program may be able to read it, so the part that is text is narrowed all the same.
-    let (text, raw) = match (String::from_utf8(body), visible) {
-        (Ok(text), _) => (text, None),
-        (Err(error), Some(_)) => {
-            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-            (text, Some(error.into_bytes()))
+/// What was read in a text, with the places as they are in it.
+struct Read {
+    request: Result<Request, Bypass>,
+    model: Option<String>,
+    model_at: Option<Range<usize>>,
+}
+
+impl Read {
+    /// The reading, with its text after these changes.
+    fn with(self, text: String, changes: Vec<(Range<usize>, String)>) -> Reading {
+        let edits = Edits::new(changes);
+        let Self { request, model, model_at } = self;
+        match request {
+            Ok(mut request) => {
+                (request.text, request.model_at) = (text, model_at);
+                request.edit(&edits);
+                Ok(request)
+            }
+            Err(why) => Err(Unread {
+                why,
+                body: edits.apply(&text).into_bytes(),
+                model,
+                model_at: model_at.map(|place| edits.moved(&place)),
+            }),
         }
-        (Err(error), None) => return Err(not_json(api, target, error.into_bytes())),
-    };
-    let Some(body) = parse(&text) else {
-        return Err(not_json(api, target, raw.unwrap_or_else(|| text.into_bytes())));
-    };
-    let hidden = visible.map(|visible| hidden(&text, &body, visible)).unwrap_or_default();
-    let model_at = body.get("model").map(|raw| place(&text, raw));
+    }
+}
+
+fn read(
+    api: Api,
+    target: &str,
+    text: &str,
+    body: &Fields<'_>,
+    hidden: &[(Range<usize>, String)],
+) -> Read {
+    let model_at = body.get("model").map(|raw| place(text, raw));
     let model = if api == Api::Gemini { model_in_path(target) } else { body.string("model") };
-    let read = request(api, target, &text, &body, &hidden);
-    let edits = Edits::new(hidden);
-    if let Some(body) = raw.filter(|_| edits.is_empty()) {
-        return Err(Unread { why: not_this_api(), body, model, is_object: true, model_at: None });
-    }
-    match read {
-        Ok(mut request) => {
-            (request.text, request.model_at) = (text, model_at);
-            request.edit(&edits);
-            Ok(request)
-        }
-        Err(why) => Err(Unread {
-            why,
-            body: edits.apply(&text).into_bytes(),
-            model,
-            is_object: true,
-            model_at: model_at.map(|place| edits.moved(&place)),
-        }),
-    }
+    Read { request: request(api, target, text, body, hidden), model, model_at }
 }
 
 /// The request in a body, still without its text: the places are those of the text as it came.
@@ -115,8 +138,11 @@ fn request(
     // What the caller sees of them.
     let seen = hidden.iter().find(|(place, _)| Some(place) == at.as_ref());
     let tools = seen.map_or(came, |(_, left)| left);
-    if let Some(why) = pass_through(Facts::Outline { outline: &outline, tools }) {
-        return Err(why);
+    match pass_through(Facts::Outline { outline: &outline, tools }) {
+        // A model may call what it was not sent, so the calls are checked even if no tool is left.
+        Some(Bypass::NoTools) if seen.is_some() => {}
+        Some(why) => return Err(why),
+        None => {}
     }
     let conversation = outline.history.and_then(|history| dialect.conversation(text, history));
     let model = outline.model.or_else(|| body.string("model"));
@@ -154,19 +180,9 @@ fn window(body: &Fields<'_>) -> Option<usize> {
     (window > 0).then_some(window)
 }
 
-/// The changes that leave out what the caller may not know of, whatever else is odd about the body.
-fn hidden(
-    text: &str,
-    body: &Fields<'_>,
-    visible: &dyn Fn(&str) -> bool,
-) -> Vec<(Range<usize>, String)> {
-    let lists = ["tools", "functions"].into_iter().filter_map(|key| body.get(key));
-    lists.filter_map(|list| Some((place(text, list), tools::only(list, visible)?))).collect()
-}
-
 fn not_json(api: Api, target: &str, body: Vec<u8>) -> Unread {
     let model = if api == Api::Gemini { model_in_path(target) } else { None };
-    Unread { why: not_this_api(), body, model, is_object: false, model_at: None }
+    Unread { why: not_this_api(), body, model, model_at: None }
 }
 
 fn not_this_api() -> Bypass {
@@ -214,9 +230,9 @@ mod tests {
     #[test]
     fn a_body_is_parsed_once() {
         let path = "/v1/chat/completions";
-        let visible = |name: &str| name != "t39";
-        let mut request =
-            Request::read_visible(Api::Chat, path, body(40).into_bytes(), &visible).unwrap();
+        let visible = |names: &[&str]| names != ["t39"];
+        let read = Request::read_visible(Api::Chat, path, body(40).into_bytes(), &visible);
+        let mut request = read.unwrap().unwrap();
         request.rename("another");
         let mut setup = Setup::new("localhost", Arc::new(FourChars));
         let mut settings = toolcrib_core::Settings::default();
@@ -259,29 +275,25 @@ mod tests {
     #[test]
     fn what_is_not_rewritten_is_narrowed_and_renamed_too() {
         let body = r#"{"n":2,"tools":[{"name":"a"},{"name":"b"}],"functions":[{"name":"a"}], "model" : "m","messages":[]}"#;
-        let visible = |name: &str| name != "a";
+        let visible = |names: &[&str]| names != ["a"];
         let path = "/v1/chat/completions";
-        let mut unread = Request::read_visible(Api::Chat, path, body.into(), &visible).unwrap_err();
+        let read = |body: &[u8]| Request::read_visible(Api::Chat, path, body.to_vec(), &visible);
+        let mut unread = read(body.as_bytes()).unwrap().unwrap_err();
         assert_eq!((unread.why, unread.model.as_deref()), (Bypass::LegacyFunctions, Some("m")));
         unread.rename("long name");
         let expected =
             r#"{"n":2,"tools":[{"name":"b"}],"functions":[], "model" : "long name","messages":[]}"#;
         assert_eq!(String::from_utf8(unread.body).unwrap(), expected);
         assert_eq!(PARSES.get(), 1);
-        // A body that is not UTF-8 keeps its bytes, unless there is something to leave out.
-        let read = |name: &str| {
-            let start = br#"{"messages":[],"x":""#;
-            let tools = format!(r#"","tools":[{{"name":"{name}"}}]}}"#);
-            let body = [start, &[0xff][..], tools.as_bytes()].concat();
-            let unread = Request::read_visible(Api::Chat, path, body.clone(), &visible);
-            (body, unread.unwrap_err())
-        };
-        let (body, unread) = read("b");
-        assert_eq!((unread.why, unread.body), (Bypass::Malformed, body));
-        let (_, unread) = read("a");
-        assert_eq!(
-            String::from_utf8_lossy(&unread.body),
-            "{\"messages\":[],\"x\":\"\u{fffd}\",\"tools\":[]}"
-        );
+        // A body that is not UTF-8 may still be read by another program.
+        assert_eq!(read(b"{\"tools\":\"\xff\"}").unwrap_err(), Refused::NotAnObject);
+        assert_eq!(read(b"[NaN]").unwrap_err(), Refused::NotAnObject);
+        // A changed choice is the one case in which a body is parsed again.
+        let body = r#"{"web_search_options":{},"tools":[{"name":"a"},{"name":"b"}],"messages":[]}"#;
+        let only_b = |names: &[&str]| names == ["b"];
+        PARSES.set(0);
+        let read = Request::read_visible(Api::Chat, path, body.into(), &only_b).unwrap();
+        assert_eq!(read.unwrap_err().body, br#"{"tools":[{"name":"b"}],"messages":[]}"#);
+        assert_eq!(PARSES.get(), 2);
     }
 }

@@ -131,6 +131,9 @@ fn hashed(parts: &[&[u8; 32]]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
+/// Maximum size of the entries in a record, in bytes.
+const BYTES: usize = 4 << 20;
+
 /// What is kept of one turn of the model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
@@ -210,6 +213,11 @@ impl Answer {
 }
 
 impl Record {
+    /// Whether a record has room for these entries: no store takes a larger one, and its turn is not recorded.
+    pub(crate) fn has_room<'a>(entries: impl Iterator<Item = &'a String>) -> bool {
+        entries.map(String::len).sum::<usize>() <= BYTES
+    }
+
     /// The ids that the upstream knows the client's calls by, in order.
     pub(crate) fn upstream_ids(&self) -> Vec<Option<String>> {
         let made = self.made_ids.iter().chain(std::iter::repeat(&None));

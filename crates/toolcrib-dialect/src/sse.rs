@@ -8,8 +8,8 @@ use std::borrow::Cow;
 
 use bytes::{Bytes, BytesMut};
 
-/// Bytes of one event, at most. Whole images travel in events; an event that never ends does not.
-pub const EVENT_BYTES: usize = 64 << 20;
+/// Maximum size of one event, in bytes. Whole images travel in events; an event that never ends does not.
+pub const EVENT_BYTES: usize = 32 << 20;
 
 /// An event that grew past [`EVENT_BYTES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

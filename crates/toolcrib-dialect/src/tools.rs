@@ -42,8 +42,12 @@ pub(crate) type WriteTools = fn(&str, &Sheet<'_>) -> String;
 
 /// The name of an entry; `None` for one without, such as `{"googleSearch": {}}`.
 pub(crate) fn name(fields: &Fields<'_>) -> Option<String> {
-    let inner = fields.get("function").and_then(Fields::read);
-    inner.as_ref().and_then(|inner| inner.string("name")).or_else(|| fields.string("name"))
+    let inner = ["function", "custom"].iter().find_map(|key| fields.get(key));
+    inner
+        .and_then(Fields::read)
+        .as_ref()
+        .and_then(|inner| inner.string("name"))
+        .or_else(|| fields.string("name"))
 }
 
 /// The members of an entry that is a group, and the key they stand under.
@@ -143,22 +147,6 @@ pub(crate) fn kept(
     json::items(input).unwrap_or_default().iter().filter_map(|item| entry(item.get())).collect()
 }
 
-/// A list of tools with only those that `visible` lets through; `None` when it lets all of them through.
-pub(crate) fn only(input: &str, visible: &dyn Fn(&str) -> bool) -> Option<String> {
-    let sheet = Sheet {
-        mode: Mode::Bridge,
-        counts: false,
-        keep: &|name| if visible(name) { Keep::AsIs } else { Keep::Drop },
-        group: &|_| None,
-        own: &[],
-        found: &[],
-    };
-    if names(input).iter().all(|name| visible(name)) {
-        return None;
-    }
-    Some(format!("[{}]", kept(input, &sheet, &|_| String::new()).join(",")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,11 +156,21 @@ mod tests {
         let input = r#"[ {"name": "a", "input_schema": {"z": 1.0}}, {"type": "web_search"},
             {"functionDeclarations": [{"name":"b"}, {"name": "c" }], "x": 1}, 7 ]"#;
         assert_eq!(names(input), ["a", "b", "c"]);
-        assert_eq!(only(input, &|_| true), None);
+        let only = |keep: &dyn Fn(&str) -> bool| {
+            let sheet = Sheet {
+                mode: Mode::Bridge,
+                counts: false,
+                keep: &|name| if keep(name) { Keep::AsIs } else { Keep::Drop },
+                group: &|_| None,
+                own: &[],
+                found: &[],
+            };
+            format!("[{}]", kept(input, &sheet, &|_| String::new()).join(","))
+        };
         assert_eq!(
-            only(input, &|name| name != "b").unwrap(),
+            only(&|name| name != "b"),
             r#"[{"name": "a", "input_schema": {"z": 1.0}},{"type": "web_search"},{"functionDeclarations":[{"name": "c" }],"x":1},7]"#
         );
-        assert_eq!(only(input, &|_| false).unwrap(), r#"[{"type": "web_search"},{"x":1},7]"#);
+        assert_eq!(only(&|_| false), r#"[{"type": "web_search"},{"x":1},7]"#);
     }
 }

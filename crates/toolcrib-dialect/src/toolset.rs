@@ -33,6 +33,7 @@ const LEAST_LISTING: usize = 120;
 
 /// What a toolset is made from, beside the tools.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Plan {
     /// The API it is written for.
     pub api: Api,
@@ -52,6 +53,8 @@ pub struct Plan {
     pub second_names: bool,
     /// Whether the request is one that only counts tokens.
     pub counts: bool,
+    /// Whether nothing is to be deferred: the tools are only needed to check calls.
+    pub passes: bool,
     /// Tools that must be sent in full: forced, or called with nothing left to know them by.
     pub loaded: Vec<String>,
 }
@@ -63,7 +66,7 @@ impl Plan {
         let mut hasher = blake3::Hasher::new();
         let rest = (
             (self.api, self.mode, &self.model, self.context),
-            (self.sticky, self.second_names, self.counts, &self.loaded),
+            (self.sticky, self.second_names, self.counts, self.passes, &self.loaded),
         );
         hasher.update(format!("{rest:?}").as_bytes()).update(&[0]).update(tools.as_bytes());
         *hasher.finalize().as_bytes()
@@ -100,6 +103,9 @@ impl Toolset {
         let mut settings = Settings::clone(&plan.settings);
         settings.disclosure = plan.mode.kind().into();
         settings.names = OwnNames::default();
+        if plan.passes {
+            settings.activation.mode = policy::Mode::Off;
+        }
         let taken = settings.names.all().iter().any(|name| declared.contains(*name));
         if taken || plan.second_names {
             settings.names = OwnNames::second();

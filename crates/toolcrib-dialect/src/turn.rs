@@ -20,6 +20,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::apis;
+use crate::budget::{Exceeded, Limits};
 use crate::call_ids::CallIds;
 use crate::desk::Desk;
 use crate::dialect::{Dialect, End, Round, Stream, Whole};
@@ -88,6 +89,7 @@ pub(crate) struct Turn {
     reminded: Vec<String>,
     loaded_before: Vec<String>,
     limit: usize,
+    limits: Limits,
     stream: Option<Box<dyn Stream>>,
     whole: Option<Box<dyn Whole>>,
     decoder: Decoder,
@@ -111,6 +113,7 @@ impl Turn {
         past: Past,
         toolset: Arc<Toolset>,
         limit: usize,
+        limits: Limits,
     ) -> Self {
         let dialect = apis::of(request.api);
         let lost = lost(&request, &past, &toolset);
@@ -133,7 +136,7 @@ impl Turn {
         let base = history(dialect, &request, past, &toolset);
         let ids = CallIds::new(request.api, places.seed());
         Self {
-            desk: Desk::new(Arc::clone(&toolset), &revealed, ids),
+            desk: Desk::new(Arc::clone(&toolset), &revealed, ids, limits),
             dialect,
             places,
             base,
@@ -144,6 +147,7 @@ impl Turn {
             revealed,
             loaded_before,
             limit,
+            limits,
             stream,
             whole: None,
             decoder: Decoder::default(),
@@ -159,7 +163,7 @@ impl Turn {
     /// loaded by. What was searched is forgotten, and what the client has seen stays.
     pub(crate) fn restart(&mut self, past: Past, toolset: Arc<Toolset>) {
         let (request, places) = (Arc::clone(&self.request), self.places.clone());
-        let mut anew = Self::new(request, places, past, toolset, self.limit);
+        let mut anew = Self::new(request, places, past, toolset, self.limit, self.limits);
         anew.desk.resume(&self.desk);
         *self = Self {
             stream: self.stream.take(),
@@ -187,11 +191,8 @@ impl Turn {
 
     /// Takes bytes of a streamed response; what the client gets goes to `out`.
     pub(crate) fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        if self.broken {
-            return;
-        }
         self.decoder.push(bytes);
-        loop {
+        while self.exceeded().is_none() {
             match self.decoder.next_event() {
                 Ok(Some(event)) => self.event(&event, out),
                 Ok(None) => return,
@@ -212,17 +213,18 @@ impl Turn {
     /// The streamed response is over.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) -> Next {
         let rest = self.decoder.rest();
-        if !rest.is_empty() && !self.broken {
+        if !rest.is_empty() && self.exceeded().is_none() {
             // Some servers forget the blank line after the last event.
             self.event(&Event::from_bytes(rest), out);
         }
         let Some(stream) = &mut self.stream else { return Next::Done(Done::default()) };
         let mut round = stream.round(&mut self.desk, out);
-        if self.broken {
+        if self.exceeded().is_some() {
             round.end = End::Broken;
         }
         let broken = round.end == End::Broken;
         let next = self.next(round);
+        let broken = broken || self.exceeded().is_some();
         if let (Next::Done(_), Some(stream), false) = (&next, &mut self.stream, broken) {
             stream.finish(&self.desk, out);
         }
@@ -248,6 +250,11 @@ impl Turn {
         if let Some(stream) = &mut self.stream {
             stream.fail(status, body, &self.desk, out);
         }
+    }
+
+    /// The response exceeded a limit, and the client has part of a stream: the API's own error event.
+    pub(crate) fn exceed(&mut self, exceeded: Exceeded, out: &mut Vec<u8>) {
+        self.fail(502, exceeded.body(self.request.api).as_bytes(), out);
     }
 
     /// Lets the round that is under way be the last whose searches are answered.
@@ -276,9 +283,9 @@ impl Turn {
         self.stream.as_ref().is_some_and(|stream| stream.has_ended())
     }
 
-    /// Whether the upstream sent what no event can be: nothing more is to be had from it.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.broken
+    /// The limit that the response exceeded, if it did: nothing more is taken from it.
+    pub(crate) fn exceeded(&self) -> Option<Exceeded> {
+        self.desk.budget.exceeded().or(self.broken.then_some(Exceeded::Event))
     }
 
     /// What it took so far.
@@ -305,7 +312,12 @@ impl Turn {
             end == End::Whole && !answers.is_empty() && self.desk.forwarded().is_empty();
         // Who pauses before saying anything would be asked the very same again.
         let paused = end == End::Paused && !entries.is_empty();
-        if (answerable || paused) && self.summary.rounds <= self.limit {
+        let continues = (answerable || paused) && self.summary.rounds <= self.limit;
+        if continues && self.desk.budget.is_full() {
+            // What the model said is not all here, so it cannot be sent back.
+            self.desk.budget.exceed();
+        }
+        if continues && self.exceeded().is_none() {
             if self.summary.rounds == self.limit {
                 answers.iter_mut().for_each(Answer::close);
             }
@@ -318,6 +330,7 @@ impl Turn {
         }
         let records = match end {
             End::Broken => Vec::new(),
+            _ if self.desk.budget.is_full() || self.exceeded().is_some() => Vec::new(),
             _ => self.records(entries, answers),
         };
         Next::Done(Done { body: None, records, summary: self.summary })
@@ -336,6 +349,9 @@ impl Turn {
         let announced = self.toolset.announcement().map(hash);
         let announces = announced.is_some() && !self.responses.is_empty();
         if !differs && !self.continues && !announces {
+            return Vec::new();
+        }
+        if !Record::has_room(hidden.iter().chain(&last)) {
             return Vec::new();
         }
         let mut entries = Vec::with_capacity(hidden.len() + last.len());

@@ -6,6 +6,17 @@
 
 use serde_json::{Number, Value};
 
+/// Maximum size of a usage object, in bytes. They have a few hundred; a parsed value takes many times its text.
+const BYTES: usize = 16 << 10;
+
+/// A usage object; `None` for anything else, and for one that is too large.
+pub(crate) fn parse(raw: &str) -> Option<Value> {
+    if raw.len() > BYTES {
+        return None;
+    }
+    serde_json::from_str::<Value>(raw).ok().filter(Value::is_object)
+}
+
 /// Adds the counts of a later round to those of the rounds before it.
 pub(crate) fn add(sum: &mut Value, later: &Value) {
     match (sum, later) {

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toolcrib_dialect::exchange::action::{self, Report, Setup};
 use toolcrib_dialect::pass::{Unreadable, unreadable};
-use toolcrib_dialect::{Api, Exchange, Reading, Request, Summary};
+use toolcrib_dialect::{Api, Exchange, Reading, Refused, Request, Summary};
 use toolcrib_server::{BodyBudget, BodyPermit, BodyRefused};
 
 use crate::caller::Caller;
@@ -90,7 +90,15 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
     let Inbound { parts, asked, caller, target, .. } = &inbound;
     let is_compressed = parts.headers.contains_key(header::CONTENT_ENCODING);
     let reading = match (is_compressed, rest) {
-        (false, None) => Ok(read_body(api, target, bytes, &caller.scope)),
+        (false, None) => match read_body(api, target, bytes, &caller.scope) {
+            Ok(reading) => Ok(reading),
+            Err(refused) => {
+                let hint = refused.hint();
+                tracing::info!(%api, client = caller.name(), %refused, "refused");
+                let text = format!("this caller's tools are limited, and {refused}: {hint}");
+                return error(api, StatusCode::BAD_REQUEST, &text);
+            }
+        },
         (true, rest) => Err((Unreadable::Compressed, bytes, rest)),
         (false, rest) => Err((Unreadable::TooLarge, bytes, rest)),
     };
@@ -126,13 +134,6 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
     if speaks.is_some() && log.counts {
         return estimate(&log.model, &reading);
     }
-    if let (true, Err(unread)) = (caller.scope.is_narrow(), &reading)
-        && !unread.is_object
-    {
-        // Another program may be able to read it.
-        let text = "this caller's tools are limited, and the body is no JSON object";
-        return error(api, StatusCode::BAD_REQUEST, text);
-    }
     if is_shared {
         let body = match &reading {
             Ok(request) => request.text.as_bytes(),
@@ -160,8 +161,9 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
             native: upstream.native.clone(),
             context: upstream.context.or_else(|| window(&parts.headers, &reading)),
         },
-        caller: caller.id,
+        caller: caller.records_id(),
         rounds: proxy.config.rounds,
+        limits: proxy.config.limits(),
         checks_calls: caller.scope.is_narrow(),
         learned: proxy.learned(),
         now: proxy.now(),
@@ -182,11 +184,11 @@ fn window(headers: &HeaderMap, reading: &Reading) -> Option<usize> {
     asked.or_else(|| is_long.then_some(1_000_000))
 }
 
-fn read_body(api: Api, target: &str, body: Bytes, scope: &Scope) -> Reading {
+fn read_body(api: Api, target: &str, body: Bytes, scope: &Scope) -> Result<Reading, Refused> {
     if scope.is_narrow() {
-        Request::read_visible(api, target, body.into(), &|name| scope.sees(name))
+        Request::read_visible(api, target, body.into(), &|names| scope.sees_tool(names))
     } else {
-        Request::read(api, target, body.into())
+        Ok(Request::read(api, target, body.into()))
     }
 }
 

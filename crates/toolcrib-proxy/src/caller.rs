@@ -46,6 +46,18 @@ impl Caller {
         self.known.as_ref().map(|known| known.name.as_str())
     }
 
+    /// What records of a conversation are kept under. A record has definitions of the tools that were found, so
+    /// one that was made in another scope must not come up in this one.
+    pub(crate) fn records_id(&self) -> [u8; 32] {
+        if !self.scope.is_narrow() {
+            return self.id;
+        }
+        let mut hasher = blake3::Hasher::new_derive_key("toolcrib proxy scope");
+        hasher.update(&self.id);
+        self.scope.hash_into(&mut hasher);
+        *hasher.finalize().as_bytes()
+    }
+
     /// When its key is revoked.
     pub(crate) fn revocation(&self) -> Revocation {
         self.known.as_ref().map(|known| known.revocation.clone()).unwrap_or_default()
@@ -306,8 +318,12 @@ mod tests {
                 .unwrap();
         assert!(narrowed.scope.sees("github__create_issue"));
         assert!(!narrowed.scope.sees("slack__post") && !narrowed.scope.sees("github__close_issue"));
-        assert_eq!(narrowed.stands_in.unwrap().openai, Some(Secret::from("sk-real")));
+        assert_eq!(narrowed.stands_in.clone().unwrap().openai, Some(Secret::from("sk-real")));
         assert_eq!(narrowed.id, ci.id);
+        assert_ne!(narrowed.records_id(), ci.records_id());
+        // One allowed name is enough, and so is one hidden name.
+        assert!(ci.scope.sees_tool(&["create_issue", "github__create_issue"]));
+        assert!(!ci.scope.sees_tool(&["github__create_issue", "delete_issue"]));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use toolcrib_dialect::Api;
+use toolcrib_dialect::budget::Limits;
 use toolcrib_dialect::capability::Overrides;
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_server::{ConfigError, ConfigFile};
@@ -26,6 +27,12 @@ pub struct Config {
     pub deadline: u64,
     /// Maximum size of a request that is read, in bytes. A larger one passes unchanged.
     pub request_bytes: usize,
+    /// Maximum size of a response that is read as a whole, in bytes, all rounds of a turn together.
+    pub response_bytes: usize,
+    /// Maximum size of what is held of the streamed responses of a turn, in bytes.
+    pub turn_bytes: usize,
+    /// Maximum size of the arguments of one call that is held, in bytes.
+    pub call_bytes: usize,
     /// Where state is kept.
     pub state: State,
     /// Models that have another upstream. The first match counts.
@@ -39,6 +46,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
+        let limits = Limits::default();
         Self {
             openai: "https://api.openai.com".into(),
             anthropic: "https://api.anthropic.com".into(),
@@ -47,6 +55,9 @@ impl Default for Config {
             rounds: toolcrib_dialect::ROUNDS,
             deadline: 300,
             request_bytes: 64 << 20,
+            response_bytes: limits.response,
+            turn_bytes: limits.turn,
+            call_bytes: limits.call,
             state: State::default(),
             routes: Vec::new(),
             callers: Vec::new(),
@@ -74,10 +85,18 @@ impl Config {
             ("rounds", self.rounds == other.rounds),
             ("deadline", self.deadline == other.deadline),
             ("request_bytes", self.request_bytes == other.request_bytes),
+            ("response_bytes", self.response_bytes == other.response_bytes),
+            ("turn_bytes", self.turn_bytes == other.turn_bytes),
+            ("call_bytes", self.call_bytes == other.call_bytes),
             ("state", self.state == other.state),
             ("routes", self.routes == other.routes),
         ];
         keys.into_iter().filter(|(_, is_same)| !is_same).map(|(key, _)| key).collect()
+    }
+
+    /// What is held of a response.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { response: self.response_bytes, turn: self.turn_bytes, call: self.call_bytes }
     }
 
     /// Every credential in it, so that references in them can be expanded.

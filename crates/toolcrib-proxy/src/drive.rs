@@ -16,10 +16,8 @@ use futures::future::BoxFuture;
 use futures::{StreamExt as _, stream};
 use http_body::Frame;
 use http_body_util::StreamBody;
-use toolcrib_dialect::exchange::action::{
-    self, Done, Ending, FellBack, Outgoing, RESPONSE_BYTES, Start,
-};
-use toolcrib_dialect::{Action, Exchange, sse};
+use toolcrib_dialect::exchange::action::{self, Done, Ending, FellBack, Outgoing, Start};
+use toolcrib_dialect::{Action, Exchange};
 
 use crate::error::{error, event};
 use crate::head;
@@ -328,7 +326,8 @@ impl Driver {
                     if let Some(recorder) = &mut self.recorder {
                         Box::pin(recorder.end(&self.log.proxy)).await;
                     }
-                    self.is_over = true;
+                    // What the upstream still sends is for nobody.
+                    (self.is_over, self.source) = (true, Source::Nothing);
                     let last = self.last_frame(done);
                     self.ready.extend(last);
                 }
@@ -345,7 +344,12 @@ impl Driver {
             self.log.done(self.exchange.report(), &done.summary, done.status);
         }
         match done.ending {
-            Ending::CutOff | Ending::EventTooLarge | Ending::ResponseTooLarge => {
+            Ending::Exceeded(exceeded) => {
+                // The client has an error event of its API.
+                tracing::warn!(host = %self.log.host, %exceeded, "the upstream was cut off");
+                None
+            }
+            Ending::CutOff => {
                 // The client gets what it would have got without us: its stream is cut off too.
                 let lost = self.reason(done.ending);
                 tracing::warn!(%lost, "the upstream broke off");
@@ -377,9 +381,7 @@ impl Driver {
             Ending::Untranslatable(why) => {
                 error(self.log.api, StatusCode::BAD_REQUEST, &why.to_string())
             }
-            Ending::CutOff | Ending::EventTooLarge | Ending::ResponseTooLarge => {
-                self.log.broken(&lost)
-            }
+            Ending::CutOff | Ending::Exceeded(_) => self.log.broken(&lost),
             Ending::Complete | Ending::Failed | Ending::Unreachable => {
                 unreachable(&self.log.proxy, self.log.api, &self.log.host, &lost)
             }
@@ -389,10 +391,7 @@ impl Driver {
     /// Why the upstream was lost.
     fn reason(&mut self, ending: Ending) -> Lost {
         match ending {
-            Ending::EventTooLarge => Lost::new(sse::TooLarge.to_string()),
-            Ending::ResponseTooLarge => {
-                Lost::new(format!("the response is larger than {RESPONSE_BYTES} bytes"))
-            }
+            Ending::Exceeded(exceeded) => Lost::new(exceeded.to_string()),
             _ => self.lost.take().unwrap_or_else(|| Lost::new("the connection was closed")),
         }
     }

@@ -12,10 +12,29 @@ pub struct Scope {
 impl Scope {
     /// Whether a tool of this name exists for the caller.
     pub fn sees(&self, name: &str) -> bool {
-        self.all.iter().all(|rule| {
-            let named = rule.only.is_empty() || rule.only.iter().any(|glob| glob.is(name));
-            named && !rule.hidden.iter().any(|glob| glob.is(name))
-        })
+        self.sees_tool(&[name])
+    }
+
+    /// Whether a tool that goes by these names exists for the caller: one of them is allowed, and none is hidden.
+    pub fn sees_tool(&self, names: &[&str]) -> bool {
+        let matches =
+            |globs: &[Glob]| globs.iter().any(|glob| names.iter().any(|name| glob.is(name)));
+        self.all
+            .iter()
+            .all(|rule| (rule.only.is_empty() || matches(&rule.only)) && !matches(&rule.hidden))
+    }
+
+    /// Adds its patterns to a hash, so that equal hashes mean equal scopes.
+    pub(crate) fn hash_into(&self, hasher: &mut blake3::Hasher) {
+        for rule in &self.all {
+            for (kind, globs) in [("only", &rule.only), ("hidden", &rule.hidden)] {
+                hasher.update(kind.as_bytes());
+                for glob in globs {
+                    let text = glob.to_string();
+                    hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+                }
+            }
+        }
     }
 
     /// Whether there is anything that it may not see.

@@ -57,9 +57,7 @@ impl Whole for Completions {
             message.fields().with(&[("content", Some(text)), ("tool_calls", left)])
         };
         let mut taken = usage::Usage::default();
-        if let Some(used) =
-            fields.get("usage").and_then(|raw| serde_json::from_str::<Value>(raw).ok())
-        {
+        if let Some(used) = fields.get("usage").and_then(usage::parse) {
             taken = usage_of(&used);
             match &mut self.usage {
                 Some(sum) => usage::add(sum, &used),
@@ -98,8 +96,8 @@ impl Completions {
             return true;
         };
         let id = call.id.as_deref();
-        // A custom tool's call has none, and is not ours to read.
-        let custom = call.arguments.is_none();
+        // A custom tool's call has none, and is not ours to read if the client has such a tool.
+        let custom = call.arguments.is_none() && desk.toolset().is_declared(&call.name);
         let arguments = call.arguments.clone().unwrap_or_default();
         if custom || desk.sort(&call.name) == Sort::Live {
             desk.live(id, &call.name, &arguments);

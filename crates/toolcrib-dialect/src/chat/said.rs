@@ -6,6 +6,7 @@ use serde_json::Value;
 use toolcrib_core::json::{self, Fields};
 
 use super::response::end;
+use crate::budget::Budget;
 use crate::desk::{Desk, Sort};
 use crate::dialect::End;
 use crate::usage::{self, Usage};
@@ -14,6 +15,8 @@ use crate::usage::{self, Usage};
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) text: String,
+    /// Whether there was any text, kept or not.
+    pub(super) spoke: bool,
     /// Other parts of the message, such as a reasoning that must be sent back.
     pub(super) extra: Vec<(String, Value)>,
     pub(super) calls: Vec<Call>,
@@ -33,7 +36,7 @@ pub(super) struct Call {
     pub(super) id: Option<String>,
     pub(super) name: String,
     pub(super) arguments: String,
-    /// Whether it is of a custom tool, whose input is no JSON and whose call is always the client's.
+    /// Whether it is of a custom tool, whose input is no JSON.
     pub(super) custom: bool,
     /// Whatever else came with it.
     pub(super) extra: Vec<(String, String)>,
@@ -57,11 +60,20 @@ impl Said {
     }
 
     /// Notes the parts of a delta for the message that goes back up.
-    pub(super) fn hear(&mut self, delta: &Fields<'_>) {
+    pub(super) fn hear(&mut self, delta: &Fields<'_>, budget: &mut Budget) {
         for (key, raw) in delta.iter() {
+            // A parsed value takes many times its text.
+            let weight = if raw.starts_with('"') { raw.len() } else { 16 * raw.len() };
             match key {
                 "role" | "tool_calls" => {}
-                "content" => self.text.push_str(&delta.string("content").unwrap_or_default()),
+                "content" => {
+                    let text = delta.string("content").unwrap_or_default();
+                    self.spoke |= !text.is_empty();
+                    if budget.copy(text.len()) {
+                        self.text.push_str(&text);
+                    }
+                }
+                _ if !budget.copy(key.len() + weight) => {}
                 _ => {
                     let Ok(value) = serde_json::from_str::<Value>(raw) else { continue };
                     let known = self.extra.iter_mut().find(|(known, _)| known == key);
@@ -102,7 +114,7 @@ impl Said {
 }
 
 impl Call {
-    pub(super) fn add(&mut self, piece: &Fields<'_>) {
+    pub(super) fn add(&mut self, piece: &Fields<'_>, budget: &mut Budget) {
         for (key, raw) in piece.iter() {
             match key {
                 "index" => {}
@@ -117,15 +129,28 @@ impl Call {
                     // Some servers say the name with every piece.
                     let name = function.string("name").unwrap_or_default();
                     if name != self.name {
+                        budget.hold(name.len());
                         self.name.push_str(&name);
                     }
                     // Some servers send the object itself.
                     let arguments = function.get(key).filter(|raw| *raw != "null");
                     let text = function.string(key).or(arguments.map(str::to_owned));
-                    self.arguments.push_str(&text.unwrap_or_default());
+                    let text = text.unwrap_or_default();
+                    if let Fate::Live(_) = self.fate {
+                        // The client has them; here they are only for the record.
+                        if !budget.copy(text.len()) {
+                            continue;
+                        }
+                    } else {
+                        budget.hold_arguments(self.arguments.len() + text.len(), text.len());
+                    }
+                    self.arguments.push_str(&text);
                 }
                 _ if self.extra.iter().any(|(known, _)| known == key) => {}
-                _ => self.extra.push((key.to_owned(), raw.to_owned())),
+                _ => {
+                    budget.hold(key.len() + raw.len());
+                    self.extra.push((key.to_owned(), raw.to_owned()));
+                }
             }
         }
     }
@@ -136,7 +161,8 @@ impl Call {
     }
 
     pub(super) fn sort(&self, desk: &Desk) -> Sort {
-        if self.custom { Sort::Live } else { desk.sort(&self.name) }
+        let is_theirs = self.custom && desk.toolset().is_declared(&self.name);
+        if is_theirs { Sort::Live } else { desk.sort(&self.name) }
     }
 
     pub(super) fn write(&self, name: &str, arguments: &str, index: Option<usize>) -> String {

@@ -8,10 +8,15 @@ use toolcrib_core::json::{self, Fields};
 
 use super::response::{GAP, finish_reason};
 use super::said::{Call, Fate, Said, usage_of};
+use crate::budget::PART;
 use crate::desk::{Desk, Settled, Sort};
 use crate::dialect::{End, Round, Stream};
 use crate::sse::{self, Event};
 use crate::usage;
+
+/// Maximum size of what chunks of ours repeat, in bytes: one field, and all of them.
+const FIELD: usize = 1 << 10;
+const TEMPLATE: usize = 64 << 10;
 
 /// The chunks of a turn.
 #[derive(Debug, Default)]
@@ -95,7 +100,7 @@ impl Stream for Chunks {
             true if self.round.is_cut() => End::Cut,
             true => End::Whole,
         };
-        self.spoke_before |= !self.round.text.is_empty();
+        self.spoke_before |= self.round.spoke;
         let said = std::mem::take(&mut self.round);
         match (&mut self.usage, &said.used) {
             (Some(sum), Some(used)) => usage::add(sum, used),
@@ -152,16 +157,17 @@ impl Chunks {
         desk: &mut Desk,
         out: &mut Vec<u8>,
     ) {
-        self.template = fields.with(&[]);
+        self.template = template(fields);
         if self.first.is_none() {
-            let own = |key| fields.get(key).unwrap_or("null").to_owned();
+            let own =
+                |key| fields.get(key).filter(|raw| raw.len() <= FIELD).unwrap_or("null").to_owned();
             self.first = Some((own("id"), own("created")));
         }
         let delta = choice.get("delta").and_then(Fields::read);
-        let spoke = !self.round.text.is_empty();
+        let spoke = self.round.spoke;
         let mut live = Vec::new();
         if let Some(delta) = &delta {
-            self.round.hear(delta);
+            self.round.hear(delta, &mut desk.budget);
             if let Some(text) = delta.string("content") {
                 desk.text(&text);
             }
@@ -228,12 +234,16 @@ impl Chunks {
     }
 
     /// A piece of a call; what the client gets of it.
-    fn call(&mut self, raw: &str, desk: &Desk) -> Option<String> {
+    fn call(&mut self, raw: &str, desk: &mut Desk) -> Option<String> {
         let piece = Fields::read(raw)?;
+        let known = self.round.calls.len();
         let at = self.place(&piece);
+        if self.round.calls.len() > known {
+            desk.budget.hold(PART);
+        }
         let call = &mut self.round.calls[at];
         let begins = call.name.is_empty();
-        call.add(&piece);
+        call.add(&piece, &mut desk.budget);
         if begins && call.fate == Fate::Held && call.sort(desk) == Sort::Live && !self.holds(at) {
             self.round.calls[at].fate = Fate::Live(self.sent);
             self.sent += 1;
@@ -345,15 +355,24 @@ impl Chunks {
     }
 
     fn count(&mut self, fields: &Fields<'_>) {
-        let Some(used) =
-            fields.get("usage").and_then(|raw| serde_json::from_str::<Value>(raw).ok())
-        else {
-            return;
-        };
+        let Some(used) = fields.get("usage").and_then(usage::parse) else { return };
         self.round.usage = usage_of(&used);
         // Some servers say with every chunk what it took so far: the last one counts.
         self.round.used = Some(used);
     }
+}
+
+/// What a chunk of ours is written over: the fields of one that came, but for its choices. An upstream decides how
+/// large they are, and each call that was held repeats them.
+fn template(fields: &Fields<'_>) -> String {
+    let bare = fields.with(&[("choices", Some("[]".to_owned()))]);
+    if bare.len() <= TEMPLATE {
+        return bare;
+    }
+    let large = fields.iter().filter(|(_, raw)| raw.len() > FIELD);
+    let large: Vec<(&str, Option<String>)> = large.map(|(key, _)| (key, None)).collect();
+    let small = fields.with(&large);
+    if small.len() <= TEMPLATE { small } else { r#"{"choices":[]}"#.to_owned() }
 }
 
 /// Whether a piece of a call is its first.

@@ -7,15 +7,13 @@ use bytes::Bytes;
 use toolcrib_core::{Settings, TokenCounter};
 
 use crate::api::Api;
+use crate::budget::{Exceeded, Limits};
 use crate::capability::{Learned, NotNative, Overrides};
 use crate::mode::{Mode, RequestedMode};
 use crate::record::Key;
 use crate::toolset::Plan;
 use crate::translate::Untranslatable;
 use crate::turn::{ROUNDS, Summary};
-
-/// Bytes of a response that is read as a whole, at most.
-pub const RESPONSE_BYTES: usize = 256 << 20;
 
 /// The input of an exchange, in addition to the request.
 #[derive(Debug, Clone)]
@@ -32,6 +30,8 @@ pub struct Setup {
     pub caller: [u8; 32],
     /// Hidden rounds of one response, at most.
     pub rounds: usize,
+    /// What is held of a response, at most.
+    pub limits: Limits,
     /// Whether calls are checked even if nothing is deferred: the caller may not know of every tool, and a
     /// model may still call one.
     pub checks_calls: bool,
@@ -51,6 +51,7 @@ impl Setup {
             upstream: Upstream { host: host.into(), ..Upstream::default() },
             caller: [0; 32],
             rounds: ROUNDS,
+            limits: Limits::default(),
             checks_calls: false,
             learned: Learned::default(),
             now: 0,
@@ -169,10 +170,9 @@ pub enum Ending {
     Unreachable,
     /// The upstream's response was cut off.
     CutOff,
-    /// The upstream sent an event that is larger than the limit.
-    EventTooLarge,
-    /// The upstream sent a response that is larger than [`RESPONSE_BYTES`].
-    ResponseTooLarge,
+    /// The upstream's response exceeded a limit. If the client has part of a stream, it has its API's own error
+    /// event, too.
+    Exceeded(Exceeded),
     /// The request cannot be translated for the upstream.
     Untranslatable(Untranslatable),
 }

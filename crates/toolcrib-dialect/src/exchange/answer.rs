@@ -6,8 +6,9 @@
 
 use bytes::Bytes;
 
-use super::action::{Action, Body, Done, Ending, RESPONSE_BYTES, Start};
+use super::action::{Action, Body, Done, Ending, Start};
 use super::{Exchange, State};
+use crate::budget::Exceeded;
 use crate::record::Key;
 use crate::turn::{Next, Summary, Turn};
 
@@ -86,24 +87,44 @@ impl Exchange {
 
     /// The next bytes of a response.
     pub fn bytes(&mut self, bytes: Bytes) {
+        let mut exceeded = None;
         let bytes = match &mut self.translation {
             // Anything but events is translated as a whole.
             Some(translation) if self.is_events => {
                 let mut out = Vec::new();
                 translation.bytes(&bytes, &mut out);
+                exceeded = translation.exceeded();
                 Bytes::from(out)
             }
             _ => bytes,
         };
         match &mut self.state {
-            State::Collecting(body) if body.len() + bytes.len() <= RESPONSE_BYTES => {
+            State::Collecting(body) => {
+                self.collected = self.collected.saturating_add(bytes.len());
+                if self.collected > self.limits.response {
+                    return self.exceed(Exceeded::Response(self.limits.response));
+                }
                 body.extend_from_slice(&bytes);
             }
-            State::Collecting(_) if self.has_started => self.lost(),
-            State::Collecting(_) => self.over(Ending::ResponseTooLarge, 502),
-            State::Streaming => self.stream(bytes),
+            State::Streaming => {
+                self.stream(bytes);
+                if let (Some(exceeded), State::Streaming) = (exceeded, &self.state) {
+                    // The translation has told the client.
+                    self.over(Ending::Exceeded(exceeded), 502);
+                }
+            }
             _ => {}
         }
+    }
+
+    /// Ends an exchange whose response exceeded a limit.
+    fn exceed(&mut self, exceeded: Exceeded) {
+        if let Some(turn) = self.turn.as_mut().filter(|_| self.has_started) {
+            let mut out = Vec::new();
+            turn.exceed(exceeded, &mut out);
+            self.forward(out.into());
+        }
+        self.over(Ending::Exceeded(exceeded), 502);
     }
 
     /// Takes bytes of a stream in the client's API.
@@ -111,10 +132,10 @@ impl Exchange {
         let Some(turn) = &mut self.turn else { return self.forward(bytes) };
         let mut out = Vec::new();
         turn.bytes(&bytes, &mut out);
-        let is_broken = turn.is_broken();
+        let exceeded = turn.exceeded();
         self.forward(out.into());
-        if is_broken {
-            self.over(Ending::EventTooLarge, 502);
+        if let Some(exceeded) = exceeded {
+            self.exceed(exceeded);
         }
     }
 
@@ -163,7 +184,12 @@ impl Exchange {
     fn end_stream(&mut self) {
         let Some(turn) = &mut self.turn else { return self.over(Ending::Complete, self.status) };
         let mut out = Vec::new();
-        match turn.end(&mut out) {
+        let next = turn.end(&mut out);
+        if let Some(exceeded) = turn.exceeded() {
+            self.forward(out.into());
+            return self.exceed(exceeded);
+        }
+        match next {
             Next::Again => {
                 self.forward(out.into());
                 self.send();
@@ -180,7 +206,11 @@ impl Exchange {
     fn whole(&mut self, body: Vec<u8>) {
         let Some(turn) = &mut self.turn else { return self.hand_on(Some(body), 1) };
         let is_answer = (200..300).contains(&self.status) && !self.has_started;
-        match if is_answer { turn.whole(&body) } else { None } {
+        let next = if is_answer { turn.whole(&body) } else { None };
+        if let Some(exceeded) = turn.exceeded() {
+            return self.exceed(exceeded);
+        }
+        match next {
             Some(Next::Again) => self.send(),
             Some(Next::Done(done)) => {
                 self.store(done.records);
@@ -195,7 +225,7 @@ impl Exchange {
     /// Takes an error, or something that is no response of this API: there may be another mode to try, and
     /// if there is none the client gets it.
     fn failed(&mut self, body: &[u8]) {
-        if let (Some(toolset), Some(request)) = (&self.toolset, &self.request)
+        if let (Some(toolset), Some(request), None) = (&self.toolset, &self.request, self.passes)
             && let Some(fell_back) =
                 self.fallback.refused(toolset.mode(), &request.model, self.status, body)
         {

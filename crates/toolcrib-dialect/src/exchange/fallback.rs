@@ -10,10 +10,13 @@ use toolcrib_core::Settings;
 use toolcrib_core::disclose::{Kind, Setting};
 
 use crate::api::Api;
-use crate::capability::{self, Capability, Learned};
+use crate::capability::{self, Capability, Hosted, Learned};
 use crate::mode::{Because, Mode, RequestedMode, decide};
+use crate::pass::Bypass;
+use crate::request::Defers;
+use crate::toolset::Toolset;
 
-use super::action::{FellBack, Upstream};
+use super::action::{FellBack, Report, Upstream};
 
 /// Maximum number of times that a request is sent again after a refusal.
 const FALLBACKS: usize = 4;
@@ -45,6 +48,16 @@ pub(super) struct Attempt {
     /// Beta features it needs.
     pub(super) betas: &'static [&'static str],
     pub(super) without_thinking: bool,
+}
+
+impl Attempt {
+    /// Nothing is deferred, so that the mode does not matter.
+    pub(super) const PLAIN: Self = Self {
+        mode: Mode::Bridge,
+        because: Because::Configured,
+        betas: &[],
+        without_thinking: false,
+    };
 }
 
 impl Fallback {
@@ -136,4 +149,26 @@ impl Fallback {
     pub(super) fn worked(&mut self) -> Option<Learned> {
         std::mem::take(&mut self.learns).then(|| self.learned.clone())
     }
+}
+
+/// Whether an upstream supports the way in which a client defers tools itself.
+pub(super) fn understands(api: Api, defers: Defers, capability: &Capability) -> bool {
+    match (api, defers) {
+        (_, Defers::OwnTools) => true,
+        (Api::Messages, Defers::Hosted) => capability.hosted != Hosted::None,
+        (Api::Messages, Defers::References) => capability.references,
+        _ => capability.client_search || capability.hosted == Hosted::OpenAi,
+    }
+}
+
+/// What is decided about a request that is sent in this way.
+pub(super) fn report(toolset: &Toolset, attempt: &Attempt) -> Report {
+    let why = toolset.why();
+    let (mode, why) = if toolset.passes_through() {
+        (Bypass::Counted(why).mode(), why.to_string())
+    } else {
+        (toolset.mode().name(), format!("{why}; {}", attempt.because))
+    };
+    let (tools, deferred, tokens) = (toolset.len(), toolset.deferred(), toolset.tokens());
+    Report { mode, why, tools, deferred, tokens }
 }

@@ -30,18 +30,19 @@ use bytes::Bytes;
 use toolcrib_core::{Settings, TokenCounter};
 
 use self::action::{Action, Ending, Outgoing, Report, Setup};
-use self::fallback::{Attempt, Fallback};
+use self::fallback::{Attempt, Fallback, report, understands};
 use self::translation::{Translation, Translator};
 use crate::api::Api;
 use crate::apis;
-use crate::capability::{Capability, Hosted};
+use crate::budget::Limits;
+use crate::capability::Hosted;
 use crate::history;
 use crate::messages;
 use crate::mode::RequestedMode;
 use crate::pass::{Bypass, Facts, pass_through};
 use crate::read::Reading;
 use crate::record::{Past, Places};
-use crate::request::{Defers, Request};
+use crate::request::Request;
 use crate::toolset::{Plan, Toolset};
 use crate::turn::{Summary, Turn};
 
@@ -70,7 +71,12 @@ pub struct Exchange {
     context: Option<usize>,
     caller: [u8; 32],
     rounds: usize,
+    limits: Limits,
+    /// Bytes of responses that were read as a whole.
+    collected: usize,
     checks_calls: bool,
+    /// Why nothing is deferred, if only the calls are checked.
+    passes: Option<Bypass>,
     fallback: Fallback,
     translator: Translator,
     /// `None` if the body is not rewritten.
@@ -99,28 +105,21 @@ pub struct Exchange {
 impl Exchange {
     /// Begins an exchange with a request that was read.
     pub fn new(api: Api, target: &str, reading: Reading, setup: Setup) -> Self {
-        let Setup {
-            settings,
-            counter,
-            requested,
-            upstream,
-            caller,
-            rounds,
-            checks_calls,
-            learned,
-            now,
-        } = setup;
+        let Setup { settings, upstream, limits, .. } = setup;
         let (speaks, context) = (upstream.speaks, upstream.context);
-        let requested = (requested, Arc::clone(&settings));
+        let requested = (setup.requested, Arc::clone(&settings));
         let mut exchange = Self {
             settings,
-            counter,
+            counter: setup.counter,
             context,
-            caller,
-            rounds,
-            checks_calls,
-            translator: Translator { api, speaks, plain: false, without_thinking: false },
-            fallback: Fallback::new(api, upstream, requested, learned, now),
+            caller: setup.caller,
+            rounds: setup.rounds,
+            limits,
+            collected: 0,
+            checks_calls: setup.checks_calls,
+            passes: None,
+            translator: Translator { api, speaks, plain: false, without_thinking: false, limits },
+            fallback: Fallback::new(api, upstream, requested, setup.learned, setup.now),
             request: None,
             places: None,
             past: Past::default(),
@@ -209,6 +208,12 @@ impl Exchange {
                 let body = self.in_plain_words(request);
                 return self.bypass(Bypass::ClientDefersPlainly, body);
             }
+            // The caller may not know of every tool, and a model may call one that it was not sent.
+            Some(why @ (Bypass::Off | Bypass::ClientSearches)) if self.checks_calls => {
+                self.places = Some(Places::of(&request, self.caller));
+                (self.request, self.passes) = (Some(Arc::new(request)), Some(why));
+                return self.attempt();
+            }
             Some(why) => return self.bypass(why, request.text.into_bytes()),
             None => {}
         }
@@ -254,7 +259,11 @@ impl Exchange {
     /// Asks for the toolset of the next attempt.
     fn attempt(&mut self) {
         let Some(request) = &self.request else { return };
-        let Some(attempt) = self.fallback.attempt(&request.model) else {
+        let attempt = match self.passes {
+            Some(_) => Some(Attempt::PLAIN),
+            None => self.fallback.attempt(&request.model),
+        };
+        let Some(attempt) = attempt else {
             // Only if tool search is off, which was seen before.
             let body = self.as_it_came();
             return self.bypass(Bypass::Off, body);
@@ -274,6 +283,7 @@ impl Exchange {
             sticky: self.past.mode().is_some(),
             second_names: self.past.second_names(),
             counts: request.counts,
+            passes: self.passes.is_some(),
             loaded,
         };
         self.state = State::Preparing { attempt, is_second };
@@ -302,6 +312,9 @@ impl Exchange {
         self.betas = attempt.betas;
         self.translator.without_thinking = attempt.without_thinking;
         self.report = report(&toolset, &attempt);
+        if let Some(why) = self.passes {
+            (self.report.mode, self.report.why) = (why.mode(), why.to_string());
+        }
         let (request, places) = (Arc::clone(request), places.clone());
         let is_first = self.summary().rounds == 0;
         if toolset.passes_through() && is_first && !self.checks_calls {
@@ -312,7 +325,7 @@ impl Exchange {
         if let Some(turn) = &mut self.turn {
             turn.restart(past, toolset);
         } else {
-            self.turn = Some(Turn::new(request, places, past, toolset, self.rounds));
+            self.turn = Some(Turn::new(request, places, past, toolset, self.rounds, self.limits));
         }
         self.send();
     }
@@ -385,25 +398,4 @@ impl Exchange {
         self.state = State::Sent;
         self.actions.push_back(Action::Send(request));
     }
-}
-
-/// Whether an upstream supports the way in which a client defers tools itself.
-fn understands(api: Api, defers: Defers, capability: &Capability) -> bool {
-    match (api, defers) {
-        (_, Defers::OwnTools) => true,
-        (Api::Messages, Defers::Hosted) => capability.hosted != Hosted::None,
-        (Api::Messages, Defers::References) => capability.references,
-        _ => capability.client_search || capability.hosted == Hosted::OpenAi,
-    }
-}
-
-fn report(toolset: &Toolset, attempt: &Attempt) -> Report {
-    let why = toolset.why();
-    let (mode, why) = if toolset.passes_through() {
-        (Bypass::Counted(why).mode(), why.to_string())
-    } else {
-        (toolset.mode().name(), format!("{why}; {}", attempt.because))
-    };
-    let (tools, deferred, tokens) = (toolset.len(), toolset.deferred(), toolset.tokens());
-    Report { mode, why, tools, deferred, tokens }
 }

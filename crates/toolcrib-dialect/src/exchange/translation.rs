@@ -6,6 +6,7 @@
 //! its request has everything that is needed.
 
 use crate::api::Api;
+use crate::budget::{Exceeded, Limits};
 use crate::messages::unbind::strip_thinking;
 use crate::responses::Inbound;
 use crate::sse::{Decoder, Event};
@@ -22,6 +23,7 @@ pub(super) struct Translator {
     pub(super) plain: bool,
     /// Whether thinking is left out: it was signed for a prompt that is no more.
     pub(super) without_thinking: bool,
+    pub(super) limits: Limits,
 }
 
 /// A request as the upstream gets it.
@@ -55,7 +57,8 @@ impl Translator {
             inbound.request().clone_into(&mut body);
         }
         let (mut path, mut dropped) = (None, Vec::new());
-        let mut adapter = self.speaks.and_then(|speaks| adapter(self.api, speaks));
+        let adapter = self.speaks.and_then(|speaks| adapter(self.api, speaks));
+        let mut adapter = adapter.map(|adapter| adapter.with_limits(self.limits));
         if let Some(adapter) = &mut adapter {
             let adapted = adapter.request(&body)?;
             adapter.dropped().clone_into(&mut dropped);
@@ -97,6 +100,11 @@ impl Translation {
             }
             None => self.events(bytes, out),
         }
+    }
+
+    /// The limit that the response exceeded, if it did. The client was told.
+    pub(super) fn exceeded(&self) -> Option<Exceeded> {
+        self.adapter.as_ref().and_then(Adapter::exceeded)
     }
 
     /// The streamed response is over.

@@ -5,11 +5,15 @@ use toolcrib_core::json::{self, Fields};
 
 use super::content::{Kind, Part};
 use super::usage;
+use crate::budget::PART;
 use crate::desk::{Desk, Settled, Sort};
 use crate::usage::Usage;
 
 /// What stands between texts of two rounds: clients put all text of a turn into one.
 const GAP: &str = "\n\n";
+
+/// Maximum size of a response's id, in bytes.
+const ID: usize = 1 << 10;
 
 /// What is said, over all rounds.
 #[derive(Debug, Default)]
@@ -35,7 +39,9 @@ impl Spoken {
     /// is cut short later has it all the same, and it is decided about at once.
     pub(super) fn hear(&mut self, raw: &str, desk: &mut Desk) -> Option<String> {
         let part = Part::read(raw);
-        self.keep(raw, part.as_ref());
+        if desk.budget.copy(raw.len()) {
+            self.keep(raw, part.as_ref());
+        }
         let as_it_came = Some(raw.to_owned());
         let Some(part) = part else { return as_it_came };
         match &part.kind {
@@ -50,6 +56,7 @@ impl Spoken {
             }
             Kind::Call(call) => {
                 let id = call.id.as_deref();
+                desk.budget.hold(PART);
                 if desk.sort(&call.name) == Sort::Live {
                     desk.live(id, &call.name, call.args);
                     return as_it_came;
@@ -100,9 +107,11 @@ impl Spoken {
     /// Notes the id and the counts of a response.
     pub(super) fn note(&mut self, response: &Fields<'_>) {
         if self.id.is_none() {
-            self.id = response.get("responseId").map(str::to_owned);
+            // It is repeated in every event that is written anew.
+            let id = response.get("responseId").filter(|raw| raw.len() <= ID);
+            self.id = id.map(str::to_owned);
         }
-        let used = response.get("usageMetadata").and_then(|raw| serde_json::from_str(raw).ok());
+        let used = response.get("usageMetadata").and_then(crate::usage::parse);
         self.used = used.or(self.used.take());
     }
 

@@ -6,6 +6,7 @@
 use toolcrib_core::json::{self, Fields};
 
 use super::content;
+use crate::budget::{Budget, PART};
 use crate::sse;
 
 /// A block under way.
@@ -62,9 +63,28 @@ impl Block {
         }
     }
 
+    /// Drops how it began, if there is no room for it. Its record is then incomplete, and is not kept.
+    pub(super) fn count(&mut self, budget: &mut Budget) {
+        budget.hold(PART);
+        match self.fate {
+            Fate::Live(_) if !budget.copy(self.start.len()) => self.start = String::new(),
+            Fate::Live(_) => {}
+            _ => budget.hold(self.start.len()),
+        }
+    }
+
     /// Adds a delta.
-    pub(super) fn add(&mut self, delta: &Fields<'_>) {
+    pub(super) fn add(&mut self, delta: &Fields<'_>, budget: &mut Budget) {
         for (key, raw) in delta.iter().filter(|(key, _)| *key != "type") {
+            let size = key.len() + raw.len();
+            if let Fate::Live(_) = self.fate {
+                // The client has it; here it is only for the record.
+                if !budget.copy(size) {
+                    continue;
+                }
+            } else {
+                budget.hold_arguments(self.input.len() + size, size);
+            }
             match (key, serde_json::from_str::<String>(raw)) {
                 ("partial_json", Ok(text)) => self.input.push_str(&text),
                 ("citation", _) => self.citations.push(raw.to_owned()),

@@ -41,7 +41,7 @@ impl Whole for Responses {
                 said.push((*raw).to_owned());
             }
         }
-        let used = fields.get("usage").and_then(|raw| serde_json::from_str::<Value>(raw).ok());
+        let used = fields.get("usage").and_then(usage::parse);
         let taken = used.as_ref().map(usage_of).unwrap_or_default();
         if let Some(used) = used {
             match &mut self.usage {

@@ -14,6 +14,9 @@ use crate::dialect::{End, Round, Stream};
 use crate::sse::{self, Event};
 use crate::usage;
 
+/// Maximum number of counts in a usage object.
+const COUNTS: usize = 256;
+
 /// The events of a turn.
 #[derive(Debug, Default)]
 pub(super) struct Events {
@@ -142,6 +145,7 @@ impl Events {
         let raw = fields.get("content_block").unwrap_or("null");
         let mut block = Block::new(index(fields), raw);
         block.fate = self.fate(&block, raw, desk);
+        block.count(&mut desk.budget);
         if let Fate::Live(index) = block.fate {
             self.sent = index.saturating_add(1);
             forward(event, "content_block_start", fields, index, out);
@@ -192,7 +196,7 @@ impl Events {
             if delta.string("type").as_deref() == Some("text_delta") {
                 desk.text(&delta.string("text").unwrap_or_default());
             }
-            block.add(&delta);
+            block.add(&delta, &mut desk.budget);
         }
         if let Fate::Live(index) = block.fate {
             forward(event, kind, fields, index, out);
@@ -254,9 +258,10 @@ impl Events {
     }
 
     fn count(&mut self, used: Option<&str>) {
-        let used = used.and_then(|raw| serde_json::from_str::<Value>(raw).ok());
+        let used = used.and_then(usage::parse);
         match (&mut self.round.usage, used) {
-            (Some(Value::Object(known)), Some(Value::Object(later))) => {
+            // Keys that are new each time would add up.
+            (Some(Value::Object(known)), Some(Value::Object(later))) if known.len() < COUNTS => {
                 known.extend(later.into_iter().filter(|(_, value)| !value.is_null()));
             }
             (known @ None, Some(used)) => *known = Some(used),
@@ -268,7 +273,7 @@ impl Events {
     /// knows from the first one's beginning.
     fn sum(&self, last: Option<&str>) -> Option<String> {
         let sum = self.usage.as_ref()?;
-        let last = last.and_then(|raw| serde_json::from_str::<Value>(raw).ok());
+        let last = last.and_then(usage::parse);
         let Some(Value::Object(mut told)) = last else { return Some(sum.to_string()) };
         for key in ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"] {
             told.entry(key).or_insert(Value::Null);

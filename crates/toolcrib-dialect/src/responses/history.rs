@@ -55,7 +55,8 @@ pub(super) fn join<'a>(
     let mut loaded: Vec<&Reference> = Vec::new();
     for answer in answers {
         let id = json::quote(answer.id.as_deref().unwrap_or_default());
-        if is_search(said, answer, toolset) {
+        let kind = kind_of_call(said, answer, toolset);
+        if kind == "tool_search_call" {
             let tools: Vec<String> = answer
                 .references
                 .iter()
@@ -74,7 +75,7 @@ pub(super) fn join<'a>(
         };
         let text = json::quote(&text);
         all.push(Cow::Owned(format!(
-            r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#
+            r#"{{"type":"{kind}_output","call_id":{id},"output":{text}}}"#
         )));
         for tool in &answer.references {
             // A tool is declared once.
@@ -120,18 +121,19 @@ pub(super) fn additional(definitions: &[&str]) -> String {
     format!(r#"{{"type":"additional_tools","role":"developer","tools":[{tools}]}}"#)
 }
 
-/// Whether an answer is to a search by the words of the API. Where the API has the call and we do
-/// not, the way tools are deferred tells.
-fn is_search(said: &[Cow<'_, str>], answer: &Answer, toolset: &Toolset) -> bool {
+/// The type of the call that an answer is for: a function's, a custom tool's, or a search by the words of
+/// the API. Where the API has the call and we do not, the way tools are deferred tells.
+fn kind_of_call(said: &[Cow<'_, str>], answer: &Answer, toolset: &Toolset) -> &'static str {
     let call = said.iter().rev().filter_map(|entry| Item::read(entry)).find(|item| {
         item.kind.ends_with("_call") && item.call_id().as_deref() == answer.id.as_deref()
     });
-    match call {
-        Some(call) => call.kind == "tool_search_call",
-        None => {
-            toolset.mode() == Mode::Reference(Primitive::SearchOutput)
-                && answer.name == toolset.names().search
-        }
+    let is_search = toolset.mode() == Mode::Reference(Primitive::SearchOutput)
+        && answer.name == toolset.names().search;
+    match call.as_ref().map(|call| call.kind.as_str()) {
+        Some("tool_search_call") => "tool_search_call",
+        None if is_search => "tool_search_call",
+        Some("custom_tool_call") => "custom_tool_call",
+        _ => "function_call",
     }
 }
 

@@ -92,8 +92,9 @@ pub(super) fn end(status: &str) -> End {
 
 /// Adds what a response took to what those before it took.
 pub(super) fn count(response: &Fields<'_>, sum: &mut Option<Value>) -> Usage {
-    let used = response.get("usage").and_then(|raw| serde_json::from_str::<Value>(raw).ok());
-    let Some(used) = used.filter(Value::is_object) else { return Usage::default() };
+    let Some(used) = response.get("usage").and_then(usage::parse) else {
+        return Usage::default();
+    };
     let usage = Usage {
         input: usage::count(&used, &["input_tokens"]),
         cached: usage::count(&used, &["input_tokens_details", "cached_tokens"]),

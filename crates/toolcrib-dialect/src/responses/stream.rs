@@ -14,6 +14,7 @@ use super::frame::Frame;
 use super::item::Item;
 use super::pen::{Heard, Pen};
 use super::taken::{self, Shown, Taken, sort, take};
+use crate::budget::PART;
 use crate::desk::{Desk, Sort};
 use crate::dialect::{End, Round, Stream};
 use crate::splice::{changed, place};
@@ -36,6 +37,8 @@ pub(super) struct Events {
     /// What ends the response, and what came after it.
     pub(super) last: Vec<Event>,
     pub(super) usage: Option<Value>,
+    /// Events so far that repeat the client's tools.
+    pub(super) repeats: usize,
 }
 
 /// What was said in a round.
@@ -134,12 +137,14 @@ impl Events {
             round: Said::default(),
             last: Vec::new(),
             usage: None,
+            repeats: 0,
         }
     }
 
     fn hear(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
         if self.round.end.is_some_and(|end| end != End::Broken) {
             // Such as `[DONE]`, which some servers add.
+            desk.budget.hold(PART + event.raw().len());
             self.last.push(event.clone());
             return;
         }
@@ -174,6 +179,7 @@ impl Events {
             }
             (_, Some(index)) => {
                 if self.holds(index) {
+                    desk.budget.hold(PART + event.raw().len());
                     self.round.waiting.push((index, event.clone()));
                 } else {
                     self.item(kind, index, heard, desk, out);
@@ -194,6 +200,7 @@ impl Events {
             }
             let held = self.round.held;
             let (_, event) = self.round.waiting.remove(at);
+            desk.budget.release(PART + event.raw().len());
             self.hear(&event, desk, out);
             if held.is_some() && self.round.held.is_none() {
                 at = 0;
@@ -219,7 +226,7 @@ impl Events {
             // Always a new one: some servers give every item the same index.
             ("response.output_item.added", Some(raw)) => {
                 let live = sort(raw, desk) == Sort::Live;
-                let shown = self.slot(index, live);
+                let shown = self.slot(index, live, desk);
                 if shown.is_some() {
                     let changes = self.renamed(heard.data, raw, desk);
                     self.pen.over(heard, shown, changes, out);
@@ -231,16 +238,24 @@ impl Events {
             _ => {
                 // A server that leaves out how an item begins: its arguments may be ours.
                 let live = !kind.starts_with("response.function_call_arguments");
-                let shown = slot.map_or_else(|| self.slot(index, live), |slot| slot.shown);
+                let shown = match slot {
+                    Some(slot) => slot.shown,
+                    None => self.slot(index, live, desk),
+                };
                 if shown.is_some() {
                     self.pen.over(heard, shown, Vec::new(), out);
+                } else {
+                    // The whole item repeats it: it is not held here, and has to end all the same.
+                    let more = heard.fields.get("delta").unwrap_or_default().len();
+                    desk.budget.hold(more);
                 }
             }
         }
     }
 
     /// A new item, and the index that the client knows it under.
-    fn slot(&mut self, index: u64, live: bool) -> Option<u64> {
+    fn slot(&mut self, index: u64, live: bool, desk: &mut Desk) -> Option<u64> {
+        desk.budget.hold(PART);
         if !live {
             self.pen.own();
             self.round.held = Some(index);
@@ -277,10 +292,18 @@ impl Events {
         }
         let shown = match known {
             Some(slot) => slot.shown,
-            None => self.slot(index, live),
+            None => self.slot(index, live, desk),
         };
         let Taken { entry, shown: seen } = take(raw, shown.is_some(), &self.frame, desk);
-        self.round.entries.extend(entry.map(|entry| (index, entry)));
+        // What the client has already is only for the record, unless the end has to be written anew.
+        let size = raw.len() + entry.as_ref().map_or(0, String::len);
+        let is_kept = if shown.is_some() && !self.pen.is_own() {
+            desk.budget.copy(size)
+        } else {
+            desk.budget.hold(size);
+            true
+        };
+        self.round.entries.extend(entry.filter(|_| is_kept).map(|entry| (index, entry)));
         let text = match seen {
             Shown::AsItCame => Some(Cow::Borrowed(raw)),
             Shown::As(text) => Some(Cow::Owned(text)),
@@ -300,7 +323,9 @@ impl Events {
                 // It stands in the response that ends all, and had no events.
                 (Some(_), None) => {}
             }
-            self.output.push((at, text.into_owned()));
+            if is_kept {
+                self.output.push((at, text.into_owned()));
+            }
         }
         for slot in self.round.slots.iter_mut().filter(|slot| slot.index == index) {
             slot.done = true;
@@ -317,6 +342,7 @@ mod tests {
 
     use super::*;
     use crate::api::Api;
+    use crate::budget::Limits;
     use crate::mode::Mode;
     use crate::request::Request;
     use crate::toolset::{Plan, Toolset};
@@ -335,9 +361,11 @@ mod tests {
             sticky: false,
             second_names: false,
             counts: false,
+            passes: false,
             loaded: Vec::new(),
         };
-        let desk = Desk::new(Arc::new(Toolset::new(plan, request.tools())), &[], None);
+        let desk =
+            Desk::new(Arc::new(Toolset::new(plan, request.tools())), &[], None, Limits::default());
         let mut out = Vec::new();
         Events::new(Frame::of(&request)).fail(502, b"<html>", &desk, &mut out);
         let data = r#"{"type":"error","code":"server_error","message":"the upstream answered 502","param":null}"#;

@@ -35,6 +35,7 @@ pub(super) fn sort(raw: &str, desk: &Desk) -> Sort {
         Some(item) if item.kind == "function_call" => {
             item.name().map_or(Sort::Held, |name| desk.sort(&name))
         }
+        Some(item) if is_stray(&item, desk) => Sort::Held,
         // Ours, or the provider's: a request of a client that has one of its own passes through.
         Some(item) if is_search(&item) => Sort::Held,
         _ => Sort::Live,
@@ -50,7 +51,7 @@ pub(super) fn take(raw: &str, live: bool, frame: &Frame, desk: &mut Desk) -> Tak
     }
     item.texts(&mut |text| desk.text(text));
     match item.asks() {
-        Some(asked) if item.kind == "function_call" => {
+        Some(asked) if item.kind == "function_call" || is_stray(&item, desk) => {
             called(raw, &item, &asked, live, frame, desk)
         }
         Some(asked) => {
@@ -112,6 +113,9 @@ fn called(
                 ("name", Some(json::quote(&name))),
                 ("arguments", Some(json::quote(&arguments))),
             ];
+            if item.kind == "custom_tool_call" {
+                edits.extend([("type", Some(r#""function_call""#.to_owned())), ("input", None)]);
+            }
             edits.extend(frame.namespace(&item.fields, &name, desk.toolset()));
             Shown::As(item.fields.with(&edits))
         }
@@ -140,6 +144,12 @@ fn entry(raw: &str, item: &Item<'_>, name: &str, desk: &Desk) -> String {
     } else {
         raw.to_owned()
     }
+}
+
+/// Whether it is a call of a custom tool that the client does not have.
+fn is_stray(item: &Item<'_>, desk: &Desk) -> bool {
+    item.kind == "custom_tool_call"
+        && item.name().is_none_or(|name| !desk.toolset().is_declared(&name))
 }
 
 fn is_search(item: &Item<'_>) -> bool {

@@ -16,11 +16,14 @@ use crate::desk::{Desk, Sort};
 use crate::dialect::End;
 use crate::splice::place;
 
+/// Maximum number of events in a turn that speak of the response as a whole. There are three in each round.
+const REPEATS: usize = 64;
+
 impl Events {
     /// The first events of a response. There is one response, and it has begun.
-    pub(super) fn opening(&mut self, heard: Heard<'_>, desk: &Desk, out: &mut Vec<u8>) {
+    pub(super) fn opening(&mut self, heard: Heard<'_>, desk: &mut Desk, out: &mut Vec<u8>) {
         self.last.clear();
-        if self.rounds > 0 {
+        if self.rounds > 0 || self.repeats_too_often(desk) {
             return;
         }
         let changes = self.mend(heard, desk);
@@ -28,11 +31,21 @@ impl Events {
             && let Some(response) = Fields::read(raw)
             && self.first.is_none()
         {
+            desk.budget.hold(raw.len());
             let own = |key| response.get(key).unwrap_or("null").to_owned();
             self.first = Some((own("id"), own("created_at")));
             raw.clone_into(&mut self.begun);
         }
         self.pen.over(heard, None, changes, out);
+    }
+
+    /// Whether there were too many events that repeat the client's tools: each small one becomes a large one.
+    fn repeats_too_often(&mut self, desk: &mut Desk) -> bool {
+        self.repeats += 1;
+        if self.repeats > REPEATS {
+            desk.budget.exceed();
+        }
+        self.repeats > REPEATS
     }
 
     pub(super) fn mend(&self, heard: Heard<'_>, desk: &Desk) -> Vec<(Range<usize>, String)> {
@@ -49,6 +62,9 @@ impl Events {
         desk: &mut Desk,
         out: &mut Vec<u8>,
     ) {
+        if self.repeats_too_often(desk) {
+            return;
+        }
         let response = heard.response();
         let output = response.as_ref().and_then(|response| response.get("output"));
         let output = output.and_then(json::items).unwrap_or_default();
@@ -74,6 +90,10 @@ impl Events {
         if let Some(response) = &response {
             self.round.usage = count(response, &mut self.usage);
             self.round.response = response.string("id").filter(|_| self.frame.keeps);
+        }
+        if self.pen.is_own() && desk.budget.is_full() {
+            // The end repeats what the client got, and not all of it is here.
+            desk.budget.exceed();
         }
         let end = end(kind.strip_prefix("response.").unwrap_or_default());
         self.round.end = Some(end);

@@ -32,6 +32,7 @@ use self::reply::Reply;
 use self::tale::{Step, Tale};
 use self::trouble::Trouble;
 use crate::api::Api;
+use crate::budget::{Exceeded, Limits};
 use crate::sse::{Decoder, Event};
 
 /// What goes to the backend instead.
@@ -82,7 +83,14 @@ pub fn adapter(from: Api, to: Api) -> Option<Adapter> {
         (Api::Responses, Api::Chat) => Box::<responses::Responses>::default(),
         _ => return None,
     };
-    Some(Adapter { side, decoder: Decoder::default(), tale: Tale::default(), dropped: Vec::new() })
+    Some(Adapter {
+        side,
+        decoder: Decoder::default(),
+        tale: Tale::default(),
+        dropped: Vec::new(),
+        limits: Limits::default(),
+        exceeded: None,
+    })
 }
 
 /// One API of a client, over Chat Completions.
@@ -96,6 +104,9 @@ trait Side: Send {
     /// The body of an error.
     fn trouble(&self, trouble: &Trouble) -> String;
 
+    /// Bytes that are held for the end of a streamed response.
+    fn held(&self) -> usize;
+
     /// The events for one step of a streamed response.
     fn step(&mut self, step: Step, out: &mut Vec<u8>);
 }
@@ -106,6 +117,8 @@ pub struct Adapter {
     decoder: Decoder,
     tale: Tale,
     dropped: Vec<String>,
+    limits: Limits,
+    exceeded: Option<Exceeded>,
 }
 
 impl std::fmt::Debug for Adapter {
@@ -115,6 +128,19 @@ impl std::fmt::Debug for Adapter {
 }
 
 impl Adapter {
+    /// The same with other limits of what is held of a response.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The limit that the response exceeded, if it did. The client's API was told in an error event, and nothing
+    /// more is taken.
+    pub fn exceeded(&self) -> Option<Exceeded> {
+        self.exceeded
+    }
+
     /// Begins a round: takes the body that would go to a backend of the client's API.
     pub fn request(&mut self, body: &str) -> Result<Adapted, Untranslatable> {
         let mut dropped = Dropped::default();
@@ -123,7 +149,8 @@ impl Adapter {
         self.decoder = Decoder::default();
         // Stands in for ids that a backend forgets: the same for the same request, and for no other.
         let id = blake3::hash(body.as_bytes()).to_hex()[..24].to_owned();
-        self.tale = Tale::new(id);
+        self.tale = Tale::new(id, self.limits);
+        self.exceeded = None;
         Ok(Adapted { path: "/v1/chat/completions", body: body_up })
     }
 
@@ -145,16 +172,22 @@ impl Adapter {
     /// Takes bytes of a streamed response; the events of the client's API go to `out`.
     pub fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.decoder.push(bytes);
-        loop {
+        while self.exceeded.is_none() {
             match self.decoder.next_event() {
-                Ok(Some(event)) => self.event(&event, out),
-                Ok(None) => return,
-                Err(too_large) => {
-                    self.decoder = Decoder::default();
-                    let steps = self.tale.fail(Trouble::own(&too_large.to_string()));
-                    return self.write(steps, out);
+                Ok(Some(event)) => {
+                    self.event(&event, out);
+                    let is_large = self.side.held() > self.limits.turn;
+                    let large = is_large.then_some(Exceeded::Turn(self.limits.turn));
+                    self.exceeded = self.tale.exceeded().or(large);
                 }
+                Ok(None) => return,
+                Err(_) => self.exceeded = Some(Exceeded::Event),
             }
+        }
+        self.decoder = Decoder::default();
+        if let Some(exceeded) = self.exceeded {
+            let steps = self.tale.fail(Trouble::own(&exceeded.to_string()));
+            self.write(steps, out);
         }
     }
 

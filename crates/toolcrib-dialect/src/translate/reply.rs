@@ -1,10 +1,12 @@
 //! A response of Chat Completions, as we read it.
 
-use serde_json::Value;
 use toolcrib_core::json::{self, Fields};
 
 use super::foreign;
 use crate::usage;
+
+/// Maximum size of a response's id, in bytes: the ids of its items begin with it.
+const ID: usize = 256;
 
 /// A whole response.
 #[derive(Debug)]
@@ -82,8 +84,8 @@ pub(super) struct Usage {
 impl Usage {
     /// The counts of a response or a chunk, where it has any.
     pub(super) fn read(fields: &Fields<'_>) -> Option<Self> {
-        let used: Value = serde_json::from_str(foreign::value(fields, "usage")?).ok()?;
-        used.is_object().then(|| Self {
+        let used = usage::parse(foreign::value(fields, "usage")?)?;
+        Some(Self {
             input: usage::count(&used, &["prompt_tokens"]),
             cached: usage::count(&used, &["prompt_tokens_details", "cached_tokens"]),
             written: usage::count(&used, &["prompt_tokens_details", "cache_write_tokens"]),
@@ -96,7 +98,7 @@ impl Usage {
 impl Head {
     /// The head of a response or a chunk; `fallback` is its id where it has none.
     pub(super) fn read(fields: &Fields<'_>, fallback: &str) -> Self {
-        let id = foreign::text(fields, "id").filter(|id| !id.is_empty());
+        let id = foreign::text(fields, "id").filter(|id| (1..=ID).contains(&id.len()));
         Self {
             id: id.unwrap_or_else(|| fallback.to_owned()),
             model: foreign::text(fields, "model").filter(|model| !model.is_empty()),

@@ -9,6 +9,8 @@ use serde::de::IgnoredAny;
 use toolcrib_core::json::{self, Fields};
 
 use super::foreign;
+use crate::budget::{Budget, Exceeded, Limits, PART};
+
 use super::reply::{self, Finish, Head, Usage};
 use super::trouble::Trouble;
 
@@ -43,6 +45,8 @@ pub(super) struct Tale {
     finish: Option<String>,
     usage: Usage,
     over: bool,
+    /// What waits to be passed on.
+    budget: Budget,
 }
 
 #[derive(Debug)]
@@ -65,8 +69,13 @@ struct Call {
 }
 
 impl Tale {
-    pub(super) fn new(fallback: String) -> Self {
-        Self { fallback, ..Self::default() }
+    pub(super) fn new(fallback: String, limits: Limits) -> Self {
+        Self { fallback, budget: Budget::new(limits), ..Self::default() }
+    }
+
+    /// The limit that the response exceeded, if it did.
+    pub(super) fn exceeded(&self) -> Option<Exceeded> {
+        self.budget.exceeded()
     }
 
     pub(super) fn fallback(&self) -> &str {
@@ -150,9 +159,13 @@ impl Tale {
             return;
         }
         let open = self.closed < self.parts.len();
+        self.budget.hold(piece.len());
         match self.parts.last_mut() {
             Some(Part::Text(text)) if open => text.push_str(&piece),
-            _ => self.parts.push(Part::Text(piece)),
+            _ => {
+                self.budget.hold(PART);
+                self.parts.push(Part::Text(piece));
+            }
         }
     }
 
@@ -160,18 +173,26 @@ impl Tale {
         let index = piece.get("index").and_then(|raw| raw.parse().ok());
         let id = foreign::text(piece, "id").filter(|id| !id.is_empty());
         let at = self.place(index, id.as_deref()).unwrap_or_else(|| {
+            self.budget.hold(PART);
             self.parts.push(Part::Call(Call { index, ..Call::default() }));
             self.parts.len() - 1
         });
         let Part::Call(call) = &mut self.parts[at] else { return };
+        if at < self.closed {
+            // It was passed on as a whole.
+            return;
+        }
         call.id = call.id.take().or(id);
         let Some(function) = foreign::object(piece, "function") else { return };
         let name = foreign::text(&function, "name").unwrap_or_default();
         // A name may come in pieces, and some servers repeat it with every piece of the arguments.
         if name != call.name {
+            self.budget.hold(name.len());
             call.name.push_str(&name);
         }
-        call.arguments.push_str(&reply::arguments(&function));
+        let arguments = reply::arguments(&function);
+        self.budget.hold_arguments(call.arguments.len() + arguments.len(), arguments.len());
+        call.arguments.push_str(&arguments);
     }
 
     /// The call that a piece belongs to.
@@ -203,6 +224,7 @@ impl Tale {
             let over = match &mut self.parts[at] {
                 Part::Text(text) => {
                     if !text.is_empty() {
+                        self.budget.release(text.len());
                         steps.push(Step::Text(std::mem::take(text)));
                     }
                     finished || !last
@@ -216,6 +238,10 @@ impl Tale {
             };
             if !over {
                 return;
+            }
+            if let Part::Call(call) = &mut self.parts[at] {
+                self.budget.release(call.arguments.len());
+                call.arguments = String::new();
             }
             steps.push(Step::Close { cut: cut && last });
             self.closed += 1;

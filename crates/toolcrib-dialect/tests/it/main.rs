@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod chat;
+mod endless;
 mod exchange;
 mod gemini;
 mod messages;
@@ -9,5 +10,6 @@ mod models;
 mod played;
 mod presets;
 mod responses;
+mod scope;
 mod support;
 mod translate;

@@ -161,3 +161,69 @@ async fn a_narrowed_caller_finds_no_way_around() {
     let request = narrowed(stage.client.post(format!("{}/v1/embeddings", stage.url)));
     assert_eq!(get(request.body("{}")).await.status, 200);
 }
+
+/// A request with a tool in a place of its own: what reaches the upstream, or the status of the refusal.
+async fn upstream_of(stage: &Stage, path: &str, body: &str) -> Result<String, u16> {
+    stage.provider.clear();
+    let url = format!("{}{path}", stage.url);
+    let request = stage.client.post(url).header("content-type", "application/json");
+    let got = get(request.header("x-toolcrib-tools", "crm__*").body(body.to_owned())).await;
+    let sent = stage.texts();
+    if sent.is_empty() {
+        let text = got.text();
+        assert!(text.contains("this caller's tools are limited, and "), "{text}");
+        return Err(got.status);
+    }
+    Ok(sent.concat())
+}
+
+#[tokio::test]
+async fn no_place_of_any_api_carries_a_tool_past_the_scope() {
+    let stage = Stage::new(Options::default()).await;
+    let message = r#"{"role":"user","content":"Hi"}"#;
+    let (chat, responses, messages, gemini) = (
+        "/v1/chat/completions",
+        "/v1/responses",
+        "/v1/messages",
+        "/v1beta/models/m:generateContent",
+    );
+    let namespace = r#"{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"crm__find","parameters":{}},{"type":"function","name":"secret","parameters":{}}]}"#;
+    let rows = [
+        (chat, format!(r#"{{"model":"m","messages":[{message}],"tools":[{{"type":"custom","custom":{{"name":"secret"}}}}]}}"#)),
+        (chat, format!(r#"{{"model":"m","messages":[{message}],"n":2,"functions":[{{"name":"secret"}}]}}"#)),
+        (responses, format!(r#"{{"model":"m","input":[{message}],"tools":[{namespace}]}}"#)),
+        (responses, format!(r#"{{"model":"m","input":[{message},{{"type":"additional_tools","role":"developer","tools":[{namespace}]}}]}}"#)),
+        (responses, format!(r#"{{"model":"m","input":[{message},{{"type":"tool_search_output","call_id":"c","tools":[{namespace}]}}]}}"#)),
+        (responses, format!(r#"{{"model":"m","input":[{message}],"tools":[{{"type":"mcp","server_label":"secret","server_url":"https://x"}}]}}"#)),
+        (messages, format!(r#"{{"model":"m","max_tokens":9,"messages":[{message}],"mcp_servers":[{{"type":"url","url":"https://x","name":"secret"}}]}}"#)),
+        (gemini, r#"{"contents":[{"parts":[{"text":"Hi"}]}],"tools":[{"functionDeclarations":[{"name":"crm__find"}]},{"function_declarations":[{"name":"secret"}]}]}"#.to_owned()),
+    ];
+    for (path, body) in rows {
+        let sent = upstream_of(&stage, path, &body).await.unwrap();
+        assert!(!sent.contains("secret"), "{body}\n{sent}");
+        assert_eq!(sent.contains("crm__find"), body.contains("crm__find"), "{sent}");
+    }
+    let rows = [
+        (chat, format!(r#"{{"model":"m","messages":[{message}],"tools":[],"tools":[{{"name":"secret"}}]}}"#)),
+        (chat, format!(r#"{{"model":"m","messages":[{message}],"Tools":[{{"name":"secret"}}]}}"#)),
+        (chat, format!(r#"{{"model":"m","messages":[{message}],"tools":[{{"function":{{"name":"crm__a","na\u006de":"secret"}}}}]}}"#)),
+        (responses, r#"{"model":"m","input":"Hi","conversation":"conv_1"}"#.to_owned()),
+        (gemini, r#"{"contents":[],"cachedContent":"cachedContents/1"}"#.to_owned()),
+        (gemini, r#"{"contents":[],"tools":[{"functionDeclarations":[],"function_declarations":[{"name":"secret"}]}]}"#.to_owned()),
+    ];
+    for (path, body) in rows {
+        assert_eq!(upstream_of(&stage, path, &body).await, Err(400), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_what_is_out_of_scope_does_not_reach_the_client_if_deferring_is_off() {
+    for case in cases() {
+        let blind = Step::new([Say::blind("vault__open_safe", json!({"okapi": "1"}))]);
+        let stage = narrowed(Options::steps([blind])).await;
+        let request = stage.post(case, &case.ask("Hi", &with_secret(3)));
+        let request = request.header("x-toolcrib-mode", "off");
+        let got = get(request.header("x-toolcrib-key", "virtual-ci")).await;
+        assert_eq!(case.read(&got.body).calls, [], "{case:?}");
+    }
+}

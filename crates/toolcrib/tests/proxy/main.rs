@@ -2,8 +2,11 @@
 //!
 //! `differential` holds a conversation twice, with Toolcrib and without, and wants the agent to see the
 //! same; `prefix` reads what the provider got over two hundred turns, and wants each request to begin
-//! with the one before it; `callers` tries what a key must not open; `lost` takes the state away in the middle; `revoked` changes keys while the proxy runs; `savings` counts tokens;
-//! `behaviours` shows each row of docs/presets through this binary; `socket` asks for another protocol; `stored` asks for what another caller created; `tls` encrypts the way to the provider and to Redis.
+//! with the one before it; `callers` tries what a key must not open; `lost` takes the state away in the middle;
+//! `revoked` changes keys while the proxy runs; `savings` counts tokens; `behaviours` shows each row of docs/presets
+//! through this binary; `endless` is a provider that does not stop; `scope` is a caller that may not know of every
+//! tool; `socket` asks for another protocol; `stored` asks for what another caller created; `tls` encrypts the way to
+//! the provider and to Redis.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -13,6 +16,8 @@ mod behaviours;
 mod callers;
 mod dice;
 mod differential;
+#[cfg(target_os = "linux")]
+mod endless;
 mod http;
 mod lost;
 mod parts;
@@ -20,6 +25,7 @@ mod prefix;
 mod replica;
 mod revoked;
 mod savings;
+mod scope;
 mod sdk;
 mod sent;
 mod socket;

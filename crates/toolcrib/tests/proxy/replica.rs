@@ -97,6 +97,15 @@ impl Replica {
         modes.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
+    /// The most memory it had at any time, in bytes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn peak_memory(&self) -> usize {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let kilobytes: usize = peak.trim().trim_end_matches(" kB").parse().unwrap();
+        kilobytes * 1024
+    }
+
     /// Ends it the hard way, with nothing put in order.
     pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();

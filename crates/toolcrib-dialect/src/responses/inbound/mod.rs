@@ -17,6 +17,9 @@ use super::request::is_search;
 use crate::splice::{changed, place};
 use crate::sse::Event;
 
+/// Maximum number of searches in one response whose arguments are held back.
+const SEARCHES: usize = 1024;
+
 /// A request and its answer, translated both ways.
 #[derive(Debug)]
 pub struct Inbound {
@@ -88,7 +91,11 @@ impl Inbound {
         match (fields.get("item"), index) {
             (Some(raw), _) => {
                 if let Some(new) = self.item(raw) {
-                    self.searches.extend(index.filter(|_| self.is_search(raw)));
+                    let is_new = |index: &u64| {
+                        !self.searches.contains(index) && self.searches.len() < SEARCHES
+                    };
+                    let new_search = index.filter(is_new).filter(|_| self.is_search(raw));
+                    self.searches.extend(new_search);
                     changes.push((place(data, raw), new));
                 }
             }

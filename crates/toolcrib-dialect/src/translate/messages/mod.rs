@@ -34,6 +34,10 @@ impl Side for Messages {
         response::error(trouble)
     }
 
+    fn held(&self) -> usize {
+        0
+    }
+
     fn step(&mut self, step: Step, out: &mut Vec<u8>) {
         self.blocks.step(step, out);
     }

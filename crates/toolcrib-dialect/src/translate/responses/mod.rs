@@ -34,6 +34,10 @@ impl Side for Responses {
         response::error(trouble)
     }
 
+    fn held(&self) -> usize {
+        self.items.held()
+    }
+
     fn step(&mut self, step: Step, out: &mut Vec<u8>) {
         self.items.step(step, out);
     }

@@ -16,6 +16,8 @@ pub(super) struct Items {
     number: u64,
     done: Vec<Item>,
     open: Option<Open>,
+    /// Bytes of text and arguments so far: the last event repeats all of them.
+    held: usize,
 }
 
 /// The item that is being told.
@@ -72,6 +74,10 @@ impl Items {
         &self.echo
     }
 
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
     pub(super) fn step(&mut self, step: Step, out: &mut Vec<u8>) {
         match step {
             Step::Begin(head) => self.begin(head, out),
@@ -84,6 +90,7 @@ impl Items {
             }
             Step::Arguments(piece) => {
                 let Some(Open::Call(call)) = &mut self.open else { return };
+                self.held += piece.len();
                 call.arguments.push_str(&piece);
                 // The text of a custom tool is wrapped, and can be told only once it is whole.
                 if !self.echo.is_custom(&call.name) {
@@ -131,6 +138,7 @@ impl Items {
             self.inside("response.content_part.added", "msg", what, out);
         }
         if let Some(Open::Text(text)) = &mut self.open {
+            self.held += piece.len();
             text.push_str(piece);
         }
         let what = What::TextDelta { content_index: 0, delta: piece, logprobs: [] };

@@ -172,7 +172,9 @@ fn a_call_that_is_no_functions_ends_the_turn() {
             "call_id": "call_custom00001", "name": "sql", "input": "select 1"});
         let items = [search("call_search00001", "find customer"), custom.clone()];
         let input = json!([user("Count.")]);
-        let got = talk.ask(TARGET, &request(&input, stream), &[answer(1, &items, stream)]);
+        let mut body = request(&input, stream);
+        body["tools"].as_array_mut().unwrap().push(json!({"type": "custom", "name": "sql"}));
+        let got = talk.ask(TARGET, &body, &[answer(1, &items, stream)]);
         let client = seen(&got, stream);
         assert_eq!(client.output, [custom]);
         let answered = json!({"type": "custom_tool_call_output", "call_id": "call_custom00001", "output": "1"});
@@ -181,6 +183,20 @@ fn a_call_that_is_no_functions_ends_the_turn() {
         let up = input_of(&talk, 1);
         assert_eq!(up[1..3], items);
         assert_eq!((&up[3]["call_id"], &up[4]), (&json!("call_search00001"), &answered));
+    }
+}
+
+#[test]
+fn a_custom_tool_that_the_model_made_up_is_answered() {
+    for stream in BOTH {
+        let mut talk = talk();
+        let custom = json!({"id": "ctc_1", "type": "custom_tool_call", "status": "completed",
+            "call_id": "call_custom00001", "name": "sql", "input": "select 1"});
+        let rounds: [&[Value]; 2] = [&[custom], &[message(2, "Oh.")]];
+        let got =
+            talk.ask(TARGET, &request(&json!([user("Go.")]), stream), &answers(&rounds, stream));
+        assert_eq!(seen(&got, stream).output, [message(2, "Oh.")]);
+        assert_eq!(input_of(&talk, 1)[2]["type"], "custom_tool_call_output");
     }
 }
 

@@ -1,0 +1,153 @@
+//! How much of an upstream's response is held in memory.
+//!
+//! What is forwarded as it comes takes no memory, however long it gets. Two kinds of things do:
+//!
+//! - Copies for the record of the turn. Once they are too large, nothing more is copied and the turn is not
+//!   recorded; the client does not notice.
+//! - What cannot be forwarded yet: calls that are held, events that wait for them, answers to searches. Once
+//!   they are too large, the turn ends with an error. An upstream that never ends a call is broken, and
+//!   nothing of it could be given to the client.
+//!
+//! Every call, block and item counts as [`PART`] bytes in addition to its text, so their number is bounded, too.
+
+use toolcrib_core::json;
+
+use crate::api::Api;
+
+/// What a call, block or item counts in addition to its text, in bytes. More than it takes: some steps look at
+/// all of them.
+pub(crate) const PART: usize = 1024;
+
+/// Limits of what is held of a response, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Responses that are read as a whole, all rounds of a turn together.
+    pub response: usize,
+    /// What is held of the streamed responses of a turn, all rounds together.
+    pub turn: usize,
+    /// The arguments of one call that is held.
+    pub call: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { response: 64 << 20, turn: 16 << 20, call: 8 << 20 }
+    }
+}
+
+/// A limit that a response exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Exceeded {
+    /// One event of a stream.
+    #[error("an event of the upstream is larger than {} bytes", crate::sse::EVENT_BYTES)]
+    Event,
+    /// A response that is read as a whole.
+    #[error("the upstream's response is larger than {0} bytes, which `response_bytes` allows")]
+    Response(usize),
+    /// What is held of a turn.
+    #[error(
+        "more than {0} bytes of the upstream's response would be held, which `turn_bytes` allows"
+    )]
+    Turn(usize),
+    /// The arguments of one call.
+    #[error(
+        "a call of the upstream has more than {0} bytes of arguments, which `call_bytes` allows"
+    )]
+    Call(usize),
+}
+
+impl Exceeded {
+    /// The body of an error, in the form of an API.
+    pub(crate) fn body(self, api: Api) -> String {
+        let text = json::quote(&format!("toolcrib: {self}"));
+        let error = match api {
+            Api::Messages => format!(r#"{{"type":"api_error","message":{text}}}"#),
+            Api::Gemini => format!(r#"{{"code":502,"message":{text},"status":"UNAVAILABLE"}}"#),
+            Api::Chat | Api::Responses => format!(
+                r#"{{"message":{text},"type":"upstream_error","param":null,"code":"response_too_large"}}"#
+            ),
+        };
+        format!(r#"{{"error":{error}}}"#)
+    }
+}
+
+/// Counts what is held of a turn.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Budget {
+    limits: Limits,
+    copied: usize,
+    held: usize,
+    is_full: bool,
+    exceeded: Option<Exceeded>,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Counts a copy for the record; whether it is to be made.
+    pub(crate) fn copy(&mut self, bytes: usize) -> bool {
+        self.copied = self.copied.saturating_add(bytes);
+        self.is_full |= self.copied > self.limits.turn;
+        !self.is_full
+    }
+
+    /// Whether copies are missing: the turn cannot be recorded or continued.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Counts what is held until it can be forwarded or answered.
+    pub(crate) fn hold(&mut self, bytes: usize) {
+        self.held = self.held.saturating_add(bytes);
+        if self.held > self.limits.turn {
+            self.exceed();
+        }
+    }
+
+    /// Counts more arguments of a call that is held, which has `all` bytes of them by now.
+    pub(crate) fn hold_arguments(&mut self, all: usize, more: usize) {
+        if all > self.limits.call {
+            self.exceeded.get_or_insert(Exceeded::Call(self.limits.call));
+        }
+        self.hold(more);
+    }
+
+    /// Gives back what is no longer held.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.held = self.held.saturating_sub(bytes);
+    }
+
+    /// Ends the turn.
+    pub(crate) fn exceed(&mut self) {
+        self.exceeded.get_or_insert(Exceeded::Turn(self.limits.turn));
+    }
+
+    /// The limit that was exceeded, if one was.
+    pub(crate) fn exceeded(&self) -> Option<Exceeded> {
+        self.exceeded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_reached_and_then_exceeded() {
+        let limits = Limits { response: 0, turn: 10, call: 4 };
+        let mut budget = Budget::new(limits);
+        assert!(budget.copy(10) && !budget.is_full());
+        assert!(!budget.copy(1) && budget.is_full() && budget.exceeded().is_none());
+        budget.hold(10);
+        budget.release(4);
+        budget.hold_arguments(4, 4);
+        assert_eq!(budget.exceeded(), None);
+        budget.hold_arguments(5, 0);
+        assert_eq!(budget.exceeded(), Some(Exceeded::Call(4)));
+        let mut budget = Budget::new(limits);
+        budget.hold(11);
+        assert_eq!(budget.exceeded(), Some(Exceeded::Turn(10)));
+    }
+}

@@ -1,0 +1,253 @@
+//! One list of tools, with only those that the caller may know of.
+//!
+//! | entry | matched by |
+//! |---|---|
+//! | a function or custom tool | its name |
+//! | a member of a namespace, or of a hosted MCP server | its name, and `GROUP__NAME` |
+//! | a tool that the provider runs, such as `web_search` | its type, with and without a date; Anthropic's by their fixed names |
+//! | a hosted MCP server | the tools that it is limited to; without such a list it is left out |
+//!
+//! A group that has nothing left is left out. An entry that cannot be matched refuses the whole body: some
+//! program might know how to read it.
+
+use toolcrib_core::json::{self, Fields};
+
+use super::{Refused, Visible};
+use crate::api::Api;
+
+/// Narrows the lists of one API to what a caller may see.
+#[derive(Clone, Copy)]
+pub(super) struct Narrow<'a> {
+    pub(super) api: Api,
+    pub(super) visible: Visible<'a>,
+}
+
+/// What is left of an entry.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    AsIs,
+    As(String),
+    Nothing,
+}
+
+impl Kept {
+    /// An object after edits; nothing if `left` has nothing in it.
+    fn edited(fields: &Fields<'_>, key: &str, left: Option<Vec<String>>) -> Self {
+        match left {
+            None => Self::AsIs,
+            Some(left) if left.is_empty() => Self::Nothing,
+            Some(left) => Self::As(fields.with(&[(key, Some(list(&left)))])),
+        }
+    }
+}
+
+/// Items as a list.
+pub(super) fn list(items: &[String]) -> String {
+    format!("[{}]", items.join(","))
+}
+
+/// Passes the items of a list through `keep`; `None` if all of them stay as they are.
+pub(super) fn filter(
+    items: &[&str],
+    mut keep: impl FnMut(&str) -> Result<Kept, Refused>,
+) -> Result<Option<Vec<String>>, Refused> {
+    let mut left = Vec::with_capacity(items.len());
+    let mut changes = false;
+    for item in items {
+        match keep(item)? {
+            Kept::AsIs => left.push((*item).to_owned()),
+            Kept::As(text) => {
+                changes = true;
+                left.push(text);
+            }
+            Kept::Nothing => changes = true,
+        }
+    }
+    Ok(changes.then_some(left))
+}
+
+/// The items of a list under `key`.
+pub(super) fn items<'a>(key: &'static str, raw: &'a str) -> Result<Vec<&'a str>, Refused> {
+    let items = json::items(raw).ok_or(Refused::NotAList(key))?;
+    Ok(items.into_iter().map(serde_json::value::RawValue::get).collect())
+}
+
+/// The text under `key`; refused if the value is anything else.
+fn text(fields: &Fields<'_>, key: &str, of: &'static str) -> Result<Option<String>, Refused> {
+    match fields.get(key) {
+        None | Some("null") => Ok(None),
+        Some(_) => fields.string(key).map(Some).ok_or(Refused::Unnamed(of)),
+    }
+}
+
+impl Narrow<'_> {
+    pub(super) fn sees(self, names: &[&str]) -> bool {
+        (self.visible)(names)
+    }
+
+    /// A member of a group: by its own name, and by both.
+    pub(super) fn sees_member(self, group: &str, name: &str) -> bool {
+        let gap = if group.ends_with("__") { "" } else { "__" };
+        self.sees(&[name, &format!("{group}{gap}{name}")])
+    }
+
+    /// The tools that are left of a list under `key`; `None` if that is all of them.
+    pub(super) fn tools(
+        self,
+        key: &'static str,
+        raw: &str,
+        group: Option<&str>,
+    ) -> Result<Option<Vec<String>>, Refused> {
+        if raw == "null" {
+            return Ok(None);
+        }
+        filter(&items(key, raw)?, |item| self.entry(key, item, group))
+    }
+
+    /// One entry of a list of tools, or a definition that stands alone.
+    pub(super) fn entry(
+        self,
+        of: &'static str,
+        raw: &str,
+        group: Option<&str>,
+    ) -> Result<Kept, Refused> {
+        let fields = Fields::read(raw).ok_or(Refused::Unnamed(of))?;
+        let kind = text(&fields, "type", of)?;
+        match (self.api, kind.as_deref()) {
+            (Api::Responses, Some("mcp")) => return self.hosted_server(&fields),
+            (Api::Messages, Some("mcp_toolset")) => return self.toolset(&fields),
+            (Api::Gemini, _) if fields.get("name").is_none() => return self.declarations(&fields),
+            (Api::Responses, _) if fields.get("tools").is_some() => {
+                let name = text(&fields, "name", of)?.ok_or(Refused::Unnamed(of))?;
+                let members = self.tools("tools", fields.get("tools").unwrap_or("[]"), Some(&name));
+                return Ok(Kept::edited(&fields, "tools", members?));
+            }
+            _ => {}
+        }
+        let is_visible = self.sees_entry(of, &fields, kind.as_deref(), group)?;
+        Ok(if is_visible { Kept::AsIs } else { Kept::Nothing })
+    }
+
+    fn sees_entry(
+        self,
+        of: &'static str,
+        fields: &Fields<'_>,
+        kind: Option<&str>,
+        group: Option<&str>,
+    ) -> Result<bool, Refused> {
+        let mut names = Vec::new();
+        names.extend(text(fields, "name", of)?);
+        for inner in ["function", "custom"] {
+            if let Some(raw) = fields.get(inner).filter(|raw| *raw != "null") {
+                let inner = Fields::read(raw).ok_or(Refused::Unnamed(of))?;
+                names.extend(text(&inner, "name", of)?);
+            }
+        }
+        let mut is_visible = names.iter().all(|name| match group {
+            Some(group) => self.sees_member(group, name),
+            None => self.sees(&[name]),
+        });
+        // OpenAI's hosted tools have no name. One that is there anyway must not stand in for the type.
+        let is_plain = matches!(kind, None | Some("function" | "custom"));
+        let by_type = names.is_empty() || (!is_plain && self.api != Api::Messages);
+        match kind {
+            Some(kind) if by_type => {
+                let undated = kind.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
+                is_visible &= self.sees(&[kind, undated]);
+            }
+            None if names.is_empty() => return Err(Refused::Unnamed(of)),
+            _ => {}
+        }
+        Ok(is_visible)
+    }
+
+    /// An MCP server that OpenAI calls: only the tools that it is limited to.
+    fn hosted_server(self, fields: &Fields<'_>) -> Result<Kept, Refused> {
+        let label = text(fields, "server_label", "tools")?.unwrap_or_default();
+        let Some(raw) = fields.get("allowed_tools").filter(|raw| *raw != "null") else {
+            return Ok(Kept::Nothing);
+        };
+        let Some(filter) = Fields::read(raw) else {
+            let left = self.members(&label, raw)?;
+            return Ok(Kept::edited(fields, "allowed_tools", left));
+        };
+        let Some(raw) = filter.get("tool_names").filter(|raw| *raw != "null") else {
+            return Ok(Kept::Nothing);
+        };
+        Ok(match Kept::edited(&filter, "tool_names", self.members(&label, raw)?) {
+            Kept::As(new) => Kept::As(fields.with(&[("allowed_tools", Some(new))])),
+            kept => kept,
+        })
+    }
+
+    /// Names of a group's tools, as a list of strings; `None` if all of them are visible. An empty list is no
+    /// limit to some servers.
+    pub(super) fn members(self, group: &str, raw: &str) -> Result<Option<Vec<String>>, Refused> {
+        let key = "allowed_tools";
+        let names = items(key, raw)?;
+        if names.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        filter(&names, |raw| {
+            let name: String = serde_json::from_str(raw).map_err(|_| Refused::Unnamed(key))?;
+            Ok(if self.sees_member(group, &name) { Kept::AsIs } else { Kept::Nothing })
+        })
+    }
+
+    /// Tools of an MCP server that Anthropic calls: those that are enabled one by one, and no others.
+    fn toolset(self, fields: &Fields<'_>) -> Result<Kept, Refused> {
+        let server = text(fields, "mcp_server_name", "tools")?.unwrap_or_default();
+        let usual = fields.get("default_config").and_then(Fields::read);
+        let is_off = usual.is_some_and(|usual| usual.get("enabled") == Some("false"));
+        let configs = fields.get("configs").and_then(Fields::read);
+        let (true, Some(configs)) = (is_off, configs) else { return Ok(Kept::Nothing) };
+        let is_hidden = |name: &&str| !self.sees_member(&server, name);
+        let all: Vec<&str> = configs.iter().map(|(name, _)| name).collect();
+        let hidden: Vec<(&str, Option<String>)> =
+            all.iter().copied().filter(is_hidden).map(|name| (name, None)).collect();
+        Ok(match hidden.len() {
+            0 if !all.is_empty() => Kept::AsIs,
+            gone if gone == all.len() => Kept::Nothing,
+            _ => Kept::As(fields.with(&[("configs", Some(configs.with(&hidden)))])),
+        })
+    }
+
+    /// An entry of Gemini's `tools`: declarations, and hosted tools by their keys.
+    fn declarations(self, fields: &Fields<'_>) -> Result<Kept, Refused> {
+        let mut edits: Vec<(&str, Option<String>)> = Vec::new();
+        let mut left = 0;
+        for (key, raw) in fields.iter() {
+            let is_list = matches!(key, "functionDeclarations" | "function_declarations");
+            let members =
+                if is_list { self.tools("functionDeclarations", raw, None)? } else { None };
+            // There is no list of tools in a server.
+            let is_server = matches!(key, "mcpServers" | "mcp_servers");
+            let is_kept = match &members {
+                Some(members) => !members.is_empty(),
+                None => is_list || (!is_server && self.sees(&[key, &snake(key)])),
+            };
+            left += usize::from(is_kept && raw != "null");
+            let members = members.map(|members| list(&members));
+            if !is_kept || members.is_some() {
+                edits.push((key, members.filter(|_| is_kept)));
+            }
+        }
+        Ok(match (edits.is_empty(), left) {
+            (true, _) => Kept::AsIs,
+            (false, 0) => Kept::Nothing,
+            (false, _) => Kept::As(fields.with(&edits)),
+        })
+    }
+}
+
+/// `googleSearch` as `google_search`.
+fn snake(key: &str) -> String {
+    let mut out = String::with_capacity(key.len() + 4);
+    for c in key.chars() {
+        if c.is_ascii_uppercase() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}

@@ -1,0 +1,138 @@
+//! A body with only those tools that its caller may know of.
+//!
+//! Four APIs have tools in many places: lists, groups in lists, entries of the history, choices, servers
+//! that the provider calls, and things that it has stored. [`narrow`] goes through all of them. What it
+//! cannot decide about is refused, and never passed on: for a caller with a limited scope an error is
+//! better than a tool too many.
+//!
+//! Reading order: `keys` and `words` (nothing may hide), `entries` (one list of tools), `history`, `choice`.
+
+mod choice;
+mod entries;
+mod history;
+mod keys;
+mod refused;
+mod words;
+
+use toolcrib_core::json::{self, Fields};
+
+use self::entries::{Kept, Narrow, filter, items, list};
+pub use self::refused::Refused;
+use crate::api::Api;
+
+/// Whether a tool exists for the caller, by all the names it goes by. It does if one of the names is allowed
+/// and none is hidden.
+pub type Visible<'a> = &'a dyn Fn(&[&str]) -> bool;
+
+/// Fields that make the provider run a tool, and the names they are matched by.
+const HOSTED: [(&str, &[&str]); 6] = [
+    ("web_search_options", &["web_search_options", "web_search"]),
+    ("search_parameters", &["search_parameters"]),
+    ("plugins", &["plugins"]),
+    ("connectors", &["connectors"]),
+    ("data_sources", &["data_sources"]),
+    ("dataSources", &["data_sources"]),
+];
+
+/// Fields that refer to something with tools in it which the provider has stored. A previous response is not among
+/// them: tools are sent anew with each request, and what it loaded was narrowed when it was made.
+const STORED: [&str; 5] =
+    ["conversation", "prompt", "container", "cachedContent", "cached_content"];
+
+/// Changes to the top level of a body.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// New values of the lists of tools.
+    pub(crate) tools: Vec<(&'static str, String)>,
+    /// New values of other fields; `None` for one that is left out.
+    pub(crate) others: Vec<(&'static str, Option<String>)>,
+}
+
+/// What to change in a body so that it has only what `visible` lets through. `body` is the top level of
+/// `text`.
+pub(crate) fn narrow(
+    api: Api,
+    text: &str,
+    body: &Fields<'_>,
+    visible: Visible<'_>,
+) -> Result<Changes, Refused> {
+    keys::check(api, text)?;
+    let narrow = Narrow { api, visible };
+    let given = |key: &str| body.get(key).filter(|raw| *raw != "null");
+    for field in STORED {
+        if given(field).is_some() {
+            return Err(Refused::Stored(field));
+        }
+    }
+    let mut changes = Changes::default();
+    for key in ["tools", "functions"] {
+        if let Some(raw) = given(key) {
+            let left = narrow.tools(key, raw, None)?;
+            changes.tools.extend(left.map(|left| (key, list(&left))));
+        }
+    }
+    for (field, names) in HOSTED {
+        if given(field).is_some() && !narrow.sees(names) {
+            changes.others.push((field, None));
+        }
+    }
+    for key in ["tool_choice", "function_call"] {
+        if let (Some(raw), false) = (given(key), api == Api::Gemini) {
+            changes.others.extend(narrow.choice(key, raw)?.map(|new| (key, Some(new))));
+        }
+    }
+    for key in ["toolConfig", "tool_config"] {
+        if let (Some(raw), Api::Gemini) = (given(key), api) {
+            changes.others.extend(narrow.tool_config(raw)?.map(|new| (key, Some(new))));
+        }
+    }
+    let tools = changes.tools.iter().find(|(key, _)| *key == "tools").map(|(_, new)| new.as_str());
+    let toolsets = match api {
+        Api::Messages => toolsets(tools.or_else(|| given("tools")).unwrap_or("[]")),
+        _ => Vec::new(),
+    };
+    if let (Some(raw), Api::Messages) = (given("mcp_servers"), api) {
+        let left = filter(&items("mcp_servers", raw)?, |raw| narrow.server(raw, &toolsets))?;
+        let left = left.map(|left| (!left.is_empty()).then(|| list(&left)));
+        changes.others.extend(left.map(|left| ("mcp_servers", left)));
+    }
+    let history = keys::history_key(api);
+    if let Some(raw) = given(history) {
+        let left = narrow.history(raw, &toolsets)?;
+        changes.others.extend(left.map(|left| (history, Some(left))));
+    }
+    Ok(changes)
+}
+
+/// The servers whose tools are declared one by one.
+fn toolsets(tools: &str) -> Vec<String> {
+    let entries = json::items(tools).unwrap_or_default();
+    let entries = entries.iter().filter_map(|raw| Fields::read(raw.get()));
+    let toolsets = entries.filter(|it| it.string("type").as_deref() == Some("mcp_toolset"));
+    toolsets.filter_map(|it| it.string("mcp_server_name")).collect()
+}
+
+impl Narrow<'_> {
+    /// An entry of `mcp_servers`: limited to tools that the caller may know of, by itself or by a toolset.
+    fn server(self, raw: &str, toolsets: &[String]) -> Result<Kept, Refused> {
+        let of = "mcp_servers";
+        let server = Fields::read(raw).ok_or(Refused::Unnamed(of))?;
+        let name = server.string("name").ok_or(Refused::Unnamed(of))?;
+        let Some(config) = server.get("tool_configuration").filter(|raw| *raw != "null") else {
+            let is_declared = toolsets.contains(&name);
+            return Ok(if is_declared { Kept::AsIs } else { Kept::Nothing });
+        };
+        let config = Fields::read(config).ok_or(Refused::Unnamed(of))?;
+        let Some(allowed) = config.get("allowed_tools").filter(|raw| *raw != "null") else {
+            return Ok(Kept::Nothing);
+        };
+        Ok(match self.members(&name, allowed)? {
+            None => Kept::AsIs,
+            Some(left) if left.is_empty() => Kept::Nothing,
+            Some(left) => {
+                let config = config.with(&[("allowed_tools", Some(list(&left)))]);
+                Kept::As(server.with(&[("tool_configuration", Some(config))]))
+            }
+        })
+    }
+}

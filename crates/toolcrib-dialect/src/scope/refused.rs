@@ -1,0 +1,68 @@
+//! Why the body of a caller with a limited scope is refused.
+
+/// Maximum length of a foreign key or name in a message, in characters.
+const SHOWN: usize = 64;
+
+/// A body that could carry a tool past the caller's scope.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// Another program may be able to read it.
+    #[error("the body is not a JSON object in UTF-8")]
+    NotAnObject,
+    /// Programs disagree about which of the two counts.
+    #[error("the key `{0}` occurs twice in one object")]
+    TwoKeys(String),
+    /// Some servers ignore the case of keys.
+    #[error("the key `{0}` is a variant of `{1}`")]
+    Spelling(String, &'static str),
+    /// A key that carries tools, where the API is not known to have it.
+    #[error("the key `{0}` is not known to belong there")]
+    Place(String),
+    /// Tools that are not a list.
+    #[error("the value of `{0}` is not a list")]
+    NotAList(&'static str),
+    /// A tool that cannot be matched against the scope.
+    #[error("a tool in `{0}` has no name that can be read")]
+    Unnamed(&'static str),
+    /// A tool that is forced, and that the caller may not see.
+    #[error("`{0}` names a tool that this caller does not have")]
+    Choice(&'static str),
+    /// Tools may be stored there.
+    #[error("`{0}` refers to something stored elsewhere, which may bring in tools")]
+    Stored(&'static str),
+    /// Nested deeper than any parser needs.
+    #[error("the body is nested too deeply")]
+    Depth,
+    /// More keys than any request needs.
+    #[error("an object in the body has too many keys")]
+    Keys,
+}
+
+impl Refused {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotAnObject => "send the request as plain JSON",
+            Self::TwoKeys(_) => "send every key once",
+            Self::Spelling(..) => "spell keys as the API's reference does",
+            Self::Place(_) => "declare tools in `tools`",
+            Self::NotAList(_) | Self::Unnamed(_) => {
+                "declare tools in the form that the API's reference has"
+            }
+            Self::Choice(_) => "leave the choice out, or choose a tool that is available",
+            Self::Stored(_) => "send the whole conversation and its tools with each request",
+            Self::Depth | Self::Keys => "send a simpler body",
+        }
+    }
+
+    /// A foreign key, short and without control characters.
+    pub(super) fn shown(key: &str) -> String {
+        let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+        let mut text: String = key.chars().take(SHOWN).map(clean).collect();
+        if text.len() < key.len() && key.chars().nth(SHOWN).is_some() {
+            text.push('…');
+        }
+        text
+    }
+}

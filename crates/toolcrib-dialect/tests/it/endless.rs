@@ -1,0 +1,263 @@
+//! Streams that do not end: what is held of them is bounded, and what is forwarded is not held.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use toolcrib_core::FourChars;
+use toolcrib_dialect::budget::{Exceeded, Limits};
+use toolcrib_dialect::exchange::action::{Done, Ending, Setup};
+use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
+
+const LIMITS: Limits = Limits { response: 100_000, turn: 50_000, call: 20_000 };
+
+/// A stream of an upstream: how it begins, and what it repeats, with a number for `@`.
+struct Stream {
+    api: Api,
+    speaks: Option<Api>,
+    start: Vec<String>,
+    again: String,
+}
+
+fn body(api: Api) -> (&'static str, &'static str) {
+    match api {
+        Api::Chat => (
+            "/v1/chat/completions",
+            r#"{"model":"m","stream":true,"messages":[],"tools":[{"type":"function","function":{"name":"find"}}]}"#,
+        ),
+        Api::Responses => (
+            "/v1/responses",
+            r#"{"model":"m","stream":true,"input":"Hi","tools":[{"type":"function","name":"find"}]}"#,
+        ),
+        Api::Messages => (
+            "/v1/messages",
+            r#"{"model":"m","stream":true,"messages":[],"tools":[{"name":"find","input_schema":{}}]}"#,
+        ),
+        Api::Gemini => (
+            "/v1beta/models/m:streamGenerateContent?alt=sse",
+            r#"{"contents":[],"tools":[{"functionDeclarations":[{"name":"find"}]}]}"#,
+        ),
+    }
+}
+
+/// Plays a stream until the exchange is over, `times` at most; what the client got, and how it ended.
+fn play(stream: &Stream, times: usize) -> (String, Option<Done>, Vec<usize>) {
+    let (target, body) = body(stream.api);
+    let mut setup = Setup::new("localhost", Arc::new(FourChars));
+    (setup.limits, setup.checks_calls) = (LIMITS, true);
+    setup.upstream.speaks = stream.speaks;
+    let read = Request::read(stream.api, target, body.as_bytes().to_vec());
+    let mut exchange = Exchange::new(stream.api, target, read, setup);
+    let (mut out, mut done, mut records) = (String::new(), None, Vec::new());
+    let again = (0..times).map(|number| stream.again.replace('@', &number.to_string()));
+    let mut events = stream.start.iter().cloned().chain(again);
+    while done.is_none() {
+        match exchange.next() {
+            Some(Action::Load(keys)) => exchange.loaded(vec![None; keys.len()]),
+            Some(Action::Prepare(plan)) => {
+                let toolset = Toolset::new(*plan, exchange.tools());
+                exchange.prepared(Arc::new(toolset));
+            }
+            Some(Action::Send(_)) => exchange.answered(200, true),
+            Some(Action::Forward(bytes)) => out += std::str::from_utf8(&bytes).unwrap(),
+            Some(Action::Store(all)) => records.extend(all.iter().map(|(_, record)| record.len())),
+            Some(Action::Done(ended)) => done = Some(ended),
+            Some(_) => {}
+            None => match events.next() {
+                Some(data) => exchange.bytes(Bytes::from(format!("data: {data}\n\n"))),
+                None => break,
+            },
+        }
+    }
+    (out, done, records)
+}
+
+fn chat(delta: &str) -> String {
+    format!(r#"{{"id":"c","choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#)
+}
+
+fn own(api: Api, start: &[&str], again: &str) -> Stream {
+    let start = start.iter().map(|data| (*data).to_owned()).collect();
+    Stream { api, speaks: None, start, again: again.to_owned() }
+}
+
+/// Streams that hold more and more, and the limit that ends each.
+fn growing() -> Vec<(&'static str, Stream, Exceeded)> {
+    let (turn, call) = (Exceeded::Turn(LIMITS.turn), Exceeded::Call(LIMITS.call));
+    let x = "x".repeat(500);
+    let held = chat(
+        r#"{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"nope","arguments":""}}]}"#,
+    );
+    let more =
+        chat(&format!(r#"{{"tool_calls":[{{"index":0,"function":{{"arguments":"{x}"}}}}]}}"#));
+    let translated = |api, start: &[&str], again: &str| Stream {
+        speaks: Some(Api::Chat),
+        ..own(api, start, again)
+    };
+    let created =
+        r#"{"type":"response.created","response":{"id":"r","status":"in_progress","output":[]}}"#;
+    let begun = r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c","name":"nope"}}"#;
+    let block = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"nope","input":{}}}"#;
+    vec![
+        ("arguments", own(Api::Chat, &[&held], &more), call),
+        (
+            "calls",
+            own(
+                Api::Chat,
+                &[],
+                &chat(r#"{"tool_calls":[{"index":@,"id":"call_@","function":{"name":"find"}}]}"#),
+            ),
+            Exceeded::Turn(LIMITS.turn),
+        ),
+        (
+            "input",
+            own(
+                Api::Messages,
+                &[block],
+                &format!(
+                    r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"input_json_delta","partial_json":"{x}"}}}}"#
+                ),
+            ),
+            call,
+        ),
+        (
+            "blocks",
+            own(
+                Api::Messages,
+                &[],
+                r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+            ),
+            turn,
+        ),
+        (
+            "waiting events",
+            own(
+                Api::Responses,
+                &[created, begun],
+                r#"{"type":"response.output_text.delta","output_index":1,"delta":"x"}"#,
+            ),
+            turn,
+        ),
+        (
+            "held arguments",
+            own(
+                Api::Responses,
+                &[created, begun],
+                &format!(
+                    r#"{{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{x}"}}"#
+                ),
+            ),
+            turn,
+        ),
+        (
+            "items",
+            own(
+                Api::Responses,
+                &[created],
+                r#"{"type":"response.output_item.added","output_index":7,"item":{"type":"message"}}"#,
+            ),
+            turn,
+        ),
+        ("beginnings", own(Api::Responses, &[], created), turn),
+        (
+            "after the end",
+            own(
+                Api::Responses,
+                &[created, r#"{"type":"response.completed","response":{"id":"r","output":[]}}"#],
+                "[DONE]",
+            ),
+            turn,
+        ),
+        (
+            "calls",
+            own(
+                Api::Gemini,
+                &[],
+                r#"{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"nope","args":{}}}]}}]}"#,
+            ),
+            turn,
+        ),
+        ("translated arguments", translated(Api::Messages, &[&held], &more), call),
+        (
+            "translated text",
+            translated(Api::Responses, &[], &chat(&format!(r#"{{"content":"{x}"}}"#))),
+            turn,
+        ),
+    ]
+}
+
+#[test]
+fn what_is_held_is_bounded_and_the_client_is_told_why() {
+    for (what, stream, exceeded) in growing() {
+        let (out, done, records) = play(&stream, 100_000);
+        let done = done.unwrap_or_else(|| panic!("{what}: no end"));
+        assert_eq!((done.ending, done.status), (Ending::Exceeded(exceeded), 502), "{what}");
+        assert!(records.is_empty(), "{what}");
+        let last = out.trim_end().rsplit("data: ").next().unwrap();
+        let last: serde_json::Value = serde_json::from_str(last).unwrap();
+        let error = if stream.api == Api::Responses && last["response"].is_object() {
+            &last["response"]["error"]
+        } else if last["error"].is_object() {
+            &last["error"]
+        } else {
+            &last
+        };
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.contains(&exceeded.to_string()), "{what}: {last}");
+    }
+}
+
+#[test]
+fn a_limit_that_is_reached_is_not_exceeded() {
+    let x = "x".repeat(LIMITS.call);
+    let stream = |arguments: &str| {
+        let again = chat(&format!(
+            r#"{{"tool_calls":[{{"index":0,"id":"call_1","function":{{"name":"nope","arguments":"{arguments}"}}}}]}}"#
+        ));
+        own(Api::Chat, &[], &again)
+    };
+    assert!(play(&stream(&x), 1).1.is_none());
+    let (_, done, _) = play(&stream(&format!("{x}x")), 1);
+    assert_eq!(done.unwrap().ending, Ending::Exceeded(Exceeded::Call(LIMITS.call)));
+}
+
+/// Everything that the client has already: text, thinking, calls of its own tools.
+#[test]
+fn what_is_forwarded_passes_however_long_and_is_not_recorded() {
+    let x = "x".repeat(500);
+    let streams = [
+        own(Api::Chat, &[], &chat(&format!(r#"{{"content":"{x}","reasoning_content":"{x}"}}"#))),
+        own(
+            Api::Chat,
+            &[&chat(
+                r#"{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"find","arguments":""}}]}"#,
+            )],
+            &chat(&format!(r#"{{"tool_calls":[{{"index":0,"function":{{"arguments":"{x}"}}}}]}}"#)),
+        ),
+        own(
+            Api::Messages,
+            &[
+                r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+            ],
+            &format!(
+                r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{x}"}}}}"#
+            ),
+        ),
+        own(
+            Api::Responses,
+            &[],
+            &format!(r#"{{"type":"response.output_text.delta","output_index":0,"delta":"{x}"}}"#),
+        ),
+        own(
+            Api::Gemini,
+            &[],
+            &format!(
+                r#"{{"candidates":[{{"content":{{"role":"model","parts":[{{"text":"{x}"}}]}}}}]}}"#
+            ),
+        ),
+    ];
+    for stream in streams {
+        let (out, done, _) = play(&stream, 1000);
+        assert!(done.is_none(), "{done:?}");
+        assert_eq!(out.matches(&stream.again).count(), 1000);
+    }
+}

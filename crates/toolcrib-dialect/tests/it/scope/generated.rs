@@ -1,0 +1,551 @@
+//! Requests made up from bytes, with tools in every place that an API has for them.
+//!
+//! Names with `show` in them are the caller's, names with `hide` are not, and anything else is not allowed
+//! either: `tools = ["*show*"]`, `hidden = ["*hide*"]`. Whatever the bytes make of a request, it is refused
+//! or sent without a trace of `hide`, in every mode, in every round, translated or not. A request without
+//! oddities keeps every tool of the caller.
+//!
+//! The fuzz targets include this file.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolcrib_core::disclose::Setting;
+use toolcrib_core::policy::Mode as Activation;
+use toolcrib_core::{FourChars, Settings};
+use toolcrib_dialect::capability::{self, Overrides};
+use toolcrib_dialect::exchange::action::Setup;
+use toolcrib_dialect::mode::RequestedMode;
+use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
+
+/// Bytes that decide. After the last one all decisions are the first choice.
+struct Choices<'a> {
+    bytes: std::slice::Iter<'a, u8>,
+}
+
+impl Choices<'_> {
+    fn below(&mut self, count: usize) -> usize {
+        usize::from(self.bytes.next().copied().unwrap_or_default()) % count
+    }
+
+    fn one<'t>(&mut self, texts: &[&'t str]) -> &'t str {
+        texts[self.below(texts.len())]
+    }
+
+    fn rarely(&mut self) -> bool {
+        self.bytes.next().is_some_and(|byte| byte % 8 == 7)
+    }
+}
+
+/// A request under way.
+struct Made<'a> {
+    api: Api,
+    choices: Choices<'a>,
+    names: usize,
+    /// Names that must reach the upstream if the request does.
+    shown: Vec<String>,
+    /// Whether something in it is not as the API has it.
+    is_odd: bool,
+}
+
+impl Made<'_> {
+    /// A name of the caller's, or one that it must not know of.
+    fn name(&mut self) -> String {
+        self.names += 1;
+        let number = self.names;
+        if self.choices.below(2) == 0 {
+            return format!("show_{number}q");
+        }
+        format!("hide_{number}q")
+    }
+
+    /// The same, noted as one that must get through.
+    fn kept_name(&mut self) -> String {
+        let name = self.name();
+        if name.starts_with("show") {
+            self.shown.push(name.clone());
+        }
+        name
+    }
+
+    /// A hidden name, for places where nothing may stand.
+    fn hidden(&mut self) -> String {
+        self.names += 1;
+        format!("hide_{}q", self.names)
+    }
+
+    /// A key, now and then in another spelling.
+    fn key(&mut self, key: &str) -> String {
+        if !self.choices.rarely() {
+            return format!("\"{key}\"");
+        }
+        match self.choices.below(6) {
+            // The same key for every parser.
+            0 => format!("\"\\u{:04x}{}\"", u32::from(key.as_bytes()[0]), &key[1..]),
+            other => {
+                self.is_odd = true;
+                match other {
+                    1 => format!("\"{}\"", key.to_uppercase()),
+                    2 => format!("\"{}{}\"", key[..1].to_uppercase(), &key[1..]),
+                    3 => format!("\"{}\"", key.replace('s', "\u{17f}")),
+                    4 => format!("\"{key}\":[],\"{key}\""),
+                    _ => format!("\"{}\":0,\"{key}\"", key.to_uppercase()),
+                }
+            }
+        }
+    }
+
+    /// A string, now and then with an escape in it.
+    fn text(&mut self, text: &str) -> String {
+        if self.choices.rarely() && !text.is_empty() {
+            let first = u32::from(text.as_bytes()[0]);
+            return format!("\"\\u{first:04x}{}\"", &text[1..]);
+        }
+        format!("\"{text}\"")
+    }
+
+    /// A function in the shape of the API.
+    fn function(&mut self, name: &str) -> String {
+        let (key, named) = (self.key("name"), self.text(name));
+        let schema = format!(
+            r#"{{"type":"object","properties":{{"q":{{"type":"string","description":"Of {name}."}},"Name":{{}}}}}}"#
+        );
+        let about = format!(r#""description":"Does {name} for the office.""#);
+        match self.api {
+            Api::Chat => {
+                let function = self.key("function");
+                format!(
+                    r#"{{"type":"function",{function}:{{{key}:{named},{about},"parameters":{schema}}}}}"#
+                )
+            }
+            Api::Responses => {
+                format!(r#"{{"type":"function",{key}:{named},{about},"parameters":{schema}}}"#)
+            }
+            Api::Messages => format!(r#"{{{key}:{named},{about},"input_schema":{schema}}}"#),
+            Api::Gemini => format!(r#"{{{key}:{named},{about},"parameters":{schema}}}"#),
+        }
+    }
+
+    fn functions(&mut self) -> Vec<String> {
+        let count = self.choices.below(4);
+        (0..count)
+            .map(|_| {
+                let name = self.kept_name();
+                self.function(&name)
+            })
+            .collect()
+    }
+
+    /// Names as strings.
+    fn members(&mut self) -> String {
+        let count = self.choices.below(4);
+        let names: Vec<String> = (0..count).map(|_| format!("\"{}\"", self.kept_name())).collect();
+        names.join(",")
+    }
+
+    /// One entry of `tools`.
+    fn entry(&mut self) -> String {
+        let pick = self.choices.below(10);
+        match (self.api, pick) {
+            (Api::Gemini, 0..=4) => {
+                let key =
+                    self.choices.one(&["functionDeclarations", "function_declarations"]).to_owned();
+                let members = self.functions();
+                let hosted = if self.choices.rarely() {
+                    format!(r#","googleSearch":{{"x":"{}"}}"#, self.hidden())
+                } else {
+                    String::new()
+                };
+                let twice = if self.choices.rarely() {
+                    self.is_odd = true;
+                    let (name, other) = (self.hidden(), "function_declarations");
+                    let entry = self.function(&name);
+                    let other = if key == other { "functionDeclarations" } else { other };
+                    format!(r#","{other}":[{entry}]"#)
+                } else {
+                    String::new()
+                };
+                let key = self.key(&key);
+                format!("{{{key}:[{}]{hosted}{twice}}}", members.join(","))
+            }
+            (Api::Gemini, 5) => {
+                format!(r#"{{"mcpServers":[{{"name":"{}"}}]}}"#, self.hidden())
+            }
+            (Api::Gemini, _) => format!(r#"{{"codeExecution":{{"x":"{}"}}}}"#, self.hidden()),
+            (Api::Responses, 0 | 1) => {
+                let key = self.key("tools");
+                let members = self.functions().join(",");
+                format!(
+                    r#"{{"type":"namespace","name":"office","description":"d",{key}:[{members}]}}"#
+                )
+            }
+            (Api::Responses, 2) => {
+                let names = self.members();
+                let list = if self.choices.below(2) == 0 {
+                    format!("[{names}]")
+                } else {
+                    format!(r#"{{"tool_names":[{names}]}}"#)
+                };
+                format!(
+                    r#"{{"type":"mcp","server_label":"docs","server_url":"https://x","allowed_tools":{list}}}"#
+                )
+            }
+            (Api::Responses, 3) => {
+                format!(r#"{{"type":"mcp","server_label":"{}"}}"#, self.hidden())
+            }
+            (Api::Responses, 4) => {
+                let name = self.kept_name();
+                format!(r#"{{"type":"custom","name":"{name}","format":{{"type":"text"}}}}"#)
+            }
+            (Api::Chat, 0 | 1) => {
+                let name = self.kept_name();
+                let key = self.key("custom");
+                format!(r#"{{"type":"custom",{key}:{{"name":"{name}"}}}}"#)
+            }
+            (Api::Messages, 0) => {
+                let configs: Vec<String> = (0..self.choices.below(3))
+                    .map(|_| format!(r#""{}":{{"enabled":true}}"#, self.kept_name()))
+                    .collect();
+                format!(
+                    r#"{{"type":"mcp_toolset","mcp_server_name":"docs","default_config":{{"enabled":false}},"configs":{{{}}}}}"#,
+                    configs.join(",")
+                )
+            }
+            (Api::Messages, 1) => {
+                let (name, on) = (self.hidden(), self.choices.one(&["true", "null"]));
+                format!(
+                    r#"{{"type":"mcp_toolset","mcp_server_name":"{name}","default_config":{{"enabled":{on}}}}}"#
+                )
+            }
+            (_, 5) => {
+                let kind = self.choices.one(&["web_search", "code_interpreter", "shell"]);
+                format!(r#"{{"type":"{kind}","x":"{}"}}"#, self.hidden())
+            }
+            (_, 6) => {
+                // A hosted tool under a name of the caller's, and a function under two names.
+                self.is_odd = true;
+                let (name, other) = (self.hidden(), "show_odd");
+                format!(r#"{{"type":"function","name":"{name}","function":{{"name":"{other}"}}}}"#)
+            }
+            _ => {
+                let name = self.kept_name();
+                self.function(&name)
+            }
+        }
+    }
+
+    fn entries(&mut self) -> String {
+        let count = self.choices.below(5);
+        let all: Vec<String> = (0..count).map(|_| self.entry()).collect();
+        format!("[{}]", all.join(","))
+    }
+
+    /// One entry of the history.
+    fn said(&mut self) -> String {
+        let pick = self.choices.below(8);
+        match (self.api, pick) {
+            (Api::Gemini, 0) => {
+                self.is_odd = true;
+                let (key, name) = (self.key("tools"), self.hidden());
+                format!(r#"{{"role":"user","parts":[],{key}:[{{"x":"{name}"}}]}}"#)
+            }
+            (Api::Gemini, _) => r#"{"role":"user","parts":[{"text":"Hello"}]}"#.to_owned(),
+            (Api::Responses, 0 | 1) => {
+                let tools = self.entries();
+                let (kind, key) =
+                    (self.choices.one(&["additional_tools", "future_tools"]), self.key("tools"));
+                format!(r#"{{"type":"{kind}","role":"developer",{key}:{tools}}}"#)
+            }
+            (Api::Responses, 2) => {
+                let tools = self.entries();
+                format!(
+                    r#"{{"type":"tool_search_output","execution":"client","call_id":"call_1","status":"completed","tools":{tools}}}"#
+                )
+            }
+            (Api::Responses, 3) => {
+                let name = self.kept_name();
+                format!(
+                    r#"{{"type":"mcp_list_tools","server_label":"docs","tools":[{{"name":"{name}","input_schema":{{}}}}]}}"#
+                )
+            }
+            (Api::Messages, 0) => {
+                let name = self.kept_name();
+                format!(
+                    r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t","content":[{{"type":"tool_reference","tool_name":"{name}"}}]}}]}}"#
+                )
+            }
+            (Api::Messages, 1) => {
+                let name = self.kept_name();
+                let function = self.function(&name);
+                let referred = self.kept_name();
+                format!(
+                    r#"{{"role":"system","content":[{{"type":"tool_addition","tool":{{"type":"tool_definition","definition":{function}}}}},{{"type":"tool_addition","tool":{{"type":"tool_reference","name":"{referred}"}}}},{{"type":"text","text":"on"}}]}}"#
+                )
+            }
+            (Api::Messages, 2) => {
+                let name = self.kept_name();
+                format!(
+                    r#"{{"role":"assistant","content":[{{"type":"tool_search_tool_result","tool_use_id":"t","content":{{"type":"tool_search_tool_search_result","tool_references":[{{"type":"tool_reference","tool_name":"{name}"}}]}}}}]}}"#
+                )
+            }
+            (Api::Chat, 0) => {
+                self.is_odd = true;
+                let name = self.hidden();
+                let function = self.function(&name);
+                format!(r#"{{"role":"system","content":"x","tools":[{function}]}}"#)
+            }
+            _ => r#"{"role":"user","content":"Hello"}"#.to_owned(),
+        }
+    }
+
+    /// A choice of tools.
+    fn choice(&mut self) -> Option<(&'static str, String)> {
+        let pick = self.choices.below(6);
+        let name = if pick > 1 { self.kept_name() } else { String::new() };
+        self.is_odd |= name.starts_with("hide");
+        let other = self.name();
+        Some(match (self.api, pick) {
+            (_, 0 | 1) => return None,
+            (Api::Gemini, _) => (
+                "toolConfig",
+                format!(
+                    r#"{{"functionCallingConfig":{{"mode":"ANY","allowedFunctionNames":["{name}","{other}"]}}}}"#
+                ),
+            ),
+            (Api::Messages, _) => ("tool_choice", format!(r#"{{"type":"tool","name":"{name}"}}"#)),
+            (Api::Chat, 2) => ("function_call", format!(r#"{{"name":"{name}"}}"#)),
+            (Api::Chat, 3) => (
+                "tool_choice",
+                format!(
+                    r#"{{"type":"allowed_tools","allowed_tools":{{"mode":"auto","tools":[{{"type":"function","function":{{"name":"{name}"}}}},{{"type":"function","function":{{"name":"{other}"}}}}]}}}}"#
+                ),
+            ),
+            (Api::Chat, _) => {
+                ("tool_choice", format!(r#"{{"type":"function","function":{{"name":"{name}"}}}}"#))
+            }
+            (Api::Responses, 3) => (
+                "tool_choice",
+                format!(
+                    r#"{{"type":"allowed_tools","mode":"auto","tools":[{{"type":"function","name":"{name}"}},{{"type":"function","name":"{other}"}}]}}"#
+                ),
+            ),
+            (Api::Responses, _) => {
+                ("tool_choice", format!(r#"{{"type":"function","name":"{name}"}}"#))
+            }
+        })
+    }
+
+    /// Another field of the body.
+    fn field(&mut self) -> String {
+        let name = self.hidden();
+        let pick = self.choices.below(8);
+        self.is_odd |= pick > 3;
+        match (pick, self.api) {
+            (0, _) => r#""temperature":0.5"#.to_owned(),
+            (1, Api::Messages) => {
+                let members = self.members();
+                let shut = format!(r#"{{"type":"url","url":"u","name":"{name}"}}"#);
+                format!(
+                    r#""mcp_servers":[{{"type":"url","url":"u","name":"docs","tool_configuration":{{"enabled":true,"allowed_tools":[{members}]}}}},{shut}]"#
+                )
+            }
+            (1, Api::Chat) => format!(r#""web_search_options":{{"x":"{name}"}}"#),
+            (2, Api::Chat) => {
+                let members = self.functions().join(",");
+                format!(r#""functions":[{members}]"#)
+            }
+            (0..=3, _) => r#""metadata":{"Tools":"a note"}"#.to_owned(),
+            (4, _) => {
+                let key =
+                    self.choices.one(&["conversation", "prompt", "cachedContent", "container"]);
+                self.is_odd = true;
+                format!(r#""{key}":"{name}""#)
+            }
+            (5, _) => {
+                let key = self.key("tools");
+                format!(r#""extra_body":{{{key}:[{{"x":"{name}"}}]}}"#)
+            }
+            _ => {
+                let key = self.choices.one(&[
+                    "tools",
+                    "functions",
+                    "mcp_servers",
+                    "functionDeclarations",
+                ]);
+                let key = key.to_uppercase();
+                format!(r#""{key}":[{{"name":"{name}"}}]"#)
+            }
+        }
+    }
+
+    fn body(&mut self) -> String {
+        let mut fields = vec![r#""model":"m""#.to_owned(), r#""max_tokens":9"#.to_owned()];
+        let key = self.key("tools");
+        let tools = self.entries();
+        fields.push(format!("{key}:{tools}"));
+        let mut said: Vec<String> = (0..self.choices.below(3)).map(|_| self.said()).collect();
+        let (history, hello) = match self.api {
+            Api::Chat | Api::Messages => ("messages", r#"{"role":"user","content":"Hello"}"#),
+            Api::Responses => ("input", r#"{"role":"user","content":"Hello"}"#),
+            Api::Gemini => ("contents", r#"{"role":"user","parts":[{"text":"Hello"}]}"#),
+        };
+        said.push(hello.to_owned());
+        fields.push(format!("{}:[{}]", self.key(history), said.join(",")));
+        if let Some((key, value)) = self.choice() {
+            fields.push(format!("{}:{value}", self.key(key)));
+        }
+        for _ in 0..self.choices.below(3) {
+            let field = self.field();
+            let key = field.split(':').next();
+            self.is_odd |= fields.iter().any(|other| other.split(':').next() == key);
+            fields.push(field);
+        }
+        format!("{{{}}}", fields.join(","))
+    }
+}
+
+/// The scope of the caller.
+pub(crate) fn visible(names: &[&str]) -> bool {
+    let any = |part: &str| names.iter().any(|name| name.contains(part));
+    any("show") && !any("hide")
+}
+
+/// Where a request goes.
+fn target(api: Api) -> &'static str {
+    match api {
+        Api::Chat => "/v1/chat/completions",
+        Api::Responses => "/v1/responses",
+        Api::Messages => "/v1/messages",
+        Api::Gemini => "/v1beta/models/m:generateContent",
+    }
+}
+
+/// What the upstream gets for a request, in each round.
+fn sent(api: Api, body: &str, choices: &mut Choices<'_>) -> Option<(bool, Vec<String>)> {
+    let read = Request::read_visible(api, target(api), body.as_bytes().to_vec(), &visible).ok()?;
+    let mut setup = Setup::new("localhost", Arc::new(FourChars));
+    let mut settings = Settings::default();
+    settings.activation.mode = Activation::On;
+    setup.settings = Arc::new(settings);
+    setup.checks_calls = true;
+    let modes = [
+        Setting::Auto,
+        Setting::Bridge,
+        Setting::Reveal,
+        Setting::Terse,
+        Setting::Append,
+        Setting::Reference,
+        Setting::Hosted,
+    ];
+    let pick = choices.below(modes.len() + 1);
+    let is_off = pick == 0;
+    setup.requested =
+        if is_off { RequestedMode::Off } else { RequestedMode::from(modes[pick - 1]) };
+    setup.upstream.native = Some(Overrides {
+        references: Some(choices.below(2) == 1),
+        client_search: Some(choices.below(2) == 1),
+        additional_tools: Some(choices.below(2) == 1),
+        hosted: Some(match (api, choices.below(2)) {
+            (Api::Responses, 1) => capability::Hosted::OpenAi,
+            (Api::Messages, 1) => capability::Hosted::Both,
+            _ => capability::Hosted::None,
+        }),
+        ..Overrides::default()
+    });
+    let translates = matches!(api, Api::Messages | Api::Responses) && choices.rarely();
+    if translates {
+        setup.upstream.speaks = Some(Api::Chat);
+    }
+    let mut exchange = Exchange::new(api, target(api), read, setup);
+    let (mut bodies, mut rounds) = (Vec::new(), 0);
+    loop {
+        match exchange.next() {
+            Some(Action::Load(keys)) => exchange.loaded(vec![None; keys.len()]),
+            Some(Action::Prepare(plan)) => {
+                let toolset = Toolset::new(*plan, exchange.tools());
+                exchange.prepared(Arc::new(toolset));
+            }
+            Some(Action::Send(request)) => {
+                bodies.push(String::from_utf8(request.body.to_vec()).expect("text"));
+                exchange.answered(200, false);
+                let speaks = if translates { Api::Chat } else { api };
+                exchange.bytes(answer(speaks, rounds).into());
+                exchange.end();
+                rounds += 1;
+            }
+            Some(Action::Done(_)) | None => return Some((is_off && !translates, bodies)),
+            Some(_) => {}
+        }
+    }
+}
+
+/// Searches twice, then says something.
+fn answer(api: Api, round: usize) -> &'static str {
+    match (api, round) {
+        (Api::Chat, 0 | 1) => {
+            r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","tool_calls":[{"id":"call_search_00001","type":"function","function":{"name":"tool_search","arguments":"{\"query\":\"office\"}"}}]},"finish_reason":"tool_calls"}]}"#
+        }
+        (Api::Chat, _) => {
+            r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"Done."},"finish_reason":"stop"}]}"#
+        }
+        (Api::Responses, 0 | 1) => {
+            r#"{"id":"r","status":"completed","output":[{"type":"function_call","call_id":"call_search_00001","name":"tool_search","arguments":"{\"query\":\"office\"}"}]}"#
+        }
+        (Api::Responses, _) => r#"{"id":"r","status":"completed","output":[]}"#,
+        (Api::Messages, 0 | 1) => {
+            r#"{"id":"m","type":"message","role":"assistant","content":[{"type":"tool_use","id":"toolu_search_00001","name":"tool_search","input":{"query":"office"}}],"stop_reason":"tool_use"}"#
+        }
+        (Api::Messages, _) => {
+            r#"{"id":"m","type":"message","role":"assistant","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn"}"#
+        }
+        (Api::Gemini, 0 | 1) => {
+            r#"{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"tool_search","args":{"query":"office"}}}]},"finishReason":"STOP"}]}"#
+        }
+        (Api::Gemini, _) => {
+            r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Done."}]},"finishReason":"STOP"}]}"#
+        }
+    }
+}
+
+/// Every text of a body, keys included.
+fn texts(value: &Value, out: &mut Vec<String>) {
+    match value {
+        Value::String(text) => out.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, out)),
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                out.push(key.clone());
+                texts(value, out);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Makes a request from bytes and checks what the upstream gets; whether it got anything.
+pub(crate) fn check(data: &[u8]) -> bool {
+    let mut choices = Choices { bytes: data.iter() };
+    let api = Api::ALL[choices.below(4)];
+    let mut made = Made { api, choices, names: 0, shown: Vec::new(), is_odd: false };
+    let body = made.body();
+    let Some((is_plain, bodies)) = sent(api, &body, &mut made.choices) else {
+        assert!(made.is_odd, "refused without a reason: {body}");
+        return false;
+    };
+    assert!(!bodies.is_empty(), "nothing was sent: {body}");
+    for up in &bodies {
+        assert!(!up.to_lowercase().contains("hide"), "{body}\n became \n{up}");
+        let value: Value = serde_json::from_str(up).expect("what goes up is JSON");
+        let mut all = Vec::new();
+        texts(&value, &mut all);
+        let leaked = all.iter().find(|text| text.contains("hide"));
+        assert_eq!(leaked, None, "{body}\n became \n{up}");
+        if is_plain && !made.is_odd {
+            for name in &made.shown {
+                let is_there = all.iter().any(|text| text == name);
+                assert!(is_there, "{name} is gone: {body}\n became \n{up}");
+            }
+        }
+    }
+    true
+}

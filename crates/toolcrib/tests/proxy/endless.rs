@@ -1,0 +1,224 @@
+//! A provider that never stops: what cannot be forwarded is bounded, and what can be passes, however long.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use crate::http::post_with;
+use crate::replica::Replica;
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// A narrowed caller: its calls are checked, so the proxy reads the stream.
+const SCOPE: &str = "x-toolcrib-tools: crm__*\r\n";
+
+/// One stream of a provider: how it begins, what it repeats, how often, and how it ends.
+struct Script {
+    start: String,
+    again: String,
+    times: usize,
+    end: String,
+}
+
+/// How a stream ended, as the provider saw it.
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    /// All was written.
+    Finished,
+    /// The connection was closed before.
+    Closed,
+}
+
+/// Serves a request with each script.
+fn serve(scripts: Vec<Script>) -> (String, Receiver<Seen>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, seen) = channel();
+    thread::spawn(move || {
+        for script in scripts {
+            let (stream, _) = listener.accept().unwrap();
+            let result = play(stream, &script);
+            sender.send(if result.is_ok() { Seen::Finished } else { Seen::Closed }).unwrap();
+        }
+    });
+    (url, seen)
+}
+
+fn play(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
+    let mut request = Vec::new();
+    let mut buffer = [0; 4096];
+    // The body is one JSON object with nothing after it.
+    while !request.ends_with(b"}") {
+        let count = stream.read(&mut buffer)?;
+        request.extend_from_slice(&buffer[..count]);
+    }
+    stream.write_all(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n",
+    )?;
+    let mut chunk = |text: &str| {
+        stream.write_all(format!("{:x}\r\n", text.len()).as_bytes())?;
+        stream.write_all(text.as_bytes())?;
+        stream.write_all(b"\r\n")
+    };
+    chunk(&script.start)?;
+    for _ in 0..script.times {
+        chunk(&script.again)?;
+    }
+    chunk(&script.end)?;
+    stream.write_all(b"0\r\n\r\n")
+}
+
+fn replica(url: &str) -> Replica {
+    Replica::start(&format!(
+        "[proxy]\nopenai = '{url}'\nanthropic = '{url}'\ngemini = '{url}'\n\
+         turn_bytes = 1048576\ncall_bytes = 524288\n"
+    ))
+}
+
+fn event(data: &str) -> String {
+    format!("data: {data}\n\n")
+}
+
+/// For each API, a request, and a call that never ends (in Gemini's, calls that never end).
+fn endless() -> [(&'static str, &'static str, Script); 4] {
+    let more = "x".repeat(1000);
+    let script = |start: &[&str], again: &str| Script {
+        start: start.iter().map(|data| event(data)).collect(),
+        again: event(again).repeat(16),
+        times: usize::MAX,
+        end: String::new(),
+    };
+    [
+        (
+            "/v1/chat/completions",
+            r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"Hi"}],"tools":[{"type":"function","function":{"name":"crm__find"}}]}"#,
+            script(
+                &[
+                    r#"{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":"Well."},"finish_reason":null}]}"#,
+                    r#"{"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"nope","arguments":""}}]},"finish_reason":null}]}"#,
+                ],
+                &format!(
+                    r#"{{"id":"c","choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":0,"function":{{"arguments":"{more}"}}}}]}},"finish_reason":null}}]}}"#
+                ),
+            ),
+        ),
+        (
+            "/v1/messages",
+            r#"{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"Hi"}],"tools":[{"name":"crm__find","input_schema":{"type":"object"}}]}"#,
+            script(
+                &[
+                    r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{"input_tokens":1}}}"#,
+                    r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_1","name":"nope","input":{}}}"#,
+                ],
+                &format!(
+                    r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"input_json_delta","partial_json":"{more}"}}}}"#
+                ),
+            ),
+        ),
+        (
+            "/v1/responses",
+            r#"{"model":"m","stream":true,"input":"Hi","tools":[{"type":"function","name":"crm__find","parameters":{}}]}"#,
+            script(
+                &[
+                    r#"{"type":"response.created","sequence_number":0,"response":{"id":"r","status":"in_progress","output":[]}}"#,
+                    r#"{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"type":"function_call","id":"f","call_id":"call_1","name":"nope","arguments":""}}"#,
+                ],
+                &format!(
+                    r#"{{"type":"response.output_text.delta","sequence_number":2,"output_index":1,"content_index":0,"delta":"{more}"}}"#
+                ),
+            ),
+        ),
+        (
+            "/v1beta/models/m:streamGenerateContent?alt=sse",
+            r#"{"contents":[{"role":"user","parts":[{"text":"Hi"}]}],"tools":[{"functionDeclarations":[{"name":"crm__find"}]}]}"#,
+            script(
+                &[
+                    r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Well."}]},"index":0}]}"#,
+                ],
+                r#"{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"nope","args":{"a":1}}}]},"index":0}]}"#,
+            ),
+        ),
+    ]
+}
+
+#[test]
+fn a_call_that_never_ends_ends_the_turn_with_an_error_of_the_api() {
+    for (path, body, script) in endless() {
+        let (url, seen) = serve(vec![script]);
+        let replica = replica(&url);
+        let answer = post_with(&replica.url, path, SCOPE, body).unwrap();
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        let events = answer.events();
+        let last = events.last().unwrap();
+        let error = if path == "/v1/responses" {
+            assert_eq!(last["type"], "response.failed", "{last}");
+            &last["response"]["error"]
+        } else {
+            &last["error"]
+        };
+        let text = error["message"].as_str().unwrap_or_default();
+        assert!(text.contains("_bytes` allows"), "{path}: {last}");
+        assert_eq!(seen.recv_timeout(PATIENCE), Ok(Seen::Closed), "{path}");
+        assert!(replica.log().contains("the upstream was cut off"), "{}", replica.log());
+    }
+}
+
+/// Text is forwarded as it comes: it passes, and takes no memory.
+#[test]
+fn a_very_long_text_passes_and_takes_no_memory() {
+    const EVENT: usize = 64 << 10;
+    const EVENTS: usize = 1000;
+    let chunk = |delta: &str, finish: &str| {
+        event(&format!(
+            r#"{{"id":"c","choices":[{{"index":0,"delta":{delta},"finish_reason":{finish}}}]}}"#
+        ))
+    };
+    let (_, body, _) = &endless()[0];
+    let text = "y".repeat(EVENT);
+    let script = |times: usize| Script {
+        start: chunk(r#"{"role":"assistant"}"#, "null"),
+        again: chunk(&format!(r#"{{"content":"{text}"}}"#), "null"),
+        times,
+        end: chunk("{}", r#""stop""#) + "data: [DONE]\n\n",
+    };
+    let (url, seen) = serve(vec![script(1), script(EVENTS)]);
+    let replica = replica(&url);
+    let ask = || post_with(&replica.url, "/v1/chat/completions", SCOPE, body).unwrap();
+    // The first request loads what all later ones share.
+    ask();
+    assert_eq!(seen.recv_timeout(PATIENCE), Ok(Seen::Finished));
+    let before = replica.peak_memory();
+    let answer = ask();
+    assert_eq!(seen.recv_timeout(PATIENCE), Ok(Seen::Finished));
+    assert_eq!(answer.body.matches('y').count(), EVENT * EVENTS);
+    assert!(answer.body.ends_with("data: [DONE]\n\n"));
+    // 64 MB went through. What was copied for a record stops at 1 MiB.
+    let grown = replica.peak_memory() - before;
+    assert!(grown < 40 << 20, "{grown} bytes more");
+}
+
+#[test]
+fn a_response_that_is_too_large_to_be_read_as_a_whole_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let provider = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut buffer = vec![0; 65536];
+        let _ = stream.read(&mut buffer).unwrap();
+        let head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"choices\":[\"";
+        stream.write_all(head).unwrap();
+        let filler = vec![b'z'; 1 << 16];
+        while stream.write_all(&filler).is_ok() {}
+    });
+    let config = format!("[proxy]\nopenai = '{url}'\nresponse_bytes = 1000000\n");
+    let replica = Replica::start(&config);
+    let (path, body, _) = &endless()[0];
+    let body = body.replace(r#""stream":true,"#, "");
+    let answer = post_with(&replica.url, path, SCOPE, &body).unwrap();
+    assert_eq!(answer.status, 502);
+    assert!(answer.body.contains("larger than 1000000 bytes"), "{}", answer.body);
+    // The provider sees its connection close, or this never returns.
+    provider.join().unwrap();
+}

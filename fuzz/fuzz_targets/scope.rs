@@ -1,0 +1,7 @@
+//! Requests of all four APIs with tools in every place: nothing outside the caller's scope goes up.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| toolcrib_fuzz::check_scope(data));
