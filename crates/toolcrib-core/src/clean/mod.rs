@@ -97,17 +97,16 @@ pub fn is_clean(text: &str) -> bool {
     if is_printable_ascii(text) {
         return true;
     }
-    let (mut before, mut at) = (None, 0);
-    while let Some(c) = text[at..].chars().next() {
-        let kept = match hidden(c) {
-            None => c.len_utf8(),
-            Some(_) => context::written(before, &text[at..]),
-        };
-        if kept == 0 {
-            return false;
+    let (mut before, mut kept_to) = (None, 0);
+    for (at, c) in text.char_indices() {
+        if at >= kept_to && hidden(c).is_some() {
+            let kept = context::written(before, &text[at..]);
+            if kept == 0 {
+                return false;
+            }
+            kept_to = at + kept;
         }
-        at += kept;
-        before = text[..at].chars().next_back();
+        before = Some(c);
     }
     true
 }
