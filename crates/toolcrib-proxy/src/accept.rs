@@ -109,7 +109,7 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
     };
     let upstream = Arc::new(proxy.routes.find(*asked, Some(&model)).clone());
     let is_shared = api == Api::Responses && stored::is_shared(caller, &upstream);
-    let log = RequestLog::new(proxy, api, model, &inbound, upstream.host()).holding(body_permit);
+    let log = RequestLog::new(proxy, api, model, &inbound, upstream.host(), body_permit);
     let mut reading = match reading {
         Ok(reading) => reading,
         Err((why, bytes, rest)) => {

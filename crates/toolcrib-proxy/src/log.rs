@@ -46,6 +46,7 @@ impl RequestLog {
         model: String,
         inbound: &Inbound,
         host: String,
+        body: Option<BodyPermit>,
     ) -> Self {
         let caller = inbound.caller.name().map(str::to_owned);
         Self {
@@ -60,14 +61,8 @@ impl RequestLog {
             is_sent: AtomicBool::new(false),
             is_reported: AtomicBool::new(false),
             _open: proxy.metrics.open(),
-            _body: None,
+            _body: body,
         }
-    }
-
-    /// The same, with the memory of the request's body, which is counted until the request is over.
-    pub(crate) fn holding(mut self, body: Option<BodyPermit>) -> Self {
-        self._body = body;
-        self
     }
 
     /// Notes that the request goes to the upstream.
