@@ -81,6 +81,7 @@ fn own(api: Api, start: &[&str], again: &str) -> Stream {
 }
 
 /// Streams that hold more and more, and the limit that ends each.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn growing() -> Vec<(&'static str, Stream, Exceeded)> {
     let (turn, call) = (Exceeded::Turn(LIMITS.turn), Exceeded::Call(LIMITS.call));
     let x = "x".repeat(500);
