@@ -55,6 +55,7 @@ pages = 3
 [http]
 listen = "127.0.0.1:9000"
 token = "t"
+admin_token = "a"
 allowed_hosts = ["crib.example.com"]
 allowed_origins = ["https://app.example.com"]
 connections = 100
@@ -121,6 +122,7 @@ fn every_key_is_read() {
     let http = HttpSettings {
         listen: "127.0.0.1:9000".parse().unwrap(),
         token: Some("t".into()),
+        admin_token: Some("a".into()),
         allowed_hosts: texts(&["crib.example.com"]),
         allowed_origins: texts(&["https://app.example.com"]),
         connections: Some(100),

@@ -63,7 +63,9 @@ impl Script {
         }
         let Some(result) = self.0["methods"].get(method) else { return false };
         match result.get("error") {
-            Some(error) => server.output.send(&failed(id, error), 1),
+            Some(error) => {
+                server.output.send(&failed(id, error), 1);
+            }
             None => server.output.result(id, &result.to_string()),
         }
         true
