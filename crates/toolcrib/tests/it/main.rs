@@ -13,6 +13,7 @@ mod presets;
 mod sample;
 mod sbom;
 mod search;
+mod security;
 mod sizes;
 #[cfg(unix)]
 mod state;

@@ -1,0 +1,42 @@
+//! docs/security.md names a test for every attack. A row whose test was renamed or removed would be a claim that
+//! nothing shows.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The names of all functions in the files below a folder that hold tests.
+fn functions(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            functions(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let names = text.split("fn ").skip(1).filter_map(|rest| rest.split_once('('));
+            found.extend(names.map(|(name, _)| name.to_owned()));
+        }
+    }
+}
+
+#[test]
+fn every_attack_has_a_test_that_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut known = BTreeSet::new();
+    functions(&root.join("crates"), &mut known);
+    let page = fs::read_to_string(root.join("docs/security.md")).unwrap();
+    let attacks = page.split("## Attacks").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = attacks.lines().filter(|line| line.starts_with("| ") && !line.contains("| test |"));
+    let mut count = 0;
+    for row in rows {
+        let tests = row.trim_end_matches('|').rsplit('|').next().unwrap();
+        let named = tests.split('`').skip(1).step_by(2).filter(|name| name.contains("::"));
+        let names: Vec<&str> = named.filter_map(|path| path.rsplit("::").next()).collect();
+        assert!(!names.is_empty(), "no test in the row: {row}");
+        for name in names {
+            assert!(known.contains(name), "there is no test `{name}`, which this row names: {row}");
+        }
+        count += 1;
+    }
+    assert!(count > 50, "only {count} rows were found");
+}
