@@ -97,6 +97,14 @@ impl HttpSettings {
                 Fault::new(&[key], "has an empty entry", "leave it out")
             })?;
         }
+        if let Some(TlsFiles { certificate, key }) = &self.tls {
+            for (name, path) in [("certificate", certificate), ("key", key)] {
+                // A relative path would start at the working folder, whose files may be anybody's.
+                Fault::unless(path.is_absolute(), || {
+                    Fault::new(&["tls", name], "is a relative path", "write the complete path")
+                })?;
+            }
+        }
         for (key, connections) in [
             ("connections", self.connections),
             ("connections_per_address", self.connections_per_address),

@@ -67,6 +67,10 @@ fn http_settings_that_cannot_be_used() {
         ("[http]\nbody_timeout = 0", "`http.body_timeout` is out of range at line 2, column 1"),
         ("[http]\ntls = { key = 'k' }", "missing field `certificate` at line 2, column 7"),
         (
+            "[http]\ntls = { certificate = '/c.pem', key = 'k.pem' }",
+            "`http.tls.key` is a relative path at line 2, column 33",
+        ),
+        (
             "[http]\nallowed_hosts = ['a', '']",
             "`http.allowed_hosts` has an empty entry at line 2, column 1",
         ),
