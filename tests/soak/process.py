@@ -82,7 +82,7 @@ class Program:
                 pass
 
     def edit_config(self, text):
-        """Replaces the config with the same, one with one server less, or a broken one."""
+        """Replaces the config with the same one, one in which a server has another name, or a broken one."""
         less = text.replace("[servers.changes]", "[servers.changed]")
         draft = self.home / "draft.toml"
         draft.write_text(random.choice([text, less, text + "\nbroken = [", text]))

@@ -163,8 +163,8 @@ impl Spelled {
         Some(Self { folded: rest.to_owned(), ends: ends.filter(|end| *end > 0).collect() })
     }
 
-    /// Whether two parts may meet here: between two words. Where nothing parts the words, they may meet
-    /// anywhere.
+    /// Whether the server's name may end here and the tool's begin: only between two words. A spelling
+    /// without separators may be split anywhere.
     fn parts_at(&self, at: usize) -> bool {
         at == 0 || self.ends.len() <= 1 || self.ends.contains(&at)
     }

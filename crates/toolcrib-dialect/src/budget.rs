@@ -42,16 +42,18 @@ pub enum Exceeded {
     #[error("an event of the upstream is larger than {} bytes", crate::sse::EVENT_BYTES)]
     Event,
     /// A response that is read as a whole.
-    #[error("the upstream's response is larger than {0} bytes, which `response_bytes` allows")]
+    #[error(
+        "the upstream's response is larger than {0} bytes, the most that `response_bytes` allows"
+    )]
     Response(usize),
     /// What is held of a turn.
     #[error(
-        "more than {0} bytes of the upstream's response would be held, which `turn_bytes` allows"
+        "the upstream's response needs more than the {0} bytes of memory that `turn_bytes` allows"
     )]
     Turn(usize),
     /// The arguments of one call.
     #[error(
-        "a call of the upstream has more than {0} bytes of arguments, which `call_bytes` allows"
+        "a call of the upstream has arguments larger than the {0} bytes that `call_bytes` allows"
     )]
     Call(usize),
 }

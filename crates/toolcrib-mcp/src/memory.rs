@@ -93,7 +93,7 @@ impl Memory {
                 tracing::warn!(
                     server = name,
                     hint,
-                    "its list of the last run is not used: {error}"
+                    "the saved lists of this server are not used: {error}"
                 );
                 return None;
             }

@@ -240,7 +240,7 @@ async fn pass_on(proxy: &Arc<Proxy>, inbound: Inbound, body: Body) -> Response {
                 Body::from(bytes)
             }
             Ok(_) => {
-                let text = "this caller's tools are limited, and tools are not read here: send `contents` alone";
+                let text = "this caller's tools are limited, and tools cannot be checked here: send only `contents`";
                 return error(api, StatusCode::FORBIDDEN, text);
             }
             Err(NotCollected::Disconnected) => return StatusCode::BAD_REQUEST.into_response(),

@@ -118,7 +118,7 @@ pub(crate) enum View {
     Own(String),
 }
 
-/// Why it is not known who calls.
+/// Why the sender of a request is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unidentified {
     /// A key is needed, and there is none or a wrong one.
@@ -131,7 +131,7 @@ pub enum Unidentified {
     #[error("the request has the keys of two callers: send one")]
     TwoCallers,
     /// Somebody who is neither a caller with a name nor the admin asks for statistics.
-    #[error("the statistics are shown to callers with a key, and all of them to the admin: {HINT}")]
+    #[error("the statistics require a caller's key, or the admin token to see all callers: {HINT}")]
     NotAdmin,
 }
 

@@ -27,7 +27,7 @@ const HOP_BY_HOP: [&str; 9] = [
 /// choice is not the client's either.
 const ACCOUNT: [&str; 3] = ["openai-organization", "openai-project", "x-goog-user-project"];
 
-/// Headers that make some servers read another method or path than the request has, which were checked.
+/// Headers that make some servers use another method or path than those of the request, which were checked.
 const OVERRIDES: [&str; 6] = [
     "x-http-method-override",
     "x-http-method",

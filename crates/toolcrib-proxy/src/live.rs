@@ -26,7 +26,7 @@ pub enum Silent {
     #[error("it asks for a key")]
     Key,
     /// It has several callers, and the key is none of theirs.
-    #[error("it shows its total to callers with a key and to the admin")]
+    #[error("its statistics require a caller's key or the admin token")]
     NotAdmin,
     /// Somebody else answers.
     #[error("what answers there is no proxy of ours ({0})")]

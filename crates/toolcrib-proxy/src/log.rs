@@ -126,7 +126,7 @@ impl Drop for RequestLog {
                 model = shown(&self.model),
                 host = %self.host,
                 client = self.client,
-                "sent, and not answered in full"
+                "sent, but the response is incomplete"
             );
         }
     }

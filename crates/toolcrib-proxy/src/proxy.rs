@@ -79,7 +79,7 @@ impl Unusable {
             }
             Self::Callers(_) => "each of `proxy.callers` has a name and a key of its own",
             Self::Paths(_) => {
-                "an entry is a path or a pattern without `..`, `//` and a slash at its end, as it is in the log"
+                "write a path or a pattern as paths appear in the log: without `..`, `//` or a trailing slash"
             }
             Self::Client(_) => "the system's certificates may be missing",
         }

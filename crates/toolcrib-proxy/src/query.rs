@@ -14,7 +14,7 @@ const METHODS: [&str; 4] = ["_method", "$method", "$httpmethod", "x-http-method-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadQuery {
     /// A parameter that stands for another method.
-    #[error("the query names another method, which a caller with a key or a scope may not do")]
+    #[error("the query overrides the method, which a caller with a key or a scope may not do")]
     Method,
     /// The form of the response cannot be told.
     #[error(

@@ -79,7 +79,7 @@ async fn check_ids(proxy: &Proxy, caller: &Caller, ids: Vec<String>) -> Result<(
         if found.next().flatten().is_none() {
             let id: String = id.chars().filter(char::is_ascii_graphic).take(64).collect();
             let text = format!(
-                "this caller did not create `{id}`, or that is no longer recorded here: send the conversation itself in `input`"
+                "this caller did not create `{id}`, or the record of it was lost: send the conversation itself in `input`"
             );
             return Err(Refusal::new(Api::Responses, StatusCode::FORBIDDEN, &text));
         }

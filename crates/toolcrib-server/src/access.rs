@@ -133,7 +133,7 @@ pub enum TokenError {
     #[error("a listener off loopback needs a token, and there is no state folder to keep one in")]
     NoState,
     /// The system gives no random numbers.
-    #[error("no token can be made: {0}")]
+    #[error("cannot generate a token: {0}")]
     Random(#[source] io::Error),
 }
 

@@ -45,14 +45,22 @@ impl WeakToken {
     }
 }
 
+/// An admin token that cannot be guessed.
+#[derive(Debug, Clone)]
+pub struct AdminToken(Secret);
+
+impl AdminToken {
+    /// Accepts a token of at least 16 characters of visible ASCII.
+    pub fn new(token: Secret) -> Result<Self, WeakToken> {
+        if is_strong(token.expose()) { Ok(Self(token)) } else { Err(WeakToken) }
+    }
+}
+
 impl Admin {
     /// Replaces the token.
-    pub fn set_token(&self, token: Option<Secret>) -> Result<(), WeakToken> {
-        if token.as_ref().is_some_and(|token| !is_strong(token.expose())) {
-            return Err(WeakToken);
-        }
+    pub fn set_token(&self, token: Option<AdminToken>) {
+        let token = token.map(|AdminToken(token)| token);
         self.0.write().unwrap_or_else(PoisonError::into_inner).token = token;
-        Ok(())
     }
 
     /// Says whether there are callers with keys of their own.
@@ -106,7 +114,7 @@ pub(crate) fn metrics_route(registry: Registry, guard: Guard, admin: Arc<Admin>)
 }
 
 fn not_admin() -> Response {
-    let body = serde_json::json!({"error": "the metrics are about all callers, and need the admin token", "hint": HINT});
+    let body = serde_json::json!({"error": "the metrics cover all callers and require the admin token", "hint": HINT});
     (StatusCode::FORBIDDEN, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
@@ -118,9 +126,9 @@ mod tests {
     fn the_admin_is_known_by_a_token_that_cannot_be_guessed() {
         let admin = Admin::default();
         assert!(!admin.is_required() && !admin.matches(""));
-        assert_eq!(admin.set_token(Some("short".into())), Err(WeakToken));
-        assert_eq!(admin.set_token(Some("0123456789abcdé0".into())), Err(WeakToken));
-        assert_eq!(admin.set_token(Some("0123456789abcdef".into())), Ok(()));
+        assert_eq!(AdminToken::new("short".into()).unwrap_err(), WeakToken);
+        assert_eq!(AdminToken::new("0123456789abcdé0".into()).unwrap_err(), WeakToken);
+        admin.set_token(Some(AdminToken::new("0123456789abcdef".into()).unwrap()));
         assert!(admin.is_required());
         for (name, value, is_admin) in [
             ("authorization", "Bearer 0123456789abcdef", true),
@@ -137,7 +145,7 @@ mod tests {
                 "{name}: {value}"
             );
         }
-        assert_eq!(admin.set_token(None), Ok(()));
+        admin.set_token(None);
         assert!(!admin.is_required());
         admin.set_callers(true);
         assert!(admin.is_required());

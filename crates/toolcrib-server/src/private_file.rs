@@ -284,7 +284,7 @@ fn unopened(path: PathBuf, source: io::Error) -> PrivateFileError {
 fn check_file(path: &Path, about: &fs::Metadata) -> Result<(), PrivateFileError> {
     use std::os::unix::fs::MetadataExt as _;
     ownership::check(path, about, GroupWrite::PrivateGroup).or_else(|error| match error {
-        // Reading is already too much, and the advice for that is better.
+        // Reported below as readable by others, whose hint (`chmod 600`) also removes the write permission.
         Untrusted::Writable { .. } => Ok(()),
         error => Err(error),
     })?;

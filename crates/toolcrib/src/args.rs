@@ -193,8 +193,8 @@ pub(crate) struct ImportArgs {
     /// The files of this client alone
     #[arg(long, value_name = "CLIENT", value_parser = client())]
     pub(crate) from: Option<Client>,
-    /// Also the servers that files of the working folder define, such as `.mcp.json`. They run programs that whoever
-    /// wrote that folder has chosen; none replaces a server of yours
+    /// Also import the servers that files in the working folder define, such as `.mcp.json`. The authors of these
+    /// files choose which programs run; none of their servers replaces one of yours
     #[arg(long)]
     pub(crate) project: bool,
     /// Write a config here, readable by you alone; to one that is there only new servers are added.

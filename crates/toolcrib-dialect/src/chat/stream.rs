@@ -362,8 +362,8 @@ impl Chunks {
     }
 }
 
-/// What a chunk of ours is written over: the fields of one that came, but for its choices. An upstream decides how
-/// large they are, and each call that was held repeats them.
+/// The template for chunks that the proxy writes: the fields of a received chunk, except its choices. Each call that
+/// was held repeats them, so fields that are too large are left out.
 fn template(fields: &Fields<'_>) -> String {
     let bare = fields.with(&[("choices", Some("[]".to_owned()))]);
     if bare.len() <= TEMPLATE {

@@ -121,8 +121,8 @@ pub(super) fn additional(definitions: &[&str]) -> String {
     format!(r#"{{"type":"additional_tools","role":"developer","tools":[{tools}]}}"#)
 }
 
-/// The type of the call that an answer is for: a function's, a custom tool's, or a search by the words of
-/// the API. Where the API has the call and we do not, the way tools are deferred tells.
+/// The type of the call that an answer is for: of a function, of a custom tool, or of the API's own tool
+/// search. If only the provider has the call, the mode of deferral decides.
 fn kind_of_call(said: &[Cow<'_, str>], answer: &Answer, toolset: &Toolset) -> &'static str {
     let call = said.iter().rev().filter_map(|entry| Item::read(entry)).find(|item| {
         item.kind.ends_with("_call") && item.call_id().as_deref() == answer.id.as_deref()

@@ -245,7 +245,7 @@ impl Events {
                 if shown.is_some() {
                     self.pen.over(heard, shown, Vec::new(), out);
                 } else {
-                    // The whole item repeats it: it is not held here, and has to end all the same.
+                    // The complete item repeats this text, so it is not kept; counting it bounds the stream.
                     let more = heard.fields.get("delta").unwrap_or_default().len();
                     desk.budget.hold(more);
                 }

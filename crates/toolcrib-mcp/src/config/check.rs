@@ -36,7 +36,7 @@ pub(super) fn config(config: &Config) -> Checked {
         let prefix = one.prefix.as_deref().unwrap_or(name);
         let before = prefixes.insert(prefix, name);
         Fault::unless(before.is_none(), || {
-            let hint = "give each server a prefix of its own, or leave it out: its name serves as one; only one can be empty";
+            let hint = "give each server its own prefix, or leave `prefix` out to use the server's name; only one can be empty";
             Fault::new(&["servers", name, "prefix"], "is another server's prefix or name too", hint)
         })?;
     }

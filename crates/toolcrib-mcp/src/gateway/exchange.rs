@@ -355,8 +355,8 @@ impl Exchange {
     }
 }
 
-/// Tells a client what it may do without. One that does not read holds nobody up, and at most one message waits for
-/// it: while the last one is not written, later ones are dropped.
+/// Sends a client its progress and log messages. A client that does not read them delays nobody: at most one message
+/// waits, and later ones are dropped until it is written.
 #[derive(Default)]
 struct Telling(Option<BoxFuture<'static, ()>>);
 
@@ -384,7 +384,7 @@ fn asks(answer: &Value) -> bool {
     answer.get("resultType").and_then(Value::as_str) == Some("input_required")
 }
 
-/// That a question was not put to the client.
+/// The error for a server whose question was not put to the client.
 fn not_shown(why: &question::Unfit) -> ErrorData {
     ErrorData::invalid_params(format!("the question was not passed on: {why}"), None)
 }

@@ -1,4 +1,4 @@
-//! Everything below a warden: its child, and on Linux all that fell to it because it is child subreaper.
+//! Everything below a warden: its child, and on Linux the orphans that it adopts as a child subreaper.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _};
@@ -43,7 +43,7 @@ pub(super) struct Family {
     pub(super) group: Option<Pid>,
     /// How the child ended, once it was reaped.
     pub(super) ended: Option<Ended>,
-    /// Told at once when the child has ended, and not when all below it has.
+    /// Called as soon as the child has ended, without waiting for its descendants.
     pub(super) on_end: fn(Ended),
     /// Readable when a child has died.
     pub(super) deaths: UnixStream,
@@ -94,7 +94,7 @@ impl Family {
     fn signal(&mut self, signal: Signal) {
         let again = signal == Signal::KILL;
         let children = children::of(getpid());
-        // Reaped, its number could be another's, and without `/proc` there is nothing but the group.
+        // Once the child is reaped, its number may be reused. Without `/proc`, the group is all that is known.
         let is_held = self.ended.is_none() && self.group == self.child;
         let group = self.group.filter(|_| is_held || children.is_err());
         if let Some(group) = group
@@ -111,9 +111,9 @@ impl Family {
         }
     }
 
-    /// Takes leave of every child that has died, and says whether nobody is left.
+    /// Reaps every child that has died, and returns whether none is left.
     pub(super) fn reap(&mut self) -> bool {
-        // Emptied first: who dies from here on makes it readable again.
+        // Emptied first, so that a child that dies from now on makes it readable again.
         let mut bytes = [0; 64];
         while matches!((&self.deaths).read(&mut bytes), Ok(1..)) {}
         loop {

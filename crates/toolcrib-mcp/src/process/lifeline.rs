@@ -1,4 +1,4 @@
-//! What ties a warden to its gateway: one socket, used in three ways. The outer warden and the inner one have another of the kind.
+//! What ties a warden to its gateway: one socket, used in three ways. A second one ties the inner warden to the outer one.
 //!
 //! The warden's stdin is one end of a pair of Unix sockets. Over it come the two descriptors the
 //! server is to have as its stdin and stdout; on it the warden writes its reports; and when it reads

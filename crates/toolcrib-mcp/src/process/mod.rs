@@ -7,8 +7,8 @@
 //!    └──────────────────────── stdin, stdout, stderr ───────────────────┴─┴─┘
 //! ```
 //!
-//! [`Launch::spawn`] starts the [`warden`], which starts a second one, which starts the server; the pipes run past
-//! both. When the gateway lets go of a [`Process`], or dies, or one of the wardens does, what is below is ended.
+//! [`Launch::spawn`] starts the [`warden`], which starts a second one, which starts the server; the pipes bypass
+//! both. When the gateway drops a [`Process`], or the gateway or one of the wardens dies, the server is ended.
 
 mod children;
 mod environment;
@@ -133,7 +133,7 @@ impl SpawnError {
                 "a path is relative to the server's folder; check both".into()
             }
             Self::RelativeCommand { .. } | Self::RelativeFolder { .. } => {
-                "that may be any folder: give the full path, or begin it with `${workspaceFolder}/` if you mean that folder"
+                "clients start Toolcrib in any folder: use an absolute path, or begin it with `${workspaceFolder}/` to mean that folder"
                     .into()
             }
             Self::NotExecutable { path } => {

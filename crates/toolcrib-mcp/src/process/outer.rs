@@ -69,12 +69,12 @@ struct Outer {
     lifeline: Option<UnixStream>,
     /// The part of a report that has come.
     heard: Vec<u8>,
-    /// When to end everything without the inner warden. Set when that was told to.
+    /// When to end everything without the inner warden. Set when the inner warden is told to end.
     deadline: Option<Instant>,
 }
 
 impl Outer {
-    /// Sleeps until the inner warden is gone, or has not kept its time.
+    /// Sleeps until the inner warden has ended or its deadline has passed.
     fn sleep(&mut self, grace: GracePeriods) {
         loop {
             self.family.reap();

@@ -24,7 +24,7 @@ const PRUNE: Duration = Duration::from_secs(1);
 /// Whose session it is; `None` for clients on loopback, which cannot be told apart.
 pub(super) type Client = Option<IpAddr>;
 
-/// Every session is busy, and so is the limit.
+/// Why a new session is refused: a limit is reached, and no session is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TooMany {
     #[error("this address has {0} sessions, and all of them are busy")]

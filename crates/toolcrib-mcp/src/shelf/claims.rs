@@ -1,14 +1,14 @@
 //! Which server an address belongs to that does not name its server.
 //!
 //! Clients know resources by addresses with their server's name (`notes+file:///a.txt`). Servers speak of
-//! their own addresses in results, and clients read those as well. Such an address goes to a server only if
-//! no other server lays claim to it: a server claims the addresses that it lists and all others of the same
-//! scheme (of the same host, on the web), and the addresses that begin as one of its templates does up to the
-//! first variable. A template that spells out no scheme, or no host on the web, claims nothing, so that it
-//! cannot capture the addresses of others.
+//! their own addresses in results, and clients read those as well. Such an address goes to the only
+//! server that claims it. A server claims the addresses that it lists and those that begin with the text of one of its
+//! templates before the first variable. If no server lists an address, those that list others of the same scheme (on
+//! the web: of the same host) claim it as well. A template that spells out no scheme, or no host on the web, claims
+//! nothing, so that it cannot capture the addresses of others.
 //!
-//! Rejected: the most specific template wins. A server could name a longer beginning than another's to receive
-//! the other's reads.
+//! Rejected: the most specific claim wins. A server could list an address that another's template covers, or spell out
+//! a longer beginning, to receive the other's reads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,15 +47,16 @@ pub(super) fn owner(
     let resources = || resources.iter().filter(|offer| of(&offer.server));
     let templates = templates.iter().filter(|offer| of(&offer.server));
     let listed = resources().filter(|offer| offer.own == uri).map(|offer| &offer.server);
-    let listed = Owner::of(listed.collect());
-    if listed != Owner::Nobody {
-        return listed;
-    }
+    let mut claimants: BTreeSet<&Arc<str>> = listed.collect();
     let uri = folded(uri);
     let covers = |space: Option<String>| space.is_some_and(|space| uri.starts_with(&space));
-    let by_list = resources().filter(|offer| covers(space(&offer.own)));
+    if claimants.is_empty() {
+        let by_space = resources().filter(|offer| covers(space(&offer.own)));
+        claimants.extend(by_space.map(|offer| &offer.server));
+    }
     let by_template = templates.filter(|offer| covers(beginning(&offer.own)));
-    Owner::of(by_list.chain(by_template).map(|offer| &offer.server).collect())
+    claimants.extend(by_template.map(|offer| &offer.server));
+    Owner::of(claimants)
 }
 
 /// The addresses that a server claims by listing one: those of its scheme, on the web those of its host.

@@ -88,8 +88,8 @@ impl TappedHttp {
         }
     }
 
-    /// The events with what is not the SDK's taken out. One that is a request of the server waits for a place for its
-    /// answer, and what follows it on its stream waits with it.
+    /// The events that are for the SDK. A request of the server waits for a permit for its answer, and the events
+    /// after it on the same stream wait with it.
     fn tapped(&self, events: Events, origin: Option<RequestId>) -> Events {
         let (tap, origin) = (Arc::clone(&self.tap), origin.map(Arc::new));
         let seen = move |event: Result<Sse, SseError>| {

@@ -172,7 +172,7 @@ impl ServerRequests {
         })?;
         let charge = budget.charge(asked.params.as_ref().unwrap_or(&Value::Null));
         let charge = charge.ok_or_else(|| {
-            ErrorData::new(TOO_MANY, "too large: what waits for this server is at its limit", None)
+            ErrorData::new(TOO_MANY, "too large: the messages that wait are at their limit", None)
         })?;
         let cancelled = CancellationToken::new();
         let mut open = self.open();

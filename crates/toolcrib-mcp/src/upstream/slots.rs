@@ -42,7 +42,7 @@ struct Slot {
     answered: bool,
     /// Whether the SDK is to see the result too.
     shared: bool,
-    /// Dropped with the slot: whoever waits to write the request need not.
+    /// Dropped with the slot, which tells the writer that the request need not be sent any more.
     given_up: Option<oneshot::Sender<()>>,
     /// The id of the last event on the request's stream, over HTTP.
     last_event: Option<String>,
@@ -167,7 +167,7 @@ impl Slots {
             return Answer::Unexpected;
         };
         slot.answered = true;
-        // An answer that says both, or neither, is for the SDK to refuse.
+        // Errors go to the SDK, and so do answers with both a result and an error or neither, which it refuses.
         if fields.contains_key("error") || !fields.contains_key("result") {
             return Answer::ForSdk;
         }

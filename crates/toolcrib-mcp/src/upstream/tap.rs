@@ -247,7 +247,7 @@ impl Tap {
             "notifications/tools/list_changed"
             | "notifications/prompts/list_changed"
             | "notifications/resources/list_changed" => self.suspect_change(),
-            // Whose it is must be told now: behind it may stand the answer that ends the call.
+            // Its call must be found now: the next message may be the answer that ends the call.
             "notifications/message" => self.logged(params, origin),
             "notifications/resources/updated" => {
                 let uri = params.get("uri").and_then(Value::as_str);

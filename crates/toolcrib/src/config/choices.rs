@@ -62,7 +62,7 @@ fn value(path: &Path) -> Result<Option<Value>, Failure> {
     }
     let text = read_regular(path)?;
     json(&text).map(Some).map_err(|error| {
-        let place = format!("`{}`, which says what is switched off", path.display());
+        let place = format!("`{}`, which says which servers are disabled", path.display());
         Failure::input(place, &error, error.hint.clone())
     })
 }

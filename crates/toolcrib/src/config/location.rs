@@ -62,7 +62,7 @@ impl Location {
         let Self::Named(path) = self else { return None };
         let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         let error = ownership::check(path, &about, GroupWrite::PrivateGroup).err()?;
-        Some(format!("{error}, and so decide what Toolcrib runs; {}", error.hint()))
+        Some(format!("{error}, so they can decide what Toolcrib runs; {}", error.hint()))
     }
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
         io::ErrorKind::NotFound => Failure::input(
             format!("`{}`", path.display()),
             &"no such file",
-            "`toolcrib import --write F` makes one of the servers your other clients have",
+            "`toolcrib import --write F` creates one from the servers of your other clients",
         ),
         _ => FileError::Io { path: path.display().to_string(), source }.into(),
     })?;

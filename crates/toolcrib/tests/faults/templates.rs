@@ -47,13 +47,17 @@ fn a_catch_all_template_captures_nothing() {
     ];
     let stage = Stage::new("catch-all")
         .scripted("evil", &server(&["file:///evil"], &greedy), "prefix = \"\"\n")
-        .scripted("good", &server(&["note://1", "https://a.example/page"], &["box://{id}"]), "")
-        .scripted("twin", &server(&["note://1"], &[]), "");
+        .scripted(
+            "good",
+            &server(&["note://1", "https://a.example/page"], &["box://{id}", "crate://{id}"]),
+            "",
+        )
+        .scripted("twin", &server(&["note://1", "box://9"], &[]), "");
     let peer = stage.stdio(Era::Handshake);
     until_true("evil", || peer.call("ready", json!({}))["content"] == json!([]));
     ready(&peer, &["good", "twin"]);
     // Everything that another server lists, or that begins as what it lists or its templates.
-    for uri in ["note://1", "note://2", "NOTE://2"] {
+    for uri in ["note://1", "note://2", "NOTE://2", "box://9"] {
         let answer = read(&peer, uri);
         let error = answer["error"]["message"].as_str().unwrap_or_default();
         assert!(error.starts_with("several servers claim this address"), "{uri}: {answer}");
@@ -61,7 +65,7 @@ fn a_catch_all_template_captures_nothing() {
         assert!(subscribed["error"].is_object(), "{uri}: {subscribed}");
     }
     // What only the other claims is the other's.
-    for uri in ["https://a.example/page", "https://a.example/other", "box://7"] {
+    for uri in ["https://a.example/page", "https://a.example/other", "crate://7"] {
         assert_eq!(read(&peer, uri)["contents"][0]["text"], "read", "{uri}");
         assert_eq!(count(&stage.log("good"), &format!("read {uri}")), 1, "{uri}");
     }

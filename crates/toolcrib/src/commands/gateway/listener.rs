@@ -69,7 +69,7 @@ impl Listener {
         });
         if let Some(problem) = problem.as_ref().filter(|new| self.problem.as_ref() != Some(*new)) {
             tracing::error!(
-                "the token or the certificate changed and cannot be used; the one before stays: {problem}"
+                "the new token or certificate cannot be used; the previous one stays in use: {problem}"
             );
         }
         self.problem = problem;
@@ -77,7 +77,7 @@ impl Listener {
 
     fn try_refresh(&mut self) -> Result<(), Failure> {
         if self.access.replace(access(self.ip, self.token.as_ref())?) {
-            tracing::info!("the token changed; the one before is revoked");
+            tracing::info!("the token changed; the previous one is revoked");
         }
         match &mut self.certificate {
             Some(certificate) => certificate.refresh(),

@@ -6,7 +6,7 @@ use toolcrib_core::Settings;
 use toolcrib_mcp::serve::routes;
 use toolcrib_proxy::Proxy;
 use toolcrib_server::access::{AccessControl, FILE};
-use toolcrib_server::admin::Admin;
+use toolcrib_server::admin::{Admin, AdminToken};
 use toolcrib_server::expand::{expand, surroundings};
 use toolcrib_server::http::Authentication;
 use toolcrib_server::{HttpServer, Secret, metrics};
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let config = with_arguments(found.proxy()?, args)?;
         let Sections { gateway, http, .. } = found.sections;
         let admin = Arc::new(Admin::default());
-        set_admin_token(&admin, http.admin_token.as_ref())?;
+        admin.set_token(admin_token(http.admin_token.as_ref())?);
         let proxy = proxy(config, gateway.settings.clone(), access.clone(), Arc::clone(&admin))?;
         let gateway = start(gateway);
         let mut registry = metrics::registry();
@@ -103,23 +103,27 @@ fn with_arguments(
 /// Takes the callers and the admin token of a config that was loaded again.
 fn reload(proxy: &Proxy, admin: &Admin, new: &Loaded, args: &ServeArgs) -> Result<(), Failure> {
     let config = with_arguments(new.proxy()?, args)?;
-    set_admin_token(admin, new.sections.http.admin_token.as_ref())?;
+    let token = admin_token(new.sections.http.admin_token.as_ref())?;
     let changed = proxy.reload(&config);
     let changed = changed.map_err(|error| Failure::input("proxy", &error, error.hint()))?;
+    // Only now: a config with an error in it changes nothing.
+    admin.set_token(token);
     if !changed.is_empty() {
         tracing::warn!(
-            "`{}` of `[proxy]` changed; of this section only `callers` and `paths` are loaded again: start the proxy again",
+            "`{}` of `[proxy]` changed; restart to apply the change: only `callers` and `paths` of this section are reloaded",
             changed.join("`, `")
         );
     }
     Ok(())
 }
 
-fn set_admin_token(admin: &Admin, token: Option<&Secret>) -> Result<(), Failure> {
+/// The admin token of a config, if it has one that can be used.
+fn admin_token(token: Option<&Secret>) -> Result<Option<AdminToken>, Failure> {
     let token = token.map(|token| expand(token, &surroundings)).transpose();
     let token =
         token.map_err(|error| Failure::input("`http.admin_token`", &error, error.hint()))?;
-    admin.set_token(token).map_err(|error| Failure::input("http", &error, error.hint()))
+    let token = token.map(AdminToken::new).transpose();
+    token.map_err(|error| Failure::input("http", &error, error.hint()))
 }
 
 fn proxy(

@@ -104,7 +104,7 @@ impl Watched {
                     && new.gateway.gateway.limits == before.gateway.limits;
                 if !is_fixed {
                     tracing::warn!(
-                        "`[http]`, except for the tokens and the files of `tls`, and `[gateway.limits]` are read when the gateway starts: start it again"
+                        "`[http]` or `[gateway.limits]` changed; restart to apply the change: only the tokens and the files of `tls` are reloaded"
                     );
                 }
                 if let Some(listener) = listener {

@@ -70,7 +70,7 @@ pub(super) fn look(
     merge: &mut Merge,
 ) -> Result<Findings, Failure> {
     let folder = std::env::current_dir().map_err(|error| {
-        Failure::input("current folder", &error, "go to a folder that is there")
+        Failure::input("current folder", &error, "change to a folder that exists")
     })?;
     let roots = Roots::of(|name| std::env::var_os(name), folder);
     let mut findings = Findings::default();

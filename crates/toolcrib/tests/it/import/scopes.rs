@@ -183,7 +183,7 @@ fn what_is_off_stays_off_in_a_file_that_is_named() {
     let run = doctor();
     assert_eq!(run.code, 2, "{run:?}");
     assert!(
-        run.err.contains(".claude.json`, which says what is switched off: not JSON"),
+        run.err.contains(".claude.json`, which says which servers are disabled: not JSON"),
         "{run:?}"
     );
     assert!(!mark.exists());
