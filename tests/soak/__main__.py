@@ -74,6 +74,9 @@ async def soak(arguments, home):
     attacked = json.loads((await asyncio.to_thread(attackers.communicate))[0])
     tally.lost += attacked["lost"]
     crashed = not program.runs()
+    # What is still under way has this long to end.
+    await asyncio.sleep(30)
+    rest = 0.0 if crashed else program.memory()[0]
     program.terminate()
     while program.runs():
         await asyncio.sleep(0.1)
@@ -85,10 +88,10 @@ async def soak(arguments, home):
     provider.kill()
     remote.kill()
     print((program.home / "log").read_text()[-arguments.log_bytes:] if arguments.log_bytes else "", file=sys.stderr)
-    return verdict(arguments, tally, samples, attacked["attacks"], crashed, program.descendants())
+    return verdict(arguments, tally, samples, attacked["attacks"], rest, crashed, program.descendants())
 
 
-def verdict(arguments, tally, samples, attacks, crashed, orphans):
+def verdict(arguments, tally, samples, attacks, rest, crashed, orphans):
     """Prints the figures, and says what failed."""
     third = max(len(samples) // 3, 1)
     median = lambda part: statistics.median(sample[0] for sample in part) if part else 0.0
@@ -101,6 +104,7 @@ def verdict(arguments, tally, samples, attacks, crashed, orphans):
         ("— refused with a clear error", f"{tally.refused:,}"),
         ("— lost or wrong", f"{len(tally.lost):,}"),
         ("resident memory, median of each third", f"{first:.0f}, {middle:.0f}, {last:.0f} MB"),
+        ("resident memory 30 s after the end of the attacks", f"{rest:.0f} MB"),
         ("highest resident memory", f"{max((sample[1] for sample in samples), default=0):.0f} MB"),
         ("highest number of descriptors", f"{max((sample[2] for sample in samples), default=0)}"),
         ("health checks, failed", f"{len(samples)}, {unhealthy}"),

@@ -26,6 +26,8 @@ def config(faulty_server, provider, remote):
     parts.append("[gateway.limits]\nsessions = 500\nsession_idle = 60\n")
     parts.append("[http]\nheader_timeout = 10\nidle_timeout = 10\nbody_timeout = 10\n")
     parts.append(f'[proxy]\nopenai = "http://127.0.0.1:{provider}"\n')
+    # Small, so that it is full long before the memory of the first third is compared with the rest.
+    parts.append("[proxy.state]\nbytes = 8388608\n")
     return "\n".join(parts)
 
 

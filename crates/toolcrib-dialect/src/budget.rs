@@ -18,6 +18,10 @@ use crate::api::Api;
 /// all of them.
 pub(crate) const PART: usize = 1024;
 
+/// Maximum number of calls in a turn. Some steps look at all calls for each piece of a response, and no model makes
+/// nearly as many.
+pub(crate) const CALLS: usize = 1024;
+
 /// Limits of what is held of a response, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -56,6 +60,9 @@ pub enum Exceeded {
         "a call of the upstream has arguments larger than the {0} bytes that `call_bytes` allows"
     )]
     Call(usize),
+    /// The number of calls in a turn.
+    #[error("the upstream's response has more than {CALLS} calls")]
+    Calls,
 }
 
 impl Exceeded {
@@ -79,6 +86,7 @@ pub(crate) struct Budget {
     limits: Limits,
     copied: usize,
     held: usize,
+    calls: usize,
     is_full: bool,
     exceeded: Option<Exceeded>,
 }
@@ -119,6 +127,19 @@ impl Budget {
     /// Gives back what is no longer held.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.held = self.held.saturating_sub(bytes);
+    }
+
+    /// Counts a call.
+    pub(crate) fn call(&mut self) {
+        self.calls += 1;
+        if self.calls > CALLS {
+            self.exceed_calls();
+        }
+    }
+
+    /// Ends the turn because of the number of its calls.
+    pub(crate) fn exceed_calls(&mut self) {
+        self.exceeded.get_or_insert(Exceeded::Calls);
     }
 
     /// Ends the turn.

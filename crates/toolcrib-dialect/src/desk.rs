@@ -124,6 +124,7 @@ impl Desk {
     /// Notes a call that was forwarded as it came.
     pub(crate) fn live(&mut self, id: Option<&str>, name: &str, arguments: &str) {
         self.calls += 1;
+        self.budget.call();
         let id = given(id);
         let made = self.make_id(id, name);
         self.forward(id, made, name, arguments);
@@ -186,6 +187,7 @@ impl Desk {
         self.altered = true;
         let at = self.calls;
         self.calls += 1;
+        self.budget.call();
         let id = given(id);
         let made = self.make_id(id, name);
         let input = if arguments.trim().is_empty() { "{}" } else { arguments };

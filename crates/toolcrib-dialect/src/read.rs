@@ -72,14 +72,22 @@ impl Request {
             // Rare, and more than the places of the tools changes: what is left is parsed again.
             let tools = tools.into_iter().map(|(key, new)| (key, Some(new)));
             let all: Vec<(&str, Option<String>)> = others.into_iter().chain(tools).collect();
-            return Ok(Self::read(api, target, body.with(&all).into_bytes()));
+            return checkable(Self::read(api, target, body.with(&all).into_bytes()));
         }
         let hidden: Vec<(Range<usize>, String)> = tools
             .into_iter()
             .filter_map(|(key, new)| Some((place(&text, body.get(key)?), new)))
             .collect();
         let read = read(api, target, &text, &body, &hidden);
-        Ok(read.with(text, hidden))
+        checkable(read.with(text, hidden))
+    }
+}
+
+/// Refuses a request whose response would reach a caller with a limited scope without a check of its calls.
+fn checkable(reading: Reading) -> Result<Reading, Refused> {
+    match &reading {
+        Err(unread) if unread.why == Bypass::NoEvents => Err(Refused::NoEvents),
+        _ => Ok(reading),
     }
 }
 

@@ -20,6 +20,7 @@ mod doctor;
 mod gateway;
 mod hidden_text;
 mod hub;
+mod json_memory;
 pub mod lines;
 mod memory;
 pub mod metrics;

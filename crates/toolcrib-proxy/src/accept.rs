@@ -88,7 +88,7 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
         Err(NotCollected::Refused(refused)) => return body_refused(api, refused),
     };
     let Inbound { parts, asked, caller, target, .. } = &inbound;
-    let is_compressed = parts.headers.contains_key(header::CONTENT_ENCODING);
+    let is_compressed = head::is_compressed(&parts.headers);
     let reading = match (is_compressed, rest) {
         (false, None) => match read_body(api, target, bytes, &caller.scope) {
             Ok(reading) => Ok(reading),

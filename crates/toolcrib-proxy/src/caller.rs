@@ -38,6 +38,7 @@ pub struct Caller {
     paths: Arc<OpenPaths>,
     /// What is sent in place of its own key, if that was sent in place of a credential.
     pub(crate) stands_in: Option<Keys>,
+    revocation: Revocation,
 }
 
 impl Caller {
@@ -58,9 +59,9 @@ impl Caller {
         *hasher.finalize().as_bytes()
     }
 
-    /// When its key is revoked.
+    /// When its key, or the listener's token that it sent, is revoked.
     pub(crate) fn revocation(&self) -> Revocation {
-        self.known.as_ref().map(|known| known.revocation.clone()).unwrap_or_default()
+        self.revocation.clone()
     }
 
     /// Whether only listed endpoints are open to it: it has a key, with which comes somebody else's credential, or
@@ -146,7 +147,8 @@ impl Callers {
         let known = |caller: &config::Caller| {
             let same = before.and_then(|before| before.find(&caller.name, &caller.key));
             Ok(Arc::new(Known {
-                revocation: same.map_or_else(Revocation::possible, |same| same.revocation.clone()),
+                revocation: same
+                    .map_or_else(Revocation::of_new_key, |same| same.revocation.clone()),
                 name: caller.name.clone(),
                 key: caller.key.clone(),
                 rule: Rule::new(&caller.tools, &caller.hidden),
@@ -214,14 +216,21 @@ impl Callers {
         if !stands_in.into_iter().chain(stand_ins).all(is_found) {
             return Err(Unidentified::TwoCallers);
         }
-        let shared_key = self.shared_key.key();
-        let is_unnamed = match &shared_key {
-            Some(shared) => ours.key.is_some_and(|own| shared.matches(own)),
-            // A wrong key is an error, not the absence of a key: its sender expects to be recognised.
-            None => ours.key.is_none(),
+        let (shared_key, credential) = self.shared_key.current();
+        let is_admitted = match (ours.key, &shared_key) {
+            // A wrong key is an error, not the absence of a key: its sender expects to be recognised. That applies
+            // even if the request has the right key of a caller elsewhere.
+            (Some(given), shared) => {
+                own.is_some() || shared.as_ref().is_some_and(|shared| shared.matches(given))
+            }
+            (None, shared) => found.is_some() || shared.is_none(),
         };
-        let is_revoked = |given: &str| self.revoked.iter().any(|key| key.matches(given));
-        if (found.is_none() && !is_unnamed) || providers.iter().any(|given| is_revoked(given)) {
+        let is_revoked = |given: &Cow<'_, str>| {
+            // A former token of the listener may have become the key of a caller.
+            self.revoked.iter().any(|key| key.matches(given))
+                || (self.shared_key.is_revoked_token(given) && known(given).is_none())
+        };
+        if !is_admitted || providers.iter().any(is_revoked) {
             return Err(Unidentified::NoKey);
         }
         let shared_key = shared_key.as_ref();
@@ -242,6 +251,10 @@ impl Callers {
                 Some(known) if stands_in.is_some() => Some(known.upstream_keys.clone()),
                 _ if sends_ours => Some(Keys::default()),
                 _ => None,
+            },
+            revocation: match found {
+                Some(known) => known.revocation.clone(),
+                None => Revocation::Listener(credential),
             },
             known: found.cloned(),
         })
@@ -273,96 +286,4 @@ fn hash(kind: &str, text: &str) -> [u8; 32] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::our_headers::{KEY, TOOLS};
-
-    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        pairs
-            .iter()
-            .map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()))
-            .collect()
-    }
-
-    fn callers(shared_key: Option<&str>) -> Callers {
-        let ci = config::Caller {
-            name: "ci".into(),
-            key: Secret::from("tc-ci"),
-            tools: vec!["github__*".into()],
-            hidden: vec!["*delete*".into()],
-            paths: Vec::new(),
-            upstream_keys: Keys { openai: Some(Secret::from("sk-real")), ..Keys::default() },
-        };
-        let other =
-            config::Caller { name: "other".into(), key: Secret::from("tc-other"), ..ci.clone() };
-        let config = Config { callers: vec![ci, other], ..Config::default() };
-        Callers::new(&config, shared_key.map(Secret::from), Arc::default(), None).unwrap()
-    }
-
-    fn who(callers: &Callers, pairs: &[(&'static str, &str)]) -> Result<Caller, Unidentified> {
-        let headers = headers(pairs);
-        let ours = OurHeaders::read(&headers)?;
-        callers.identify(&"/v1/messages".parse().unwrap(), &headers, &ours)
-    }
-
-    #[test]
-    fn a_key_of_ours_narrows_and_a_header_narrows_further() {
-        let callers = callers(None);
-        let ci = who(&callers, &[("x-toolcrib-key", "tc-ci"), ("authorization", "Bearer sk-own")])
-            .unwrap();
-        assert_eq!((ci.name(), &ci.stands_in), (Some("ci"), &None));
-        assert!(ci.scope.sees("github__create_issue"));
-        assert!(!ci.scope.sees("github__delete_repo") && !ci.scope.sees("slack__post"));
-        let narrowed =
-            who(&callers, &[("x-api-key", "tc-ci"), (TOOLS, "*issue*, slack__*, -*close*")])
-                .unwrap();
-        assert!(narrowed.scope.sees("github__create_issue"));
-        assert!(!narrowed.scope.sees("slack__post") && !narrowed.scope.sees("github__close_issue"));
-        assert_eq!(narrowed.stands_in.clone().unwrap().openai, Some(Secret::from("sk-real")));
-        assert_eq!(narrowed.id, ci.id);
-        assert_ne!(narrowed.records_id(), ci.records_id());
-        // One allowed name is enough, and so is one hidden name.
-        assert!(ci.scope.sees_tool(&["create_issue", "github__create_issue"]));
-        assert!(!ci.scope.sees_tool(&["github__create_issue", "delete_issue"]));
-    }
-
-    #[test]
-    fn callers_without_a_key_are_told_apart_by_their_credentials() {
-        let callers = callers(None);
-        let a = who(&callers, &[("authorization", "Bearer sk-a")]).unwrap();
-        let b = who(&callers, &[("authorization", "Bearer sk-b")]).unwrap();
-        assert_ne!(a.id, b.id);
-        assert_eq!(a.id, who(&callers, &[("x-api-key", "sk-a")]).unwrap().id);
-        assert!(!a.is_limited());
-        assert_eq!(who(&callers, &[(KEY, "wrong")]).unwrap_err(), Unidentified::NoKey);
-    }
-
-    #[test]
-    fn a_door_with_a_key_lets_nobody_in_without_one() {
-        let callers = callers(Some("door"));
-        let refused = who(&callers, &[("authorization", "Bearer sk-a")]).unwrap_err();
-        assert_eq!(refused, Unidentified::NoKey);
-        assert!(who(&callers, &[(KEY, "door"), ("authorization", "Bearer sk-a")]).is_ok());
-        assert!(who(&callers, &[("authorization", "Bearer tc-ci")]).is_ok());
-    }
-
-    #[test]
-    fn two_callers_are_not_one() {
-        let callers = callers(Some("door"));
-        for pairs in [
-            [("x-api-key", "tc-ci"), ("authorization", "Bearer tc-other")],
-            [(KEY, "tc-other"), ("authorization", "Bearer tc-ci")],
-        ] {
-            assert_eq!(who(&callers, &pairs).unwrap_err(), Unidentified::TwoCallers, "{pairs:?}");
-        }
-        for pairs in [
-            [("x-api-key", "tc-ci"), ("authorization", "Bearer  tc-ci")],
-            [(KEY, "door"), ("authorization", "Bearer tc-ci")],
-        ] {
-            assert_eq!(who(&callers, &pairs).unwrap().name(), Some("ci"), "{pairs:?}");
-        }
-        let twice = [("authorization", "Bearer a"), ("authorization", "Bearer tc-ci")];
-        let repeated = BadHeader::Repeated("authorization".into());
-        assert_eq!(who(&callers, &twice).unwrap_err(), Unidentified::Header(repeated));
-    }
-}
+mod tests;

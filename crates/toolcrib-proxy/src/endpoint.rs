@@ -63,6 +63,8 @@ pub struct Asked {
     pub api: Option<Api>,
     /// What the endpoint does.
     pub endpoint: Endpoint,
+    /// Whether the path names the project of Google's cloud that pays.
+    pub names_project: bool,
     /// Whether the version, which the upstream needs, is missing in front.
     pub is_bare: bool,
 }
@@ -99,8 +101,15 @@ pub fn asked(path: &NormalPath, query: Option<&str>, headers: &HeaderMap) -> Ask
         Some(api) => Vendor::of(api),
         None => whose(&all, rest, query.unwrap_or_default(), headers),
     };
+    let endpoint = match rest {
+        ["models", model @ ..] if is_first && vendor == Vendor::OpenAi && is_long(model) => {
+            Endpoint::Models
+        }
+        _ => endpoint,
+    };
+    let names_project = matches!(rest, ["projects", ..]);
     let is_bare = version.is_none() && api.is_some_and(|api| api != Api::Gemini);
-    Asked { vendor, api, endpoint, is_bare }
+    Asked { vendor, api, endpoint, names_project, is_bare }
 }
 
 /// The endpoint of a path that ends with `models/MODEL:VERB`, if the verb is known. Behind a prefix that is not
@@ -133,6 +142,12 @@ fn models(rest: &[&str]) -> Endpoint {
         ["models", model] if is_name(model, ":") => Endpoint::Models,
         _ => Endpoint::Other,
     }
+}
+
+/// Whether these segments are a model's id with slashes, such as `meta-llama/llama-3`. Servers that are compatible
+/// with OpenAI's have such ids; below a model of Google's there are operations.
+fn is_long(model: &[&str]) -> bool {
+    (2..=3).contains(&model.len()) && model.iter().all(|segment| is_name(segment, ""))
 }
 
 /// Whether a segment is a plain name, with these characters in addition to the usual ones.
@@ -219,6 +234,10 @@ mod tests {
             ("/v1beta/models/g/operations", Vendor::Google, None, Other),
             ("/v1/models", Vendor::OpenAi, None, Models),
             ("/v1/models/ft:gpt-4o:org::id", Vendor::OpenAi, None, Models),
+            ("/v1/models/meta-llama/llama-3", Vendor::OpenAi, None, Models),
+            ("/v1/models/a/b/c", Vendor::OpenAi, None, Models),
+            ("/v1/models/a/b/c/d", Vendor::OpenAi, None, Other),
+            ("/v1/models/g/operations?key=AIza", Vendor::Google, None, Other),
             ("/v1/models/gemini-x:countTokens?key=AIza", Vendor::Google, None, Count),
             ("/upload/v1beta/files?key=AIza", Vendor::Google, None, Other),
             ("/v1/files?access_token=ya29", Vendor::Google, None, Other),

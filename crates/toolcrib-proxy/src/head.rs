@@ -27,15 +27,36 @@ const HOP_BY_HOP: [&str; 9] = [
 /// choice is not the client's either.
 const ACCOUNT: [&str; 3] = ["openai-organization", "openai-project", "x-goog-user-project"];
 
-/// Headers that make some servers use another method or path than those of the request, which were checked.
-const OVERRIDES: [&str; 6] = [
-    "x-http-method-override",
-    "x-http-method",
-    "x-method-override",
-    "x-original-url",
-    "x-rewrite-url",
-    "x-forwarded-prefix",
+/// Headers of a limited caller that are forwarded, in addition to its credential. A list of those that make some
+/// server use another method, path or host than those that were checked would miss the next one.
+const LISTED: [&str; 22] = [
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "content-encoding",
+    "content-type",
+    "user-agent",
+    "anthropic-version",
+    "anthropic-beta",
+    "anthropic-dangerous-direct-browser-access",
+    "openai-beta",
+    "x-goog-api-client",
+    "x-request-id",
+    "x-client-request-id",
+    "idempotency-key",
+    "traceparent",
+    "tracestate",
+    // How agents and their users introduce themselves to a provider.
+    "originator",
+    "session_id",
+    "conversation_id",
+    "http-referer",
+    "x-title",
+    "x-app",
 ];
+
+/// Headers in which OpenAI's and Anthropic's SDKs describe themselves start with this.
+const SDK_PREFIX: &str = "x-stainless-";
 
 fn passes(name: &HeaderName, headers: &HeaderMap) -> bool {
     let named = headers.get_all(header::CONNECTION).iter().any(|value| {
@@ -51,7 +72,26 @@ pub(crate) fn wants_socket(headers: &HeaderMap) -> bool {
     asked.is_some_and(|protocol| protocol.eq_ignore_ascii_case("websocket"))
 }
 
-/// What goes up of a client's headers. Of a limited caller's, none may change the method or the path.
+/// Whether a body with these headers is compressed.
+pub(crate) fn is_compressed(headers: &HeaderMap) -> bool {
+    let is_identity = |coding: &[u8]| {
+        let coding = coding.trim_ascii();
+        coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
+    };
+    let mut values = headers.get_all(header::CONTENT_ENCODING).iter();
+    values.any(|value| !value.as_bytes().split(|byte| *byte == b',').all(is_identity))
+}
+
+/// Declares the body to be what it was read as. With the client's own declaration another program might decode it
+/// differently.
+pub(crate) fn declare_json(headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if !is_compressed(headers) {
+        headers.remove(header::CONTENT_ENCODING);
+    }
+}
+
+/// The headers of a client that are forwarded: of a limited caller only those that are listed.
 pub(crate) fn up(
     headers: &HeaderMap,
     vendor: Vendor,
@@ -59,20 +99,18 @@ pub(crate) fn up(
     is_limited: bool,
 ) -> HeaderMap {
     let mut out = HeaderMap::with_capacity(headers.len());
+    let is_credential =
+        |name: &str| CREDENTIALS.into_iter().chain(ACCOUNT).chain(["cookie"]).any(|of| of == name);
     for (name, value) in headers {
         let own = matches!(*name, header::HOST | header::CONTENT_LENGTH | header::EXPECT);
-        if !own && passes(name, headers) {
+        let text = name.as_str();
+        let is_open = if is_credential(text) {
+            *credential == Credential::Clients
+        } else {
+            !is_limited || LISTED.contains(&text) || text.starts_with(SDK_PREFIX)
+        };
+        if !own && is_open && passes(name, headers) {
             out.append(name.clone(), value.clone());
-        }
-    }
-    if *credential != Credential::Clients {
-        for name in CREDENTIALS.into_iter().chain(ACCOUNT).chain(["cookie"]) {
-            out.remove(name);
-        }
-    }
-    if is_limited {
-        for name in OVERRIDES {
-            out.remove(name);
         }
     }
     if let Credential::Key(key) = credential {

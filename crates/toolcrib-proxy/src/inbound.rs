@@ -1,14 +1,14 @@
 //! A request of a client, up to the decision whether it may go on: what it asks for, who sends it, and whether
 //! that is open to them. Everything that is decided from its head is decided here, once.
 
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
 use toolcrib_dialect::Api;
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_server::{BodyBudget, ConnectionInfo};
 
 use crate::caller::{Caller, Callers};
-use crate::endpoint::{self, Asked};
+use crate::endpoint::{self, Asked, Endpoint};
 use crate::error::Refusal;
 use crate::our_headers::OurHeaders;
 use crate::path::NormalPath;
@@ -34,6 +34,12 @@ impl Inbound {
         self.parts.extensions.get::<ConnectionInfo>().map(ConnectionInfo::bodies)
     }
 
+    /// Whether the body of such a request is JSON in every provider's API.
+    pub(crate) fn is_json(&self) -> bool {
+        let is_api = self.asked.api.is_some() || self.asked.endpoint == Endpoint::Count;
+        is_api && self.parts.method == Method::POST
+    }
+
     /// Decides about a request by its head.
     pub(crate) fn admit(callers: &Callers, parts: Parts) -> Result<Self, Refusal> {
         let path = NormalPath::read(parts.uri.path().as_bytes())
@@ -52,7 +58,11 @@ impl Inbound {
             return Err(Refusal::new(api, StatusCode::NOT_FOUND, text));
         }
         if caller.is_limited() {
-            if !asked.is_open(&parts.method) && !caller.may_use(&parts.method, &path) {
+            // The credential that comes with a key may open several projects, and which one pays is not for the
+            // caller to choose.
+            let is_open =
+                asked.is_open(&parts.method) && !(asked.names_project && caller.name().is_some());
+            if !is_open && !caller.may_use(&parts.method, &path) {
                 let text = closed(&parts, &path, &caller);
                 return Err(Refusal::new(api, StatusCode::FORBIDDEN, &text));
             }

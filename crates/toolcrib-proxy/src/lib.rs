@@ -14,6 +14,7 @@
 mod accept;
 pub mod caller;
 pub mod config;
+mod containers;
 mod drive;
 pub mod endpoint;
 mod error;

@@ -16,6 +16,9 @@ pub(crate) enum BadQuery {
     /// A parameter that stands for another method.
     #[error("the query overrides the method, which a caller with a key or a scope may not do")]
     Method,
+    /// A semicolon, which some servers take for a separator.
+    #[error("the query has a semicolon, which some servers read as `&`: write it as `%3B`")]
+    Semicolon,
     /// The form of the response cannot be told.
     #[error(
         "the query names the form of the response twice or unclearly: send `alt=sse` or nothing"
@@ -41,6 +44,9 @@ pub(crate) fn without_credentials(target: &str) -> String {
 
 /// Checks the query of a caller that is limited: it may not change what was decided by method and path.
 pub(crate) fn check(query: &str) -> Result<(), BadQuery> {
+    if query.contains(';') {
+        return Err(BadQuery::Semicolon);
+    }
     let mut forms = 0;
     for pair in query.split('&') {
         let Some(name) = name(pair) else { continue };
@@ -95,5 +101,7 @@ mod tests {
         for query in ["_method=DELETE", "a=1&%24httpMethod=PATCH"] {
             assert_eq!(check(query), Err(BadQuery::Method), "{query}");
         }
+        assert_eq!(check("x=1;_method=DELETE"), Err(BadQuery::Semicolon));
+        assert_eq!(check("x=1%3B2"), Ok(()));
     }
 }

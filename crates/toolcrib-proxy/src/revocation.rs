@@ -1,43 +1,49 @@
 //! The moment at which a key is revoked.
 //!
 //! A caller that is removed from the config, or gets another key, must not go on with what it began: a stream may
-//! last for an hour.
+//! last for an hour. The same applies to clients that were let in with the listener's token.
 
 use tokio_util::sync::CancellationToken;
+use toolcrib_server::access::Credential;
 
-/// What a client with a revoked key reads.
-pub(crate) const REVOKED: &str = "the key of this caller was revoked";
+/// The error that a client with a revoked key reads.
+pub(crate) const REVOKED: &str = "the access of this client was revoked";
 
-/// The revocation of one key. By default it never happens: a client without a key of ours has none to lose.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Revocation(Option<CancellationToken>);
+/// The revocation of what a client was let in with.
+#[derive(Debug, Clone)]
+pub(crate) enum Revocation {
+    /// Of the key of a caller in the config.
+    Key(CancellationToken),
+    /// Of the listener's token, or of free access to a listener that now requires one.
+    Listener(Credential),
+}
 
 impl Revocation {
-    /// For a key that can be revoked.
-    pub(crate) fn possible() -> Self {
-        Self(Some(CancellationToken::new()))
+    /// For a key that was not seen before.
+    pub(crate) fn of_new_key() -> Self {
+        Self::Key(CancellationToken::new())
     }
 
-    /// Whether there is a key that can be revoked.
-    pub(crate) fn is_possible(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// Revokes the key.
+    /// Revokes the key of a caller. The listener revokes its own token.
     pub(crate) fn revoke(&self) {
-        self.0.iter().for_each(CancellationToken::cancel);
+        if let Self::Key(token) = self {
+            token.cancel();
+        }
     }
 
-    /// Whether the key is revoked.
+    /// Whether it is revoked.
     pub(crate) fn has_happened(&self) -> bool {
-        self.0.as_ref().is_some_and(CancellationToken::is_cancelled)
+        match self {
+            Self::Key(token) => token.is_cancelled(),
+            Self::Listener(credential) => credential.is_revoked(),
+        }
     }
 
-    /// Waits until the key is revoked.
+    /// Waits until it is revoked.
     pub(crate) async fn happens(&self) {
-        match &self.0 {
-            Some(token) => token.cancelled().await,
-            None => std::future::pending().await,
+        match self {
+            Self::Key(token) => token.cancelled().await,
+            Self::Listener(credential) => credential.clone().revoked().await,
         }
     }
 }

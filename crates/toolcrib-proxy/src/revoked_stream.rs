@@ -17,9 +17,6 @@ pub(crate) fn until_revoked(
     revocation: Revocation,
     events_of: Option<Api>,
 ) -> Chunks {
-    if !revocation.is_possible() {
-        return body;
-    }
     let is_revoked = revocation.clone();
     let last = stream::once(ready(())).filter_map(move |()| {
         ready(is_revoked.has_happened().then(|| match events_of {

@@ -169,6 +169,7 @@ mod tests {
             vendor: Vendor::of(api),
             api: Some(api),
             endpoint: Endpoint::Generate,
+            names_project: false,
             is_bare: false,
         };
         let (chat, messages) = (asked(Api::Chat), asked(Api::Messages));

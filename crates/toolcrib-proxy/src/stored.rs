@@ -128,6 +128,9 @@ struct Shown<'a> {
 struct Item<'a> {
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
+    /// Of the code interpreter. A later request may use the container again.
+    #[serde(borrow)]
+    container_id: Option<Cow<'a, str>>,
 }
 
 impl Recorder {
@@ -243,7 +246,7 @@ fn collect(text: &[u8], ids: &mut Vec<String>) {
     for shown in [shown.response.map(|inner| *inner), Some(Shown { response: None, ..shown })] {
         let Some(shown) = shown else { continue };
         add(shown.id);
-        add(shown.item.and_then(|item| item.id));
-        shown.output.into_iter().for_each(|item| add(item.id));
+        let items = shown.item.into_iter().chain(shown.output);
+        items.flat_map(|item| [item.id, item.container_id]).for_each(&mut add);
     }
 }

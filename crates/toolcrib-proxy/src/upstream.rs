@@ -117,6 +117,9 @@ impl UpstreamRequest {
         let vendor = speaks.map_or(asked.vendor, Vendor::of);
         let mut headers =
             head::up(&inbound.parts.headers, vendor, &credential, caller.is_limited());
+        if caller.is_limited() && inbound.is_json() {
+            head::declare_json(&mut headers);
+        }
         if speaks.is_some() && credential == Credential::Clients {
             head::move_key(&mut headers, vendor);
         }

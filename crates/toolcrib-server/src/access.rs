@@ -40,6 +40,27 @@ pub struct AccessControl(Arc<ArcSwap<Current>>);
 struct Current {
     access: Access,
     credential: Credential,
+    /// Tokens that were required before, since the start.
+    revoked: Vec<Secret>,
+}
+
+impl Current {
+    fn new(access: Access, revoked: Vec<Secret>) -> Self {
+        Self { access, credential: Credential::default(), revoked }
+    }
+
+    /// The same listener with other access.
+    fn replaced_by(&self, access: Access) -> Self {
+        let token = |access: &Access| match access {
+            Access::Bearer(token) => Some(token.clone()),
+            Access::Open => None,
+        };
+        let now = token(&access);
+        let mut revoked = self.revoked.clone();
+        revoked.extend(token(&self.access));
+        revoked.retain(|token| Some(token) != now.as_ref());
+        Self::new(access, revoked)
+    }
 }
 
 /// What a request was let in with, in the extensions of the request. Everything that outlives the request ends
@@ -67,19 +88,32 @@ impl Credential {
 impl AccessControl {
     /// The key that a caller without a key of its own must send; `None` if none is needed.
     pub fn key(&self) -> Option<Secret> {
-        match &self.0.load().access {
+        self.current().0
+    }
+
+    /// The key that a caller without a key of its own must send, and the credential that such a caller gets.
+    pub fn current(&self) -> (Option<Secret>, Credential) {
+        let current = self.0.load();
+        let key = match &current.access {
             Access::Bearer(token) => Some(token.clone()),
             Access::Open => None,
-        }
+        };
+        (key, current.credential.clone())
+    }
+
+    /// Whether `given` is a token that was required before and is not any more.
+    pub fn is_revoked_token(&self, given: &str) -> bool {
+        self.0.load().revoked.iter().any(|token| token.matches(given))
     }
 
     /// Requires `access` from now on, and revokes what was let in before if that is a change. Returns whether
     /// it is.
     pub fn replace(&self, access: Access) -> bool {
-        if self.0.load().access == access {
+        let current = self.0.load();
+        if current.access == access {
             return false;
         }
-        let before = self.0.swap(Arc::new(Current { access, credential: Credential::default() }));
+        let before = self.0.swap(Arc::new(current.replaced_by(access)));
         before.credential.0.cancel();
         true
     }
@@ -99,7 +133,7 @@ impl AccessControl {
 
 impl From<Access> for AccessControl {
     fn from(access: Access) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(Current { access, credential: Credential::default() })))
+        Self(Arc::new(ArcSwap::from_pointee(Current::new(access, Vec::new()))))
     }
 }
 

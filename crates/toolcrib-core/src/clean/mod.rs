@@ -19,7 +19,8 @@ pub enum Hidden {
     Ansi,
     /// Bidirectional marks, embeddings, overrides and isolates.
     Bidi,
-    /// Zero-width spaces and joiners, word joiners, soft hyphens, fillers, the byte order mark.
+    /// Zero-width spaces and joiners, word joiners, soft hyphens, fillers, the braille
+    /// blank, the byte order mark.
     ZeroWidth,
     /// The tag block, which spells invisible ASCII.
     Tag,
@@ -64,6 +65,7 @@ pub fn hidden(c: char) -> Option<Hidden> {
         | '\u{2029}'
         | '\u{2060}'..='\u{2065}'
         | '\u{206a}'..='\u{206f}'
+        | '\u{2800}'
         | '\u{3164}'
         | '\u{feff}'
         | '\u{ffa0}'
@@ -144,8 +146,11 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
         let end = escapes.end(c, next);
         if !(c == '\r' && text[next..].starts_with('\n')) {
             removed.push(if end > next { Hidden::Ansi } else { class });
-            // What broke a line kept two words apart.
-            if matches!(c, '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}') {
+            // What broke a line kept two words apart, and so did the blank of braille.
+            if matches!(
+                c,
+                '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{2800}'
+            ) {
                 out.push(' ');
             }
         }
@@ -234,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_broke_a_line_still_parts_two_words() {
-        for text in ["a\rb", "a\u{b}b", "a\u{c}b", "a\u{85}b", "a\u{2028}b"] {
+        for text in ["a\rb", "a\u{b}b", "a\u{c}b", "a\u{85}b", "a\u{2028}b", "a\u{2800}b"] {
             assert_eq!(clean(text).0, "a b", "{text:?}");
         }
         assert_eq!(clean("a\r\nb").0, "a\nb");
@@ -308,6 +313,7 @@ mod tests {
             0x200b..=0x200f,
             0x2028..=0x202e,
             0x2060..=0x206f,
+            0x2800..=0x2800,
             0x3164..=0x3164,
             0xe000..=0xf8ff,
             0xfdd0..=0xfdef,

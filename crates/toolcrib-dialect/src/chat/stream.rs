@@ -8,7 +8,7 @@ use toolcrib_core::json::{self, Fields};
 
 use super::response::{GAP, finish_reason};
 use super::said::{Call, Fate, Said, usage_of};
-use crate::budget::PART;
+use crate::budget::{CALLS, PART};
 use crate::desk::{Desk, Settled, Sort};
 use crate::dialect::{End, Round, Stream};
 use crate::sse::{self, Event};
@@ -68,10 +68,14 @@ impl Stream for Chunks {
                 self.round.failed = true;
                 out.extend_from_slice(event.raw());
             }
-            Some([first, ..]) => match Fields::read(first.get()) {
-                Some(choice) => self.chunk(event, &fields, &choice, desk, out),
-                None => out.extend_from_slice(event.raw()),
-            },
+            Some([first, more @ ..]) => {
+                // One was asked for, and the calls of only one are checked: the client gets no others.
+                self.plain &= more.is_empty();
+                match Fields::read(first.get()) {
+                    Some(choice) => self.chunk(event, &fields, &choice, desk, out),
+                    None => out.extend_from_slice(event.raw()),
+                }
+            }
             Some([]) if fields.get("usage").is_some_and(|usage| usage != "null") => {
                 self.count(&fields);
                 self.usage_chunk = Some(data.into_owned());
@@ -235,11 +239,18 @@ impl Chunks {
 
     /// A piece of a call; what the client gets of it.
     fn call(&mut self, raw: &str, desk: &mut Desk) -> Option<String> {
+        // The turn is over, and more calls would only cost time.
+        if desk.budget.exceeded().is_some() {
+            return None;
+        }
         let piece = Fields::read(raw)?;
         let known = self.round.calls.len();
         let at = self.place(&piece);
         if self.round.calls.len() > known {
             desk.budget.hold(PART);
+            if self.round.calls.len() > CALLS {
+                desk.budget.exceed_calls();
+            }
         }
         let call = &mut self.round.calls[at];
         let begins = call.name.is_empty();
@@ -268,11 +279,12 @@ impl Chunks {
         let found = match (index, &id) {
             (Some(_), None) => calls.iter().rposition(|call| call.index == index),
             // Servers that repeat an index tell their calls apart by id.
-            (Some(_), Some(_)) => calls.iter().rposition(|call| {
+            (Some(_), Some(_)) => {
                 // Others change the id of a call that is under way; a call that begins has a name.
-                let same = call.id.is_none() || call.id == id || !begins(piece);
-                call.index == index && same
-            }),
+                let begins = begins(piece);
+                let is_same = |call: &Call| call.id.is_none() || call.id == id || !begins;
+                calls.iter().rposition(|call| call.index == index && is_same(call))
+            }
             (None, Some(_)) => calls.iter().rposition(|call| call.id == id),
             (None, None) => calls.len().checked_sub(1),
         };

@@ -4,17 +4,101 @@
 //! not exist for the caller refuses the body: leaving the choice out would let the model do something that
 //! the client has ruled out.
 
+use serde_json::Value;
 use toolcrib_core::json::Fields;
 
 use super::Refused;
-use super::entries::{Kept, Narrow, filter, items, list};
+use super::entries::{Kept, Narrow, filter, items, list, text};
 
 /// Choices that name no tool.
 const WORDS: [&str; 4] = ["auto", "none", "required", "any"];
 
+/// All keys of choices. Any other key might name a tool.
+const KEYS: [&str; 10] = [
+    "type",
+    "mode",
+    "name",
+    "namespace",
+    "server_label",
+    "function",
+    "custom",
+    "tools",
+    "allowed_tools",
+    "disable_parallel_tool_use",
+];
+
+/// The keys of Gemini's `toolConfig` and of its `functionCallingConfig`.
+const CONFIG: [&str; 6] = [
+    "functionCallingConfig",
+    "function_calling_config",
+    "retrievalConfig",
+    "retrieval_config",
+    "includeServerSideToolInvocations",
+    "include_server_side_tool_invocations",
+];
+const CALLING: [&str; 5] = [
+    "mode",
+    "allowedFunctionNames",
+    "allowed_function_names",
+    "streamFunctionCallArguments",
+    "stream_function_call_arguments",
+];
+
+/// Refuses keys other than `known`.
+fn only(of: &'static str, fields: &Fields<'_>, known: &[&str]) -> Result<(), Refused> {
+    let is_known = fields.iter().all(|(key, _)| known.contains(&key));
+    if is_known { Ok(()) } else { Err(Refused::Form(of)) }
+}
+
 impl Narrow<'_> {
     /// The value of `tool_choice` or `function_call`; `None` if it stays as it is.
-    pub(super) fn choice(self, key: &'static str, raw: &str) -> Result<Option<String>, Refused> {
+    pub(super) fn choice(
+        self,
+        key: &'static str,
+        raw: &str,
+        servers: &[String],
+    ) -> Result<Option<String>, Refused> {
+        let new = self.narrowed_choice(key, raw, servers)?;
+        let left = serde_json::from_str(new.as_deref().unwrap_or(raw));
+        self.names_in(key, &left.map_err(|_| Refused::Form(key))?)?;
+        Ok(new)
+    }
+
+    /// Checks every name in a choice, also those that its type gives no meaning to.
+    fn names_in(self, key: &'static str, choice: &Value) -> Result<(), Refused> {
+        match choice {
+            Value::Array(items) => items.iter().try_for_each(|item| self.names_in(key, item)),
+            Value::Object(fields) => {
+                let group = ["server_label", "namespace"].iter().find_map(|key| fields.get(*key));
+                for (field, value) in fields {
+                    match (field.as_str(), value, group) {
+                        (field, ..) if !KEYS.contains(&field) => return Err(Refused::Form(key)),
+                        ("name", Value::String(name), group) => {
+                            let is_visible = match group.and_then(Value::as_str) {
+                                Some(group) => self.sees_member(group, name),
+                                None => self.sees(&[name]),
+                            };
+                            if !is_visible {
+                                return Err(Refused::Choice(key));
+                            }
+                        }
+                        ("name", Value::Null, _) => {}
+                        ("name", ..) => return Err(Refused::Unnamed(key)),
+                        _ => self.names_in(key, value)?,
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn narrowed_choice(
+        self,
+        key: &'static str,
+        raw: &str,
+        servers: &[String],
+    ) -> Result<Option<String>, Refused> {
         if raw == "null" {
             return Ok(None);
         }
@@ -24,14 +108,17 @@ impl Narrow<'_> {
             return if is_known { Ok(None) } else { Err(Refused::Choice(key)) };
         }
         let choice = Fields::read(raw).ok_or(Refused::Unnamed(key))?;
+        if choice.get("allowed_tools").is_some() && choice.get("tools").is_some() {
+            return Err(Refused::Form(key));
+        }
         // Chat Completions has the list one level deeper than Responses.
         if let Some(inner) = choice.get("allowed_tools").and_then(Fields::read) {
-            let left = self.allowed(key, inner.get("tools").unwrap_or("[]"))?;
+            let left = self.allowed(key, inner.get("tools").unwrap_or("[]"), servers)?;
             let inner = left.map(|left| inner.with(&[("tools", Some(left))]));
             return Ok(inner.map(|inner| choice.with(&[("allowed_tools", Some(inner))])));
         }
         if let Some(raw) = choice.get("tools") {
-            let left = self.allowed(key, raw)?;
+            let left = self.allowed(key, raw, servers)?;
             return Ok(left.map(|left| choice.with(&[("tools", Some(left))])));
         }
         match choice.string("type").as_deref() {
@@ -41,25 +128,33 @@ impl Narrow<'_> {
                 Some(name) if self.sees(&[&name]) => Ok(None),
                 _ => Err(Refused::Choice(key)),
             },
-            _ if self.chosen(key, raw)? == Kept::AsIs => Ok(None),
+            _ if self.chosen(key, raw, servers)? == Kept::AsIs => Ok(None),
             _ => Err(Refused::Choice(key)),
         }
     }
 
-    fn allowed(self, key: &'static str, raw: &str) -> Result<Option<String>, Refused> {
-        match filter(&items(key, raw)?, |tool| self.chosen(key, tool))? {
+    fn allowed(
+        self,
+        key: &'static str,
+        raw: &str,
+        servers: &[String],
+    ) -> Result<Option<String>, Refused> {
+        match filter(&items(key, raw)?, |tool| self.chosen(key, tool, servers))? {
             Some(left) if left.is_empty() => Err(Refused::Choice(key)),
             left => Ok(left.map(|left| list(&left))),
         }
     }
 
     /// One tool that is chosen.
-    fn chosen(self, key: &'static str, raw: &str) -> Result<Kept, Refused> {
+    fn chosen(self, key: &'static str, raw: &str, servers: &[String]) -> Result<Kept, Refused> {
         let tool = Fields::read(raw).ok_or(Refused::Unnamed(key))?;
         // Of a server whose tools were narrowed where it is declared.
         if tool.string("type").as_deref() == Some("mcp") {
             let label = tool.string("server_label").unwrap_or_default();
-            let is_visible = tool.string("name").is_none_or(|name| self.sees_member(&label, &name));
+            let is_visible = match text(&tool, "name", key)? {
+                Some(name) => self.sees_member(&label, &name),
+                None => servers.contains(&label),
+            };
             return Ok(if is_visible { Kept::AsIs } else { Kept::Nothing });
         }
         let group = tool.string("namespace");
@@ -69,11 +164,15 @@ impl Narrow<'_> {
     /// Gemini's `toolConfig`; `None` if it stays as it is.
     pub(super) fn tool_config(self, raw: &str) -> Result<Option<String>, Refused> {
         let key = "allowedFunctionNames";
-        let Some(config) = Fields::read(raw) else { return Ok(None) };
+        let of = "toolConfig";
+        let config = Fields::read(raw).ok_or(Refused::Form(of))?;
+        only(of, &config, &CONFIG)?;
         let calling = ["functionCallingConfig", "function_calling_config"]
             .into_iter()
-            .find_map(|key| Some((key, Fields::read(config.get(key)?)?)));
+            .find_map(|key| Some((key, config.get(key).filter(|raw| *raw != "null")?)));
         let Some((calling_key, calling)) = calling else { return Ok(None) };
+        let calling = Fields::read(calling).ok_or(Refused::Form(of))?;
+        only(of, &calling, &CALLING)?;
         let names = [key, "allowed_function_names"]
             .into_iter()
             .find_map(|key| Some((key, calling.get(key)?)))

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a function or custom tool | its name |
 //! | a member of a namespace, or of a hosted MCP server | its name, and `GROUP__NAME` |
-//! | a tool that the provider runs, such as `web_search` | its type, with and without a date; Anthropic's by their fixed names |
+//! | a tool that the provider runs, such as `web_search` | its type, with and without a date, and its name if it has one |
 //! | a hosted MCP server | the tools that it is limited to; without such a list it is left out |
 //!
 //! A group that has nothing left is left out. An entry that cannot be matched refuses the whole body: some
@@ -12,8 +12,27 @@
 
 use toolcrib_core::json::{self, Fields};
 
+use super::words::fold;
 use super::{Refused, Visible};
 use crate::api::Api;
+
+/// Keys that only a hosted MCP server has.
+const SERVER: [&str; 5] =
+    ["server_url", "server_label", "mcp_server_name", "connector_id", "allowed_tools"];
+
+/// Keys of one function, which are not hosted tools of Gemini.
+const DECLARATION: [&str; 10] = [
+    "name",
+    "type",
+    "description",
+    "behavior",
+    "parameters",
+    "parametersJsonSchema",
+    "parameters_json_schema",
+    "response",
+    "responseJsonSchema",
+    "response_json_schema",
+];
 
 /// Narrows the lists of one API to what a caller may see.
 #[derive(Clone, Copy)]
@@ -73,7 +92,11 @@ pub(super) fn items<'a>(key: &'static str, raw: &'a str) -> Result<Vec<&'a str>,
 }
 
 /// The text under `key`; refused if the value is anything else.
-fn text(fields: &Fields<'_>, key: &str, of: &'static str) -> Result<Option<String>, Refused> {
+pub(super) fn text(
+    fields: &Fields<'_>,
+    key: &str,
+    of: &'static str,
+) -> Result<Option<String>, Refused> {
     match fields.get(key) {
         None | Some("null") => Ok(None),
         Some(_) => fields.string(key).map(Some).ok_or(Refused::Unnamed(of)),
@@ -114,9 +137,8 @@ impl Narrow<'_> {
         let fields = Fields::read(raw).ok_or(Refused::Unnamed(of))?;
         let kind = text(&fields, "type", of)?;
         match (self.api, kind.as_deref()) {
-            (Api::Responses, Some("mcp")) => return self.hosted_server(&fields),
-            (Api::Messages, Some("mcp_toolset")) => return self.toolset(&fields),
-            (Api::Gemini, _) if fields.get("name").is_none() => return self.declarations(&fields),
+            (_, kind) if is_server(&fields, kind) => return self.server_entry(of, &fields, kind),
+            (Api::Gemini, _) if of == "tools" => return self.declarations(&fields),
             (Api::Responses, _) if fields.get("tools").is_some() => {
                 let name = text(&fields, "name", of)?.ok_or(Refused::Unnamed(of))?;
                 let members = self.tools("tools", fields.get("tools").unwrap_or("[]"), Some(&name));
@@ -135,21 +157,14 @@ impl Narrow<'_> {
         kind: Option<&str>,
         group: Option<&str>,
     ) -> Result<bool, Refused> {
-        let mut names = Vec::new();
-        names.extend(text(fields, "name", of)?);
-        for inner in ["function", "custom"] {
-            if let Some(raw) = fields.get(inner).filter(|raw| *raw != "null") {
-                let inner = Fields::read(raw).ok_or(Refused::Unnamed(of))?;
-                names.extend(text(&inner, "name", of)?);
-            }
-        }
+        let names = names(of, fields)?;
         let mut is_visible = names.iter().all(|name| match group {
             Some(group) => self.sees_member(group, name),
             None => self.sees(&[name]),
         });
-        // OpenAI's hosted tools have no name. One that is there anyway must not stand in for the type.
+        // A client can give any name to a hosted tool, and the provider goes by its type.
         let is_plain = matches!(kind, None | Some("function" | "custom"));
-        let by_type = names.is_empty() || (!is_plain && self.api != Api::Messages);
+        let by_type = names.is_empty() || !is_plain;
         match kind {
             Some(kind) if by_type => {
                 let undated = kind.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
@@ -161,20 +176,74 @@ impl Narrow<'_> {
         Ok(is_visible)
     }
 
+    /// An MCP server that the provider calls. Forms other than OpenAI's and Anthropic's are left out.
+    fn server_entry(
+        self,
+        of: &'static str,
+        fields: &Fields<'_>,
+        kind: Option<&str>,
+    ) -> Result<Kept, Refused> {
+        let is_visible = names(of, fields)?.iter().all(|name| self.sees(&[name]));
+        match (self.api, kind) {
+            _ if !is_visible || fields.get("tools").is_some() => Ok(Kept::Nothing),
+            (Api::Responses, Some("mcp")) => self.hosted_server(fields),
+            (Api::Messages, Some("mcp_toolset")) if fields.get("allowed_tools").is_none() => {
+                self.toolset(fields)
+            }
+            _ => Ok(Kept::Nothing),
+        }
+    }
+
     /// An MCP server that OpenAI calls: only the tools that it is limited to.
     fn hosted_server(self, fields: &Fields<'_>) -> Result<Kept, Refused> {
         let label = text(fields, "server_label", "tools")?.unwrap_or_default();
+        let kept = self.limited(&label, fields)?;
+        let Some(approval) = self.approval(&label, fields)? else { return Ok(kept) };
+        let edits = [("require_approval", Some(approval))];
+        Ok(match kept {
+            Kept::AsIs => Kept::As(fields.with(&edits)),
+            Kept::As(new) => {
+                Kept::As(Fields::read(&new).ok_or(Refused::Form("tools"))?.with(&edits))
+            }
+            Kept::Nothing => Kept::Nothing,
+        })
+    }
+
+    /// A server's `require_approval` without the names of tools that the caller may not know of; `None` if there are
+    /// none in it.
+    fn approval(self, label: &str, fields: &Fields<'_>) -> Result<Option<String>, Refused> {
+        let of = "require_approval";
+        let raw = fields.get(of).unwrap_or("null");
+        if raw == "null" || raw.starts_with('"') {
+            return Ok(None);
+        }
+        let approval = Fields::read(raw).ok_or(Refused::Form(of))?;
+        let mut edits: Vec<(&str, Option<String>)> = Vec::new();
+        for (key, raw) in approval.iter().filter(|(_, raw)| *raw != "null") {
+            let rule = Fields::read(raw).ok_or(Refused::Form(of))?;
+            let Some(names) = rule.get("tool_names").filter(|raw| *raw != "null") else { continue };
+            match Kept::edited(&rule, "tool_names", self.members(label, names)?) {
+                Kept::AsIs => {}
+                Kept::As(new) => edits.push((key, Some(new))),
+                Kept::Nothing => edits.push((key, None)),
+            }
+        }
+        Ok((!edits.is_empty()).then(|| approval.with(&edits)))
+    }
+
+    /// A server with only the allowed tools that the caller may know of.
+    fn limited(self, label: &str, fields: &Fields<'_>) -> Result<Kept, Refused> {
         let Some(raw) = fields.get("allowed_tools").filter(|raw| *raw != "null") else {
             return Ok(Kept::Nothing);
         };
         let Some(filter) = Fields::read(raw) else {
-            let left = self.members(&label, raw)?;
+            let left = self.members(label, raw)?;
             return Ok(Kept::edited(fields, "allowed_tools", left));
         };
         let Some(raw) = filter.get("tool_names").filter(|raw| *raw != "null") else {
             return Ok(Kept::Nothing);
         };
-        Ok(match Kept::edited(&filter, "tool_names", self.members(&label, raw)?) {
+        Ok(match Kept::edited(&filter, "tool_names", self.members(label, raw)?) {
             Kept::As(new) => Kept::As(fields.with(&[("allowed_tools", Some(new))])),
             kept => kept,
         })
@@ -214,6 +283,14 @@ impl Narrow<'_> {
 
     /// An entry of Gemini's `tools`: declarations, and hosted tools by their keys.
     fn declarations(self, fields: &Fields<'_>) -> Result<Kept, Refused> {
+        let is_named =
+            ["name", "type", "function", "custom"].iter().any(|key| fields.get(key).is_some());
+        if is_named {
+            let kind = text(fields, "type", "tools")?;
+            if !self.sees_entry("tools", fields, kind.as_deref(), None)? {
+                return Ok(Kept::Nothing);
+            }
+        }
         let mut edits: Vec<(&str, Option<String>)> = Vec::new();
         let mut left = 0;
         for (key, raw) in fields.iter() {
@@ -224,6 +301,7 @@ impl Narrow<'_> {
             let is_server = matches!(key, "mcpServers" | "mcp_servers");
             let is_kept = match &members {
                 Some(members) => !members.is_empty(),
+                None if is_named && DECLARATION.contains(&key) => true,
                 None => is_list || (!is_server && self.sees(&[key, &snake(key)])),
             };
             left += usize::from(is_kept && raw != "null");
@@ -238,6 +316,25 @@ impl Narrow<'_> {
             (false, _) => Kept::As(fields.with(&edits)),
         })
     }
+}
+
+/// Whether an entry is a hosted MCP server, by its type or its keys.
+fn is_server(fields: &Fields<'_>, kind: Option<&str>) -> bool {
+    kind.is_some_and(|kind| fold(kind).starts_with("mcp"))
+        || SERVER.iter().any(|key| fields.get(key).is_some())
+}
+
+/// All names of an entry: its own, and those of the definition inside it.
+fn names(of: &'static str, fields: &Fields<'_>) -> Result<Vec<String>, Refused> {
+    let mut names = Vec::new();
+    names.extend(text(fields, "name", of)?);
+    for inner in ["function", "custom"] {
+        if let Some(raw) = fields.get(inner).filter(|raw| *raw != "null") {
+            let inner = Fields::read(raw).ok_or(Refused::Unnamed(of))?;
+            names.extend(text(&inner, "name", of)?);
+        }
+    }
+    Ok(names)
 }
 
 /// `googleSearch` as `google_search`.

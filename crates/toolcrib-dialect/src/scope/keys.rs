@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::Refused;
-use super::words::{CARRIERS, FREE, WORDS, fold};
+use super::words::{FREE, SCHEMAS, WORDS, fold, is_carrier};
 use crate::api::Api;
 
 /// Maximum depth of nested objects and arrays.
@@ -35,6 +35,8 @@ enum Place {
     },
     /// A part of a tool or of a hosted server: its words count, and it has no tools in it.
     Part,
+    /// A part whose keys are names of tools.
+    Named,
     Choice,
     History,
     /// One entry of the history, and what is inside of it.
@@ -177,6 +179,7 @@ fn add<'a>(
 fn child(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Place, Refused> {
     let place = match frame.place {
         Place::Free => return Ok(Place::Free),
+        Place::Named => return Ok(Place::Part),
         // A list was expected: refused when it is narrowed.
         Place::Tools { inner } => Place::Tool { inner },
         Place::History => Place::Entry,
@@ -196,17 +199,28 @@ fn child(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Place, Refused> {
             frame.words.push(known);
         }
     }
-    if CARRIERS.contains(&word.as_str()) {
+    if is_carrier(&word) {
         return carrier(api, place, key).ok_or_else(|| Refused::Place(Refused::shown(key)));
     }
+    // A letter of another alphabet can look like one of the API's, and no API has such a key.
+    if place == Place::Body && !key.is_ascii() {
+        return Err(Refused::Place(Refused::shown(key)));
+    }
+    let is_free = match place {
+        Place::Body => matches!(word.as_str(), "metadata" | "labels" | "guidedjson"),
+        Place::Other => SCHEMAS.contains(&word.as_str()),
+        Place::Choice => false,
+        _ => FREE.contains(&word.as_str()),
+    };
     Ok(match place {
         Place::Body if key == history_key(api) => Place::History,
-        _ if FREE.contains(&word.as_str()) => Place::Free,
+        _ if is_free => Place::Free,
         Place::Body if matches!(word.as_str(), "toolchoice" | "functioncall" | "toolconfig") => {
             Place::Choice
         }
         Place::Body => Place::Other,
         Place::Tool { .. } if matches!(key, "function" | "custom") => Place::Tool { inner: true },
+        Place::Tool { .. } if key == "configs" => Place::Named,
         Place::Tool { .. } => Place::Part,
         Place::Entry => Place::Block,
         other => other,
@@ -229,8 +243,16 @@ fn carrier(api: Api, place: Place, key: &str) -> Option<Place> {
         ) => Some(Place::Tools { inner: true }),
         // Items that load tools.
         (Api::Responses, Place::Entry, "tools") => Some(Place::Tools { inner: false }),
-        // `allowed_tools`.
-        (Api::Chat | Api::Responses, Place::Choice, "tools") => Some(Place::Choice),
+        (Api::Chat | Api::Responses, Place::Choice, "tools" | "allowed_tools") => {
+            Some(Place::Choice)
+        }
+        // Names of a hosted server's tools. An entry that has them is left out in APIs without such servers.
+        (_, Place::Tool { .. }, "allowed_tools")
+        | (Api::Messages, Place::Part, "allowed_tools") => Some(Place::Part),
+        // Names of tools whose results stay in the context.
+        (Api::Messages, Place::Other, "exclude_tools") => Some(Place::Other),
+        // A tool that the history adds or removes.
+        (Api::Messages, Place::Block, "tool") => Some(Place::Block),
         (Api::Messages, Place::Body, "mcp_servers")
         | (Api::Gemini, Place::Tool { inner: false }, "mcpServers" | "mcp_servers") => {
             Some(Place::Part)

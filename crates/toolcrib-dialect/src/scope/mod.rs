@@ -76,40 +76,45 @@ pub(crate) fn narrow(
             changes.others.push((field, None));
         }
     }
-    for key in ["tool_choice", "function_call"] {
-        if let (Some(raw), false) = (given(key), api == Api::Gemini) {
-            changes.others.extend(narrow.choice(key, raw)?.map(|new| (key, Some(new))));
-        }
-    }
     for key in ["toolConfig", "tool_config"] {
         if let (Some(raw), Api::Gemini) = (given(key), api) {
             changes.others.extend(narrow.tool_config(raw)?.map(|new| (key, Some(new))));
         }
     }
     let tools = changes.tools.iter().find(|(key, _)| *key == "tools").map(|(_, new)| new.as_str());
-    let toolsets = match api {
-        Api::Messages => toolsets(tools.or_else(|| given("tools")).unwrap_or("[]")),
-        _ => Vec::new(),
-    };
+    let servers = servers(api, tools.or_else(|| given("tools")).unwrap_or("[]"));
+    for key in ["tool_choice", "function_call"] {
+        if let (Some(raw), false) = (given(key), api == Api::Gemini) {
+            changes.others.extend(narrow.choice(key, raw, &servers)?.map(|new| (key, Some(new))));
+        }
+    }
+    if let (Some(raw), Api::Messages) = (given("system"), api) {
+        history::loads_nothing("system", raw)?;
+    }
     if let (Some(raw), Api::Messages) = (given("mcp_servers"), api) {
-        let left = filter(&items("mcp_servers", raw)?, |raw| narrow.server(raw, &toolsets))?;
+        let left = filter(&items("mcp_servers", raw)?, |raw| narrow.server(raw, &servers))?;
         let left = left.map(|left| (!left.is_empty()).then(|| list(&left)));
         changes.others.extend(left.map(|left| ("mcp_servers", left)));
     }
     let history = keys::history_key(api);
     if let Some(raw) = given(history) {
-        let left = narrow.history(raw, &toolsets)?;
+        let left = narrow.history(raw, &servers)?;
         changes.others.extend(left.map(|left| (history, Some(left))));
     }
     Ok(changes)
 }
 
-/// The servers whose tools are declared one by one.
-fn toolsets(tools: &str) -> Vec<String> {
+/// The hosted servers in a list of tools that was narrowed.
+fn servers(api: Api, tools: &str) -> Vec<String> {
+    let (kind, key) = match api {
+        Api::Messages => ("mcp_toolset", "mcp_server_name"),
+        Api::Responses => ("mcp", "server_label"),
+        Api::Chat | Api::Gemini => return Vec::new(),
+    };
     let entries = json::items(tools).unwrap_or_default();
     let entries = entries.iter().filter_map(|raw| Fields::read(raw.get()));
-    let toolsets = entries.filter(|it| it.string("type").as_deref() == Some("mcp_toolset"));
-    toolsets.filter_map(|it| it.string("mcp_server_name")).collect()
+    let servers = entries.filter(|it| it.string("type").as_deref() == Some(kind));
+    servers.filter_map(|it| it.string(key)).collect()
 }
 
 impl Narrow<'_> {

@@ -25,12 +25,18 @@ pub enum Refused {
     /// A tool that cannot be matched against the scope.
     #[error("a tool in `{0}` has no name that can be read")]
     Unnamed(&'static str),
+    /// Something that may bring in tools, in a form that cannot be read.
+    #[error("`{0}` has a form that is not known")]
+    Form(&'static str),
     /// A tool that is forced, and that the caller may not see.
     #[error("`{0}` names a tool that this caller does not have")]
     Choice(&'static str),
     /// Tools may be stored there.
     #[error("`{0}` refers to something stored elsewhere, which may bring in tools")]
     Stored(&'static str),
+    /// Calls in such a response are not checked.
+    #[error("the response would be streamed as a JSON array, in which calls cannot be checked")]
+    NoEvents,
     /// Nested deeper than any parser needs.
     #[error("the body is nested too deeply")]
     Depth,
@@ -47,11 +53,12 @@ impl Refused {
             Self::TwoKeys(_) => "send every key once",
             Self::Spelling(..) => "spell keys as the API's reference does",
             Self::Place(_) => "declare tools in `tools`",
-            Self::NotAList(_) | Self::Unnamed(_) => {
-                "declare tools in the form that the API's reference has"
+            Self::NotAList(_) | Self::Unnamed(_) | Self::Form(_) => {
+                "use the form that the API's reference has"
             }
             Self::Choice(_) => "leave the choice out, or choose a tool that is available",
             Self::Stored(_) => "send the whole conversation and its tools with each request",
+            Self::NoEvents => "send `alt=sse` in the query",
             Self::Depth | Self::Keys => "send a simpler body",
         }
     }

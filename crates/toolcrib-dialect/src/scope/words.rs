@@ -44,18 +44,9 @@ pub(super) const WORDS: [(&str, &[&str]); 38] = [
     ("datasources", &["data_sources", "dataSources"]),
 ];
 
-/// Words whose values are lists of tools, folded. What other gateways call them is here, too.
-pub(super) const CARRIERS: [&str; 9] = [
-    "tools",
-    "functions",
-    "functiondeclarations",
-    "mcpservers",
-    "additionaltools",
-    "toolsets",
-    "enabledtools",
-    "availabletools",
-    "tooldefinitions",
-];
+/// Words whose values are lists of tools, folded, in addition to those that end in `tools` or `functions`. What other
+/// gateways call them is here, too.
+const CARRIERS: [&str; 4] = ["functiondeclarations", "mcpservers", "toolsets", "tooldefinitions"];
 
 /// Words whose values are somebody's own: schemas, arguments, results, notes. Folded.
 pub(super) const FREE: [&str; 21] = [
@@ -81,6 +72,17 @@ pub(super) const FREE: [&str; 21] = [
     "response",
     "env",
 ];
+
+/// Those of the free words that hold a schema wherever they are.
+pub(super) const SCHEMAS: [&str; 4] =
+    ["schema", "responseschema", "responsejsonschema", "guidedjson"];
+
+/// Whether the value of a key may be tools, by what it is called. `word` is the folded key.
+pub(super) fn is_carrier(word: &str) -> bool {
+    word == "tool"
+        || ["tools", "functions", "toollist"].iter().any(|end| word.ends_with(end))
+        || CARRIERS.contains(&word)
+}
 
 /// A key as the most forgiving of parsers would compare it: without case, separators and look-alikes.
 pub(super) fn fold(key: &str) -> String {

@@ -174,6 +174,7 @@ impl Tale {
         let id = foreign::text(piece, "id").filter(|id| !id.is_empty());
         let at = self.place(index, id.as_deref()).unwrap_or_else(|| {
             self.budget.hold(PART);
+            self.budget.call();
             self.parts.push(Part::Call(Call { index, ..Call::default() }));
             self.parts.len() - 1
         });

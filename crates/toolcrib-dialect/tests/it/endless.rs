@@ -41,9 +41,17 @@ fn body(api: Api) -> (&'static str, &'static str) {
 
 /// Plays a stream until the exchange is over, `times` at most; what the client got, and how it ended.
 fn play(stream: &Stream, times: usize) -> (String, Option<Done>, Vec<usize>) {
+    play_within(LIMITS, stream, times)
+}
+
+fn play_within(
+    limits: Limits,
+    stream: &Stream,
+    times: usize,
+) -> (String, Option<Done>, Vec<usize>) {
     let (target, body) = body(stream.api);
     let mut setup = Setup::new("localhost", Arc::new(FourChars));
-    (setup.limits, setup.checks_calls) = (LIMITS, true);
+    (setup.limits, setup.checks_calls) = (limits, true);
     setup.upstream.speaks = stream.speaks;
     let read = Request::read(stream.api, target, body.as_bytes().to_vec());
     let mut exchange = Exchange::new(stream.api, target, read, setup);
@@ -261,4 +269,47 @@ fn what_is_forwarded_passes_however_long_and_is_not_recorded() {
         assert!(done.is_none(), "{done:?}");
         assert_eq!(out.matches(&stream.again).count(), 1000);
     }
+}
+
+/// Some steps look at all calls for each piece, so their number is limited in addition to their size.
+#[test]
+fn a_turn_with_too_many_calls_ends() {
+    let call =
+        r#"{"tool_calls":[{"index":@,"id":"call_@","function":{"name":"NAME","arguments":"{}"}}]}"#;
+    let chat = |name: &str| chat(&call.replace("NAME", name));
+    let message = r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{}}}"#;
+    let block = concat!(
+        r#"{"type":"content_block_start","index":@,"content_block":{"type":"tool_use","id":"t@","name":"find","input":{}}}"#,
+        "\n\ndata: ",
+        r#"{"type":"content_block_stop","index":@}"#
+    );
+    let item = concat!(
+        r#"{"type":"response.output_item.added","output_index":@,"item":{"type":"function_call","id":"f@","call_id":"c@","name":"find","arguments":""}}"#,
+        "\n\ndata: ",
+        r#"{"type":"response.output_item.done","output_index":@,"item":{"type":"function_call","id":"f@","call_id":"c@","name":"find","arguments":"{}"}}"#
+    );
+    let part = r#"{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"find","args":{}}}]}}]}"#;
+    let mut translated = own(Api::Messages, &[], &chat("find"));
+    translated.speaks = Some(Api::Chat);
+    for stream in [
+        own(Api::Chat, &[], &chat("find")),
+        own(Api::Chat, &[], &chat("nope")),
+        own(Api::Messages, &[message], block),
+        own(Api::Responses, &[], item),
+        own(Api::Gemini, &[], part),
+        translated,
+    ] {
+        let (out, done, _) = play_within(Limits::default(), &stream, 20_000);
+        let ending = done.map(|done| done.ending);
+        assert_eq!(ending, Some(Ending::Exceeded(Exceeded::Calls)), "{:?}", stream.api);
+        assert!(out.contains("more than 1024 calls"), "{:?}", stream.api);
+    }
+}
+
+/// The calls of one choice are checked, so a client gets no other.
+#[test]
+fn choices_that_were_not_asked_for_are_left_out() {
+    let two = r#"{"id":"c","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null},{"index":1,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"nope","arguments":"{}"}}]},"finish_reason":null}]}"#;
+    let (out, ..) = play(&own(Api::Chat, &[two], &chat(r#"{"content":"."}"#)), 3);
+    assert!(out.contains("Hello") && !out.contains("nope"), "{out}");
 }

@@ -96,6 +96,8 @@ pub(crate) struct Exchange {
     within: Duration,
     counted: Option<metrics::Call>,
     leave: Leave,
+    /// Whether a question of its server was refused before.
+    has_refused: bool,
 }
 
 impl What {
@@ -203,7 +205,8 @@ impl Exchange {
             }
         };
         listed.sent(pending.id().clone());
-        Ok(Self { upstream, what, pending, said, listed, within, counted, leave })
+        let has_refused = false;
+        Ok(Self { upstream, what, pending, said, listed, within, counted, leave, has_refused })
     }
 
     /// It waits for its client now: others may have its place among all calls.
@@ -247,7 +250,8 @@ impl Exchange {
                     return Err(no_answer(&self.upstream, &failed));
                 }
                 Some(said) = self.said.recv() => match said {
-                    Said::Log(line, charge) => {
+                    Said::Log(mut line, charge) => {
+                        question::present_log(self.server(), &mut line);
                         let client = client.clone();
                         telling.tell(async move { client.log(line).await }, charge).await;
                         continue;
@@ -256,7 +260,7 @@ impl Exchange {
                         let limits = self.upstream.limits();
                         let (method, params) = (&request.method, request.params.as_mut());
                         if let Err(why) = question::present(self.server(), method, params, limits) {
-                            tracing::warn!(server = self.server(), "question refused: {why}");
+                            self.log_refused(&why);
                             let _ = answer.send(Err(not_shown(&why)));
                             continue;
                         }
@@ -308,7 +312,7 @@ impl Exchange {
                     question::present_all(self.server(), &mut answer, self.upstream.limits())
             {
                 self.count(metrics::Outcome::Error);
-                tracing::warn!(server = self.server(), "question refused: {why}");
+                self.log_refused(&why);
                 return Err(NoAnswer::Refused(not_shown(&why)));
             }
             if client.modern || !asks(&answer) {
@@ -346,6 +350,15 @@ impl Exchange {
         self.pending = sent.map_err(|failed| no_answer(&self.upstream, &failed))?;
         self.listed.sent(self.pending.id().clone());
         Ok(())
+    }
+
+    /// Logs a question that was refused. One warning for each exchange: a server may ask without end.
+    fn log_refused(&mut self, why: &question::Unfit) {
+        if std::mem::replace(&mut self.has_refused, true) {
+            tracing::debug!(server = self.server(), "question refused: {why}");
+        } else {
+            tracing::warn!(server = self.server(), "question refused: {why}");
+        }
     }
 
     fn count(&mut self, outcome: metrics::Outcome) {

@@ -3,14 +3,16 @@
 //! A client knows the gateway and not the servers behind it, so a question that is passed on unchanged
 //! seems to be the gateway's own. Every elicitation therefore begins with `[server "files"]`, and every
 //! sampling request has that line at the beginning of its system prompt. No server can write that form
-//! into its own text: `[server` becomes `(server` there. The rest is cleaned of hidden characters and
-//! bounded. A question that cannot be shown truthfully is refused, and the server is told why.
+//! into its own text: `[server` becomes `(server` there, and a line cannot begin with an opening bracket.
+//! The rest is cleaned of hidden characters and bounded. A question that cannot be shown truthfully is
+//! refused, and the server is told why. Lines of a log have the server's name in `logger`.
 //!
 //! Rejected: the name in `_meta` alone, which no client shows.
 
-use rmcp::model::{ErrorCode, ErrorData};
+use rmcp::model::{ErrorCode, ErrorData, LoggingMessageNotificationParam};
 use serde_json::{Map, Value};
 use thiserror::Error;
+use toolcrib_core::clean::{clean, is_clean, one_line};
 use toolcrib_core::text::shorten;
 use url::Url;
 
@@ -20,6 +22,12 @@ use crate::hidden_text::{clean_value, has_hidden_key, is_hidden_name};
 /// Maximum length of a title, a description or the name of a choice in a form, in characters: a label is a
 /// line or a paragraph, and the question itself has a limit of its own.
 const LABEL_CHARS: usize = 1_000;
+/// Maximum number of lines of a question.
+const LINES: usize = 60;
+/// Maximum length of a server's name in front of its text, in characters.
+const NAME_CHARS: usize = 64;
+/// Maximum length of the name of a logger, with the server's name, in characters.
+const LOGGER_CHARS: usize = 128;
 /// The error by which a server of the older era asks the user to open URLs before it goes on.
 const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
@@ -32,6 +40,8 @@ pub(super) enum Unfit {
     TooLarge { bytes: usize, limit: usize },
     #[error("a name or a choice in it has invisible characters")]
     HiddenName,
+    #[error("a name or a choice in it looks like the name of a server")]
+    FalseName,
     #[error("its URL {0}")]
     Url(&'static str),
 }
@@ -67,26 +77,49 @@ pub(super) fn present_all(server: &str, result: &mut Value, limits: &Limits) -> 
     Ok(())
 }
 
-/// The same for an error that asks the user to open URLs; any other error stays as it is.
+/// The same for an error that asks the user to open URLs; any other error stays as it is. Data in another
+/// form than the protocol's is dropped, since a client may read it in a way that was not checked.
 pub(super) fn present_error(
     server: &str,
     mut error: ErrorData,
     limits: &Limits,
 ) -> Result<ErrorData, Unfit> {
-    if error.code == URL_ELICITATION_REQUIRED {
-        let asked = error.data.as_mut().and_then(|data| data.get_mut("elicitations"));
-        let asked = asked.and_then(Value::as_array_mut);
-        for params in asked.into_iter().flatten() {
-            elicitation(server, params, limits)?;
+    if error.code != URL_ELICITATION_REQUIRED {
+        return Ok(error);
+    }
+    let own = own_words(&error.message, limits.question_chars);
+    error.message = format!("{} {own}", label(server, "")).into();
+    let asked = error.data.as_mut().and_then(|data| data.get_mut("elicitations"));
+    let is_known = match asked {
+        Some(Value::Array(all)) if all.iter().all(Value::is_object) => {
+            for params in all {
+                elicitation(server, params, limits)?;
+            }
+            true
         }
+        _ => false,
+    };
+    if !is_known {
+        error.data = None;
     }
     Ok(error)
 }
 
+/// Puts a server's name to a line of its log, so that it cannot log as the gateway or as another server.
+pub(super) fn present_log(server: &str, line: &mut LoggingMessageNotificationParam) {
+    let name = shown_name(server);
+    let own = line.logger.as_deref().map(one_line).filter(|own| !own.is_empty());
+    let logger = match own {
+        Some(own) => format!("{name}/{own}"),
+        None => name,
+    };
+    line.logger = Some(shorten(&logger, LOGGER_CHARS).into_owned());
+}
+
 fn elicitation(server: &str, params: &mut Value, limits: &Limits) -> Result<(), Unfit> {
     let fields = checked(params, limits.question_bytes)?;
-    if fields.get("requestedSchema").is_some_and(has_hidden_choice) {
-        return Err(Unfit::HiddenName);
+    if let Some(schema) = fields.get("requestedSchema") {
+        check_form(schema)?;
     }
     let is_link =
         fields.get("mode").is_some_and(|mode| mode == "url") || fields.contains_key("url");
@@ -99,24 +132,46 @@ fn elicitation(server: &str, params: &mut Value, limits: &Limits) -> Result<(), 
     let mut fields = Value::Object(std::mem::take(fields));
     clean_value(&mut fields);
     if let Some(schema) = fields.get_mut("requestedSchema") {
-        shorten_labels(schema);
+        present_labels(schema);
     }
     let message = fields.get("message").and_then(Value::as_str).unwrap_or_default();
     let message = own_words(message, limits.question_chars);
-    fields["message"] = format!("[server \"{server}\"{link}] {message}").into();
+    fields["message"] = format!("{} {message}", label(server, &link)).into();
     *params = fields;
     Ok(())
 }
 
 fn sampling(server: &str, params: &mut Value, limits: &Limits) -> Result<(), Unfit> {
-    checked(params, limits.sampling_bytes)?;
+    let fields = checked(params, limits.sampling_bytes)?;
+    // To a client, the context of "this server" is the gateway's: that of all servers.
+    fields.retain(|key, value| key != "includeContext" || *value == "none");
     clean_value(params);
+    if let Some(messages) = params.get_mut("messages") {
+        present_blocks(messages);
+    }
     let own = params.get("systemPrompt").and_then(Value::as_str).unwrap_or_default();
-    let own = without_server_names(own);
-    let origin = format!("[server \"{server}\"] requests this completion.");
+    let own = without_labels(own);
+    let origin = format!("{} requests this completion.", label(server, ""));
     let prompt = if own.is_empty() { origin } else { format!("{origin}\n\n{own}") };
     params["systemPrompt"] = prompt.into();
     Ok(())
+}
+
+/// What a server's text begins with.
+fn label(server: &str, link: &str) -> String {
+    format!("[server \"{}\"{link}]", shown_name(server))
+}
+
+/// A server's name, without the characters that end a label or begin another.
+fn shown_name(server: &str) -> String {
+    let plain = |c| match c {
+        '"' | '“' | '”' | '＂' => '\'',
+        ']' | '］' | '】' | '〕' | '⟧' | '❳' | '〛' | '﹞' => ')',
+        c if is_opening(c) => '(',
+        c => c,
+    };
+    let name: String = one_line(server).chars().map(plain).collect();
+    shorten(&name, NAME_CHARS).into_owned()
 }
 
 /// Parameters that are an object of at most so many bytes, and whose keys can be seen.
@@ -131,71 +186,179 @@ fn checked(params: &mut Value, limit: usize) -> Result<&mut Map<String, Value>, 
     params.as_object_mut().ok_or(Unfit::NotAnObject)
 }
 
-/// Whether a value that comes back in the answer has invisible characters: cleaned, it would not be the
-/// one that the server knows.
-fn has_hidden_choice(schema: &Value) -> bool {
-    let hidden = |value: &Value| value.as_str().is_some_and(is_hidden_name);
+/// Refuses a form with names or choices that would deceive. They come back in the answer, so they cannot
+/// be changed: the server would not know them. The name of a field is shown where it has no title.
+fn check_form(schema: &Value) -> Result<(), Unfit> {
     match schema {
-        Value::Object(fields) => fields.iter().any(|(key, value)| match (&**key, value) {
-            ("enum" | "required", Value::Array(values)) => values.iter().any(hidden),
-            ("const", value) => hidden(value),
-            (_, value) => has_hidden_choice(value),
+        Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
+            if begins_like_a_label(key) {
+                return Err(Unfit::FalseName);
+            }
+            match (&**key, value) {
+                ("enum", Value::Array(choices)) => choices.iter().try_for_each(check_choice),
+                ("const", choice @ Value::String(_)) => check_choice(choice),
+                ("default", Value::String(text)) if begins_like_a_label(text) => {
+                    Err(Unfit::FalseName)
+                }
+                ("required", Value::Array(names)) => {
+                    let hidden = |name: &Value| name.as_str().is_some_and(is_hidden_name);
+                    if names.iter().any(hidden) { Err(Unfit::HiddenName) } else { Ok(()) }
+                }
+                (_, value) => check_form(value),
+            }
         }),
-        Value::Array(items) => items.iter().any(has_hidden_choice),
-        _ => false,
+        Value::Array(items) => items.iter().try_for_each(check_form),
+        _ => Ok(()),
     }
 }
 
-/// Cuts titles, descriptions and names of choices that are too long.
-fn shorten_labels(schema: &mut Value) {
-    fn cut(label: &mut Value) {
+/// A choice may have the invisible characters that ordinary writing needs, and is one line.
+fn check_choice(choice: &Value) -> Result<(), Unfit> {
+    let text = choice.as_str().unwrap_or_default();
+    if !is_clean(text) || text.contains(['\n', '\t']) {
+        return Err(Unfit::HiddenName);
+    }
+    if begins_like_a_label(text) { Err(Unfit::FalseName) } else { Ok(()) }
+}
+
+/// Makes titles, descriptions and names of choices one line each that does not name a server, and cuts
+/// those that are too long.
+fn present_labels(schema: &mut Value) {
+    fn show(label: &mut Value) {
         if let Value::String(text) = label {
-            *text = shorten(text, LABEL_CHARS).into_owned();
+            let own = without_server_names(&one_line(text));
+            *text = shorten(&own, LABEL_CHARS).into_owned();
         }
     }
     match schema {
         Value::Object(fields) => {
             for (key, value) in fields.iter_mut() {
                 match (&**key, value) {
-                    ("title" | "description", label @ Value::String(_)) => cut(label),
-                    ("enumNames", Value::Array(labels)) => labels.iter_mut().for_each(cut),
-                    (_, value) => shorten_labels(value),
+                    ("title" | "description", label @ Value::String(_)) => show(label),
+                    ("enumNames", Value::Array(labels)) => labels.iter_mut().for_each(show),
+                    (_, value) => present_labels(value),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(shorten_labels),
+        Value::Array(items) => items.iter_mut().for_each(present_labels),
         _ => {}
     }
 }
 
-/// A server's text after its name: without the form that names a server, without runs of empty lines that
-/// would push the name out of sight, and visibly cut at the limit.
-fn own_words(text: &str, limit: usize) -> String {
-    let mut breaks = 0;
-    let mut own = without_server_names(text.trim());
-    own.retain(|c| {
-        breaks = match c {
-            '\n' => breaks + 1,
-            c if c.is_whitespace() => breaks,
-            _ => 0,
-        };
-        c != '\n' || breaks <= 2
-    });
-    match own.char_indices().nth(limit) {
-        Some((end, _)) => format!("{}… [cut at {limit} characters]", &own[..end]),
-        None => own,
+/// Changes the brackets of text blocks that begin like a label. The rest of a prompt stays as it is, since
+/// a completion depends on every character.
+fn present_blocks(content: &mut Value) {
+    match content {
+        Value::Array(blocks) => blocks.iter_mut().for_each(present_blocks),
+        Value::Object(block) => {
+            if let Some(Value::String(text)) = block.get_mut("text")
+                && begins_like_a_label(text)
+            {
+                let rest = text.trim_start_matches(is_before_label).to_owned();
+                text.truncate(text.len() - rest.len());
+                *text = text.replace(is_opening, "(") + &rest;
+            }
+            if let Some(content) = block.get_mut("content") {
+                present_blocks(content);
+            }
+        }
+        _ => {}
     }
 }
 
-/// A server's text without the form that names a server.
+/// A server's text after its name: without anything that looks like the name of a server, without runs of
+/// empty lines that would push the name out of sight, and visibly cut at the limits.
+fn own_words(text: &str, limit: usize) -> String {
+    let (text, _) = clean(text);
+    let own = without_server_names(text.trim());
+    let mut lines: Vec<&str> = own.lines().map(str::trim_end).collect();
+    lines.dedup_by(|line, before| line.is_empty() && before.is_empty());
+    let has_more = lines.len() > LINES;
+    lines.truncate(LINES);
+    let shown = lines.join("\n");
+    match shown.char_indices().nth(limit) {
+        Some((end, _)) => format!("{}… [cut at {limit} characters]", &shown[..end]),
+        None if has_more => format!("{shown}… [cut at {LINES} lines]"),
+        None => shown,
+    }
+}
+
+/// A server's text without the form that names a server. At the beginning of a line no opening bracket
+/// stays, whatever follows: the word after it may be written with letters that only look the same.
 fn without_server_names(text: &str) -> String {
-    let plain = |(at, c)| if c == '[' && names_a_server(&text[at + 1..]) { '(' } else { c };
+    let mut is_start = true;
+    let plain = |(at, c): (usize, char)| {
+        let opens = is_opening(c);
+        let names = opens && (is_start || names_a_server(&text[at + c.len_utf8()..]));
+        is_start = c == '\n' || (is_start && is_before_label(c));
+        if names { '(' } else { c }
+    };
     text.char_indices().map(plain).collect()
 }
 
+/// A prompt without labels. Other brackets stay, since a completion depends on every character.
+fn without_labels(text: &str) -> String {
+    let plain = |(at, c): (usize, char)| {
+        let is_label = is_opening(c) && names_a_server(&text[at + c.len_utf8()..]);
+        if is_label { '(' } else { c }
+    };
+    text.char_indices().map(plain).collect()
+}
+
+/// Whether a text begins with an opening bracket and `server`, markup aside.
+fn begins_like_a_label(text: &str) -> bool {
+    let rest = text.trim_start_matches(is_before_label);
+    text[..text.len() - rest.len()].contains(is_opening) && names_a_server(rest)
+}
+
 fn names_a_server(rest: &str) -> bool {
-    let word = rest.trim_start().get(..6);
-    word.is_some_and(|word| word.eq_ignore_ascii_case("server"))
+    let letters = rest.chars().filter(|c| !is_combining(*c)).skip_while(|c| is_markup(*c));
+    letters.take(6).map(|c| c.to_ascii_lowercase()).eq("server".chars())
+}
+
+fn is_before_label(c: char) -> bool {
+    is_opening(c) || is_markup(c)
+}
+
+/// A square bracket that opens, or a character that looks like one.
+fn is_opening(c: char) -> bool {
+    matches!(
+        c,
+        '[' | '［'
+            | '【'
+            | '〔'
+            | '〖'
+            | '〘'
+            | '〚'
+            | '⟦'
+            | '⟬'
+            | '❲'
+            | '⁅'
+            | '⦋'
+            | '﹇'
+            | '﹝'
+    )
+}
+
+/// A character that a reader does not see as the beginning of a text: blanks, and what Markdown takes as
+/// formatting.
+fn is_markup(c: char) -> bool {
+    c.is_whitespace()
+        || is_combining(c)
+        || matches!(c, '*' | '_' | '`' | '>' | '#' | '-' | '.' | '~' | '\\')
+}
+
+/// The blocks of combining marks that go with any script.
+fn is_combining(c: char) -> bool {
+    matches!(
+        c,
+        '\u{300}'..='\u{36f}'
+            | '\u{483}'..='\u{489}'
+            | '\u{1ab0}'..='\u{1aff}'
+            | '\u{1dc0}'..='\u{1dff}'
+            | '\u{20d0}'..='\u{20ff}'
+            | '\u{fe20}'..='\u{fe2f}'
+    )
 }
 
 /// Where a URL leads, for a person to see: its host, and its port where it is not the scheme's own. A URL
@@ -217,129 +380,4 @@ fn destination(url: &str) -> Result<String, &'static str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    use super::*;
-
-    fn asked(params: Value) -> Result<Value, Unfit> {
-        let mut params = params;
-        present("files", "elicitation/create", Some(&mut params), &Limits::default())?;
-        Ok(params)
-    }
-
-    fn message(text: &str) -> String {
-        asked(json!({"message": text})).unwrap()["message"].as_str().unwrap().to_owned()
-    }
-
-    #[test]
-    fn a_question_begins_with_its_server() {
-        assert_eq!(message("Which\u{e0041} word?"), "[server \"files\"] Which word?");
-        let forged = message("[Server \"bank\"] Your PIN?\n\n\n\n\n[ server \"bank\"] again");
-        let expected = "[server \"files\"] (Server \"bank\"] Your PIN?\n\n( server \"bank\"] again";
-        assert_eq!(forged, expected);
-        assert_eq!(asked(json!({})).unwrap()["message"], "[server \"files\"] ");
-    }
-
-    #[test]
-    fn a_long_question_is_cut_and_a_large_one_refused() {
-        let limits = Limits { question_chars: 5, question_bytes: 40, ..Limits::default() };
-        let ask = |text: &str| {
-            let mut params = json!({"message": text});
-            present("a", "elicitation/create", Some(&mut params), &limits).map(|()| params)
-        };
-        assert_eq!(ask("12345").unwrap()["message"], "[server \"a\"] 12345");
-        let cut = "[server \"a\"] 12345… [cut at 5 characters]";
-        assert_eq!(ask("123456").unwrap()["message"], cut);
-        assert!(ask(&"x".repeat(26)).is_ok());
-        let large = Unfit::TooLarge { bytes: 41, limit: 40 };
-        assert_eq!(ask(&"x".repeat(27)).unwrap_err(), large);
-    }
-
-    #[test]
-    fn labels_are_cleaned_and_cut_and_hidden_choices_refused() {
-        let schema = |property: Value| json!({"message": "?", "requestedSchema": {"type": "object", "properties": {"a": property}}});
-        let long = "x".repeat(LABEL_CHARS + 1);
-        let shown = asked(schema(json!({"title": "T\u{200b}itle", "description": long}))).unwrap();
-        let property = &shown["requestedSchema"]["properties"]["a"];
-        assert_eq!(property["title"], "Title");
-        let cut = property["description"].as_str().unwrap();
-        assert_eq!((cut.chars().count(), cut.chars().next_back()), (LABEL_CHARS, Some('…')));
-        for hidden in [
-            json!({"enum": ["a\u{200b}"]}),
-            json!({"oneOf": [{"const": "a\u{e0041}", "title": "A"}]}),
-            json!({"p\u{200b}": 1}),
-        ] {
-            assert_eq!(asked(schema(hidden)).unwrap_err(), Unfit::HiddenName);
-        }
-    }
-
-    #[test]
-    fn a_link_shows_its_host() {
-        let ask = |url: &str| asked(json!({"mode": "url", "message": "Sign in.", "url": url}));
-        let shown = ask("https://example.com:8443/in?a=1").unwrap();
-        let expected = "[server \"files\", link to example.com:8443] Sign in.";
-        assert_eq!(
-            (&shown["message"], &shown["url"]),
-            (&json!(expected), &json!("https://example.com:8443/in?a=1"))
-        );
-        let shown = ask("https://ex\u{e4}mple.com/").unwrap();
-        assert_eq!(shown["message"], "[server \"files\", link to xn--exmple-cua.com] Sign in.");
-        for url in [
-            "javascript:alert(1)",
-            "file:///etc/passwd",
-            "https://bank.example@evil.example/",
-            "https://bank.example\\@evil.example/",
-            "https://evil.example/\u{202e}",
-            "https://evil.example/a b",
-            "",
-        ] {
-            assert!(matches!(ask(url), Err(Unfit::Url(_))), "{url}");
-        }
-    }
-
-    #[test]
-    fn a_completion_names_its_server_in_the_system_prompt() {
-        let sample = |params: Value| {
-            let mut params = params;
-            present("files", "sampling/createMessage", Some(&mut params), &Limits::default())
-                .unwrap();
-            params
-        };
-        let text = |text: &str| json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}], "maxTokens": 5});
-        let mut expected = text("hi");
-        expected["systemPrompt"] = "[server \"files\"] requests this completion.".into();
-        assert_eq!(sample(text("h\u{200b}i")), expected);
-        let mut with = text("hi");
-        with["systemPrompt"] = "Be brief.".into();
-        let told = "[server \"files\"] requests this completion.\n\nBe brief.";
-        assert_eq!(sample(with)["systemPrompt"], told);
-    }
-
-    #[test]
-    fn an_error_that_asks_for_urls_names_the_server_too() {
-        let error = |url: &str| {
-            let data =
-                json!({"elicitations": [{"mode": "url", "message": "Sign in.", "url": url}]});
-            ErrorData::new(URL_ELICITATION_REQUIRED, "sign in", Some(data))
-        };
-        let shown =
-            present_error("files", error("https://a.example/"), &Limits::default()).unwrap();
-        let message = &shown.data.unwrap()["elicitations"][0]["message"];
-        assert_eq!(message, "[server \"files\", link to a.example] Sign in.");
-        assert!(present_error("files", error("data:x"), &Limits::default()).is_err());
-    }
-
-    proptest! {
-        /// Whatever a server writes, the form that names a server is there once, and has its own name.
-        #[test]
-        fn no_server_speaks_for_another(text in r#"(\[|server|SERVER| |"|bank|\]|\n|[a-z]|\u{200b}){0,40}"#) {
-            let shown = message(&text);
-            let rest = shown.strip_prefix("[server \"files\"] ").unwrap();
-            let mut forms = rest.match_indices('[').map(|(at, _)| rest[at + 1..].trim_start());
-            let forged = |form: &str| form.to_lowercase().starts_with("server");
-            prop_assert!(!forms.any(forged), "{shown}");
-        }
-    }
-}
+mod tests;

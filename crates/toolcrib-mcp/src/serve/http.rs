@@ -1,5 +1,6 @@
 //! Many clients, over HTTP: `/mcp` and `/mcp/PROFILE`.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use futures::StreamExt as _;
 use http_body::Body as _;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use toolcrib_server::access::Credential;
 use toolcrib_server::{BodyBudget, BodyPermit, BodyRefused, ConnectionInfo, Drain, refusal};
@@ -22,6 +24,7 @@ use toolcrib_server::{BodyBudget, BodyPermit, BodyRefused, ConnectionInfo, Drain
 use super::sessions::{SessionUse, Sessions};
 use crate::arguments::Arguments;
 use crate::gateway::{Front, Gateway, Left};
+use crate::json_memory::{self, is_excessive};
 
 /// Interval of the comments that keep an idle event stream open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -94,10 +97,22 @@ impl Endpoint {
         let limits = &self.gateway.hub().config().gateway.limits;
         let connection = request.extensions().get::<ConnectionInfo>().cloned();
         let credential = request.extensions().get::<Credential>().cloned().unwrap_or_default();
-        let begins = request.method() == Method::POST
-            && !request.headers().contains_key(SESSION)
-            && request.headers().get("mcp-protocol-version").is_none_or(|version| version < "2026");
-        let admission = if begins {
+        // The SDK would take such an id for none.
+        if request.headers().get_all(SESSION).iter().any(|id| id.to_str().is_err()) {
+            let hint = "send the id of the session as it was given";
+            let problem = "the session's id is not visible ASCII";
+            return refusal::response(StatusCode::BAD_REQUEST, problem, hint);
+        }
+        let session = self.note_session(&manager, &mut request).await;
+        let ends = request.method() == Method::POST
+            && request.headers().get("mcp-method").is_none_or(|method| method != LISTEN);
+        let in_flight = ends.then(|| self.drain.in_flight());
+        let bodies = connection.as_ref().map(ConnectionInfo::bodies);
+        let read = match with_arguments(request, limits.request_bytes, bodies).await {
+            Ok(read) => read,
+            Err(refused) => return refused,
+        };
+        let admission = if read.begins {
             let client = connection.as_ref().and_then(ConnectionInfo::client);
             match self.sessions.admit(client, limits).await {
                 Ok(admission) => Some(admission),
@@ -109,17 +124,8 @@ impl Endpoint {
         } else {
             None
         };
-        let session = self.note_session(&manager, &mut request).await;
-        let ends = request.method() == Method::POST
-            && request.headers().get("mcp-method").is_none_or(|method| method != LISTEN);
-        let in_flight = ends.then(|| self.drain.in_flight());
-        let bodies = connection.as_ref().map(ConnectionInfo::bodies);
-        let (request, body) = match with_arguments(request, limits.request_bytes, bodies).await {
-            Ok(read) => read,
-            Err(refused) => return refused,
-        };
-        let held = Held { _in_flight: in_flight, _session: session, _body: body };
-        let response = service.handle(request).await.map(Body::new);
+        let held = Held { _in_flight: in_flight, _session: session, _body: read.permit };
+        let response = service.handle(read.request).await.map(Body::new);
         if let Some(admission) = admission
             && let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok())
         {
@@ -194,21 +200,59 @@ impl Endpoint {
     }
 }
 
-/// A request with its body read, and the arguments of a call beside it as text.
+/// A request whose body was read.
+struct ReadRequest {
+    /// With the arguments of a call as text in its extensions.
+    request: Request,
+    permit: Option<BodyPermit>,
+    /// Whether it begins a session. The headers do not tell: the SDK decides by the body.
+    begins: bool,
+}
+
+/// The one field of a message that decides whether it begins a session.
+#[derive(Deserialize)]
+struct MessageMethod<'a> {
+    #[serde(borrow, default)]
+    method: Cow<'a, str>,
+}
+
 async fn with_arguments(
     request: Request,
     limit: usize,
     bodies: Option<&BodyBudget>,
-) -> Result<(Request, Option<BodyPermit>), Response> {
+) -> Result<ReadRequest, Response> {
     if request.method() != Method::POST {
-        return Ok((request, None));
+        return Ok(ReadRequest { request, permit: None, begins: false });
     }
     let (mut parts, body) = request.into_parts();
-    let (body, permit) = read_body(body, limit, bodies).await?;
+    let (body, mut permit) = read_body(body, limit, bodies).await?;
+    if is_excessive(&body, limit) {
+        let hint = "send fewer values: the limit is `request_bytes` of `[gateway.limits]`";
+        let problem = "the request has too many values for its size";
+        return Err(refusal::response(StatusCode::PAYLOAD_TOO_LARGE, problem, hint));
+    }
+    if let Some(permit) = &mut permit {
+        permit.grow(json_memory::estimate(&body) - body.len()).map_err(body_refused)?;
+    }
     if let Some((_, arguments)) = Arguments::of_message(&body) {
         parts.extensions.insert(arguments);
     }
-    Ok((Request::from_parts(parts, Body::from(body)), permit))
+    // A batch may begin one, too.
+    let begins = serde_json::from_slice::<MessageMethod<'_>>(&body).map_or_else(
+        |_| body.trim_ascii_start().starts_with(b"["),
+        |message| message.method == "initialize",
+    );
+    Ok(ReadRequest { request: Request::from_parts(parts, Body::from(body)), permit, begins })
+}
+
+fn body_refused(refused: BodyRefused) -> Response {
+    let hint = "see `body_bytes` of `[http]` in the config";
+    match refused {
+        BodyRefused::Busy => refusal::busy(&refused.to_string(), hint),
+        BodyRefused::TooLarge(_) => {
+            refusal::response(StatusCode::PAYLOAD_TOO_LARGE, &refused.to_string(), hint)
+        }
+    }
 }
 
 async fn read_body(
@@ -216,20 +260,12 @@ async fn read_body(
     limit: usize,
     bodies: Option<&BodyBudget>,
 ) -> Result<(Bytes, Option<BodyPermit>), Response> {
-    let refused = |refused: BodyRefused| {
-        let hint = "see `body_bytes` of `[http]` in the config";
-        match refused {
-            BodyRefused::Busy => refusal::busy(&refused.to_string(), hint),
-            BodyRefused::TooLarge(_) => {
-                refusal::response(StatusCode::PAYLOAD_TOO_LARGE, &refused.to_string(), hint)
-            }
-        }
-    };
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if announced > limit {
         return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());
     }
-    let mut permit = bodies.map(|bodies| bodies.begin(announced)).transpose().map_err(refused)?;
+    let mut permit =
+        bodies.map(|bodies| bodies.begin(announced)).transpose().map_err(body_refused)?;
     let mut read = BytesMut::with_capacity(announced.min(RESERVED));
     let mut stream = body.into_data_stream();
     while let Some(chunk) = stream.next().await {
@@ -239,7 +275,7 @@ async fn read_body(
             return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());
         }
         if let Some(permit) = &mut permit {
-            permit.grow(chunk.len()).map_err(refused)?;
+            permit.grow(chunk.len()).map_err(body_refused)?;
         }
         read.extend_from_slice(&chunk);
     }

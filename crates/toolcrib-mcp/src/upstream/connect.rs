@@ -1,7 +1,9 @@
 //! Connecting to a server, by either transport and in either era, and what a failure to is called.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use rmcp::service::{
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, Transport as Wire};
 use tokio::sync::mpsc;
-use toolcrib_server::expand::surroundings;
+use toolcrib_server::expand::{Source, surroundings};
 use toolcrib_server::private_file::PrivateFolder;
 
 use super::answering::Answering;
@@ -29,7 +31,7 @@ use super::stdio::StdioWire;
 use super::tap::Tap;
 use super::{Upstream, reason};
 use crate::Secret;
-use crate::config::{OAuth, Server, Transport};
+use crate::config::{ConfigError, OAuth, Server, Transport};
 use crate::oauth;
 use crate::process::{self, Exit, GracePeriods, Launch, Process};
 
@@ -92,11 +94,42 @@ pub(super) async fn connect(
     updated: mpsc::Sender<String>,
 ) -> Result<Connected, NotConnected> {
     // Only now: what a variable or a file says may have changed since the last try.
-    let expanded = upstream.config().expanded(&upstream.name, &surroundings);
-    let config = expanded.map_err(|error| NotConnected::hinted(error.problem, error.hint))?;
+    let resolved = resolved(&upstream.name, &upstream.config());
+    let config = resolved.map_err(|error| NotConnected::hinted(error.problem, error.hint))?;
     let secrets = Secrets::of(&config);
     let connected = transported(upstream, &config, updated, &secrets).await;
     connected.map_err(|why| why.masked(&secrets))
+}
+
+/// The server with its references replaced, and with the folder that it starts in.
+///
+/// That is the home folder if the config names none. In the working folder, which may be anybody's, a repository could
+/// bring the `server.py` or the `node_modules` that the arguments refer to. A server that refers to the working folder
+/// is meant to use it, and starts there.
+fn resolved(name: &str, server: &Server) -> Result<Server, ConfigError> {
+    let uses_working_folder = Cell::new(false);
+    let lookup = |source: Source<'_>| {
+        if source == Source::Folder {
+            uses_working_folder.set(true);
+        }
+        surroundings(source)
+    };
+    let mut server = server.expanded(name, &lookup)?;
+    if let Transport::Stdio { command, cwd, .. } = &mut server.transport
+        && cwd.is_none()
+        && !uses_working_folder.get()
+    {
+        // A relative command needs a folder from the config: the launch refuses it without one.
+        let is_relative = command.contains('/') && !command.starts_with('/');
+        *cwd = (!is_relative).then(|| start_folder(std::env::var_os("HOME")));
+    }
+    Ok(server)
+}
+
+/// The home folder, or the root folder if there is no such folder.
+fn start_folder(home: Option<OsString>) -> PathBuf {
+    let home = home.map(PathBuf::from).filter(|home| home.is_absolute() && home.is_dir());
+    home.unwrap_or_else(|| PathBuf::from("/"))
 }
 
 async fn transported(

@@ -28,6 +28,7 @@ use tokio::time::Instant;
 
 use super::tap::{Seen, Tap};
 use crate::arguments::to_json;
+use crate::json_memory::{TOO_MANY_VALUES, is_excessive};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -92,11 +93,12 @@ impl TappedHttp {
     /// after it on the same stream wait with it.
     fn tapped(&self, events: Events, origin: Option<RequestId>) -> Events {
         let (tap, origin) = (Arc::clone(&self.tap), origin.map(Arc::new));
+        let limit = self.limit;
         let seen = move |event: Result<Sse, SseError>| {
             let (tap, origin) = (Arc::clone(&tap), origin.clone());
             async move {
                 match event {
-                    Ok(event) => Ok(see_event(&tap, event, origin.as_deref()).await),
+                    Ok(event) => Ok(see_event(&tap, event, origin.as_deref(), limit).await),
                     Err(error) => Err(error),
                 }
             }
@@ -180,6 +182,9 @@ impl TappedHttp {
         }
         let (is_json, kind) = (is(JSON), kind.clone());
         let body = self.body(response).await?;
+        if is_excessive(&body, self.limit) {
+            return Err(odd(TOO_MANY_VALUES));
+        }
         if !status.is_success() {
             return unsuccessful(&message, status, &body, has_session, failed, session);
         }
@@ -247,13 +252,22 @@ fn unsuccessful(
 }
 
 /// One event as the SDK is to see it: one that is dealt with has nothing in it any more.
-async fn see_event(tap: &Tap, mut event: Sse, origin: Option<&RequestId>) -> Sse {
+async fn see_event(tap: &Tap, mut event: Sse, origin: Option<&RequestId>, limit: usize) -> Sse {
     if let (Some(origin), Some(id)) = (origin, &event.id) {
         tap.saw_event(origin, id);
     }
     let Some(data) = event.data.as_deref().filter(|data| !data.trim().is_empty()) else {
         return event;
     };
+    if is_excessive(data.as_bytes(), limit) {
+        tracing::warn!(limit, "the server sent an event that takes too much memory; it is skipped");
+        let refused = |id: &RequestId| {
+            let error = ErrorData::internal_error(TOO_MANY_VALUES, None);
+            serde_json::to_string(&ServerJsonRpcMessage::error(error, Some(id.clone()))).ok()
+        };
+        event.data = origin.and_then(refused);
+        return event;
+    }
     let Ok(value) = serde_json::from_str::<Value>(data) else {
         tap.noise();
         event.data = None;

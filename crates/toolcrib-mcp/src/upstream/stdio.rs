@@ -20,6 +20,7 @@ use tokio::sync::{Mutex, oneshot};
 
 use super::tap::{Seen, Tap};
 use crate::arguments::to_json;
+use crate::json_memory::{TOO_MANY_VALUES, is_excessive};
 use crate::lines::{Event, Lines};
 use crate::request_id::{early_id, request_id};
 
@@ -94,6 +95,11 @@ impl<R, W> StdioWire<R, W> {
             let event = self.lines.take(&mut rest);
             self.unread.start = self.unread.end - rest.len();
             match event? {
+                Event::Line(line) if is_excessive(line, self.limit) => {
+                    let id = early_id(line);
+                    self.ready = self.skipped(id, TOO_MANY_VALUES.to_owned());
+                    return Some(());
+                }
                 Event::Line(line) => match serde_json::from_slice::<Value>(line) {
                     // Batches left the protocol; a server that still writes one is understood.
                     Ok(Value::Array(batch)) => self.messages = batch.into(),
@@ -102,7 +108,10 @@ impl<R, W> StdioWire<R, W> {
                 },
                 Event::TooLong { start } => {
                     let id = early_id(start);
-                    self.ready = self.too_long(id);
+                    let limit = self.limit;
+                    let problem =
+                        format!("the server's answer is larger than the limit of {limit} bytes");
+                    self.ready = self.skipped(id, problem);
                     return Some(());
                 }
             }
@@ -133,7 +142,8 @@ impl<R, W> StdioWire<R, W> {
         Some(())
     }
 
-    fn too_long(&self, id: Option<RequestId>) -> Option<ServerJsonRpcMessage> {
+    /// A line is not read; the request that it answers, if there is one, gets the reason.
+    fn skipped(&self, id: Option<RequestId>, problem: String) -> Option<ServerJsonRpcMessage> {
         let mut waiting = self.tap.waiting();
         let id = id.or_else(|| {
             // A line that tells no id early answers the only request there is.
@@ -141,7 +151,6 @@ impl<R, W> StdioWire<R, W> {
         });
         let limit = self.limit;
         tracing::warn!(limit, "the server wrote a line over the limit; it is skipped");
-        let problem = format!("the server's answer is larger than the limit of {limit} bytes");
         let error = ErrorData::internal_error(problem, None);
         id.map(|id| ServerJsonRpcMessage::error(error, Some(id)))
     }

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use serde_json::json;
 use toolcrib_core::Defer;
-use toolcrib_mcp::config::foreign::{Place, read, read_value};
-use toolcrib_mcp::config::{Client, OAuth, Server};
+use toolcrib_mcp::config::foreign::{Place, project_folder, read, read_value, start_in};
+use toolcrib_mcp::config::{Client, OAuth, Server, Transport};
+use toolcrib_server::expand::Source;
 
 use crate::{address, in_folder, program, sample, taken, texts};
 
@@ -17,8 +18,13 @@ fn check(name: &str, client: Client, servers: &[(&str, Server)], warnings: &[&st
     assert_eq!(found.client, client);
     let names: Vec<&str> = found.servers.keys().map(String::as_str).collect();
     assert_eq!(names, servers.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let (file, _) = sample(name);
     for (name, server) in servers {
-        assert!(found.servers[*name] == *server, "{name}: {:#?}", found.servers[*name]);
+        let mut server = server.clone();
+        if let Some(folder) = project_folder(&file) {
+            start_in(&mut server, folder);
+        }
+        assert!(found.servers[*name] == server, "{name}: {:#?}", found.servers[*name]);
     }
     assert_eq!(found.warnings, warnings);
 }
@@ -278,6 +284,76 @@ fn hermes() {
     let problem =
         "asks for the older HTTP+SSE transport, which we do not speak; the server is left out";
     assert_eq!(found.warnings, [format!("`old`: `transport` {problem}")]);
+}
+
+/// Otherwise a project's file could send any file of the user's to its server.
+#[test]
+fn our_references_to_files_are_plain_text_in_other_clients_files() {
+    let reads_no_file = |source: Source<'_>| {
+        assert!(!matches!(source, Source::File(_)), "{source:?}");
+        None
+    };
+    let plain = "${file:/etc/passwd}";
+    let others = ["${env:file:/etc/passwd}", "${A:-${file:/etc/passwd}}", "$${file:/etc/passwd}"];
+    for client in Client::ALL.into_iter().chain([Client::Other]) {
+        // opencode has `{file:PATH}` itself.
+        if client == Client::Opencode {
+            continue;
+        }
+        for text in others.into_iter().chain([plain]) {
+            let servers = json!({
+                "a": {"command": text, "args": [text], "env": {"A": text}, "cwd": text},
+                "b": {"url": format!("http://a/{text}"), "headers": {"A": text},
+                    "oauth": {"clientSecret": text}},
+            });
+            let value = json!({"mcpServers": servers, "servers": servers, "mcp_servers": servers});
+            let place = Place { file: Path::new("any"), folder: Path::new("/") };
+            let found = read_value(client, &value, &place);
+            assert_eq!(found.servers.len(), 2, "{client}: {:?}", found.warnings);
+            let expanded = |name: &str| found.servers[name].expanded(name, &reads_no_file);
+            let _ = expanded("b");
+            let program = expanded("a");
+            if text == plain {
+                let Transport::Stdio { command, args, .. } = program.unwrap().transport else {
+                    panic!("{client}: no program");
+                };
+                assert_eq!((&*command, args[0].expose()), (plain, plain), "{client}");
+            }
+        }
+    }
+}
+
+#[test]
+fn references_to_folders_are_plain_text_where_the_client_has_none() {
+    for (client, is_plain) in [(Client::ClaudeCode, true), (Client::Cursor, false)] {
+        let text = "${userHome} ${workspaceFolder}";
+        let value = json!({"mcpServers": {"a": {"command": "x", "args": [text]}}});
+        let place = Place { file: Path::new("any"), folder: Path::new("/") };
+        let found = read_value(client, &value, &place);
+        let plain = "$${userHome} $${workspaceFolder}";
+        let expected = program("x", &[if is_plain { plain } else { text }], &[]);
+        assert!(found.servers["a"] == expected, "{client}");
+    }
+}
+
+#[test]
+fn servers_of_a_projects_file_start_in_its_folder() {
+    let text = r#"{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x", "cwd": "/b"}}}"#;
+    for (file, expected) in [
+        ("/srv/${A}/.mcp.json", Some("/srv/$${A}")),
+        ("/srv/.cursor/mcp.json", Some("/srv")),
+        ("/srv/any.json", None),
+    ] {
+        let place = Place { file: Path::new(file), folder: Path::new("/") };
+        let found = read(text, &place).unwrap().unwrap();
+        let server = program("x", &[], &[]);
+        assert!(found.servers["b"] == in_folder(server.clone(), "/b"), "{file}");
+        let server = match expected {
+            Some(folder) => in_folder(server, folder),
+            None => server,
+        };
+        assert!(found.servers["a"] == server, "{file}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod credentials;
 mod dialects;
 mod headers;
 mod leaving;
+mod limited;
 mod limits;
 mod pass;
 mod reading;

@@ -27,7 +27,7 @@ fn lines(client: &mut Client, era: Era, level: &str) -> Vec<Value> {
 fn in_order_and_from_the_level_on_that_was_asked_for() {
     let fixture = server("fixture", &own("fixture-server", &[]), "");
     let line = |text: &str| {
-        let params = json!({"level": "info", "data": text});
+        let params = json!({"level": "info", "logger": "fixture", "data": text});
         json!({"method": "notifications/message", "params": params})
     };
     let all = [line("Started."), line("Half way."), line("Finished.")];

@@ -43,6 +43,24 @@ fn disconnected(stage: &Stage, why: &str) {
     until_true(why, || stage.said().lines().any(down));
 }
 
+/// Values take up to sixty times the memory of their text, so the limit on a message's text would not do.
+#[test]
+fn an_answer_of_tiny_objects() {
+    let bytes = (8 * MIB - 1).to_string();
+    let stage = stage("objects", &["--tiny-objects", &bytes], "");
+    let (peer, base) = ready(&stage);
+    let error = peer.call("wild__objects", json!({}));
+    let text = error.to_string();
+    assert!(text.contains("has too many values for its size"), "{text}");
+    assert_eq!(peer.call("calm__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
+    cheap("MiB over base after 8 MiB of tiny objects", peer.gateway(), base);
+    // Ordinary answers of that size pass.
+    let stage = self::stage("text", &["--huge-line", &bytes], "");
+    let (peer, _) = ready(&stage);
+    let text = peer.call("wild__huge", json!({}))["content"][0]["text"].to_string();
+    assert!(text.len() > 8_000_000, "{}", text.len());
+}
+
 /// Each ping of a server that reads is answered, however many there are.
 #[test]
 fn pings_of_a_server_that_reads() {

@@ -130,7 +130,7 @@ fn progress_and_logs_are_clean() {
     let line = peer.told("notifications/message").unwrap();
     assert_eq!(
         (&line["params"]["logger"], &line["params"]["data"]["text"]),
-        (&json!("word"), &json!("word"))
+        (&json!("odd/word"), &json!("word"))
     );
     for message in peer.heard() {
         is_clean(&message);

@@ -147,6 +147,37 @@ fn the_calls_of_a_server() {
     assert!(waiting.answer(NO_WAIT).is_none(), "it waits");
 }
 
+/// However a client begins a session, it counts: the body decides, not the headers.
+#[test]
+fn sessions_that_begin_in_other_ways() {
+    let stage = Stage::new("odd-sessions").faulty("one", &[]).with(&limits("sessions = 3"));
+    let served = stage.serve();
+    let send = |header: (&'static str, String), body: &str| {
+        let headers = vec![
+            ("Accept", "application/json, text/event-stream".to_owned()),
+            ("Content-Type", "application/json".to_owned()),
+            header,
+        ];
+        let request = Request { method: "POST", path: "/mcp", headers, body: body.as_bytes() };
+        http::receive(http::send(&served.address, &request).unwrap()).unwrap()
+    };
+    let begin = |header: (&'static str, String), version: &str| {
+        let hello = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
+        let body =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).to_string();
+        let response = send(header, &body);
+        (response.status, response.header("mcp-session-id").map(str::to_owned))
+    };
+    let newer = || ("MCP-Protocol-Version", "2026-07-28".to_owned());
+    let ids: Vec<String> = (0..8).filter_map(|_| begin(newer(), "2026-07-28").1).collect();
+    let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+    let is_open = |id: &&String| send(("Mcp-Session-Id", (*id).clone()), list).status == 200;
+    let open = ids.iter().filter(is_open).count();
+    assert!(open <= 3, "{open} sessions are open, and the limit is 3");
+    let odd = ("Mcp-Session-Id", "\u{e9}".to_owned());
+    assert_eq!(begin(odd, "2025-11-25"), (400, None));
+}
+
 /// A new session ends the longest idle one; a session that is in use never ends for another.
 #[test]
 fn the_sessions() {

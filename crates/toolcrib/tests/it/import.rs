@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use toolcrib_mcp::Config;
-use toolcrib_mcp::config::foreign::{Place, read_as};
+use toolcrib_mcp::config::foreign::{Place, read_as, start_in};
 use toolcrib_mcp::config::{Client, Server};
 
 use crate::{Run, run_in};
@@ -155,7 +155,7 @@ fn without_a_file_the_config_is_printed_and_its_secrets_are_not() {
         "b": {"type": "sse", "url": "https://b"}}}"#;
     desk.put("project/.mcp.json", text);
     let run = desk.import(&["--project"]);
-    let config = "[servers.a]\ncommand = \"x\"\nenv = { T = \"***\", U = \"${U}\" }\n";
+    let config = "[servers.a]\ncommand = \"x\"\nenv = { T = \"***\", U = \"${U}\" }\ncwd = \"ROOT/project\"\n";
     assert_eq!((run.code, run.out.as_str()), (0, config));
     // How wide a column is depends on where the tests run.
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -230,7 +230,10 @@ fn what_is_written_is_what_was_read() {
         let client = Client::named(client).unwrap();
         for name in names {
             let own = name.strip_suffix("-cursor").unwrap_or(name);
-            let server = desk.server(client, file.strip_prefix("ROOT/").unwrap(), own);
+            let mut server = desk.server(client, file.strip_prefix("ROOT/").unwrap(), own);
+            if file.starts_with("ROOT/project/") {
+                start_in(&mut server, &desk.at("project"));
+            }
             assert!(config.servers[*name] == server, "{name}");
         }
     }

@@ -269,3 +269,44 @@ fn the_working_folder_is_not_searched_for_programs_that_a_server_starts() {
     assert!(answer.contains("\"state\":\"down\""), "{answer}");
     assert!(!folders.ran("ran"), "{answer}");
 }
+
+/// Arguments are relative to the folder that a server starts in: `python3 -m x`, `npx x` and `sh server` look there.
+#[test]
+fn a_server_starts_in_the_home_folder_unless_it_refers_to_the_working_folder() {
+    let folders = Folders::new("folder");
+    let seen = folders.at("seen");
+    let script = format!("pwd > {}", seen.display());
+    let started_in = |run: Run| {
+        let folder = fs::read_to_string(&seen).unwrap_or_else(|error| panic!("{error}: {run:?}"));
+        fs::remove_file(&seen).unwrap();
+        PathBuf::from(folder.trim_end())
+    };
+    let put = |more: &str| {
+        let text = format!("[servers.a]\ncommand = 'sh'\nargs = ['-c', '{script}', '{more}']\n");
+        fs::write(folders.users(), text).unwrap();
+    };
+    put("");
+    assert_eq!(started_in(folders.run(&["doctor"])), folders.at("home"));
+    // A home that is no absolute path would lead into the working folder.
+    let users = folders.users();
+    let args = ["doctor", "--config", users.to_str().unwrap()];
+    let run = run_in(&folders.at("work"), Path::new("."), &args, "");
+    assert_eq!(started_in(run), Path::new("/"));
+    put("$${workspaceFolder}");
+    assert_eq!(started_in(folders.run(&["doctor"])), folders.at("home"));
+    put("${workspaceFolder}");
+    assert_eq!(started_in(folders.run(&["doctor"])), folders.at("work"));
+
+    plant(&folders, "server", "ran");
+    fs::write(folders.users(), "[servers.a]\ncommand = 'sh'\nargs = ['server']\n").unwrap();
+    let run = folders.run(&["doctor"]);
+    assert!(!folders.ran("ran"), "{run:?}");
+
+    // The relative arguments in a project's file are about the project.
+    fs::create_dir_all(folders.at("work/project")).unwrap();
+    let server = serde_json::json!({"command": "sh", "args": ["-c", script]});
+    let text = serde_json::json!({"mcpServers": {"a": server}}).to_string();
+    fs::write(folders.at("work/project/.mcp.json"), text).unwrap();
+    let run = folders.run(&["doctor", "--config", "project/.mcp.json"]);
+    assert_eq!(started_in(run), folders.at("work/project"));
+}

@@ -76,6 +76,7 @@ fn a_key_opens_generation_counting_and_models_and_nothing_else() {
         "POST /v1beta/interactions",
         "POST /v1beta/models/x:batchGenerateContent",
         "POST /v1beta/openai/chat/completions",
+        "POST /v1/projects/p/locations/l/publishers/google/models/g:generateContent",
         "POST /v1/embeddings",
         "GET /v1/chat/completions",
         "POST /v1/models",
@@ -97,6 +98,7 @@ fn a_key_opens_generation_counting_and_models_and_nothing_else() {
             ("POST /v1beta/models/gemini-x:countTokens", r#"{"contents":[]}"#.into()),
             ("GET /v1/models", String::new()),
             ("GET /v1/models/gpt-5", String::new()),
+            ("GET /v1/models/meta-llama/llama-3", String::new()),
             ("GET /v1beta/models?pageSize=2", String::new()),
             ("GET /v1beta/models/gemini-x", String::new()),
         ];

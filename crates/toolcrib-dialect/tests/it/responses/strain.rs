@@ -9,7 +9,7 @@ use super::{
 
 #[test]
 fn items_that_end_in_reverse_need_no_more_stack_than_others() {
-    let count = 1500;
+    let count = 1000;
     let items: Vec<Value> =
         (0..count).map(|at| search(&format!("call_search_{at}"), "customer")).collect();
     let mut events = Events::default();

@@ -1,5 +1,6 @@
 //! A caller's scope holds in every place that can carry a tool.
 
+mod bypass;
 mod generated;
 
 use proptest::prelude::*;
@@ -69,13 +70,13 @@ fn every_kind_of_tool_is_narrowed() {
             Api::Messages,
             json!([
                 {"type": "web_search_20250305", "name": "web_search"},
-                {"type": "bash_20250124", "name": "show_bash"},
+                {"type": "show_bash_20250124", "name": "show_bash"},
                 {"type": "mcp_toolset", "mcp_server_name": "all"},
                 {"type": "mcp_toolset", "mcp_server_name": "docs", "default_config": {"enabled": false},
                     "configs": {"show_a": {"enabled": true}, "hide_a": {"enabled": true}}}
             ]),
             json!([
-                {"type": "bash_20250124", "name": "show_bash"},
+                {"type": "show_bash_20250124", "name": "show_bash"},
                 {"type": "mcp_toolset", "mcp_server_name": "docs", "default_config": {"enabled": false},
                     "configs": {"show_a": {"enabled": true}}}
             ]),

@@ -10,10 +10,10 @@ use super::entry::{Entry, Found};
 use super::{Place, shared};
 
 pub(super) fn read(value: &Value, place: &Place<'_>, found: &mut Found) {
-    found.each("mcpServers", value.get("mcpServers"), &shared::as_it_is, server);
+    found.each("mcpServers", value.get("mcpServers"), &shared::variables_only, server);
     // What was added for this project alone comes before what the user has everywhere.
     let Some(project) = project(value, place.folder) else { return };
-    found.each("projects.mcpServers", project.get("mcpServers"), &shared::as_it_is, server);
+    found.each("projects.mcpServers", project.get("mcpServers"), &shared::variables_only, server);
     let disabled = project.get("disabledMcpServers").and_then(Value::as_array);
     for name in disabled.into_iter().flatten().filter_map(Value::as_str) {
         found.switch_off(name, "`disabledMcpServers` of this project names it".to_owned());

@@ -7,7 +7,7 @@ use super::entry::Found;
 use super::shared;
 
 pub(super) fn read(value: &Value, found: &mut Found) {
-    found.each("mcpServers", value.get("mcpServers"), &shared::as_it_is, |entry| {
+    found.each("mcpServers", value.get("mcpServers"), &shared::variables_only, |entry| {
         let mut server = shared::server(entry, "url")?;
         if entry.has("url") && !entry.has("type") {
             entry.warn("url", "is HTTP+SSE to Cline, and Streamable HTTP to us");

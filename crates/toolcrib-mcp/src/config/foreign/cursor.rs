@@ -6,7 +6,7 @@ use super::entry::Found;
 use super::shared;
 
 pub(super) fn read(value: &Value, found: &mut Found) {
-    found.each("mcpServers", value.get("mcpServers"), &shared::as_it_is, |entry| {
+    found.each("mcpServers", value.get("mcpServers"), &shared::without_files, |entry| {
         shared::server(entry, "url")
     });
 }

@@ -7,7 +7,8 @@ use super::entry::{Entry, Found};
 use super::shared;
 
 pub(super) fn read(value: &Value, found: &mut Found) {
-    found.each("mcpServers", value.get("mcpServers"), &converted, server);
+    let convert = |text: &str| converted(&shared::variables_only(text));
+    found.each("mcpServers", value.get("mcpServers"), &convert, server);
     // The file may name the servers that are used, and those that are not.
     let names = |list: Option<&Value>| {
         let list = list?.as_array()?;
@@ -72,7 +73,8 @@ fn converted(text: &str) -> String {
         let end = from[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let name = &from[1..end.map_or(from.len(), |end| end + 1)];
         if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-            out.push_str("${");
+            // Without `env:`, the default would make a reference to a file or an input of these two.
+            out.push_str(if matches!(name, "file" | "input") { "${env:" } else { "${" });
             out.push_str(name);
             out.push_str(":-$");
             out.push_str(name);
@@ -99,6 +101,8 @@ mod tests {
             ("${TOKEN}", "${TOKEN}"),
             ("costs 5$ or $5", "costs 5$ or $5"),
             ("$", "$"),
+            ("$file", "${env:file:-$file}"),
+            ("$${file:/a}", "$${file:/a}"),
         ] {
             assert_eq!(converted(text), expected);
         }

@@ -10,9 +10,9 @@ pub(super) fn read(value: &Value, found: &mut Found) {
     found.each("mcp_servers", value.get("mcp_servers"), &reference, server);
 }
 
-/// `${NAME}` and `${env:NAME}` are the same there.
+/// `${NAME}` and `${env:NAME}` are the same there. `${env:file:PATH}` must not become a reference of ours.
 fn reference(text: &str) -> String {
-    text.replace("${env:", "${")
+    shared::variables_only(&text.replace("${env:", "${"))
 }
 
 fn server(entry: &mut Entry<'_>) -> Option<Server> {

@@ -16,6 +16,7 @@ mod entry;
 mod gemini;
 mod hermes;
 mod opencode;
+mod project;
 mod shared;
 mod vscode;
 mod windsurf;
@@ -31,6 +32,7 @@ use toolcrib_server::config::MAX_BYTES;
 
 use super::{ConfigError, Server};
 pub use choices::{Choices, Scope};
+pub use project::{project_folder, start_in};
 
 /// A client whose file we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -129,17 +131,19 @@ pub struct Place<'a> {
     pub folder: &'a Path,
 }
 
-/// Reads another client's file; `None` where it is none that we know.
+/// Reads another client's file; `None` where it is none that we know. The servers of a project's file start in the
+/// project's folder.
 pub fn read(text: &str, place: &Place<'_>) -> Result<Option<Foreign>, ConfigError> {
     let ending = place.file.extension().unwrap_or_default();
     if ending.eq_ignore_ascii_case("toml") {
         // Our own file is TOML too: what is wrong with it, its own reader tells.
         let codex = toml(text).ok().filter(detect::is_codex);
-        return Ok(codex.map(|value| read_value(Client::Codex, &value, place)));
+        let read = |value: Value| project::anchor(read_value(Client::Codex, &value, place), place);
+        return Ok(codex.map(read));
     }
     let value = json(text)?;
     let client = detect::client(&value, place.file);
-    Ok(client.map(|client| read_value(client, &value, place)))
+    Ok(client.map(|client| project::anchor(read_value(client, &value, place), place)))
 }
 
 /// Reads the file of a known client. Hermes writes YAML: only its JSON subset is read here, and callers with a

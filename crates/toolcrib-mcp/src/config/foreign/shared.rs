@@ -5,9 +5,16 @@ use serde_json::Value;
 use super::super::Server;
 use super::entry::{Entry, Found};
 
-/// Texts stay as they are: `${NAME}` means with us what it means there.
-pub(super) fn as_it_is(text: &str) -> String {
-    text.to_owned()
+/// `${NAME}` and the references to folders mean with us what they mean there. `${file:PATH}` is ours alone: a project's
+/// file could send any file of the user's to its server with it, so it means itself.
+pub(super) fn without_files(text: &str) -> String {
+    text.replace("${file:", "$${file:")
+}
+
+/// The same for clients that know variables and no other references.
+pub(super) fn variables_only(text: &str) -> String {
+    let text = without_files(text).replace("${userHome}", "$${userHome}");
+    text.replace("${workspaceFolder}", "$${workspaceFolder}")
 }
 
 /// References are not known there, so a `${` means itself.
@@ -16,7 +23,7 @@ pub(super) fn literal(text: &str) -> String {
 }
 
 pub(super) fn read(value: &Value, found: &mut Found) {
-    found.each("mcpServers", value.get("mcpServers"), &as_it_is, |entry| {
+    found.each("mcpServers", value.get("mcpServers"), &without_files, |entry| {
         entry.approvals(&["alwaysAllow", "autoApprove", "trust"]);
         server(entry, "url")
     });

@@ -10,7 +10,7 @@ use crate::Secret;
 pub(super) fn read(value: &Value, found: &mut Found) {
     let inner = value.get("mcp").and_then(|mcp| mcp.get("servers"));
     let servers = value.get("servers").or(inner).or_else(|| value.get("mcp.servers"));
-    found.each("servers", servers, &shared::as_it_is, server);
+    found.each("servers", servers, &shared::without_files, server);
 }
 
 fn server(entry: &mut Entry<'_>) -> Option<Server> {

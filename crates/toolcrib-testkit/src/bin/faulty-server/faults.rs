@@ -37,6 +37,9 @@ pub(crate) struct Faults {
     /// Offer the tool `huge`, which answers with one line of this many bytes.
     #[arg(long, value_name = "BYTES")]
     pub(crate) huge_line: Option<u64>,
+    /// Offer the tool `objects`, which answers with one line of this many bytes that consists of tiny objects.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) tiny_objects: Option<u64>,
     /// Write noise before every answer: text, a BOM, CRLF, invalid UTF-8, a batch.
     #[arg(long)]
     pub(crate) garbage: bool,

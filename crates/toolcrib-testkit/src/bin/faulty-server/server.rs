@@ -201,6 +201,7 @@ impl Server {
             "env" => self.output.result(id, &answers::structured(&answers::environment())),
             "cwd" => self.output.result(id, &answers::structured(&answers::directory())),
             "huge" => self.output.huge(id, self.faults.huge_line.unwrap_or(0)),
+            "objects" => self.output.tiny_objects(id, self.faults.tiny_objects.unwrap_or(0)),
             "storm" => {
                 self.output.result(id, &answers::text("Here it comes."));
                 self.output.send(&list_changed(), self.faults.storm.unwrap_or(0));

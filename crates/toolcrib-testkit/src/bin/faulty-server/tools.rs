@@ -47,6 +47,7 @@ pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
         }
     };
     offer(faults.huge_line.is_some(), "huge", "Answers with one very long line.");
+    offer(faults.tiny_objects.is_some(), "objects", "Answers with very many small objects.");
     offer(faults.storm.is_some(), "storm", "Sends many list changes at once.");
     offer(faults.storm.is_some(), "lists", "Counts how often the list of tools was fetched.");
     offer(faults.grandchild, "pids", "Names the processes of the server.");
@@ -80,6 +81,7 @@ pub(crate) fn is_known(faults: &Faults, name: &str) -> bool {
     match name {
         "cargo" => true,
         "huge" => faults.huge_line.is_some(),
+        "objects" => faults.tiny_objects.is_some(),
         "storm" | "lists" => faults.storm.is_some(),
         "pids" => faults.grandchild,
         "progress" => faults.progress.is_some(),

@@ -61,15 +61,29 @@ impl Output {
         let head = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#
         );
-        let tail = r#""}]}}"#;
-        let mut left = bytes.saturating_sub((head.len() + tail.len()) as u64);
+        self.filled(&head, "x", r#""}]}}"#, bytes);
+    }
+
+    /// Answers with so many small objects that the line has about `bytes` bytes.
+    pub(crate) fn tiny_objects(&self, id: &Value, bytes: u64) {
+        let head = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[],"structuredContent":{{"x":["#
+        );
+        self.filled(&head, r#"{"":0},"#, "0]}}}", bytes);
+    }
+
+    /// One line of `bytes` bytes, end not counted, filled with as many copies of `piece` as fit.
+    fn filled(&self, head: &str, piece: &str, tail: &str, bytes: u64) {
+        let pieces = CHUNK / piece.len();
+        let mut left =
+            bytes.saturating_sub((head.len() + tail.len()) as u64) as usize / piece.len();
         self.answer(|out| {
             out.write_all(head.as_bytes())?;
-            let chunk = vec![b'x'; CHUNK];
+            let chunk = piece.repeat(pieces);
             while left > 0 {
-                let now = left.min(CHUNK as u64) as usize;
-                out.write_all(&chunk[..now])?;
-                left -= now as u64;
+                let now = left.min(pieces);
+                out.write_all(&chunk.as_bytes()[..now * piece.len()])?;
+                left -= now;
             }
             out.write_all(tail.as_bytes())?;
             self.end(out)

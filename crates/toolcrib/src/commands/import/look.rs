@@ -7,12 +7,13 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use toolcrib_mcp::config::foreign::{Place, Scope, read_as, read_value};
+use toolcrib_mcp::config::foreign::{Place, Scope, project_folder, read_as, read_value, start_in};
 use toolcrib_mcp::config::{Client, Foreign, Server, Transport};
 use toolcrib_server::ConfigError;
 
 use super::merge::Merge;
 use super::places::Roots;
+use super::sent;
 use crate::config::location::read_regular;
 use crate::config::{choices, yaml};
 use crate::output::Failure;
@@ -142,11 +143,13 @@ impl Findings {
             let given = match scope {
                 Scope::User => merge.add(client, &name, server),
                 Scope::Project => {
-                    let server = anchored(server, found.file.parent());
-                    if let Err(reason) = merge.add_project(&name, server) {
+                    let sent = sent::remarks(&name, &server);
+                    let anchored = anchored(server.clone(), project_folder(&found.file));
+                    if let Err(reason) = merge.add_project(&name, &server, anchored) {
                         found.skipped.push(Reason { server: name, reason: reason.to_owned() });
                         continue;
                     }
+                    warnings.extend(sent);
                     name.clone()
                 }
             };
@@ -167,18 +170,11 @@ impl Findings {
     }
 }
 
-/// A project's server with its paths at the project's folder, which is where its client would run it.
+/// A project's server with its paths at the project's folder, and started there, as its client would do it.
 fn anchored(mut server: Server, folder: Option<&Path>) -> Server {
-    // `.cursor/mcp.json` is about the folder above it.
-    let is_hidden = |folder: &&Path| {
-        folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
-    };
-    let folder = match folder.filter(is_hidden) {
-        Some(hidden) => hidden.parent(),
-        None => folder,
-    };
+    let Some(folder) = folder else { return server };
     let is_relative = |path: &str| !path.starts_with(['/', '~']) && !path.starts_with("${");
-    if let (Transport::Stdio { command, cwd, .. }, Some(folder)) = (&mut server.transport, folder) {
+    if let Transport::Stdio { command, cwd, .. } = &mut server.transport {
         if command.contains('/') && is_relative(command) && cwd.is_none() {
             *command = folder.join(&*command).to_string_lossy().into_owned();
         }
@@ -186,5 +182,6 @@ fn anchored(mut server: Server, folder: Option<&Path>) -> Server {
             *cwd = folder.join(&*cwd);
         }
     }
+    start_in(&mut server, folder);
     server
 }

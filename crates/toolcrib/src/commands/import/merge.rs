@@ -1,5 +1,6 @@
 //! Many files, one set of servers. Servers that are the same become one. Of two different servers of the user's with one
-//! name, the second gets its client's name, too; a project's server never takes a name that the user has given.
+//! name, the second gets its client's name, too; a project's server never takes a name that the user has given, nor one that
+//! people could take for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,19 +49,31 @@ impl Merge {
         self.reserved.extend(names);
     }
 
-    /// Takes a server of a project in, or returns why not.
-    pub(super) fn add_project(&mut self, name: &str, server: Server) -> Result<(), &'static str> {
-        match self.taken.get(name) {
-            Some(there) if *there == server => Ok(()),
-            Some(_) => Err("there is another server of that name, which is kept"),
-            None if self.reserved.contains(name) => {
-                Err("a client of yours has a server of that name")
-            }
-            None => {
-                self.insert(name.to_owned(), server);
-                Ok(())
-            }
+    /// Takes a server of a project in, or returns why not. It is added as `anchored`, which has the project's folder in
+    /// its paths; one of the user's that equals the server as it was read is the same server, too.
+    pub(super) fn add_project(
+        &mut self,
+        name: &str,
+        read: &Server,
+        anchored: Server,
+    ) -> Result<(), &'static str> {
+        if let Some(problem) = name_problem(name) {
+            return Err(problem);
         }
+        match self.taken.get(name) {
+            Some(there) if *there == anchored || there == read => return Ok(()),
+            Some(_) => return Err("there is another server of that name, which is kept"),
+            None if self.reserved.contains(name) => {
+                return Err("a client of yours has a server of that name");
+            }
+            None => {}
+        }
+        let same = folded(name);
+        if self.taken.keys().chain(&self.reserved).any(|other| folded(other) == same) {
+            return Err("its name differs from another server's only in upper and lower case");
+        }
+        self.insert(name.to_owned(), anchored);
+        Ok(())
     }
 
     fn insert(&mut self, name: String, server: Server) {
@@ -75,4 +88,19 @@ impl Merge {
     pub(super) fn into_servers(self) -> BTreeMap<String, Server> {
         self.taken
     }
+}
+
+/// A name as people compare it.
+fn folded(name: &str) -> String {
+    name.trim().to_lowercase()
+}
+
+/// Why a project's server may not have this name: it could be read as another one, or as part of a message or a config.
+fn name_problem(name: &str) -> Option<&'static str> {
+    if name.contains(['"', '[', ']']) || name.contains(char::is_control) {
+        return Some("its name has a quotation mark, a bracket or a control character in it");
+    }
+    // Many letters of other scripts look like ASCII letters, and some characters are invisible.
+    let is_mixed = !name.is_ascii() && name.contains(|c: char| c.is_ascii_alphabetic());
+    is_mixed.then_some("its name mixes ASCII letters with other characters, which may look alike")
 }

@@ -7,6 +7,7 @@ mod file;
 mod look;
 mod merge;
 mod places;
+mod sent;
 
 use std::path::{Path, PathBuf};
 

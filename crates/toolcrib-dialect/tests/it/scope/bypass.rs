@@ -1,0 +1,283 @@
+//! Bodies in unusual forms, for callers of whom only one half of the scope is set.
+//!
+//! A caller with `tools` may know only what matches; one with `hidden` may know everything else. Words of an API such
+//! as `name` or `web_search` are visible to the second caller.
+
+use serde_json::{Value, json};
+use toolcrib_dialect::{Api, Reading, Refused, Request};
+
+use super::target;
+
+fn only_shown(names: &[&str]) -> bool {
+    names.iter().any(|name| name.starts_with("show__"))
+}
+
+fn not_hidden(names: &[&str]) -> bool {
+    !names.iter().any(|name| name.starts_with("hide__"))
+}
+
+fn read(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Reading, Refused> {
+    Request::read_visible(api, target(api), body.as_bytes().to_vec(), &visible)
+}
+
+/// What is left of a body.
+fn left(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Value, Refused> {
+    let text = match read(api, body, visible)? {
+        Ok(request) => request.text,
+        Err(unread) => String::from_utf8(unread.body).unwrap(),
+    };
+    Ok(serde_json::from_str(&text).unwrap())
+}
+
+/// Both callers get the same tools out of a list.
+fn tools_become(api: Api, before: &Value, after: &Value) {
+    for visible in [only_shown, not_hidden] {
+        let body = left(api, &json!({"model": "m", "tools": before}).to_string(), visible);
+        assert_eq!(&body.unwrap()["tools"], after, "{api:?} {before}");
+    }
+}
+
+/// Both callers are refused.
+fn are_refused(rows: &[(Api, &str)]) {
+    for (api, body) in rows {
+        for visible in [only_shown as fn(&[&str]) -> bool, not_hidden] {
+            let refused = read(*api, body, visible).map(|_| ()).expect_err(body);
+            assert!(!refused.hint().is_empty(), "{refused}");
+            assert!(!refused.to_string().contains("hide__"), "{refused}");
+        }
+    }
+}
+
+#[test]
+fn a_name_does_not_exempt_an_entry_from_narrowing() {
+    let declared = |names: &[&str]| {
+        let all: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+        Value::from(all)
+    };
+    for key in ["functionDeclarations", "function_declarations"] {
+        let before = json!([{"name": "show__ok", key: declared(&["hide__a", "show__a"])}]);
+        let after = json!([{"name": "show__ok", key: declared(&["show__a"])}]);
+        tools_become(Api::Gemini, &before, &after);
+        tools_become(
+            Api::Gemini,
+            &json!([{"name": "hide__ok", key: declared(&["show__a"])}]),
+            &json!([]),
+        );
+    }
+    let before = json!([{"name": "show__ok", "mcpServers": [{"name": "hide__a"}]}]);
+    tools_become(Api::Gemini, &before, &json!([{"name": "show__ok"}]));
+}
+
+#[test]
+fn hosted_servers_are_narrowed_in_every_api() {
+    let none = json!([]);
+    for api in Api::ALL {
+        for before in [
+            json!({"type": "MCP", "server_label": "hide"}),
+            json!({"type": "mcp_server", "name": "show__ok"}),
+            json!({"type": "function", "name": "show__ok", "server_url": "https://x"}),
+            json!({"type": "function", "name": "show__ok", "server_label": "x"}),
+            json!({"type": "function", "name": "show__ok", "connector_id": "x"}),
+            json!({"name": "show__ok", "mcp_server_name": "x"}),
+            json!({"name": "show__ok", "allowed_tools": ["hide__a"]}),
+        ] {
+            tools_become(api, &json!([before]), &none);
+        }
+    }
+    let server = |more: Value| {
+        let mut all = json!({"type": "mcp", "server_label": "show", "allowed_tools": ["a"]});
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!([all])
+    };
+    let plain = server(json!({}));
+    tools_become(Api::Responses, &plain, &plain);
+    tools_become(Api::Chat, &plain, &none);
+    tools_become(Api::Responses, &server(json!({"tools": [{"name": "hide__a"}]})), &none);
+    let names = |names: Value| json!({"tool_names": names});
+    // To the caller with `tools`, everything of the server `show` is visible.
+    let before =
+        json!({"always": names(json!(["hide__a"])), "never": names(json!(["a", "hide__a"]))});
+    let body = json!({"tools": server(json!({"require_approval": before}))}).to_string();
+    let after = json!({"never": names(json!(["a"]))});
+    let after = server(json!({"require_approval": after}));
+    assert_eq!(left(Api::Responses, &body, not_hidden).unwrap()["tools"], after);
+    let kept = server(json!({"require_approval": "never"}));
+    tools_become(Api::Responses, &kept, &kept);
+}
+
+#[test]
+fn the_type_of_a_server_tool_counts_in_addition_to_its_name() {
+    tools_become(
+        Api::Messages,
+        &json!([{"type": "hide__bash_20250124", "name": "show__ok"}]),
+        &json!([]),
+    );
+    let bash = r#"{"tools":[{"type":"bash_20250124","name":"show__ok"}]}"#;
+    assert_eq!(left(Api::Messages, bash, only_shown).unwrap()["tools"], json!([]));
+    let kept = json!([{"type": "show__bash_20250124", "name": "show__bash"}]);
+    tools_become(Api::Messages, &kept, &kept);
+    // A toolset's configuration has the names of tools as its keys.
+    let toolset = json!([{"type": "mcp_toolset", "mcp_server_name": "show",
+        "default_config": {"enabled": false}, "configs": {"list_tools": {"enabled": true}}}]);
+    tools_become(Api::Messages, &toolset, &toolset);
+}
+
+#[test]
+fn keys_that_may_carry_tools_are_refused() {
+    are_refused(&[
+        (Api::Chat, r#"{"chat_template_kwargs":{"custom_tools":[{"name":"hide__a"}]}}"#),
+        (Api::Chat, r#"{"chat_template_kwargs":{"xml_tools":[{"name":"hide__a"}]}}"#),
+        (Api::Chat, r#"{"chat_template_kwargs":{"parameters":{"tools":[{"name":"hide__a"}]}}}"#),
+        (Api::Chat, r#"{"custom_tools":[{"name":"hide__a"}]}"#),
+        (Api::Chat, r#"{"tool_list":[{"name":"hide__a"}]}"#),
+        (Api::Chat, r#"{"tool":{"name":"hide__a"}}"#),
+        (Api::Chat, r#"{"extra_functions":[{"name":"hide__a"}]}"#),
+        (Api::Chat, "{\"t\u{43e}\u{43e}ls\":[{\"name\":\"hide__a\"}]}"),
+        (Api::Chat, r#"{"t\u043e\u043els":[{"name":"hide__a"}]}"#),
+        (Api::Chat, r#"{"input":{"tools":[{"name":"hide__a"}]}}"#),
+        (Api::Chat, r#"{"parameters":{"tools":[{"name":"hide__a"}]}}"#),
+        (Api::Messages, r#"{"args":{"tools":[{"name":"hide__a"}]}}"#),
+        (Api::Responses, r#"{"response":{"tools":[{"name":"hide__a"}]}}"#),
+        (Api::Gemini, r#"{"response":{"tools":[{"name":"hide__a"}]}}"#),
+        (Api::Gemini, r#"{"generationConfig":{"tool":{"name":"hide__a"}}}"#),
+    ]);
+    for (api, body) in [
+        (Api::Chat, r#"{"metadata":{"custom_tools":"a note"}}"#),
+        (
+            Api::Chat,
+            r#"{"response_format":{"json_schema":{"schema":{"properties":{"tools":{}}}}}}"#,
+        ),
+        (Api::Responses, r#"{"text":{"format":{"schema":{"properties":{"tools":{}}}}}}"#),
+        (Api::Gemini, r#"{"generationConfig":{"responseSchema":{"properties":{"tools":{}}}}}"#),
+        (Api::Messages, r#"{"context_management":{"edits":[{"exclude_tools":["a"]}]}}"#),
+        (
+            Api::Messages,
+            r#"{"messages":[{"role":"assistant","content":[{"type":"tool_use","input":{"tools":1,"type":"tool_reference"}}]}]}"#,
+        ),
+    ] {
+        for visible in [only_shown as fn(&[&str]) -> bool, not_hidden] {
+            assert!(left(api, body, visible).is_ok(), "{body}");
+        }
+    }
+}
+
+#[test]
+fn history_in_unknown_forms_is_refused() {
+    are_refused(&[
+        (
+            Api::Messages,
+            r#"{"messages":[{"role":"assistant","content":[{"type":"tool_search_tool_result","content":[{"type":"tool_reference","tool_name":"hide__a"}]}]}]}"#,
+        ),
+        (
+            Api::Messages,
+            r#"{"messages":[{"role":"user","content":[{"type":"tool_result","content":{"type":"tool_reference","tool_name":"hide__a"}}]}]}"#,
+        ),
+        (
+            Api::Messages,
+            r#"{"messages":[{"role":"user","content":[{"type":"web_fetch_tool_result","content":{"x":[{"type":"tool_reference","tool_name":"hide__a"}]}}]}]}"#,
+        ),
+        (
+            Api::Messages,
+            r#"{"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"tool_result","content":[{"type":"tool_reference","tool_name":"hide__a"}]}]}]}]}"#,
+        ),
+        (
+            Api::Messages,
+            r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a","x":[{"type":"tool_addition"}]}]}]}"#,
+        ),
+        (
+            Api::Messages,
+            r#"{"messages":[{"role":"user","content":[{"type":"Tool_Reference","tool_name":"hide__a"}]}]}"#,
+        ),
+        (
+            Api::Messages,
+            r#"{"system":[{"type":"tool_addition","tool":{"type":"tool_reference","name":"hide__a"}}]}"#,
+        ),
+        (Api::Messages, r#"{"system":[{"type":"tool_reference","tool_name":"hide__a"}]}"#),
+        (
+            Api::Messages,
+            r#"{"messages":[[{"role":"user","content":[{"type":"tool_reference","tool_name":"hide__a"}]}]]}"#,
+        ),
+        (
+            Api::Messages,
+            r#"{"messages":[{"role":"user","content":[[{"type":"tool_reference","tool_name":"hide__a"}]]}]}"#,
+        ),
+        (
+            Api::Messages,
+            r#"{"messages":[{"role":"user","content":[{"type":"tool_reference","tool_name":["hide__a"]}]}]}"#,
+        ),
+        (
+            Api::Messages,
+            r#"{"messages":[{"role":"user","content":[{"type":"tool_reference","tool_name":["hide__a"],"name":"show__a"}]}]}"#,
+        ),
+        (
+            Api::Messages,
+            r#"{"messages":[{"role":"user","content":[{"type":"tool_reference","tool_name":"show__b","name":"show__a"}]}]}"#,
+        ),
+        (Api::Chat, r#"{"messages":[[{"role":"user","content":"a"}]]}"#),
+        (Api::Gemini, r#"{"contents":[[{"role":"user"}]]}"#),
+        (Api::Responses, r#"{"input":[[{"role":"user","content":"a"}]]}"#),
+        (
+            Api::Responses,
+            r#"{"input":[{"type":"tool_search_output","call_id":"c","tools":[],"output":[{"name":"hide__a"}]}]}"#,
+        ),
+        (
+            Api::Responses,
+            r#"{"input":[{"type":"tool_search_output","call_id":"c","output":"[]"}]}"#,
+        ),
+        (
+            Api::Responses,
+            r#"{"input":[{"type":"additional_tools","role":"developer","definition":{"name":"hide__a"}}]}"#,
+        ),
+        (
+            Api::Responses,
+            r#"{"input":[{"type":"additional_tools","role":"developer","content":[{"name":"hide__a"}]}]}"#,
+        ),
+    ]);
+}
+
+#[test]
+fn every_name_in_a_choice_counts() {
+    are_refused(&[
+        (
+            Api::Chat,
+            r#"{"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"show__a"}}]},"tools":[{"type":"function","function":{"name":"hide__a"}}]}}"#,
+        ),
+        (Api::Chat, r#"{"tool_choice":{"type":"auto","function":{"name":"hide__a"}}}"#),
+        (Api::Chat, r#"{"tool_choice":{"type":"auto","names":["hide__a"]}}"#),
+        (Api::Responses, r#"{"tool_choice":{"type":"auto","name":"hide__a"}}"#),
+        (Api::Responses, r#"{"tool_choice":{"type":"auto","name":["hide__a"]}}"#),
+        (Api::Responses, r#"{"tool_choice":{"type":"mcp","server_label":"hide"}}"#),
+        (Api::Messages, r#"{"tool_choice":{"type":"any","name":"hide__a"}}"#),
+        (Api::Gemini, r#"{"toolConfig":["hide__a"]}"#),
+        (Api::Gemini, r#"{"toolConfig":{"functionCallingConfig":["hide__a"]}}"#),
+        (Api::Gemini, r#"{"toolConfig":{"allowedFunctionNames":["hide__a"]}}"#),
+    ]);
+    for (api, body) in [
+        (Api::Messages, r#"{"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}"#),
+        (
+            Api::Responses,
+            r#"{"tools":[{"type":"mcp","server_label":"show","allowed_tools":["a"]}],"tool_choice":{"type":"mcp","server_label":"show"}}"#,
+        ),
+        (
+            Api::Gemini,
+            r#"{"toolConfig":{"functionCallingConfig":{"mode":"AUTO"},"retrievalConfig":{"languageCode":"de"}}}"#,
+        ),
+    ] {
+        for visible in [only_shown as fn(&[&str]) -> bool, not_hidden] {
+            let body_left = left(api, body, visible).unwrap();
+            assert_eq!(body_left, serde_json::from_str::<Value>(body).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_stream_whose_calls_cannot_be_checked_is_refused() {
+    let body = br#"{"contents":[],"tools":[{"functionDeclarations":[{"name":"show__a"},{"name":"hide__a"}]}]}"#;
+    let read = |target: &str| {
+        Request::read_visible(Api::Gemini, target, body.to_vec(), &not_hidden).map(|_| ())
+    };
+    let refused = read("/v1beta/models/m:streamGenerateContent").unwrap_err();
+    assert_eq!(refused, Refused::NoEvents);
+    assert!(refused.hint().contains("alt=sse"));
+    assert_eq!(read("/v1beta/models/m:streamGenerateContent?alt=sse"), Ok(()));
+}

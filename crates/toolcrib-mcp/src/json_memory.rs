@@ -1,0 +1,86 @@
+//! How much memory a JSON text takes once it is parsed, estimated from the text.
+//!
+//! A limit on the text alone limits little: an object with one short entry is seven bytes of text and an allocation of
+//! several hundred bytes, so that a message of 8 MiB could take half a gigabyte. The estimate is made before anything
+//! is parsed. It counts the characters that begin or separate values, outside of strings, in one pass.
+
+use serde_json::Value;
+
+/// Memory of an object with up to three entries, in bytes: its index and its first block of entries, as measured.
+const OBJECT: usize = 400;
+
+/// How many times the limit on its text a message may take in memory. Ordinary messages are mostly text and take little
+/// more than that; lists of small records take up to twelve times their text.
+const MAX_FACTOR: usize = 16;
+
+/// Texts up to this size, in bytes, are not looked at: they cannot take more than a few megabytes.
+const SMALL: usize = 64 << 10;
+
+/// Why a server's message within the limit on its text is not parsed.
+pub(crate) const TOO_MANY_VALUES: &str = "the server's answer has too many values for its size";
+
+/// The memory that the values of a JSON text take, in bytes.
+pub(crate) fn estimate(text: &[u8]) -> usize {
+    let mut memory = text.len();
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => skip_string(&mut bytes),
+            b'{' => memory += OBJECT,
+            b'[' | b',' => memory += size_of::<Value>(),
+            _ => {}
+        }
+    }
+    memory
+}
+
+fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => {
+                bytes.next();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a text within a limit of `limit` bytes would take too much memory once it is parsed.
+pub(crate) fn is_excessive(text: &[u8], limit: usize) -> bool {
+    text.len() > SMALL && estimate(text) > limit.saturating_mul(MAX_FACTOR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: usize = 1 << 20;
+
+    fn filled(piece: &str) -> String {
+        format!("[{}0]", piece.repeat(LIMIT / piece.len() - 1))
+    }
+
+    #[test]
+    fn values_without_text_are_excessive_and_ordinary_messages_are_not() {
+        for (piece, expected) in [
+            (r#"{"":0},"#, true),
+            (r#"{"a":{"b":{}}},"#, true),
+            ("0,", true),
+            (r#"{"id":1234,"name":"A customer","city":"Paris"},"#, false),
+            (r#""{[,{[,{[,{[,{[,{[,{[,{[,{[,\"{[,{[,","#, false),
+            (r#""a line of text, as long as lines are","#, false),
+        ] {
+            let text = filled(piece);
+            assert!(serde_json::from_str::<Value>(&text).is_ok(), "{piece}");
+            assert_eq!(is_excessive(text.as_bytes(), LIMIT), expected, "{piece}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_not_json_has_an_estimate_too() {
+        assert_eq!(estimate(br#""no end \"#), 9);
+        assert_eq!(estimate(b"}}]]::"), 6);
+        assert_eq!(estimate(b"{["), 2 + OBJECT + size_of::<Value>());
+    }
+}

@@ -1,0 +1,269 @@
+//! What a limited caller cannot do: keep a stream after its key is revoked, make the provider read a request in
+//! another way than the proxy, and reach what the provider stores for others.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcrib_core::Settings;
+use toolcrib_dialect::Api;
+use toolcrib_proxy::{Config, Proxy, Secret};
+use toolcrib_server::access::{Access, AccessControl};
+use toolcrib_testkit::provider::{Answer, Bend, Options, Provider};
+
+use crate::dialects::{streams, tools};
+use crate::support::{Got, Stage, begin, config, get, rest, serve, until};
+
+const ANN: &[(&str, &str)] = &[("authorization", "Bearer virtual-ann")];
+const BOB: &[(&str, &str)] = &[("authorization", "Bearer virtual-bob")];
+
+fn with_callers(provider: &Provider) -> Config {
+    let keys = json!({"openai": "real-key", "anthropic": "real-key", "gemini": "real-key"});
+    let callers = json!([
+        {"name": "ann", "key": "virtual-ann", "upstream_keys": keys},
+        {"name": "bob", "key": "virtual-bob", "upstream_keys": keys},
+        {"name": "cloud", "key": "virtual-cloud", "upstream_keys": keys, "paths": ["/v1/projects/p1/*"]},
+        {"name": "scoped", "key": "virtual-scoped", "upstream_keys": keys, "tools": ["crm__*"]}
+    ]);
+    Config { callers: serde_json::from_value(callers).unwrap(), ..config(provider) }
+}
+
+async fn stage(access: &AccessControl, options: Options) -> Stage {
+    let provider = Provider::start(options).unwrap();
+    let config = with_callers(&provider);
+    let proxy = Proxy::new(config, Settings::default(), access.clone(), Arc::default()).unwrap();
+    let proxy = Arc::new(proxy);
+    let url = serve(&proxy).await;
+    Stage { provider, proxy, url, client: toolcrib_tls::client_builder().build().unwrap() }
+}
+
+async fn open() -> Stage {
+    stage(&AccessControl::from(None), Options::default()).await
+}
+
+async fn send(stage: &Stage, target: &str, headers: &[(&str, &str)], body: &str) -> Got {
+    let (method, path) = target.split_once(' ').unwrap();
+    let url = format!("{}{path}", stage.url);
+    let mut request = stage.client.request(method.parse().unwrap(), url).body(body.to_owned());
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    get(request).await
+}
+
+fn chat() -> String {
+    json!({"model": "any", "messages": [{"role": "user", "content": "Hi."}]}).to_string()
+}
+
+#[tokio::test]
+async fn streams_end_when_the_token_of_the_listener_is_revoked() {
+    for case in streams() {
+        // With many tools the stream is written by the proxy.
+        let counts: &[usize] = if case.api == Api::Chat { &[3, 60] } else { &[3] };
+        for count in counts {
+            let access = AccessControl::from(Some(Secret::from("old-token")));
+            let stalled = Options::answers([Answer::Bent(Bend::StallAfter(1))]);
+            let stage = stage(&access, stalled).await;
+            let request = stage.post(case, &case.ask("Hi.", &tools(*count)));
+            let request = request.header("authorization", "Bearer sk-own");
+            let mut answer = begin(request.header("x-toolcrib-key", "old-token")).await;
+            until(&mut answer, "data: ").await;
+            access.replace(Access::Bearer(Secret::from("new-token")));
+            let (last, _) = rest(answer).await;
+            let last = String::from_utf8_lossy(&last);
+            assert!(last.contains("error") && last.contains("revoked"), "{case:?} {count}: {last}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_token_of_the_listener_is_no_credential_for_the_provider() {
+    let access = AccessControl::from(Some(Secret::from("old-token")));
+    let stage = stage(&access, Options::default()).await;
+    access.replace(Access::Bearer(Secret::from("new-token")));
+    let target = "POST /v1/chat/completions";
+    let both = [("x-toolcrib-key", "new-token"), ("authorization", "Bearer old-token")];
+    assert_eq!(send(&stage, target, &both, &chat()).await.status, 401);
+    access.replace(Access::Open);
+    for key in ["old-token", "new-token"] {
+        assert_eq!(send(&stage, target, &[("x-api-key", key)], &chat()).await.status, 401, "{key}");
+    }
+    assert_eq!(stage.provider.requests().len(), 0);
+    // A token that is in use again is accepted, also as the key of a caller.
+    access.replace(Access::Bearer(Secret::from("virtual-ann")));
+    access.replace(Access::Bearer(Secret::from("old-token")));
+    let own = [("x-toolcrib-key", "old-token"), ("authorization", "Bearer sk-own")];
+    for headers in [&own[..], ANN] {
+        assert_eq!(send(&stage, target, headers, &chat()).await.status, 200, "{headers:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_provider_reads_the_body_as_json_too() {
+    let stage = open().await;
+    for kind in [
+        "application/json; charset=utf-7",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "text/plain",
+        "",
+    ] {
+        for (target, body) in [
+            ("POST /v1/chat/completions", chat()),
+            ("POST /v1beta/models/gemini-x:countTokens", r#"{"contents":[]}"#.to_owned()),
+        ] {
+            for key in ["Bearer virtual-ann", "Bearer virtual-scoped"] {
+                stage.provider.clear();
+                let mut headers = vec![("authorization", key), ("content-type", kind)];
+                headers.truncate(if kind.is_empty() { 1 } else { 2 });
+                send(&stage, target, &headers, &body).await;
+                let requests = stage.provider.requests();
+                let sent: Vec<&str> = requests[0]
+                    .headers
+                    .iter()
+                    .filter_map(|(name, value)| (name == "content-type").then_some(value.as_str()))
+                    .collect();
+                assert_eq!(sent, ["application/json"], "{target} {kind}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn stored_items_and_containers_are_for_the_caller_that_got_them() {
+    let stage = open().await;
+    let respond = async |headers: &[(&str, &str)], body: &Value| {
+        send(&stage, "POST /v1/responses", headers, &body.to_string()).await
+    };
+    let output = json!({"id": "resp_1", "object": "response", "status": "completed", "model": "gpt-5", "output": [
+        {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "AAAA"},
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {"type": "code_interpreter_call", "id": "ci_1", "container_id": "cntr_1", "code": "1", "status": "completed"},
+        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": []},
+    ]});
+    stage.provider.push(Answer::json(200, &output));
+    let body = json!({"model": "gpt-5", "input": "Hi."});
+    assert_eq!(respond(ANN, &body).await.status, 200);
+    for more in [
+        json!({"input": [{"type": "image_generation_call", "id": "ig_1"}]}),
+        json!({"input": [{"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "x"}]}]}),
+        json!({"input": [{"type": "message", "id": "msg_1", "role": "assistant"}]}),
+        json!({"input": [{"id": "msg_1", "role": null, "content": "x"}]}),
+        json!({"tools": [{"type": "code_interpreter", "container": "cntr_1"}]}),
+        json!({"tools": [{"type": "shell", "environment": {"type": "container_reference", "container_id": "cntr_1"}}]}),
+    ] {
+        let mut body = body.clone();
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        stage.provider.clear();
+        let got = respond(BOB, &body).await;
+        assert_eq!((got.status, stage.provider.requests().len()), (403, 0), "{more}");
+        respond(ANN, &body).await;
+        assert_eq!(stage.provider.requests().len(), 1, "{more}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_of_ours_is_refused_next_to_a_right_one() {
+    for access in [AccessControl::from(None), AccessControl::from(Some(Secret::from("door")))] {
+        let stage = stage(&access, Options::default()).await;
+        let wrong = [("x-toolcrib-key", "wrong"), ANN[0]];
+        assert_eq!(send(&stage, "POST /v1/chat/completions", &wrong, &chat()).await.status, 401);
+        assert_eq!(stage.provider.requests().len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn only_listed_headers_go_up_for_a_limited_caller() {
+    let stage = open().await;
+    let kept = [
+        ("accept", "application/json"),
+        ("accept-language", "de"),
+        ("user-agent", "agent/1"),
+        ("anthropic-version", "2023-06-01"),
+        ("x-stainless-lang", "python"),
+        ("openai-beta", "responses=v1"),
+        ("idempotency-key", "i-1"),
+        ("traceparent", "00-1"),
+    ];
+    let dropped = [
+        ("x-http-method-override", "DELETE"),
+        ("x-forwarded-uri", "/v1/files"),
+        ("forwarded", "for=1"),
+        ("x-goog-user-project", "other"),
+        ("openai-organization", "other"),
+        ("x-ms-original-url", "/v1/files"),
+        ("cookie", "a=1"),
+    ];
+    let headers: Vec<_> = ANN.iter().chain(&kept).chain(&dropped).copied().collect();
+    for target in ["POST /v1/chat/completions", "GET /v1/models"] {
+        stage.provider.clear();
+        send(&stage, target, &headers, &chat()).await;
+        let sent = &stage.provider.requests()[0];
+        for (name, value) in kept {
+            assert_eq!(sent.header(name), Some(value), "{target} {name}");
+        }
+        for (name, _) in dropped {
+            assert_eq!(sent.header(name), None, "{target} {name}");
+        }
+    }
+    // A client that sends its own credential also chooses the part of its account.
+    stage.provider.clear();
+    let own = [
+        ("authorization", "Bearer sk-own"),
+        ("openai-organization", "org-own"),
+        ("x-toolcrib-tools", "crm__*"),
+        ("x-original-url", "/v1/files"),
+    ];
+    send(&stage, "POST /v1/chat/completions", &own, &chat()).await;
+    let sent = &stage.provider.requests()[0];
+    assert_eq!(sent.header("authorization"), Some("Bearer sk-own"));
+    assert_eq!(sent.header("openai-organization"), Some("org-own"));
+    assert_eq!(sent.header("x-original-url"), None);
+}
+
+#[tokio::test]
+async fn a_key_chooses_no_other_method_and_no_project() {
+    let stage = open().await;
+    let project = |name: &str| {
+        format!("POST /v1/projects/{name}/locations/l/publishers/google/models/g:generateContent")
+    };
+    let body = json!({"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}).to_string();
+    let cloud = &[("authorization", "Bearer virtual-cloud")];
+    for (target, headers, status) in [
+        ("GET /v1/models?x=1;_method=DELETE".to_owned(), ANN, 400),
+        (project("p1"), ANN, 403),
+        (project("p2"), cloud, 403),
+    ] {
+        let got = send(&stage, &target, headers, &body).await;
+        assert_eq!(got.status, status, "{target}: {}", got.text());
+    }
+    assert_eq!(stage.provider.requests().len(), 0);
+    send(&stage, &project("p1"), cloud, &body).await;
+    let scoped = [("x-goog-api-key", "AIza-own"), ("x-toolcrib-tools", "crm__*")];
+    send(&stage, &project("p3"), &scoped, &body).await;
+    assert_eq!(stage.provider.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn what_clients_usually_send_is_not_refused() {
+    let stage = open().await;
+    let scoped = ("authorization", "Bearer virtual-scoped");
+    for (encoding, status) in
+        [("identity", 200), ("", 200), ("Identity, identity", 200), ("identity, gzip", 413)]
+    {
+        let headers = [scoped, ("content-encoding", encoding)];
+        let got = send(&stage, "POST /v1/chat/completions", &headers, &chat()).await;
+        assert_eq!(got.status, status, "{encoding}: {}", got.text());
+    }
+    for (path, status) in [
+        ("/v1/models/meta-llama/llama-3", 200),
+        ("/v1/models/a/b/c", 200),
+        ("/v1/models/a/b/c/d", 403),
+        ("/v1/models/a/b:verb", 403),
+        ("/v1beta/models/a/operations", 403),
+    ] {
+        let got = send(&stage, &format!("GET {path}"), ANN, "").await;
+        assert_eq!(got.status == 403, status == 403, "{path}: {} {}", got.status, got.text());
+    }
+    let google = [("x-goog-api-key", "virtual-ann")];
+    assert_eq!(send(&stage, "GET /v1/models/a/operations", &google, "").await.status, 403);
+}

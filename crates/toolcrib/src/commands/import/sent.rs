@@ -1,0 +1,82 @@
+//! What a project's server would be sent: the variables and files that its address and its headers refer to.
+
+use std::collections::BTreeSet;
+use std::iter;
+
+use toolcrib_mcp::Secret;
+use toolcrib_mcp::config::{Server, Transport};
+use toolcrib_server::expand::is_name;
+
+/// A remark for each variable and each file. Values are not looked up.
+pub(super) fn remarks(name: &str, server: &Server) -> Vec<String> {
+    let Transport::Http { url, headers, oauth } = &server.transport else { return Vec::new() };
+    let secrets = headers.values().chain(&oauth.client_secret).map(Secret::expose);
+    let sent: BTreeSet<String> =
+        iter::once(url.as_str()).chain(secrets).flat_map(references).collect();
+    let origin = origin(url);
+    sent.into_iter().map(|sent| format!("`{name}` sends {sent} to {origin}")).collect()
+}
+
+/// The variables and files in a text, those in defaults included.
+fn references(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        rest = after;
+        if before.ends_with('$') {
+            continue;
+        }
+        if let Some(path) = after.strip_prefix("file:") {
+            let path = path.split('}').next().unwrap_or_default();
+            found.push(format!("the file {path}"));
+            continue;
+        }
+        let after = after.strip_prefix("env:").unwrap_or(after);
+        let name = after.split(['}', ':']).next().unwrap_or_default();
+        if is_name(name) && !matches!(name, "userHome" | "workspaceFolder" | "input") {
+            found.push(format!("the variable {name}"));
+        }
+    }
+    found
+}
+
+/// The scheme and the host of an address, as far as they are known before its references are replaced.
+fn origin(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme, rest)) if ["http", "https"].contains(&scheme) => {
+            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}")
+        }
+        _ => "the address in its `url`".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_found_wherever_they_stand() {
+        for (text, expected) in [
+            ("Bearer ${A}", &["the variable A"][..]),
+            ("${env:A}${B:-${C:-x}}", &["the variable A", "the variable B", "the variable C"][..]),
+            ("${file:~/key}", &["the file ~/key"][..]),
+            ("$${A} $${file:~/key} ${userHome} ${input:a} ${", &[][..]),
+            ("$${A}${B}", &["the variable B"][..]),
+        ] {
+            assert_eq!(references(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_origin_has_no_password_and_no_path() {
+        for (url, expected) in [
+            ("http://host:80/a?b", "http://host:80"),
+            ("https://me:secret@${A}.example/${B}", "https://${A}.example"),
+            ("${URL:-https://a}/mcp", "the address in its `url`"),
+        ] {
+            assert_eq!(origin(url), expected);
+        }
+    }
+}
