@@ -1,4 +1,4 @@
-//! Any bytes as the path of a request: what is accepted means the same to whoever reads it next.
+//! Any bytes as the path of a request: what is accepted means the same to every program that reads it.
 
 #![no_main]
 

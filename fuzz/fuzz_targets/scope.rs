@@ -1,4 +1,4 @@
-//! Requests of all four APIs with tools in every place: nothing outside the caller's scope goes up.
+//! Requests of all four APIs with tools in every place: nothing outside the caller's scope is sent to the provider.
 
 #![no_main]
 

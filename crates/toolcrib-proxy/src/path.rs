@@ -97,7 +97,7 @@ fn decode(path: &[u8]) -> Result<String, BadPath> {
             byte => decoded.push(byte),
         }
     }
-    // Whoever decodes once more must read the same path.
+    // A program that decodes it once more must read the same path.
     let doubled = |window: &[u8]| window[0] == b'%' && escaped(&window[1..]).is_some();
     if decoded.windows(3).any(doubled) {
         return Err(BadPath::Escape);

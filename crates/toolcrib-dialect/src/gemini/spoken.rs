@@ -107,7 +107,7 @@ impl Spoken {
     /// Notes the id and the counts of a response.
     pub(super) fn note(&mut self, response: &Fields<'_>) {
         if self.id.is_none() {
-            // It is repeated in every event that is written anew.
+            // It is repeated in every event that is rewritten.
             let id = response.get("responseId").filter(|raw| raw.len() <= ID);
             self.id = id.map(str::to_owned);
         }

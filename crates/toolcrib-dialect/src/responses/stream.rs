@@ -295,7 +295,7 @@ impl Events {
             None => self.slot(index, live, desk),
         };
         let Taken { entry, shown: seen } = take(raw, shown.is_some(), &self.frame, desk);
-        // What the client has already is only for the record, unless the end has to be written anew.
+        // What the client has already is only for the record, unless the end has to be rewritten.
         let size = raw.len() + entry.as_ref().map_or(0, String::len);
         let is_kept = if shown.is_some() && !self.pen.is_own() {
             desk.budget.copy(size)

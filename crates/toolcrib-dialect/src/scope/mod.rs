@@ -35,7 +35,7 @@ const HOSTED: [(&str, &[&str]); 6] = [
 ];
 
 /// Fields that refer to something with tools in it which the provider has stored. A previous response is not among
-/// them: tools are sent anew with each request, and what it loaded was narrowed when it was made.
+/// them: tools are sent again with each request, and what it loaded was narrowed when it was made.
 const STORED: [&str; 5] =
     ["conversation", "prompt", "container", "cachedContent", "cached_content"];
 

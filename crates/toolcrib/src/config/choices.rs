@@ -1,4 +1,4 @@
-//! The files in which users of other clients have switched servers off, beside the file that defines them.
+//! The files in which users of other clients have switched servers off, in addition to the file that defines them.
 //!
 //! A file that cannot be read is an error: what it switches off would otherwise be switched on.
 

@@ -1,4 +1,4 @@
-//! Request bodies: all of them together have a limit, whoever sends them and wherever they go.
+//! Request bodies: all of them together have a limit, for every client and every path.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -88,7 +88,7 @@ fn mode(path: &std::path::Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Whoever can write to the folder could hand the gateway a list of tools.
+/// A user who can write to the folder could give the gateway a list of tools.
 #[test]
 fn a_folder_that_others_can_write_is_neither_read_nor_written() {
     let stage = Stage::new("shared").faulty("shop", &["--tools", "5"]);

@@ -73,7 +73,7 @@ fn a_catch_all_template_captures_nothing() {
     for uri in ["https://b.example/", "urn:x", "anything"] {
         assert!(read(&peer, uri)["error"].is_object(), "{uri}");
     }
-    // An address with a server's name is that server's, whoever lists it.
+    // An address with a server's name belongs to that server, even if another lists it.
     assert_eq!(read(&peer, "good+note://9")["contents"][0]["text"], "read");
     assert_eq!(count(&stage.log("good"), "read note://9"), 1);
     // Its own are its own.

@@ -223,7 +223,7 @@ fn the_working_folder_does_not_decide_what_a_command_is() {
             assert!(hint.as_str().unwrap().contains("`${workspaceFolder}/`"), "{hint}");
         }
     }
-    // Whoever means that folder says so.
+    // `${workspaceFolder}` refers to that folder explicitly.
     doctor("command = '${workspaceFolder}/server'");
     assert!(folders.ran("ran"));
 }

@@ -141,12 +141,12 @@ mod tests {
     #[test]
     fn choices_of_a_folder_hold_below_it_and_nowhere_else() {
         let value = json!({"projects": {
-            "/work": {"disabledMcpServers": ["a"]},
-            "/work/inner": {"disabledMcpServers": ["b"]},
+            "/projects": {"disabledMcpServers": ["a"]},
+            "/projects/inner": {"disabledMcpServers": ["b"]},
             "/other": {"disabledMcpServers": ["c"]},
         }});
         let mut choices = Choices::default();
-        choices.add_claude_user_file(&value, Path::new("/work/inner/deep"));
+        choices.add_claude_user_file(&value, Path::new("/projects/inner/deep"));
         let named = Some("`disabledMcpServers` names it".to_owned());
         assert_eq!(reasons(&choices, false), [named.clone(), named, None]);
     }

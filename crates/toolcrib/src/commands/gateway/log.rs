@@ -31,7 +31,7 @@ pub(super) fn start() {
     let _ = lines.with_target(false).with_writer(std::io::stderr).try_init();
 }
 
-/// Writes one field of an event: the message by itself, others after their name.
+/// Writes one field of an event: the message alone, others after their name.
 fn field(to: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     let name = field.name();
     if name == "message" {

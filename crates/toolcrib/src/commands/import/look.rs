@@ -1,6 +1,6 @@
 //! Reads the files of all clients: the user's own first, then, if it was asked for, those of the working folder.
 //!
-//! A file of the working folder was written by whoever wrote that folder, which need not be the user. So it is not even
+//! A file of the working folder was written by the author of that folder, who need not be the user. So it is not even
 //! opened without `--project`, its servers never take a name that the user has given, and what was left out is told with
 //! the reason.
 
