@@ -76,8 +76,9 @@ impl Server {
     /// Sends a list change whenever the file that defines the tools has another text.
     pub(crate) fn watch_definitions(self: &Arc<Self>) {
         let server = Arc::clone(self);
+        // Before the first request is read: a change after its answer must not be missed because the thread starts late.
+        let mut known = tools::defined(&server.faults);
         thread::spawn(move || {
-            let mut known = tools::defined(&server.faults);
             loop {
                 thread::sleep(Duration::from_millis(5));
                 let now = tools::defined(&server.faults);
