@@ -33,7 +33,7 @@ fn ready(stage: &Stage) -> (Peer, u64) {
 
 #[track_caller]
 fn cheap(what: &str, gateway: u32, base: u64) {
-    at_most(what, (peak_memory(gateway) - base) / MIB, COST);
+    at_most(what, peak_memory(gateway).saturating_sub(base) / MIB, COST);
 }
 
 /// The log tells why a server was disconnected.

@@ -144,7 +144,7 @@ fn answers_that_are_not_taken() {
             "it does not read the answers to its requests: 20 wait, and none was read for 1 s";
         until_true(why, || stage.said().contains(why));
         assert_eq!(peer.call("calm__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
-        let over = (peak_memory(peer.gateway()) - base) / MIB;
+        let over = peak_memory(peer.gateway()).saturating_sub(base) / MIB;
         at_most(&format!("MiB over base after a flood of {method} over HTTP"), over, 128);
     }
 }
@@ -164,7 +164,7 @@ fn questions_without_end_over_http() {
     let text = answer["content"][0]["text"].as_str().unwrap_or_default();
     assert!(answer["isError"] == true && text.contains(why), "{answer}");
     until_true(why, || stage.said().contains(why));
-    let over = (peak_memory(peer.gateway()) - base) / MIB;
+    let over = peak_memory(peer.gateway()).saturating_sub(base) / MIB;
     at_most("MiB over base after a flood of questions over HTTP", over, 128);
     let refused = server.answers.load(Ordering::SeqCst);
     assert!(refused <= 320, "{refused} answers");

@@ -83,7 +83,8 @@ pub(crate) fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
-/// The most memory a process ever had, in bytes.
+/// The most memory a process ever had, in bytes. The kernel counts each thread's memory in batches, so a later figure
+/// can be a little smaller.
 pub(crate) fn peak_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

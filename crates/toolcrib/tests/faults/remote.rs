@@ -32,7 +32,7 @@ fn each_fault_costs_one_call() {
         peer.ready("web__echo");
         took(&format!("error and fine again after {fault}"), began.elapsed());
     }
-    let over = (peak_memory(peer.gateway()) - base) >> 20;
+    let over = peak_memory(peer.gateway()).saturating_sub(base) >> 20;
     at_most("MiB over base after a gigabyte over HTTP", over, 64);
 }
 
