@@ -8,7 +8,7 @@
 //!   they are too large, the turn ends with an error. An upstream that never ends a call is broken, and
 //!   nothing of it could be given to the client.
 //!
-//! Every call, block and item counts as [`PART`] bytes in addition to its text, so their number is bounded, too.
+//! Every call, block and item counts as `PART` bytes in addition to its text, so their number is bounded, too.
 
 use toolcrib_core::json;
 

@@ -7,7 +7,7 @@
 //! lifeline from the gateway ends, or it is told to end by a signal. Then everything below it goes: first
 //! on its own, then by SIGTERM, then by SIGKILL. On Linux the warden is child subreaper, so that also
 //! what left the server's group falls to it; elsewhere it reaches the group only. A warden may be killed too, so there
-//! are two of them: see [`super::outer`].
+//! are two of them: see `super::outer`.
 //!
 //! Plain blocking code in one thread: a second thread or a runtime is one more thing to fail in the one
 //! process that must not.
