@@ -3,7 +3,7 @@
 //! A description can carry words that no person reviewing it sees: Unicode tags, bidirectional
 //! overrides, zero-width characters, terminal escapes. Whatever reaches a model or a terminal goes
 //! through here first, and what was removed is reported, since hidden text is a finding about the
-//! server that sent it. What ordinary writing needs of such characters stays (see [`context`]).
+//! server that sent it. What ordinary writing needs of such characters stays (see `context`).
 
 mod context;
 
