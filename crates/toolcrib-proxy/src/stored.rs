@@ -1,7 +1,7 @@
 //! What a provider stores for its account, and which caller it belongs to.
 //!
-//! The Responses API keeps responses, and a later request continues one by its id. Callers whose key stands in
-//! for the real credential share one account, so that the provider would let each of them continue, and thereby
+//! The Responses API keeps responses, and a later request continues one by its id. Callers whose key is replaced
+//! by the real credential share one account, so that the provider would let each of them continue, and thereby
 //! read, the others' responses. The proxy therefore records under the caller's id each response and output item
 //! that it hands to a caller, and refuses an id that it has no record of. Rejected: a list in this process's
 //! memory, which replicas would not share; the records are in the store that conversations are kept in.

@@ -118,7 +118,7 @@ fn servers(api: Api, tools: &str) -> Vec<String> {
 }
 
 impl Narrow<'_> {
-    /// An entry of `mcp_servers`: limited to tools that the caller may know of, by itself or by a toolset.
+    /// An entry of `mcp_servers`: limited to tools that the caller may know of, in the entry or in a toolset.
     fn server(self, raw: &str, toolsets: &[String]) -> Result<Kept, Refused> {
         let of = "mcp_servers";
         let server = Fields::read(raw).ok_or(Refused::Unnamed(of))?;

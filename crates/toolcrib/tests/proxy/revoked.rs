@@ -110,7 +110,7 @@ fn a_caller_sees_its_own_figures_and_the_admin_sees_all() {
             got.body
         );
     }
-    // The admin's token opens no provider, and goes up in no place.
+    // The admin token is no credential for a provider, and is never sent to one.
     provider.clear();
     assert_eq!(ask(&replica, &format!("x-toolcrib-key: {ADMIN}\r\n{}", bearer("sk-own"))), 401);
     assert_eq!(ask(&replica, &format!("{listener}{}", bearer(ADMIN))), 200);
