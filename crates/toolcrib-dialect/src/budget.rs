@@ -60,6 +60,11 @@ pub enum Exceeded {
         "a call of the upstream has arguments larger than the {0} bytes that `call_bytes` allows"
     )]
     Call(usize),
+    /// What is held of all responses together.
+    #[error(
+        "the responses of other requests take up too much of the {0} bytes of memory that `total_response_bytes` allows: try again later"
+    )]
+    Total(usize),
     /// The number of calls in a turn.
     #[error("the upstream's response has more than {CALLS} calls")]
     Calls,
@@ -127,6 +132,11 @@ impl Budget {
     /// Gives back what is no longer held.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.held = self.held.saturating_sub(bytes);
+    }
+
+    /// Bytes that are held, copies included.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held + self.copied.min(self.limits.turn)
     }
 
     /// Counts a call.

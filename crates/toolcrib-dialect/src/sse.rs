@@ -56,6 +56,11 @@ impl Decoder {
         if self.buffer.len() > EVENT_BYTES { Err(TooLarge) } else { Ok(None) }
     }
 
+    /// Bytes of an event that is not complete.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// What came after the last whole event.
     pub fn rest(&mut self) -> Bytes {
         (self.line, self.seen) = (0, 0);

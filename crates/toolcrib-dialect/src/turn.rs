@@ -288,6 +288,11 @@ impl Turn {
         self.desk.budget.exceeded().or(self.broken.then_some(Exceeded::Event))
     }
 
+    /// Bytes that are held of its responses.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.desk.budget.held_bytes() + self.decoder.held_bytes()
+    }
+
     /// What it took so far.
     pub(crate) fn summary(&self) -> Summary {
         self.summary

@@ -225,18 +225,20 @@ impl Callers {
             }
             (None, shared) => found.is_some() || shared.is_none(),
         };
-        let is_revoked = |given: &Cow<'_, str>| {
-            // A former token of the listener may have become the key of a caller.
-            self.revoked.iter().any(|key| key.matches(given))
-                || (self.shared_key.is_revoked_token(given) && known(given).is_none())
-        };
-        if !is_admitted || providers.iter().any(is_revoked) {
-            return Err(Unidentified::NoKey);
-        }
         let shared_key = shared_key.as_ref();
         let is_ours = |given: &Cow<'_, str>| {
             shared_key.is_some_and(|shared| shared.matches(given)) || self.admin.matches(given)
         };
+        let is_revoked = |given: &Cow<'_, str>| {
+            let was_ours = self.revoked.iter().any(|key| key.matches(given))
+                || self.shared_key.is_revoked_token(given)
+                || self.admin.is_revoked_token(given);
+            // What was revoked in one place may count in another by now.
+            was_ours && known(given).is_none() && !is_ours(given)
+        };
+        if !is_admitted || providers.iter().any(is_revoked) {
+            return Err(Unidentified::NoKey);
+        }
         let sends_ours = providers.iter().any(is_ours);
         let own_rule = found.map(|known| known.rule.clone());
         Ok(Caller {

@@ -33,6 +33,8 @@ pub struct Config {
     pub turn_bytes: usize,
     /// Maximum size of the arguments of one call that is held, in bytes.
     pub call_bytes: usize,
+    /// Maximum size of what is held of all responses together, in bytes.
+    pub total_response_bytes: usize,
     /// Where state is kept.
     pub state: State,
     /// Models that have another upstream. The first match counts.
@@ -58,6 +60,7 @@ impl Default for Config {
             response_bytes: limits.response,
             turn_bytes: limits.turn,
             call_bytes: limits.call,
+            total_response_bytes: 512 << 20,
             state: State::default(),
             routes: Vec::new(),
             callers: Vec::new(),
@@ -88,6 +91,7 @@ impl Config {
             ("response_bytes", self.response_bytes == other.response_bytes),
             ("turn_bytes", self.turn_bytes == other.turn_bytes),
             ("call_bytes", self.call_bytes == other.call_bytes),
+            ("total_response_bytes", self.total_response_bytes == other.total_response_bytes),
             ("state", self.state == other.state),
             ("routes", self.routes == other.routes),
         ];

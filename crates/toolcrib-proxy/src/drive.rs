@@ -16,8 +16,10 @@ use futures::future::BoxFuture;
 use futures::{StreamExt as _, stream};
 use http_body::Frame;
 use http_body_util::StreamBody;
+use toolcrib_dialect::budget::Exceeded;
 use toolcrib_dialect::exchange::action::{self, Done, Ending, FellBack, Outgoing, Start};
 use toolcrib_dialect::{Action, Exchange};
+use toolcrib_server::{HoldingBody, MemoryShare};
 
 use crate::error::{error, event};
 use crate::head;
@@ -56,6 +58,8 @@ pub(crate) struct Driver {
     exchange: Exchange,
     revocation: Revocation,
     source: Source,
+    /// The memory that the responses of the upstream take.
+    memory: MemoryShare,
     /// The head of the last answer.
     headers: HeaderMap,
     /// Why the upstream was lost.
@@ -81,6 +85,7 @@ impl Driver {
         revocation: Revocation,
     ) -> Self {
         Self {
+            memory: log.proxy.responses.share(),
             log,
             upstream,
             exchange,
@@ -186,6 +191,7 @@ impl Driver {
             Source::Reading(body) => match tokio::time::timeout(KEEP_ALIVE, body.next()).await {
                 Ok(Some(Ok(bytes))) => {
                     self.exchange.bytes(bytes);
+                    self.count_memory();
                     None
                 }
                 Ok(end) => {
@@ -210,6 +216,15 @@ impl Driver {
                 status: 502,
                 summary: self.exchange.summary(),
             })),
+        }
+    }
+
+    /// Counts what the exchange holds by now, and ends it if there is no memory for that.
+    fn count_memory(&mut self) {
+        if !self.memory.resize_fairly(self.exchange.held_bytes()) {
+            let exceeded = Exceeded::Total(self.log.proxy.responses.limit());
+            (self.source, self.lost) = (Source::Nothing, Some(Lost::new(exceeded.to_string())));
+            self.exchange.exceed(exceeded);
         }
     }
 
@@ -257,7 +272,9 @@ impl Driver {
         let body = match start.body {
             action::Body::Complete(body) => {
                 self.finish();
-                Body::from(body)
+                // Until a slow client has taken it. It was counted before, so this is a smaller size or nearly the same.
+                self.memory.resize_fairly(body.len());
+                Body::new(HoldingBody::new(Body::from(body), self.memory))
             }
             action::Body::AsItComes => {
                 self.finish();
@@ -381,6 +398,7 @@ impl Driver {
             Ending::Untranslatable(why) => {
                 error(self.log.api, StatusCode::BAD_REQUEST, &why.to_string())
             }
+            Ending::Exceeded(Exceeded::Total(_)) => self.log.no_memory(&lost),
             Ending::CutOff | Ending::Exceeded(_) => self.log.broken(&lost),
             Ending::Complete | Ending::Failed | Ending::Unreachable => {
                 unreachable(&self.log.proxy, self.log.api, &self.log.host, &lost)

@@ -8,6 +8,7 @@ use axum::response::Response;
 use toolcrib_dialect::exchange::action::Report;
 use toolcrib_dialect::{Api, Summary};
 use toolcrib_server::BodyPermit;
+use toolcrib_server::refusal::RETRY_AFTER;
 
 use crate::endpoint::Endpoint;
 use crate::error::error;
@@ -112,6 +113,15 @@ impl RequestLog {
         self.proxy.metrics.failure();
         tracing::warn!(host = %self.host, %lost, "the upstream broke off");
         error(self.api, StatusCode::BAD_GATEWAY, &format!("the upstream broke off: {lost}"))
+    }
+
+    /// Reports a response for which there is no memory, before the client had anything.
+    pub(crate) fn no_memory(&self, lost: &Lost) -> Response {
+        self.proxy.metrics.failure();
+        tracing::warn!(host = %self.host, %lost, "the response was given up");
+        let mut response = error(self.api, StatusCode::SERVICE_UNAVAILABLE, &lost.to_string());
+        response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+        response
     }
 }
 

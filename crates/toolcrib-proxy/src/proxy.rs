@@ -9,6 +9,7 @@ use toolcrib_core::Settings;
 use toolcrib_dialect::capability::Learned;
 use toolcrib_dialect::translate::adapter;
 use toolcrib_dialect::{Api, Key};
+use toolcrib_server::MemoryTotal;
 use toolcrib_server::access::AccessControl;
 use toolcrib_server::admin::Admin;
 use toolcrib_server::metrics::Registry;
@@ -39,6 +40,8 @@ pub struct Proxy {
     pub(crate) store: Shared,
     pub(crate) client: reqwest::Client,
     pub(crate) toolsets: ToolsetCache,
+    /// What is held of the responses of all requests.
+    pub(crate) responses: MemoryTotal,
     learned: Mutex<Learned>,
     pub(crate) metrics: Metrics,
     pub(crate) running: Running,
@@ -128,6 +131,7 @@ impl Proxy {
             routes: Routes::new(&config)?,
             callers: ArcSwap::from_pointee(callers),
             admin,
+            responses: MemoryTotal::new(config.total_response_bytes),
             config,
             settings: Arc::new(settings),
             store,

@@ -25,11 +25,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use crate::activity::Timeouts;
-use crate::body::{BodyFate, ServedBody, TimedBody};
+use crate::activity::{InFlight, Timeouts};
+use crate::body::{BodyFate, TimedBody};
 use crate::body_budget::BodyBudget;
 use crate::connections::{Connections, Overload, Slot, client_of};
 use crate::guard::HEALTH;
+use crate::holding_body::HoldingBody;
 use crate::rare_log::RareLog;
 use crate::refusal;
 use crate::stream::Stream;
@@ -157,7 +158,7 @@ impl Acceptor {
         request: Request<Incoming>,
         remote: SocketAddr,
         slot: &Slot,
-    ) -> Result<Response<ServedBody>, Infallible> {
+    ) -> Result<Response<HoldingBody<InFlight>>, Infallible> {
         let mut in_flight = slot.activity.begin_request();
         let (fate, awaits_permission) =
             (BodyFate::default(), request.headers().contains_key(header::EXPECT));
@@ -175,7 +176,7 @@ impl Acceptor {
             fate.discard().await;
             in_flight = slot.activity.begin_request();
         }
-        Ok(response.map(|body| ServedBody::new(body, in_flight)))
+        Ok(response.map(|body| HoldingBody::new(body, in_flight)))
     }
 
     async fn route(

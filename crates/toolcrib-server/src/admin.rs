@@ -30,6 +30,8 @@ pub struct Admin(RwLock<Rules>);
 #[derive(Debug, Default)]
 struct Rules {
     token: Option<Secret>,
+    /// Tokens that counted before, since the start.
+    revoked: Vec<Secret>,
     has_callers: bool,
 }
 
@@ -60,7 +62,16 @@ impl Admin {
     /// Replaces the token.
     pub fn set_token(&self, token: Option<AdminToken>) {
         let token = token.map(|AdminToken(token)| token);
-        self.0.write().unwrap_or_else(PoisonError::into_inner).token = token;
+        let mut rules = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut rules.token, token.clone());
+        rules.revoked.extend(before);
+        rules.revoked.retain(|revoked| Some(revoked) != token.as_ref());
+    }
+
+    /// Whether this was the admin token before.
+    pub fn is_revoked_token(&self, given: &str) -> bool {
+        let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        rules.revoked.iter().any(|token| token.matches(given))
     }
 
     /// Says whether there are callers with keys of their own.
@@ -146,7 +157,10 @@ mod tests {
             );
         }
         admin.set_token(None);
-        assert!(!admin.is_required());
+        assert!(!admin.is_required() && admin.is_revoked_token("0123456789abcdef"));
+        admin.set_token(Some(AdminToken::new("0123456789abcdef".into()).unwrap()));
+        assert!(!admin.is_revoked_token("0123456789abcdef"), "it is the token again");
+        admin.set_token(None);
         admin.set_callers(true);
         assert!(admin.is_required());
     }

@@ -1,4 +1,4 @@
-//! Bodies of requests and responses, as the connection sees them.
+//! The body of a request, as the connection sees it.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,12 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, timeout};
-
-use crate::activity::InFlight;
 
 /// Maximum size of the rest of a body that is received for the sake of the response, in bytes. The largest body
 /// that a service takes by default.
@@ -134,37 +132,5 @@ impl HttpBody for TimedBody {
 impl Drop for TimedBody {
     fn drop(&mut self) {
         *self.fate.unread() = self.body.take().filter(|body| !body.is_end_stream());
-    }
-}
-
-/// A response body whose request is in flight until it was sent.
-pub(crate) struct ServedBody {
-    body: Body,
-    _in_flight: InFlight,
-}
-
-impl ServedBody {
-    pub(crate) fn new(body: Body, in_flight: InFlight) -> Self {
-        Self { body, _in_flight: in_flight }
-    }
-}
-
-impl HttpBody for ServedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -4,23 +4,15 @@
 //! memory as all of them together. Bytes count from when they are received until the service has released the
 //! body. Bytes that a client only announces do not count: otherwise announcing costs nothing and locks out others.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use axum::http::header;
 use axum::response::Response;
 
+use crate::memory_total::{MemoryShare, MemoryTotal};
 use crate::refusal::RETRY_AFTER;
 
 /// The bodies of one listener. A clone is the same total.
 #[derive(Debug, Clone)]
-pub struct BodyBudget(Arc<Total>);
-
-#[derive(Debug)]
-struct Total {
-    limit: usize,
-    used: AtomicUsize,
-}
+pub struct BodyBudget(MemoryTotal);
 
 /// A body for which there is no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -49,15 +41,15 @@ impl BodyRefused {
 impl BodyBudget {
     /// A total of so many bytes.
     pub fn new(limit: usize) -> Self {
-        Self(Arc::new(Total { limit, used: AtomicUsize::new(0) }))
+        Self(MemoryTotal::new(limit))
     }
 
     /// A body of which nothing has been received. `announced` is its length, as far as it is known: if that does
     /// not fit now, it is refused before the client sends it.
     pub fn begin(&self, announced: usize) -> Result<BodyPermit, BodyRefused> {
-        let mut permit = BodyPermit { total: Arc::clone(&self.0), bytes: 0 };
+        let mut permit = BodyPermit { share: self.0.share(), limit: self.0.limit() };
         permit.grow(announced)?;
-        permit.release();
+        permit.share.release();
         Ok(permit)
     }
 }
@@ -65,31 +57,19 @@ impl BodyBudget {
 /// The bytes of one body. Dropping it releases them.
 #[derive(Debug)]
 pub struct BodyPermit {
-    total: Arc<Total>,
-    bytes: usize,
+    share: MemoryShare,
+    limit: usize,
 }
 
 impl BodyPermit {
     /// Counts more bytes of the body.
     pub fn grow(&mut self, bytes: usize) -> Result<(), BodyRefused> {
-        let Total { limit, used } = &*self.total;
-        let fits = |used: usize| used.checked_add(bytes).filter(|sum| sum <= limit);
-        if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok() {
-            self.bytes += bytes;
+        if self.share.grow(bytes) {
             return Ok(());
         }
-        let is_too_large = self.bytes.checked_add(bytes).is_none_or(|sum| sum > *limit);
-        Err(if is_too_large { BodyRefused::TooLarge(*limit) } else { BodyRefused::Busy })
-    }
-
-    fn release(&mut self) {
-        self.total.used.fetch_sub(std::mem::take(&mut self.bytes), Ordering::Relaxed);
-    }
-}
-
-impl Drop for BodyPermit {
-    fn drop(&mut self) {
-        self.release();
+        let all = self.share.bytes().checked_add(bytes);
+        let is_too_large = all.is_none_or(|all| all > self.limit);
+        Err(if is_too_large { BodyRefused::TooLarge(self.limit) } else { BodyRefused::Busy })
     }
 }
 

@@ -1,17 +1,16 @@
 //! Graceful shutdown: requests in flight may finish, streams without an end are closed.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use http_body::Frame;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::holding_body::HoldingBody;
 
 /// Maximum time that requests in flight may take to finish after a stop.
 const MAX_DRAIN: Duration = Duration::from_secs(30);
@@ -43,7 +42,7 @@ impl Drain {
             let in_flight = tracker.token();
             async move {
                 let response = next.run(request).await;
-                response.map(|body| Body::new(InFlightBody { body, _in_flight: in_flight }))
+                response.map(|body| Body::new(HoldingBody::new(body, in_flight)))
             }
         }))
     }
@@ -60,23 +59,5 @@ impl Drain {
         }
         self.closed.cancel();
         tokio::time::sleep(LAST).await;
-    }
-}
-
-/// A response body whose request is in flight until it was sent. Frames pass unchanged, trailers included.
-struct InFlightBody {
-    body: Body,
-    _in_flight: TaskTrackerToken,
-}
-
-impl http_body::Body for InFlightBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(context)
     }
 }

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 
 /// Seconds after which a client may try again.
-pub(crate) const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
+pub const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
 #[derive(Serialize)]
 struct Refusal<'a> {

@@ -117,12 +117,21 @@ impl Exchange {
         }
     }
 
-    /// Ends an exchange whose response exceeded a limit.
-    fn exceed(&mut self, exceeded: Exceeded) {
-        if let Some(turn) = self.turn.as_mut().filter(|_| self.has_started) {
-            let mut out = Vec::new();
-            turn.exceed(exceeded, &mut out);
-            self.forward(out.into());
+    /// Ends an exchange whose response exceeded a limit: one of its own, or one that the program has for all
+    /// exchanges together.
+    pub fn exceed(&mut self, exceeded: Exceeded) {
+        if self.is_over() {
+            return;
+        }
+        match self.turn.as_mut().filter(|_| self.has_started) {
+            Some(turn) => {
+                let mut out = Vec::new();
+                turn.exceed(exceeded, &mut out);
+                self.forward(out.into());
+            }
+            // A response that is only translated has no way to say why it ends.
+            None if self.has_started => return self.over(Ending::CutOff, 502),
+            None => {}
         }
         self.over(Ending::Exceeded(exceeded), 502);
     }

@@ -173,6 +173,16 @@ impl Exchange {
         self.handed_on.or_else(turn).unwrap_or_default()
     }
 
+    /// Bytes of the upstream's responses that are held now.
+    pub fn held_bytes(&self) -> usize {
+        let collected = match &self.state {
+            State::Collecting(body) => body.len(),
+            _ => 0,
+        };
+        let turn = self.turn.as_ref().map_or(0, Turn::held_bytes);
+        collected + turn + self.translation.as_ref().map_or(0, Translation::held_bytes)
+    }
+
     /// Lets the round that is under way be the last whose searches are answered.
     pub fn hurry(&mut self) {
         self.turn.iter_mut().for_each(Turn::hurry);

@@ -107,6 +107,11 @@ impl Translation {
         self.adapter.as_ref().and_then(Adapter::exceeded)
     }
 
+    /// Bytes that are held of the response.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.adapter.as_ref().map_or(0, Adapter::held_bytes) + self.decoder.held_bytes()
+    }
+
     /// The streamed response is over.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) {
         if let Some(adapter) = &mut self.adapter {

@@ -141,6 +141,11 @@ impl Adapter {
         self.exceeded
     }
 
+    /// Bytes that are held of the response.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.tale.held_bytes() + self.decoder.held_bytes()
+    }
+
     /// Begins a round: takes the body that would go to a backend of the client's API.
     pub fn request(&mut self, body: &str) -> Result<Adapted, Untranslatable> {
         let mut dropped = Dropped::default();

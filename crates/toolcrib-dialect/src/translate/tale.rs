@@ -78,6 +78,11 @@ impl Tale {
         self.budget.exceeded()
     }
 
+    /// Bytes that are held of the response.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.budget.held_bytes()
+    }
+
     pub(super) fn fallback(&self) -> &str {
         &self.fallback
     }

@@ -66,6 +66,17 @@ impl Connected {
         self.process.is_none()
     }
 
+    /// Completes if the wardens of its process were killed. Everything else that ends a server also ends its output,
+    /// which is read to its end first.
+    pub(super) async fn wardens_lost(&mut self) -> NotConnected {
+        if let Some(process) = &mut self.process
+            && process.wait().await == Exit::WardenLost
+        {
+            return NotConnected::ended("the processes that watch over it were killed");
+        }
+        std::future::pending().await
+    }
+
     /// Why it is closed.
     pub(super) fn over(&self) -> NotConnected {
         let tap = &self.link.tap;

@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use sse_stream::Sse;
 use tokio::time::Instant;
 
+use super::server_requests::is_request;
 use super::tap::{Seen, Tap};
 use crate::arguments::to_json;
 use crate::json_memory::{TOO_MANY_VALUES, is_excessive};
@@ -273,10 +274,11 @@ async fn see_event(tap: &Tap, mut event: Sse, origin: Option<&RequestId>, limit:
         event.data = None;
         return event;
     };
-    let Ok(permit) = tap.admit(&value).await else {
+    if is_request(&value) {
+        // The SDK does not see it, and its text must not take memory while it waits.
         event.data = None;
-        return event;
-    };
+    }
+    let Ok(permit) = tap.admit(&value).await else { return event };
     match tap.see(value, origin, permit) {
         Seen::Whole(_) => {}
         Seen::Answered(id) => {

@@ -89,6 +89,13 @@ pub(super) struct Question {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Violation(pub(super) String);
 
+impl Violation {
+    /// The requests that wait take more memory than there is for what waits.
+    pub(super) fn requests_too_large() -> Self {
+        Self("it does not read the answers to its requests, and the requests that wait are too large".into())
+    }
+}
+
 impl ServerRequests {
     pub(super) fn new(limits: &Limits) -> (Self, Accepted) {
         let (accepted, accepts) = mpsc::unbounded_channel();
@@ -109,11 +116,13 @@ impl ServerRequests {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A place for the next answer, if one is free.
+    pub(super) fn free_permit(&self) -> Option<AnswerPermit> {
+        Arc::clone(&self.answers).try_acquire_owned().ok().map(AnswerPermit)
+    }
+
     /// Waits for a place for the next answer. Until then nothing is to be read from where the request came.
     pub(super) async fn permit(&self) -> Result<AnswerPermit, Violation> {
-        if let Ok(permit) = Arc::clone(&self.answers).try_acquire_owned() {
-            return Ok(AnswerPermit(permit));
-        }
         let place = Arc::clone(&self.answers).acquire_owned();
         match tokio::time::timeout(self.stall, place).await {
             Ok(Ok(permit)) => Ok(AnswerPermit(permit)),

@@ -94,7 +94,7 @@ impl Upstream {
             }
         };
         let connected = connected.await;
-        let connected = match connected {
+        let mut connected = match connected {
             Ok(Ok(connected)) => connected,
             Ok(Err(why)) => return (Duration::ZERO, why),
             Err(_) => return (Duration::ZERO, NotConnected::slow(within)),
@@ -104,7 +104,7 @@ impl Upstream {
         tracing::info!(server = %self.name, tools = self.known().map_or(0, |known| known.tools.len()), ms = began.elapsed().as_millis(), "server is up");
         self.link.store(Some(Arc::new(connected.link.clone())));
         self.set(|status| status.connected(era, began.elapsed(), &connected.link.info));
-        let why = self.hold(&connected).await;
+        let why = self.hold(&mut connected).await;
         self.link.store(None);
         // Its last words may take a moment; that it is gone is told now.
         self.set(|status| {
@@ -149,7 +149,7 @@ impl Upstream {
     }
 
     /// Waits until the connection ends; looks at the lists again when they change.
-    async fn hold(&self, connected: &Connected) -> NotConnected {
+    async fn hold(&self, connected: &mut Connected) -> NotConnected {
         let link = connected.link.clone();
         let mut debounce = Debounce::default();
         let mut check = tokio::time::interval(CHECK);
@@ -171,6 +171,7 @@ impl Upstream {
             let due = debounce.due().map(tokio::time::Instant::from_std);
             tokio::select! {
                 () = link.tap.closed() => return connected.over(),
+                why = connected.wardens_lost() => return why,
                 () = link.tap.changed() => debounce.changed(Instant::now()),
                 () = sleep_until(due) => {
                     debounce.looked();

@@ -170,6 +170,7 @@ impl Tap {
     }
 
     /// Waits until a message may be looked at: a request of the server needs a place for its answer, which is returned.
+    /// Over HTTP one request can wait on each stream, so those that wait are charged to the budget.
     pub(super) async fn admit(
         &self,
         message: &Value,
@@ -177,13 +178,17 @@ impl Tap {
         if !is_request(message) {
             return Ok(None);
         }
-        match self.requests.permit().await {
-            Ok(permit) => Ok(Some(permit)),
-            Err(violation) => {
-                self.disconnect(violation);
-                Err(Disconnected)
-            }
+        if let Some(permit) = self.requests.free_permit() {
+            return Ok(Some(permit));
         }
+        let admitted = match self.budget.charge(message) {
+            Some(_charge) => self.requests.permit().await,
+            None => Err(Violation::requests_too_large()),
+        };
+        admitted.map(Some).map_err(|violation| {
+            self.disconnect(violation);
+            Disconnected
+        })
     }
 
     /// Looks at a message from the server; `origin` is the call it came with, where the wire tells, and `permit` what

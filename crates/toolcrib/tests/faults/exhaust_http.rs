@@ -23,6 +23,8 @@ struct Server {
     on_get: bool,
     /// Whether it takes the answers to its requests and never replies to them.
     holds_answers: bool,
+    /// Bytes of each of its requests.
+    bytes: usize,
     answers: AtomicU64,
 }
 
@@ -102,7 +104,7 @@ fn event(socket: &mut TcpStream, message: &Value) -> Option<()> {
 
 /// Requests, until there were enough of them or the gateway has closed the stream.
 fn flood(socket: &mut TcpStream, server: &Server) -> Option<()> {
-    let text = "x".repeat(10_000);
+    let text = "x".repeat(server.bytes);
     for number in 0..REQUESTS {
         let id = format!("flood-{number}");
         let params = json!({"text": text});
@@ -129,7 +131,8 @@ fn answers_that_are_not_taken() {
         [("ping", false), ("ping", true), ("roots/list", true), ("no/such/method", false)]
     {
         let answers = AtomicU64::new(0);
-        let (address, server) = start(Server { method, on_get, holds_answers: true, answers });
+        let (address, server) =
+            start(Server { method, on_get, holds_answers: true, bytes: 10_000, answers });
         let stage = stage("hold", &address);
         let peer = stage.stdio(Era::Handshake);
         peer.ready("calm__echo");
@@ -149,12 +152,45 @@ fn answers_that_are_not_taken() {
     }
 }
 
+/// On each of many streams one large request waits until the answers before it are taken. Together they count towards
+/// the limit on what waits.
+#[test]
+fn large_requests_that_wait_on_many_streams() {
+    const CALLS: usize = 12;
+    let (address, _) = start(Server {
+        method: "ping",
+        on_get: false,
+        holds_answers: true,
+        bytes: 4 << 20,
+        answers: AtomicU64::new(0),
+    });
+    // The server is not disconnected for being slow: that takes longer than this test may.
+    let stage = Stage::new("exhaust-http-waiting")
+        .with(&format!("[servers.wild]\nurl = 'http://{address}/mcp'\n"))
+        .with(
+            "[gateway.limits]\nserver_requests = 2\nserver_stall = 600\nserver_bytes = 16777216\n",
+        );
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("wild__echo");
+    let base = peak_memory(peer.gateway());
+    let calls: Vec<_> = (0..CALLS).map(|_| peer.begin("wild__flood", json!({}))).collect();
+    let why = "the requests that wait are too large";
+    for call in calls {
+        let answer: Value = call.end();
+        let text = answer["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(answer["isError"] == true && text.contains(why), "{answer}");
+    }
+    let over = peak_memory(peer.gateway()).saturating_sub(base) / MIB;
+    at_most("MiB over base with large requests that wait on twelve streams", over, 160);
+}
+
 /// Questions beyond the limit are refused, and then the server is disconnected.
 #[test]
 fn questions_without_end_over_http() {
     let answers = AtomicU64::new(0);
     let method = "sampling/createMessage";
-    let (address, server) = start(Server { method, on_get: false, holds_answers: false, answers });
+    let (address, server) =
+        start(Server { method, on_get: false, holds_answers: false, bytes: 10_000, answers });
     let stage = stage("questions", &address);
     let peer = stage.stdio(Era::Handshake);
     peer.ready("wild__echo");

@@ -1,4 +1,4 @@
-//! A warden is killed with SIGKILL, alone or together with the gateway.
+//! A warden is killed with SIGKILL: alone, with the other one, or together with the gateway.
 
 use serde_json::{Value, json};
 
@@ -55,6 +55,21 @@ fn a_warden_is_killed() {
         let after = family(&peer);
         assert!(after.server.iter().all(|pid| is_alive(*pid) && !before.server.contains(pid)));
     }
+}
+
+/// A server that kills both wardens goes on answering, and would never be noticed by its output. Its process group is
+/// ended, and it is started again. A child in a session of its own is out of reach then.
+#[test]
+fn both_wardens_are_killed() {
+    let (_stage, _served, peer, before) = start("warden-both");
+    signal(before.outer, "-STOP");
+    signal(before.inner, "-KILL");
+    signal(before.outer, "-KILL");
+    let [own, group, session] = before.server[..] else { panic!("three processes") };
+    until_true("the server and its group are gone", || !is_alive(own) && !is_alive(group));
+    let after = family(&peer);
+    assert!(after.server.iter().all(|pid| is_alive(*pid) && !before.server.contains(pid)));
+    signal(session, "-KILL");
 }
 
 /// The other warden cleans up when the gateway cannot.

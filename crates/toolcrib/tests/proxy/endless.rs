@@ -1,12 +1,13 @@
 //! A provider that never stops: what cannot be forwarded is bounded, and what can be passes, however long.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::http::post_with;
+use crate::http::{self, post_with};
 use crate::replica::Replica;
 
 /// Longer than anything here takes.
@@ -47,13 +48,7 @@ fn serve(scripts: Vec<Script>) -> (String, Receiver<Seen>) {
 }
 
 fn play(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
-    let mut request = Vec::new();
-    let mut buffer = [0; 4096];
-    // The body is one JSON object with nothing after it.
-    while !request.ends_with(b"}") {
-        let count = stream.read(&mut buffer)?;
-        request.extend_from_slice(&buffer[..count]);
-    }
+    read_request(&mut stream)?;
     stream.write_all(
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n",
     )?;
@@ -68,6 +63,17 @@ fn play(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
     }
     chunk(&script.end)?;
     stream.write_all(b"0\r\n\r\n")
+}
+
+fn read_request(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut request = Vec::new();
+    let mut buffer = [0; 4096];
+    // The body is one JSON object with nothing after it.
+    while !request.ends_with(b"}") {
+        let count = stream.read(&mut buffer)?;
+        request.extend_from_slice(&buffer[..count]);
+    }
+    Ok(request)
 }
 
 fn replica(url: &str) -> Replica {
@@ -221,4 +227,92 @@ fn a_response_that_is_too_large_to_be_read_as_a_whole_is_an_error() {
     assert!(answer.body.contains("larger than 1000000 bytes"), "{}", answer.body);
     // The provider sees its connection close, or this never returns.
     provider.join().unwrap();
+}
+
+/// What is held of all responses together is bounded. A response that would take more than it leaves for others is
+/// given up, and small ones are served meanwhile.
+#[test]
+fn large_responses_at_the_same_time_have_a_total() {
+    const MIB: usize = 1 << 20;
+    let (release, released) = channel();
+    let url = sized_responses(released);
+    let config = format!("[proxy]\nopenai = '{url}'\ntotal_response_bytes = {}\n", 8 * MIB);
+    let replica = Replica::start(&config);
+    let body = |size: usize, stream: bool| {
+        let named = endless()[0].1.replace(r#""model":"m""#, &format!(r#""model":"{size}""#));
+        if stream { named } else { named.replace(r#""stream":true,"#, "") }
+    };
+    let path = "/v1/chat/completions";
+    let ask = |size: usize| post_with(&replica.url, path, SCOPE, &body(size, false)).unwrap();
+    // Text that the client has is copied for the record of the turn.
+    let target = format!("POST {path}");
+    let mut stream =
+        http::open(&replica.url, &target, SCOPE.as_bytes(), &body(3 * MIB, true)).unwrap();
+    let mut line = String::new();
+    let mut text = 0;
+    while text < 3 * MIB {
+        line.clear();
+        assert!(stream.read_line(&mut line).unwrap() > 0, "{text} bytes of text");
+        text += line.matches('z').count();
+    }
+    let refused = ask(3 * MIB);
+    // Without the body: it is 3 MiB if this fails.
+    assert_eq!(refused.status, 503);
+    assert!(refused.body.contains("total_response_bytes"), "{}", refused.body);
+    assert!(refused.header("retry-after").is_some());
+    assert!(replica.log().contains("total_response_bytes"), "{}", replica.log());
+    let small = ask(1000);
+    assert_eq!((small.status, small.body.matches('z').count()), (200, 1000));
+    drop(release);
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("[DONE]"), "{rest}");
+    // What the stream took is given back.
+    let again = ask(3 * MIB);
+    assert_eq!((again.status, again.body.matches('z').count()), (200, 3 * MIB));
+}
+
+/// A provider whose answers have as many bytes of text as the model's name says. Streams end once the other end of
+/// `released` is dropped.
+fn sized_responses(released: Receiver<()>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let released = Arc::new(Mutex::new(released));
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let released = Arc::clone(&released);
+            thread::spawn(move || sized_response(stream, &released));
+        }
+    });
+    url
+}
+
+fn sized_response(mut stream: TcpStream, released: &Mutex<Receiver<()>>) -> std::io::Result<()> {
+    const PIECE: usize = 64 << 10;
+    let request = read_request(&mut stream)?;
+    let request = String::from_utf8_lossy(&request);
+    let size = request.split_once(r#""model":""#).unwrap().1.split('"').next().unwrap();
+    let size: usize = size.parse().unwrap();
+    let is_stream = request.contains(r#""stream":true"#);
+    let kind = if is_stream { "text/event-stream" } else { "application/json" };
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes())?;
+    if !is_stream {
+        let text = "z".repeat(size);
+        let answer = format!(
+            r#"{{"id":"c","choices":[{{"index":0,"message":{{"role":"assistant","content":"{text}"}},"finish_reason":"stop"}}]}}"#
+        );
+        return stream.write_all(answer.as_bytes());
+    }
+    let piece = "z".repeat(PIECE);
+    for _ in 0..size / PIECE {
+        let delta = event(&format!(
+            r#"{{"id":"c","choices":[{{"index":0,"delta":{{"content":"{piece}"}},"finish_reason":null}}]}}"#
+        ));
+        stream.write_all(delta.as_bytes())?;
+    }
+    let _ = released.lock().unwrap().recv();
+    stream.write_all(
+        b"data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+    )
 }

@@ -187,6 +187,24 @@ fn keys_are_revoked_added_and_changed_without_a_restart() {
     wait("the log names the key", &replica, || replica.log().contains(said));
 }
 
+/// On a listener without a token any key is a provider's; a former one of ours is none.
+#[test]
+fn a_former_admin_token_is_sent_to_no_provider() {
+    let provider = Provider::start(Options::default()).unwrap();
+    let admin = |token: &str| config(&provider, &format!("admin_token = '{token}'"), &[]);
+    let replica = Replica::start(&admin(ADMIN));
+    assert_eq!(ask(&replica, &bearer(ADMIN)), 200);
+    replica.rewrite(&admin("another-admin-token-01"));
+    let is_admin = |token: &str| get(&replica, "/metrics", &bearer(token)).status == 200;
+    wait("the new token counts", &replica, || is_admin("another-admin-token-01"));
+    assert!(!is_admin(ADMIN));
+    assert_eq!(ask(&replica, &bearer(ADMIN)), 401);
+    assert_eq!(ask(&replica, &bearer("sk-own")), 200);
+    let sent =
+        format!("{:?}", provider.requests().iter().map(|sent| &sent.headers).collect::<Vec<_>>());
+    assert!(sent.contains("sk-own") && !sent.contains(ADMIN), "{sent}");
+}
+
 #[test]
 fn open_streams_of_a_revoked_key_end_with_an_error() {
     for (path, body, error) in [

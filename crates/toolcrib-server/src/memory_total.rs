@@ -1,0 +1,113 @@
+//! A total for memory that many requests take, and each request's share of it.
+//!
+//! A limit for each request does not bound their sum. What a share takes counts until it is dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A total of so many bytes. A clone is the same total.
+#[derive(Debug, Clone)]
+pub struct MemoryTotal(Arc<Total>);
+
+#[derive(Debug)]
+struct Total {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl MemoryTotal {
+    /// A total of which nothing is used.
+    pub fn new(limit: usize) -> Self {
+        Self(Arc::new(Total { limit, used: AtomicUsize::new(0) }))
+    }
+
+    /// The total, in bytes.
+    pub fn limit(&self) -> usize {
+        self.0.limit
+    }
+
+    /// A share of no bytes.
+    pub fn share(&self) -> MemoryShare {
+        MemoryShare { total: Arc::clone(&self.0), bytes: 0 }
+    }
+}
+
+/// The bytes that one request takes. Dropping it gives them back.
+#[derive(Debug)]
+pub struct MemoryShare {
+    total: Arc<Total>,
+    bytes: usize,
+}
+
+impl MemoryShare {
+    /// Its size, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes more bytes, if the total has them. Returns whether it has.
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        self.take(bytes, |left| left >= bytes)
+    }
+
+    /// Changes its size to `bytes`, and returns whether that is allowed: a share may grow as long as at least as much
+    /// as it takes is left for others. So a few large shares never use up the total, and small ones can still grow
+    /// next to them. A share that may not grow keeps its size.
+    pub fn resize_fairly(&mut self, bytes: usize) -> bool {
+        if bytes > self.bytes {
+            let more = bytes - self.bytes;
+            return self
+                .take(more, |left| left.checked_sub(more).is_some_and(|left| left >= bytes));
+        }
+        self.total.used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        self.bytes = bytes;
+        true
+    }
+
+    /// Gives all bytes back.
+    pub fn release(&mut self) {
+        self.total.used.fetch_sub(std::mem::take(&mut self.bytes), Ordering::Relaxed);
+    }
+
+    fn take(&mut self, bytes: usize, may: impl Fn(usize) -> bool) -> bool {
+        let Total { limit, used } = &*self.total;
+        let taken = |used: usize| may(limit.saturating_sub(used)).then(|| used + bytes);
+        let is_taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).is_ok();
+        self.bytes += if is_taken { bytes } else { 0 };
+        is_taken
+    }
+}
+
+impl Drop for MemoryShare {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_share_leaves_room_for_small_ones() {
+        let total = MemoryTotal::new(100);
+        let (mut large, mut small) = (total.share(), total.share());
+        assert!(large.resize_fairly(50));
+        assert!(!large.resize_fairly(51), "less would be left than it takes");
+        assert_eq!(large.bytes(), 50);
+        assert!(small.resize_fairly(25) && !small.resize_fairly(26));
+        assert!(large.resize_fairly(10), "a share may always shrink");
+        assert!(small.resize_fairly(45));
+        drop((large, small));
+        assert!(total.share().grow(100), "all of it was given back");
+    }
+
+    #[test]
+    fn shares_that_grow_use_all_of_it_and_no_more() {
+        let total = MemoryTotal::new(100);
+        let (mut one, mut two) = (total.share(), total.share());
+        assert!(one.grow(60) && two.grow(40) && !two.grow(1) && !two.grow(usize::MAX));
+        one.release();
+        assert!(two.grow(60) && !one.grow(1));
+    }
+}
