@@ -12,7 +12,7 @@ use rmcp::service::{
     ServiceError,
 };
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::clean::one_line;
 
@@ -68,8 +68,14 @@ pub(crate) struct Client {
     capabilities: ClientCapabilities,
     log_level: Option<LoggingLevel>,
     request: Option<RequestId>,
+    /// Where log messages go; with the session's other messages if there is no such stream.
+    stream: Option<RequestStream>,
     peer: Peer<RoleServer>,
 }
+
+/// The stream of one request over HTTP, in the extensions of the request.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestStream(pub(crate) mpsc::Sender<ServerNotification>);
 
 impl Client {
     pub(crate) fn of(
@@ -95,6 +101,7 @@ impl Client {
             capabilities: context.client_capabilities().unwrap_or_default(),
             log_level: if modern { context.meta.log_level() } else { log_level },
             request: Some(context.id.clone()),
+            stream: context.extensions.get::<RequestStream>().cloned(),
             peer: context.peer.clone(),
         }
     }
@@ -115,6 +122,7 @@ impl Client {
             capabilities: info.map(|info| info.capabilities.clone()).unwrap_or_default(),
             log_level: None,
             request: None,
+            stream: None,
             peer: peer.clone(),
         }
     }
@@ -170,7 +178,11 @@ impl Client {
             line.logger = line.logger.map(|logger| one_line(&logger));
             let told = LoggingMessageNotification::new(line);
             let told = ServerNotification::LoggingMessageNotification(told);
-            let _ = self.peer.send_notification(told).await;
+            match &self.stream {
+                // Fails if the client has closed the stream.
+                Some(RequestStream(stream)) => drop(stream.send(told).await),
+                None => drop(self.peer.send_notification(told).await),
+            }
         }
     }
 

@@ -19,7 +19,7 @@ mod session_list;
 mod tools;
 mod waiting;
 
-pub(crate) use client::Left;
+pub(crate) use client::{Left, RequestStream};
 pub(crate) use front::Front;
 pub(crate) use handler::RawFront;
 pub(crate) use methods::malformed_params;

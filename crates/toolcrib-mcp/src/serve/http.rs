@@ -21,6 +21,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use toolcrib_server::access::Credential;
 use toolcrib_server::{BodyBudget, BodyPermit, BodyRefused, ConnectionInfo, Drain, refusal};
 
+use super::session_manager::Manager;
 use super::sessions::{SessionUse, Sessions};
 use crate::arguments::Arguments;
 use crate::gateway::{Front, Gateway, Left};
@@ -35,7 +36,7 @@ const SESSION: &str = "mcp-session-id";
 /// Maximum capacity reserved for a body before it arrives, in bytes.
 const RESERVED: usize = 1 << 16;
 
-type Service = StreamableHttpService<Front, LocalSessionManager>;
+type Service = StreamableHttpService<Front, Manager>;
 type ProfileService = (Service, Arc<LocalSessionManager>);
 
 /// The gateway's routes, to be mounted on an HTTP server with this shutdown. The server checks `Host`,
@@ -194,7 +195,8 @@ impl Endpoint {
                 .with_cancellation_token(self.drain.closed().child_token());
             let gateway = Arc::clone(&self.gateway);
             let front = move || Ok(gateway.front(profile.clone(), Left::default()));
-            (StreamableHttpService::new(front, Arc::clone(&sessions), config), sessions)
+            let manager = Arc::new(Manager(Arc::clone(&sessions)));
+            (StreamableHttpService::new(front, manager, config), sessions)
         });
         made.clone()
     }

@@ -2,6 +2,7 @@
 
 mod client_wire;
 mod http;
+mod session_manager;
 mod sessions;
 mod stdio;
 mod unread;

@@ -69,6 +69,25 @@ fn logs_and_questions_are_its_callers_alone() {
     assert_eq!((asked, methods(&two)), (1, Vec::new()), "it was asked once, the other never");
 }
 
+/// A client that has no stream for other messages reads the log of a call on the stream of the call, and all of it
+/// before the answer.
+#[test]
+fn log_lines_come_on_the_stream_of_their_call() {
+    let stage = Stage::new("log-stream").fixture("fixture", "");
+    let served = stage.serve();
+    let peer = served.peer(Era::Handshake);
+    assert_eq!(peer.ask("logging/setLevel", json!({"level": "info"})), json!({}));
+    let call = || peer.call("fixture__test_tool_with_logging", json!({}));
+    until_true("a call", || call()["content"][0]["text"] == "It is done.");
+    let before = peer.heard().len();
+    call();
+    let heard = peer.heard().split_off(before);
+    let lines: Vec<&Value> = heard.iter().map(|message| &message["params"]["data"]).collect();
+    // The answer, which is last, has no parameters.
+    let expected = [json!("Started."), json!("Half way."), json!("Finished."), Value::Null];
+    assert_eq!(lines, expected.each_ref(), "{heard:?}");
+}
+
 /// A server that does not stop when it is told to asks for a client that gave up. Another of the same name,
 /// with the only call under way, is not asked in its place.
 #[test]

@@ -1,0 +1,110 @@
+//! The SDK's sessions, with the log messages of a request on the stream of that request.
+//!
+//! The SDK sends log messages on the session's GET stream, while the answer goes out on the stream of the request. A
+//! client may then read the answer before the log, and one that opens no GET stream reads no log at all. So each
+//! request brings a channel for its log messages, which its stream reads in addition to the SDK's own messages.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use rmcp::model::ServerNotification;
+use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError,
+};
+use rmcp::transport::streamable_http_server::session::{
+    ServerSseMessage, SessionId, SessionManager,
+};
+use tokio::sync::mpsc;
+
+use crate::gateway::RequestStream;
+
+/// Log messages that may wait for a client. If it does not read them, later ones are dropped.
+const QUEUE: usize = 16;
+
+/// The sessions of one profile.
+pub(super) struct Manager(pub(super) Arc<LocalSessionManager>);
+
+impl SessionManager for Manager {
+    type Error = LocalSessionManagerError;
+    type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        self.0.create_session().await
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        self.0.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
+        self.0.has_session(id).await
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.0.close_session(id).await
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        mut message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let (sender, logs) = mpsc::channel(QUEUE);
+        if let JsonRpcMessage::Request(request) = &mut message {
+            request.request.extensions_mut().insert(RequestStream(sender));
+        }
+        let messages = self.0.create_stream(id, message).await?;
+        Ok(WithLogs { messages: Box::pin(messages), logs })
+    }
+
+    async fn accept_message(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(), Self::Error> {
+        self.0.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.0.create_standalone_stream(id).await
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.0.resume(id, last_event_id).await
+    }
+}
+
+/// The stream of a request. A log message that was sent before the answer is read before it.
+struct WithLogs<S> {
+    messages: Pin<Box<S>>,
+    logs: mpsc::Receiver<ServerNotification>,
+}
+
+impl<S: Stream<Item = ServerSseMessage>> Stream for WithLogs<S> {
+    type Item = ServerSseMessage;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<ServerSseMessage>> {
+        if let Poll::Ready(Some(log)) = self.logs.poll_recv(context) {
+            let message = ServerJsonRpcMessage::notification(log);
+            return Poll::Ready(Some(ServerSseMessage::from_message(message)));
+        }
+        self.messages.as_mut().poll_next(context)
+    }
+}
