@@ -11,7 +11,7 @@ pub mod heard;
 #[path = "../../crates/toolcrib-dialect/tests/it/played.rs"]
 #[expect(dead_code, reason = "the tests of the dialects play failures too")]
 mod played;
-#[path = "../../crates/toolcrib-dialect/tests/it/scope/generated.rs"]
+#[path = "../../crates/toolcrib-dialect/tests/it/scope/generated/mod.rs"]
 mod scoped;
 pub mod told;
 pub mod translated;

@@ -1,30 +1,14 @@
-//! Requests made up from bytes, with tools in every place that an API has for them.
-//!
-//! Names with `show` in them are the caller's, names with `hide` are not, and anything else is not allowed
-//! either: `tools = ["*show*"]`, `hidden = ["*hide*"]`. Whatever the bytes make of a request, it is refused
-//! or sent without a trace of `hide`, in every mode, in every round, translated or not. A request without
-//! oddities keeps every tool of the caller.
-//!
-//! The fuzz targets include this file.
+//! A request made up from bytes: a body of one of the four APIs, with tools in every place that it has for them.
 
-use std::sync::Arc;
-
-use serde_json::Value;
-use toolcrib_core::disclose::Setting;
-use toolcrib_core::policy::Mode as Activation;
-use toolcrib_core::{FourChars, Settings};
-use toolcrib_dialect::capability::{self, Overrides};
-use toolcrib_dialect::exchange::action::Setup;
-use toolcrib_dialect::mode::RequestedMode;
-use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
+use toolcrib_dialect::Api;
 
 /// Bytes that decide. After the last one all decisions are the first choice.
-struct Choices<'a> {
-    bytes: std::slice::Iter<'a, u8>,
+pub(super) struct Choices<'a> {
+    pub(super) bytes: std::slice::Iter<'a, u8>,
 }
 
 impl Choices<'_> {
-    fn below(&mut self, count: usize) -> usize {
+    pub(super) fn below(&mut self, count: usize) -> usize {
         usize::from(self.bytes.next().copied().unwrap_or_default()) % count
     }
 
@@ -32,20 +16,26 @@ impl Choices<'_> {
         texts[self.below(texts.len())]
     }
 
-    fn rarely(&mut self) -> bool {
+    pub(super) fn rarely(&mut self) -> bool {
         self.bytes.next().is_some_and(|byte| byte % 8 == 7)
     }
 }
 
-/// A request under way.
-struct Made<'a> {
+/// A request that is being made.
+pub(super) struct Made<'a> {
     api: Api,
-    choices: Choices<'a>,
+    pub(super) choices: Choices<'a>,
     names: usize,
     /// Names that must reach the upstream if the request does.
-    shown: Vec<String>,
+    pub(super) shown: Vec<String>,
     /// Whether something in it is not as the API has it.
-    is_odd: bool,
+    pub(super) is_odd: bool,
+}
+
+impl<'a> Made<'a> {
+    pub(super) fn new(api: Api, choices: Choices<'a>) -> Self {
+        Self { api, choices, names: 0, shown: Vec::new(), is_odd: false }
+    }
 }
 
 impl Made<'_> {
@@ -171,6 +161,13 @@ impl Made<'_> {
             (Api::Gemini, 5) => {
                 format!(r#"{{"mcpServers":[{{"name":"{}"}}]}}"#, self.hidden())
             }
+            (Api::Gemini, 6) => {
+                let name = self.name();
+                self.is_odd |= name.starts_with("hide");
+                let members = self.functions().join(",");
+                format!(r#"{{"name":"{name}","functionDeclarations":[{members}]}}"#)
+            }
+            (_, 7) => self.server_in_disguise(),
             (Api::Gemini, _) => format!(r#"{{"codeExecution":{{"x":"{}"}}}}"#, self.hidden()),
             (Api::Responses, 0 | 1) => {
                 let key = self.key("tools");
@@ -230,6 +227,21 @@ impl Made<'_> {
             _ => {
                 let name = self.kept_name();
                 self.function(&name)
+            }
+        }
+    }
+
+    /// A hosted server in a form that another API has, or none.
+    fn server_in_disguise(&mut self) -> String {
+        let (name, pick) = (self.hidden(), self.choices.below(7));
+        match pick {
+            0 => format!(r#"{{"type":"MCP","server_label":"{name}"}}"#),
+            1 => format!(r#"{{"type":"mcp_server","name":"show_odd","url":"{name}"}}"#),
+            2 => format!(r#"{{"name":"show_odd","mcp_server_name":"{name}"}}"#),
+            3 => format!(r#"{{"name":"show_odd","allowed_tools":["{name}"]}}"#),
+            _ => {
+                let key = self.choices.one(&["server_url", "server_label", "connector_id"]);
+                format!(r#"{{"type":"function","name":"show_odd","{key}":"{name}"}}"#)
             }
         }
     }
@@ -371,14 +383,24 @@ impl Made<'_> {
                     "functions",
                     "mcp_servers",
                     "functionDeclarations",
+                    "custom_tools",
+                    "toolsets",
+                    "tool_definitions",
+                    "local_functions",
                 ]);
-                let key = key.to_uppercase();
+                // Some of them are keys of the API, and these are known in one spelling only.
+                let key = if key.contains('_') && key != "mcp_servers" {
+                    key.to_owned()
+                } else {
+                    key.to_uppercase()
+                };
                 format!(r#""{key}":[{{"name":"{name}"}}]"#)
             }
         }
     }
 
-    fn body(&mut self) -> String {
+    /// The whole body.
+    pub(super) fn body(&mut self) -> String {
         let mut fields = vec![r#""model":"m""#.to_owned(), r#""max_tokens":9"#.to_owned()];
         let key = self.key("tools");
         let tools = self.entries();
@@ -402,150 +424,4 @@ impl Made<'_> {
         }
         format!("{{{}}}", fields.join(","))
     }
-}
-
-/// The scope of the caller.
-pub(crate) fn visible(names: &[&str]) -> bool {
-    let any = |part: &str| names.iter().any(|name| name.contains(part));
-    any("show") && !any("hide")
-}
-
-/// Where a request goes.
-fn target(api: Api) -> &'static str {
-    match api {
-        Api::Chat => "/v1/chat/completions",
-        Api::Responses => "/v1/responses",
-        Api::Messages => "/v1/messages",
-        Api::Gemini => "/v1beta/models/m:generateContent",
-    }
-}
-
-/// What the upstream gets for a request, in each round.
-fn sent(api: Api, body: &str, choices: &mut Choices<'_>) -> Option<(bool, Vec<String>)> {
-    let read = Request::read_visible(api, target(api), body.as_bytes().to_vec(), &visible).ok()?;
-    let mut setup = Setup::new("localhost", Arc::new(FourChars));
-    let mut settings = Settings::default();
-    settings.activation.mode = Activation::On;
-    setup.settings = Arc::new(settings);
-    setup.checks_calls = true;
-    let modes = [
-        Setting::Auto,
-        Setting::Bridge,
-        Setting::Reveal,
-        Setting::Terse,
-        Setting::Append,
-        Setting::Reference,
-        Setting::Hosted,
-    ];
-    let pick = choices.below(modes.len() + 1);
-    let is_off = pick == 0;
-    setup.requested =
-        if is_off { RequestedMode::Off } else { RequestedMode::from(modes[pick - 1]) };
-    setup.upstream.native = Some(Overrides {
-        references: Some(choices.below(2) == 1),
-        client_search: Some(choices.below(2) == 1),
-        additional_tools: Some(choices.below(2) == 1),
-        hosted: Some(match (api, choices.below(2)) {
-            (Api::Responses, 1) => capability::Hosted::OpenAi,
-            (Api::Messages, 1) => capability::Hosted::Both,
-            _ => capability::Hosted::None,
-        }),
-        ..Overrides::default()
-    });
-    let translates = matches!(api, Api::Messages | Api::Responses) && choices.rarely();
-    if translates {
-        setup.upstream.speaks = Some(Api::Chat);
-    }
-    let mut exchange = Exchange::new(api, target(api), read, setup);
-    let (mut bodies, mut rounds) = (Vec::new(), 0);
-    loop {
-        match exchange.next() {
-            Some(Action::Load(keys)) => exchange.loaded(vec![None; keys.len()]),
-            Some(Action::Prepare(plan)) => {
-                let toolset = Toolset::new(*plan, exchange.tools());
-                exchange.prepared(Arc::new(toolset));
-            }
-            Some(Action::Send(request)) => {
-                bodies.push(String::from_utf8(request.body.to_vec()).expect("text"));
-                exchange.answered(200, false);
-                let speaks = if translates { Api::Chat } else { api };
-                exchange.bytes(answer(speaks, rounds).into());
-                exchange.end();
-                rounds += 1;
-            }
-            Some(Action::Done(_)) | None => return Some((is_off && !translates, bodies)),
-            Some(_) => {}
-        }
-    }
-}
-
-/// Searches twice, then says something.
-fn answer(api: Api, round: usize) -> &'static str {
-    match (api, round) {
-        (Api::Chat, 0 | 1) => {
-            r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","tool_calls":[{"id":"call_search_00001","type":"function","function":{"name":"tool_search","arguments":"{\"query\":\"office\"}"}}]},"finish_reason":"tool_calls"}]}"#
-        }
-        (Api::Chat, _) => {
-            r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"Done."},"finish_reason":"stop"}]}"#
-        }
-        (Api::Responses, 0 | 1) => {
-            r#"{"id":"r","status":"completed","output":[{"type":"function_call","call_id":"call_search_00001","name":"tool_search","arguments":"{\"query\":\"office\"}"}]}"#
-        }
-        (Api::Responses, _) => r#"{"id":"r","status":"completed","output":[]}"#,
-        (Api::Messages, 0 | 1) => {
-            r#"{"id":"m","type":"message","role":"assistant","content":[{"type":"tool_use","id":"toolu_search_00001","name":"tool_search","input":{"query":"office"}}],"stop_reason":"tool_use"}"#
-        }
-        (Api::Messages, _) => {
-            r#"{"id":"m","type":"message","role":"assistant","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn"}"#
-        }
-        (Api::Gemini, 0 | 1) => {
-            r#"{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"tool_search","args":{"query":"office"}}}]},"finishReason":"STOP"}]}"#
-        }
-        (Api::Gemini, _) => {
-            r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Done."}]},"finishReason":"STOP"}]}"#
-        }
-    }
-}
-
-/// Every text of a body, keys included.
-fn texts(value: &Value, out: &mut Vec<String>) {
-    match value {
-        Value::String(text) => out.push(text.clone()),
-        Value::Array(items) => items.iter().for_each(|item| texts(item, out)),
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                out.push(key.clone());
-                texts(value, out);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Makes a request from bytes and checks what the upstream gets; whether it got anything.
-pub(crate) fn check(data: &[u8]) -> bool {
-    let mut choices = Choices { bytes: data.iter() };
-    let api = Api::ALL[choices.below(4)];
-    let mut made = Made { api, choices, names: 0, shown: Vec::new(), is_odd: false };
-    let body = made.body();
-    let Some((is_plain, bodies)) = sent(api, &body, &mut made.choices) else {
-        assert!(made.is_odd, "refused without a reason: {body}");
-        return false;
-    };
-    assert!(!bodies.is_empty(), "nothing was sent: {body}");
-    for up in &bodies {
-        assert!(!up.to_lowercase().contains("hide"), "{body}\n became \n{up}");
-        let value: Value = serde_json::from_str(up).expect("what goes up is JSON");
-        let mut all = Vec::new();
-        texts(&value, &mut all);
-        let leaked = all.iter().find(|text| text.contains("hide"));
-        assert_eq!(leaked, None, "{body}\n became \n{up}");
-        if is_plain && !made.is_odd {
-            for name in &made.shown {
-                let is_there = all.iter().any(|text| text == name);
-                assert!(is_there, "{name} is gone: {body}\n became \n{up}");
-            }
-        }
-    }
-    true
 }

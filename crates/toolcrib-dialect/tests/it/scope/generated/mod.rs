@@ -1,0 +1,169 @@
+//! Requests made up from bytes, with tools in every place that an API has for them.
+//!
+//! Names with `show` in them are the caller's, names with `hide` are not, and anything else is not allowed
+//! either: `tools = ["*show*"]`, `hidden = ["*hide*"]`. Whatever the bytes make of a request, it is refused
+//! or sent without a trace of `hide`, in every mode, in every round, translated or not. A request without
+//! oddities keeps every tool of the caller.
+//!
+//! The fuzz targets include this module.
+
+mod request;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolcrib_core::disclose::Setting;
+use toolcrib_core::policy::Mode as Activation;
+use toolcrib_core::{FourChars, Settings};
+use toolcrib_dialect::capability::{self, Overrides};
+use toolcrib_dialect::exchange::action::Setup;
+use toolcrib_dialect::mode::RequestedMode;
+use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
+
+use self::request::{Choices, Made};
+
+/// The scope of the caller.
+pub(crate) fn visible(names: &[&str]) -> bool {
+    let any = |part: &str| names.iter().any(|name| name.contains(part));
+    any("show") && !any("hide")
+}
+
+/// Where a request goes.
+fn target(api: Api) -> &'static str {
+    match api {
+        Api::Chat => "/v1/chat/completions",
+        Api::Responses => "/v1/responses",
+        Api::Messages => "/v1/messages",
+        Api::Gemini => "/v1beta/models/m:generateContent",
+    }
+}
+
+/// What the upstream gets for a request, in each round.
+fn sent(api: Api, body: &str, choices: &mut Choices<'_>) -> Option<(bool, Vec<String>)> {
+    let read = Request::read_visible(api, target(api), body.as_bytes().to_vec(), &visible).ok()?;
+    let mut setup = Setup::new("localhost", Arc::new(FourChars));
+    let mut settings = Settings::default();
+    settings.activation.mode = Activation::On;
+    setup.settings = Arc::new(settings);
+    setup.checks_calls = true;
+    let modes = [
+        Setting::Auto,
+        Setting::Bridge,
+        Setting::Reveal,
+        Setting::Terse,
+        Setting::Append,
+        Setting::Reference,
+        Setting::Hosted,
+    ];
+    let pick = choices.below(modes.len() + 1);
+    let is_off = pick == 0;
+    setup.requested =
+        if is_off { RequestedMode::Off } else { RequestedMode::from(modes[pick - 1]) };
+    setup.upstream.native = Some(Overrides {
+        references: Some(choices.below(2) == 1),
+        client_search: Some(choices.below(2) == 1),
+        additional_tools: Some(choices.below(2) == 1),
+        hosted: Some(match (api, choices.below(2)) {
+            (Api::Responses, 1) => capability::Hosted::OpenAi,
+            (Api::Messages, 1) => capability::Hosted::Both,
+            _ => capability::Hosted::None,
+        }),
+        ..Overrides::default()
+    });
+    let translates = matches!(api, Api::Messages | Api::Responses) && choices.rarely();
+    if translates {
+        setup.upstream.speaks = Some(Api::Chat);
+    }
+    let mut exchange = Exchange::new(api, target(api), read, setup);
+    let (mut bodies, mut rounds) = (Vec::new(), 0);
+    loop {
+        match exchange.next() {
+            Some(Action::Load(keys)) => exchange.loaded(vec![None; keys.len()]),
+            Some(Action::Prepare(plan)) => {
+                let toolset = Toolset::new(*plan, exchange.tools());
+                exchange.prepared(Arc::new(toolset));
+            }
+            Some(Action::Send(request)) => {
+                bodies.push(String::from_utf8(request.body.to_vec()).expect("text"));
+                exchange.answered(200, false);
+                let speaks = if translates { Api::Chat } else { api };
+                exchange.bytes(answer(speaks, rounds).into());
+                exchange.end();
+                rounds += 1;
+            }
+            Some(Action::Done(_)) | None => return Some((is_off && !translates, bodies)),
+            Some(_) => {}
+        }
+    }
+}
+
+/// Searches twice, then says something.
+fn answer(api: Api, round: usize) -> &'static str {
+    match (api, round) {
+        (Api::Chat, 0 | 1) => {
+            r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","tool_calls":[{"id":"call_search_00001","type":"function","function":{"name":"tool_search","arguments":"{\"query\":\"office\"}"}}]},"finish_reason":"tool_calls"}]}"#
+        }
+        (Api::Chat, _) => {
+            r#"{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"Done."},"finish_reason":"stop"}]}"#
+        }
+        (Api::Responses, 0 | 1) => {
+            r#"{"id":"r","status":"completed","output":[{"type":"function_call","call_id":"call_search_00001","name":"tool_search","arguments":"{\"query\":\"office\"}"}]}"#
+        }
+        (Api::Responses, _) => r#"{"id":"r","status":"completed","output":[]}"#,
+        (Api::Messages, 0 | 1) => {
+            r#"{"id":"m","type":"message","role":"assistant","content":[{"type":"tool_use","id":"toolu_search_00001","name":"tool_search","input":{"query":"office"}}],"stop_reason":"tool_use"}"#
+        }
+        (Api::Messages, _) => {
+            r#"{"id":"m","type":"message","role":"assistant","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn"}"#
+        }
+        (Api::Gemini, 0 | 1) => {
+            r#"{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"tool_search","args":{"query":"office"}}}]},"finishReason":"STOP"}]}"#
+        }
+        (Api::Gemini, _) => {
+            r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"Done."}]},"finishReason":"STOP"}]}"#
+        }
+    }
+}
+
+/// Every text of a body, keys included.
+fn texts(value: &Value, out: &mut Vec<String>) {
+    match value {
+        Value::String(text) => out.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, out)),
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                out.push(key.clone());
+                texts(value, out);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Makes a request from bytes and checks what the upstream gets; whether it got anything.
+pub(crate) fn check(data: &[u8]) -> bool {
+    let mut choices = Choices { bytes: data.iter() };
+    let api = Api::ALL[choices.below(4)];
+    let mut made = Made::new(api, choices);
+    let body = made.body();
+    let Some((is_plain, bodies)) = sent(api, &body, &mut made.choices) else {
+        assert!(made.is_odd, "refused without a reason: {body}");
+        return false;
+    };
+    assert!(!bodies.is_empty(), "nothing was sent: {body}");
+    for up in &bodies {
+        assert!(!up.to_lowercase().contains("hide"), "{body}\n became \n{up}");
+        let value: Value = serde_json::from_str(up).expect("what goes up is JSON");
+        let mut all = Vec::new();
+        texts(&value, &mut all);
+        let leaked = all.iter().find(|text| text.contains("hide"));
+        assert_eq!(leaked, None, "{body}\n became \n{up}");
+        if is_plain && !made.is_odd {
+            for name in &made.shown {
+                let is_there = all.iter().any(|text| text == name);
+                assert!(is_there, "{name} is gone: {body}\n became \n{up}");
+            }
+        }
+    }
+    true
+}
