@@ -153,7 +153,7 @@ impl Written {
                 never: globs(&self.defer.never),
                 always: globs(&self.defer.always),
                 servers: servers.map(|(server, defer)| (Glob::new(server), *defer)).collect(),
-                hot: Vec::new(),
+                ..Rules::default()
             },
             hot: self.defer.hot,
             activation: self.activation,

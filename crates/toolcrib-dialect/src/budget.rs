@@ -1,4 +1,4 @@
-//! How much of an upstream's response is held in memory.
+//! How much of a request is read, and how much of an upstream's response is held in memory.
 //!
 //! What is forwarded as it comes takes no memory, however long it gets. Two kinds of things do:
 //!
@@ -13,6 +13,14 @@
 use toolcrib_core::json;
 
 use crate::api::Api;
+
+/// Maximum number of values in a request that is read. Each takes 100 to 300 bytes of memory for a moment, however short
+/// its text is. A conversation of a million tokens with a thousand tools has a tenth of it.
+pub(crate) const VALUES: usize = 500_000;
+
+/// Maximum number of tools that are rewritten: the largest catalog that a provider searches. Beyond it the request
+/// passes as it came.
+pub(crate) const TOOLS: usize = 10_000;
 
 /// What a call, block or item counts in addition to its text, in bytes. More than it takes: some steps look at
 /// all of them.

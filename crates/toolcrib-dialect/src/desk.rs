@@ -13,7 +13,7 @@ use toolcrib_core::{Conversation, Ledger, Outcome, Reply};
 
 use crate::budget::{Budget, Limits, PART};
 use crate::call_ids::{CallIds, MadeId};
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, FingerprintBuilder};
 use crate::mode::{Mode, Primitive, REFERENCES};
 use crate::record::{Answer, Reference};
 use crate::toolset::Toolset;
@@ -54,7 +54,7 @@ pub(crate) struct Desk {
     /// Answers of this round.
     answers: Vec<Answer>,
     /// What the client saw.
-    print: Box<Fingerprint>,
+    print: Box<FingerprintBuilder>,
     /// Calls of this round so far.
     calls: usize,
     /// The ids of the calls the client got, and those made for the ones among them that have none.
@@ -283,8 +283,8 @@ impl Desk {
         self.altered
     }
 
-    pub(crate) fn print(&self) -> &Fingerprint {
-        &self.print
+    pub(crate) fn print(&self) -> Fingerprint {
+        self.print.finish()
     }
 
     pub(crate) fn revealed(&self) -> &[String] {

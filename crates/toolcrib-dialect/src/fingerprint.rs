@@ -15,16 +15,26 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 const UNIQUE_ID: usize = 12;
 
 /// What somebody said, however it is written down.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
+    /// The hash with ids.
+    pub(crate) strict: [u8; 32],
+    /// The hash without ids. The same as the strict one if there are none.
+    pub(crate) loose: [u8; 32],
+    pub(crate) has_unique_id: bool,
+}
+
+/// Makes a fingerprint. It takes several kilobytes, so a conversation keeps fingerprints and not their builders.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FingerprintBuilder {
     text: blake3::Hasher,
     calls: blake3::Hasher,
     /// The calls without their ids.
     bare: blake3::Hasher,
-    pub(crate) has_unique_id: bool,
+    has_unique_id: bool,
 }
 
-impl Fingerprint {
+impl FingerprintBuilder {
     /// Adds text; how it is cut into pieces and its white space do not count.
     pub(crate) fn text(&mut self, text: &str) {
         for word in text.split_whitespace() {
@@ -48,14 +58,13 @@ impl Fingerprint {
         self.bare.update(&canonical);
     }
 
-    /// The strict hash.
-    pub(crate) fn hash(&self) -> [u8; 32] {
-        self.with_calls(&self.calls)
-    }
-
-    /// The hash without ids. The same as [`hash`](Self::hash) if there are none.
-    pub(crate) fn loose_hash(&self) -> [u8; 32] {
-        self.with_calls(&self.bare)
+    /// The fingerprint of what was added so far.
+    pub(crate) fn finish(&self) -> Fingerprint {
+        Fingerprint {
+            strict: self.with_calls(&self.calls),
+            loose: self.with_calls(&self.bare),
+            has_unique_id: self.has_unique_id,
+        }
     }
 
     fn with_calls(&self, calls: &blake3::Hasher) -> [u8; 32] {
@@ -224,10 +233,11 @@ mod tests {
     #[test]
     fn the_loose_hash_ignores_ids_and_the_spelling_of_numbers() {
         let hashes = |id, arguments| {
-            let mut print = Fingerprint::default();
-            print.text("Let me look.");
-            print.call(id, "find", arguments);
-            (print.hash(), print.loose_hash())
+            let mut builder = FingerprintBuilder::default();
+            builder.text("Let me look.");
+            builder.call(id, "find", arguments);
+            let print = builder.finish();
+            (print.strict, print.loose)
         };
         let (strict, loose) = hashes(Some("call_hQ3xP0aZk71"), r#"{"a":1.0,"b":[2]}"#);
         let (other, same) = hashes(Some("find__call_hQ3xP0aZk71"), r#"{"b": [2.0], "a": 1}"#);

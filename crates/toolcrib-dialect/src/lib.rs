@@ -148,6 +148,7 @@ pub mod toolset;
 pub mod translate;
 mod turn;
 pub mod usage;
+mod weight;
 
 pub use api::Api;
 pub use exchange::Exchange;

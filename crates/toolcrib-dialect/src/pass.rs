@@ -13,6 +13,7 @@ use toolcrib_core::json;
 use toolcrib_core::policy::{Decision, Defers as Deferral, Reason};
 
 use crate::api::Api;
+use crate::budget::TOOLS;
 use crate::mode::RequestedMode;
 use crate::request::{Defers, Outline};
 
@@ -23,8 +24,9 @@ pub(crate) enum Facts<'a> {
     Unreadable(Unreadable),
     /// The body is not JSON in UTF-8, or not a request of this API.
     NotThisApi,
-    /// The top of the body was read, and the tools that the caller may see; `null` if there are none.
-    Outline { outline: &'a Outline<'a>, tools: &'a str },
+    /// The top of the body was read, and the tools that the caller may see; `null` if there are none. `count` is
+    /// their number.
+    Outline { outline: &'a Outline<'a>, tools: &'a str, count: usize },
     /// The configuration and what the upstream can do are known.
     Upstream {
         /// The client's API.
@@ -45,6 +47,8 @@ pub enum Unreadable {
     Compressed,
     /// It is larger than the limit.
     TooLarge,
+    /// It has more values than the limit, and would take many times its size in memory.
+    TooManyValues,
 }
 
 /// The tokens of a request's tools.
@@ -102,6 +106,8 @@ pub enum Bypass {
     Malformed,
     /// No tools in it.
     NoTools,
+    /// More tools than are rewritten.
+    TooManyTools,
     /// It asks for several answers at once, and hidden rounds have one.
     SeveralAnswers,
     /// It uses what was there before tools.
@@ -141,8 +147,10 @@ impl fmt::Display for Bypass {
         f.write_str(match self {
             Self::Unreadable(Unreadable::Compressed) => "the body is compressed",
             Self::Unreadable(Unreadable::TooLarge) => "the body is too large to be read",
+            Self::Unreadable(Unreadable::TooManyValues) => "the body has too many values to be read",
             Self::Malformed => "not a request of this API",
             Self::NoTools => "no tools",
+            Self::TooManyTools => "too many tools",
             Self::SeveralAnswers => "several answers at once",
             Self::LegacyFunctions => "legacy functions",
             Self::CachedContent => "the tools are in the provider's cache",
@@ -166,7 +174,7 @@ pub(crate) fn pass_through(facts: Facts<'_>) -> Option<Bypass> {
     match facts {
         Facts::Unreadable(why) => Some(Bypass::Unreadable(why)),
         Facts::NotThisApi => Some(Bypass::Malformed),
-        Facts::Outline { outline, tools } => {
+        Facts::Outline { outline, tools, count } => {
             let features = outline.features;
             let list = (tools != "null").then(|| json::is_empty_list(tools));
             [
@@ -176,6 +184,7 @@ pub(crate) fn pass_through(facts: Facts<'_>) -> Option<Bypass> {
                 (features.legacy_functions, Bypass::LegacyFunctions),
                 (list == Some(None), Bypass::Malformed),
                 (list != Some(Some(false)), Bypass::NoTools),
+                (count > TOOLS, Bypass::TooManyTools),
                 (features.several_answers, Bypass::SeveralAnswers),
                 (features.calls_in_pieces, Bypass::CallsInPieces),
                 (features.background, Bypass::Background),

@@ -10,7 +10,8 @@ use toolcrib_core::json::{self, Fields};
 
 use crate::api::Api;
 use crate::apis;
-use crate::pass::{Bypass, Facts, pass_through};
+use crate::budget::VALUES;
+use crate::pass::{Bypass, Facts, Unreadable, pass_through, unreadable};
 use crate::request::{Defers, Previous, Request, model_in_path};
 use crate::scope::{self, Changes, Refused, Visible};
 use crate::splice::{Edits, place};
@@ -50,6 +51,10 @@ impl Request {
             Ok(text) => text,
             Err(error) => return Err(not_json(api, target, error.into_bytes())),
         };
+        if has_too_many_values(&text) {
+            let why = unreadable(Unreadable::TooManyValues);
+            return Err(unread(api, target, text.into_bytes(), why));
+        }
         let Some(body) = parse(&text) else {
             return Err(not_json(api, target, text.into_bytes()));
         };
@@ -66,6 +71,9 @@ impl Request {
         visible: Visible<'_>,
     ) -> Result<Reading, Refused> {
         let text = String::from_utf8(body).map_err(|_| Refused::NotAnObject)?;
+        if has_too_many_values(&text) {
+            return Err(Refused::Values);
+        }
         let body = parse(&text).ok_or(Refused::NotAnObject)?;
         let Changes { tools, others } = scope::narrow(api, &text, &body, visible)?;
         if !others.is_empty() {
@@ -87,6 +95,7 @@ impl Request {
 fn checkable(reading: Reading) -> Result<Reading, Refused> {
     match &reading {
         Err(unread) if unread.why == Bypass::NoEvents => Err(Refused::NoEvents),
+        Err(unread) if unread.why == Bypass::TooManyTools => Err(Refused::Tools),
         _ => Ok(reading),
     }
 }
@@ -146,7 +155,8 @@ fn request(
     // What the caller sees of them.
     let seen = hidden.iter().find(|(place, _)| Some(place) == at.as_ref());
     let tools = seen.map_or(came, |(_, left)| left);
-    match pass_through(Facts::Outline { outline: &outline, tools }) {
+    let count = tools::count(tools);
+    match pass_through(Facts::Outline { outline: &outline, tools, count }) {
         // A model may call what it was not sent, so the calls are checked even if no tool is left.
         Some(Bypass::NoTools) if seen.is_some() => {}
         Some(why) => return Err(why),
@@ -189,8 +199,18 @@ fn window(body: &Fields<'_>) -> Option<usize> {
 }
 
 fn not_json(api: Api, target: &str, body: Vec<u8>) -> Unread {
+    unread(api, target, body, not_this_api())
+}
+
+fn unread(api: Api, target: &str, body: Vec<u8>, why: Bypass) -> Unread {
     let model = if api == Api::Gemini { model_in_path(target) } else { None };
-    Unread { why: not_this_api(), body, model, model_at: None }
+    Unread { why, body, model, model_at: None }
+}
+
+/// Whether a body would take too much memory once it is parsed.
+fn has_too_many_values(text: &str) -> bool {
+    // Each value takes two bytes of text at least.
+    text.len() / 2 > VALUES && json::count_values(text) > VALUES
 }
 
 fn not_this_api() -> Bypass {

@@ -79,8 +79,8 @@ impl Places {
                 let keys = places.turn(&stretch.print);
                 places.turns.push(keys);
             }
-            places.strict.add(stretch.who, stretch.print.hash(), at == 0);
-            places.loose.add(stretch.who, stretch.print.loose_hash(), at == 0);
+            places.strict.add(stretch.who, stretch.print.strict, at == 0);
+            places.loose.add(stretch.who, stretch.print.loose, at == 0);
         }
         places
     }
@@ -96,11 +96,11 @@ impl Places {
             self.key(b"turn", &[&chain.said, &chain.question, &hash])
         };
         let strict = if said.has_unique_id {
-            self.key(b"said", &[&said.hash()])
+            self.key(b"said", &[&said.strict])
         } else {
-            chained(&self.strict, said.hash())
+            chained(&self.strict, said.strict)
         };
-        [strict, chained(&self.loose, said.loose_hash())]
+        [strict, chained(&self.loose, said.loose)]
     }
 
     /// A hash of the conversation up to the turn that is to come: the same whatever ids the client uses.

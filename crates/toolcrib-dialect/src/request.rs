@@ -11,7 +11,7 @@ use std::ops::Range;
 use toolcrib_core::json;
 
 use crate::api::Api;
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::{Fingerprint, FingerprintBuilder};
 use crate::splice::{Edits, changed};
 
 /// A request that can be rewritten.
@@ -114,7 +114,22 @@ pub(crate) struct Stretch {
     pub(crate) call_ids: Vec<Option<String>>,
 }
 
-impl Stretch {
+/// A stretch to which entries are being added.
+#[derive(Debug)]
+pub(crate) struct OpenStretch {
+    who: Who,
+    entries: Vec<Entry>,
+    pub(crate) print: FingerprintBuilder,
+    calls: Vec<String>,
+    call_ids: Vec<Option<String>>,
+}
+
+impl OpenStretch {
+    fn new(who: Who) -> Self {
+        let print = FingerprintBuilder::default();
+        Self { who, entries: Vec::new(), print, calls: Vec::new(), call_ids: Vec::new() }
+    }
+
     /// Notes a call.
     pub(crate) fn call(&mut self, id: Option<String>, name: String, arguments: &str) {
         let id = id.filter(|id| !id.is_empty());
@@ -122,12 +137,31 @@ impl Stretch {
         self.calls.push(name);
         self.call_ids.push(id);
     }
+
+    fn close(self) -> Stretch {
+        let Self { who, mut entries, print, calls, call_ids } = self;
+        // Most have one entry, and a conversation may have many of them.
+        entries.shrink_to_fit();
+        Stretch { who, entries, print: print.finish(), calls, call_ids }
+    }
 }
 
 impl Request {
     /// The tools, as they came.
     pub fn tools(&self) -> &str {
         &self.text[self.tools.clone()]
+    }
+
+    /// Bytes of memory that are taken for the entries of the history, in addition to the text, until the response is
+    /// over. An entry takes about as much again for the records of the conversation.
+    pub fn history_bytes(&self) -> usize {
+        let of = |stretch: &Stretch| {
+            let names = stretch.calls.iter().map(|name| size_of::<String>() + name.len());
+            let ids = stretch.call_ids.iter().flatten().map(|id| size_of::<String>() + id.len());
+            let entries = stretch.entries.len() * size_of::<Entry>();
+            size_of::<Stretch>() + entries + names.chain(ids).sum::<usize>()
+        };
+        2 * self.stretches.iter().map(of).sum::<usize>()
     }
 
     /// The history, as it came.
@@ -251,28 +285,25 @@ pub(crate) struct Conversation {
 
 /// Puts entries in a row, by who speaks.
 #[derive(Debug, Default)]
-pub(crate) struct Rows(Vec<Stretch>);
+pub(crate) struct Rows {
+    closed: Vec<Stretch>,
+    open: Option<Box<OpenStretch>>,
+}
 
 impl Rows {
     /// The stretch that an entry of this speaker belongs to, with the entry in it.
-    pub(crate) fn add(&mut self, who: Who, entry: Entry) -> &mut Stretch {
-        if self.0.last().is_none_or(|last| last.who != who) {
-            self.0.push(Stretch {
-                who,
-                entries: Vec::new(),
-                print: Fingerprint::default(),
-                calls: Vec::new(),
-                call_ids: Vec::new(),
-            });
+    pub(crate) fn add(&mut self, who: Who, entry: Entry) -> &mut OpenStretch {
+        if self.open.as_ref().is_some_and(|open| open.who != who) {
+            self.closed.extend(self.open.take().map(|open| open.close()));
         }
-        let last = self.0.len() - 1;
-        let stretch = &mut self.0[last];
+        let stretch = self.open.get_or_insert_with(|| Box::new(OpenStretch::new(who)));
         stretch.entries.push(entry);
         stretch
     }
 
-    pub(crate) fn done(self) -> Conversation {
-        Conversation { stretches: self.0, loads_tools: false }
+    pub(crate) fn done(mut self) -> Conversation {
+        self.closed.extend(self.open.take().map(|open| open.close()));
+        Conversation { stretches: self.closed, loads_tools: false }
     }
 }
 

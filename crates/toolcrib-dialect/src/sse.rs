@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 use bytes::{Bytes, BytesMut};
 
+use crate::weight::weight;
+
 /// Maximum size of one event, in bytes. Whole images travel in events; an event that never ends does not.
 pub const EVENT_BYTES: usize = 32 << 20;
 
@@ -24,12 +26,15 @@ pub struct Decoder {
     line: usize,
     /// Up to where that line was looked at.
     seen: usize,
+    /// What the buffer takes in memory once it is parsed, in bytes.
+    weight: usize,
 }
 
 impl Decoder {
     /// Takes bytes as they came.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
+        self.weight += weight(bytes);
     }
 
     /// The next whole event.
@@ -49,21 +54,23 @@ impl Decoder {
             (self.line, self.seen) = (after, after);
             if blank {
                 (self.line, self.seen) = (0, 0);
-                return Ok(Some(Event { raw: self.buffer.split_to(after).freeze() }));
+                let raw = self.buffer.split_to(after).freeze();
+                self.weight -= weight(&raw);
+                return Ok(Some(Event { raw }));
             }
         }
         self.seen = self.buffer.len();
         if self.buffer.len() > EVENT_BYTES { Err(TooLarge) } else { Ok(None) }
     }
 
-    /// Bytes of an event that is not complete.
+    /// What an event that is not complete takes in memory, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.buffer.len()
+        self.weight
     }
 
     /// What came after the last whole event.
     pub fn rest(&mut self) -> Bytes {
-        (self.line, self.seen) = (0, 0);
+        (self.line, self.seen, self.weight) = (0, 0, 0);
         self.buffer.split().freeze()
     }
 }

@@ -6,6 +6,7 @@
 use toolcrib_core::disclose::OwnTool;
 use toolcrib_core::json::{self, Fields};
 
+use crate::budget::TOOLS;
 use crate::mode::Mode;
 
 /// What becomes of one tool of the client's.
@@ -74,6 +75,17 @@ pub(crate) fn names(input: &str) -> Vec<String> {
         }
     }
     all
+}
+
+/// How many tools a list has, those in groups included. A list that is too short to have many is not read.
+pub(crate) fn count(input: &str) -> usize {
+    // A tool takes more than eight bytes of text.
+    if input.len() / 8 <= TOOLS {
+        return 0;
+    }
+    let in_group = |raw: &str| members(&Fields::read(raw)?).map(|(_, members)| members.len());
+    let items = json::items(input).unwrap_or_default();
+    items.iter().map(|item| in_group(item.get()).unwrap_or(1)).sum()
 }
 
 /// The tools of a bridge: ours, Hermes' and those of others that took over the names.

@@ -129,8 +129,8 @@ impl Toolset {
         let all = crib.catalog().ids().map(|id| crib.catalog().tool(id).name());
         let renamed = all.filter(|name| !declared.contains(*name));
         let bridges = tools::bridges(declared.iter());
-        settings.rules = settings.rules.keep_hot(names).never_defer(loaded).never_defer(renamed);
-        settings.rules = settings.rules.never_defer(bridges);
+        settings.rules = settings.rules.keep_hot(names).keep_full(loaded).keep_full(renamed);
+        settings.rules = settings.rules.keep_full(bridges);
         let window = plan.context.or_else(|| settings.context_window(Some(&plan.model)));
         settings.listing.tokens.get_or_insert_with(|| listing_tokens(&crib, window));
         let crib = crib.with_settings(settings);

@@ -381,7 +381,7 @@ impl Turn {
         let mut records: Vec<(Key, Vec<u8>)> = Vec::new();
         if differs {
             let bytes = record.write();
-            let [strict, loose] = self.places.turn(self.desk.print());
+            let [strict, loose] = self.places.turn(&self.desk.print());
             if loose != strict {
                 records.push((loose, bytes.clone()));
             }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::extract::{Request as Incoming, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -15,7 +15,7 @@ use http_body::Body as _;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toolcrib_dialect::exchange::action::{self, Report, Setup};
-use toolcrib_dialect::pass::{Unreadable, unreadable};
+use toolcrib_dialect::pass::{Bypass, Unreadable, unreadable};
 use toolcrib_dialect::{Api, Exchange, Reading, Refused, Request, Summary};
 use toolcrib_server::{BodyBudget, BodyPermit, BodyRefused};
 
@@ -82,7 +82,7 @@ async fn accept(proxy: &Arc<Proxy>, request: Incoming) -> Response {
 async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Response {
     let length = body.size_hint().exact();
     let limit = proxy.config.request_bytes;
-    let (bytes, rest, body_permit) = match collect(body, limit, inbound.bodies()).await {
+    let (bytes, rest, mut body_permit) = match collect(body, limit, inbound.bodies()).await {
         Ok(collected) => collected,
         Err(NotCollected::Disconnected) => return StatusCode::BAD_REQUEST.into_response(),
         Err(NotCollected::Refused(refused)) => return body_refused(api, refused),
@@ -91,7 +91,7 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
     let is_compressed = head::is_compressed(&parts.headers);
     let reading = match (is_compressed, rest) {
         (false, None) => match read_body(api, target, bytes, &caller.scope) {
-            Ok(reading) => Ok(reading),
+            Ok(reading) => unread_body(reading),
             Err(refused) => {
                 let hint = refused.hint();
                 tracing::info!(%api, client = caller.name(), %refused, "refused");
@@ -102,6 +102,11 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
         (true, rest) => Err((Unreadable::Compressed, bytes, rest)),
         (false, rest) => Err((Unreadable::TooLarge, bytes, rest)),
     };
+    if let Ok(Ok(request)) = &reading
+        && let Err(refused) = count_history(request, body_permit.as_mut())
+    {
+        return body_refused(api, refused);
+    }
     let model = match &reading {
         Ok(Ok(request)) => request.model.clone(),
         Ok(Err(unread)) => unread.model.clone().unwrap_or_default(),
@@ -175,6 +180,11 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
     driver.respond().await
 }
 
+/// Counts the memory that a conversation takes: many small messages take more than their text.
+fn count_history(request: &Request, permit: Option<&mut BodyPermit>) -> Result<(), BodyRefused> {
+    permit.map_or(Ok(()), |permit| permit.grow(request.history_bytes()))
+}
+
 /// The context window that a client asks for, in tokens.
 fn window(headers: &HeaderMap, reading: &Reading) -> Option<usize> {
     let betas = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
@@ -182,6 +192,16 @@ fn window(headers: &HeaderMap, reading: &Reading) -> Option<usize> {
         betas.flat_map(|value| value.split(',')).any(|beta| beta.trim().starts_with("context-1m"));
     let asked = reading.as_ref().ok().and_then(|request| request.window);
     asked.or_else(|| is_long.then_some(1_000_000))
+}
+
+/// What was read, or the reason and the body of one that cannot be read.
+fn unread_body(reading: Reading) -> Result<Reading, (Unreadable, Bytes, Option<BodyDataStream>)> {
+    match reading {
+        Err(unread) if let Bypass::Unreadable(why) = unread.why => {
+            Err((why, unread.body.into(), None))
+        }
+        reading => Ok(reading),
+    }
 }
 
 fn read_body(api: Api, target: &str, body: Bytes, scope: &Scope) -> Result<Reading, Refused> {
@@ -319,7 +339,7 @@ async fn collect(
     body: Body,
     limit: usize,
     bodies: Option<&BodyBudget>,
-) -> Result<(Bytes, Option<axum::body::BodyDataStream>, Option<BodyPermit>), NotCollected> {
+) -> Result<(Bytes, Option<BodyDataStream>, Option<BodyPermit>), NotCollected> {
     let stated = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
     let permit = bodies.map(|bodies| bodies.begin(stated)).transpose();
     let mut permit = permit.map_err(NotCollected::Refused)?;

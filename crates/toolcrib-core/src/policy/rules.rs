@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use rustc_hash::FxHashSet;
+
 use super::Because;
 use crate::tool::{Defer, Tool, own_part};
 
@@ -134,6 +136,9 @@ fn matches(pattern: &[char], text: &[char]) -> bool {
 pub struct Rules {
     /// Tools that are never deferred.
     pub never: Vec<Glob>,
+    /// Exact names of tools that are never deferred. There may be as many as there are tools, so that they are looked
+    /// up and not compared one by one.
+    pub full: FxHashSet<String>,
     /// Tools that are deferred below the threshold too.
     pub always: Vec<Glob>,
     /// Whole servers.
@@ -151,6 +156,13 @@ impl Rules {
         self
     }
 
+    /// Adds the exact names of tools that are never deferred.
+    #[must_use]
+    pub fn keep_full<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.full.extend(names.into_iter().map(str::to_owned));
+        self
+    }
+
     /// Adds the exact names of tools that are shown in full unless a rule or their owner defers them.
     #[must_use]
     pub fn keep_hot<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
@@ -162,6 +174,7 @@ impl Rules {
     #[must_use]
     pub fn merged(mut self, other: Self) -> Self {
         self.never.extend(other.never);
+        self.full.extend(other.full);
         self.always.extend(other.always);
         self.servers.extend(other.servers);
         self.hot.extend(other.hot);
@@ -174,6 +187,9 @@ impl Rules {
             |globs: &[Glob]| globs.iter().find(|glob| glob.applies_to(tool)).map(Glob::to_string);
         if let Some(rule) = named(&self.never) {
             return (Defer::Never, Because::Rule(rule));
+        }
+        if self.full.contains(tool.name()) {
+            return (Defer::Never, Because::Rule(tool.name().to_owned()));
         }
         if tool.defer() == Defer::Never {
             return (Defer::Never, Because::Owner(Defer::Never));

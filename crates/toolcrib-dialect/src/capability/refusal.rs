@@ -119,6 +119,9 @@ fn responses(error: &Message) -> Option<NotNative> {
     items.then_some(NotNative::AdditionalTools)
 }
 
+/// Maximum size of an error that is read, in bytes. No provider explains a refusal at such length.
+const ERROR_BYTES: usize = 64 << 10;
+
 /// The one sentence of an error, and the place it speaks of.
 struct Message {
     /// `tools.3.custom.defer_loading`; empty where none is named.
@@ -131,6 +134,9 @@ impl Message {
     /// Reads `{"error": {"message", "param"}}`, `{"message"}`, and one such object inside another's
     /// message, as gateways wrap them.
     fn read(body: &[u8]) -> Option<Self> {
+        if body.len() > ERROR_BYTES {
+            return None;
+        }
         let mut value: Value = serde_json::from_slice(body).ok()?;
         loop {
             let error = value.get("error").filter(|error| error.is_object()).unwrap_or(&value);

@@ -11,6 +11,7 @@ use super::{Exchange, State};
 use crate::budget::Exceeded;
 use crate::record::Key;
 use crate::turn::{Next, Summary, Turn};
+use crate::weight::weight;
 
 impl Exchange {
     /// The upstream was not reached, or broke off before the head of its response.
@@ -104,6 +105,7 @@ impl Exchange {
                 if self.collected > self.limits.response {
                     return self.exceed(Exceeded::Response(self.limits.response));
                 }
+                self.weight = if body.is_empty() { 0 } else { self.weight } + weight(&bytes);
                 body.extend_from_slice(&bytes);
             }
             State::Streaming => {

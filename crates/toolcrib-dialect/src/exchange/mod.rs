@@ -74,6 +74,8 @@ pub struct Exchange {
     limits: Limits,
     /// Bytes of responses that were read as a whole.
     collected: usize,
+    /// What the response that is being read as a whole takes in memory, in bytes.
+    weight: usize,
     checks_calls: bool,
     /// Why nothing is deferred, if only the calls are checked.
     passes: Option<Bypass>,
@@ -116,6 +118,7 @@ impl Exchange {
             rounds: setup.rounds,
             limits,
             collected: 0,
+            weight: 0,
             checks_calls: setup.checks_calls,
             passes: None,
             translator: Translator { api, speaks, plain: false, without_thinking: false, limits },
@@ -175,10 +178,7 @@ impl Exchange {
 
     /// Bytes of the upstream's responses that are held now.
     pub fn held_bytes(&self) -> usize {
-        let collected = match &self.state {
-            State::Collecting(body) => body.len(),
-            _ => 0,
-        };
+        let collected = if let State::Collecting(_) = self.state { self.weight } else { 0 };
         let turn = self.turn.as_ref().map_or(0, Turn::held_bytes);
         collected + turn + self.translation.as_ref().map_or(0, Translation::held_bytes)
     }

@@ -3,7 +3,7 @@
 use toolcrib_core::json::{self, Fields};
 
 use super::content::{Content, Kind, Part, either};
-use crate::request::{Choice, Conversation, Entry, Features, Outline, Rows, Stretch, Who};
+use crate::request::{Choice, Conversation, Entry, Features, OpenStretch, Outline, Rows, Who};
 use crate::splice::place;
 
 /// Reads the top of a body, and the path it was sent to.
@@ -74,7 +74,7 @@ fn asked(target: &str) -> Option<Asked> {
 }
 
 /// Adds what a part says to what its speaker says.
-fn print(stretch: &mut Stretch, part: Part<'_>) {
+fn print(stretch: &mut OpenStretch, part: Part<'_>) {
     match part.kind {
         Kind::Text(text) => stretch.print.text(&text),
         Kind::Call(call) => {

@@ -3,7 +3,7 @@
 use toolcrib_core::json::Fields;
 
 use super::content::{self, Block, Content, Message, blocks, reference};
-use crate::request::{Choice, Conversation, Defers, Entry, Outline, Rows, Stretch, Who};
+use crate::request::{Choice, Conversation, Defers, Entry, OpenStretch, Outline, Rows, Who};
 use crate::splice::place;
 
 /// Reads the top of a body.
@@ -35,7 +35,7 @@ pub(super) fn conversation(text: &str, messages: &str) -> Option<Conversation> {
 }
 
 /// Notes what a message says. Thinking is not part of it: clients drop it as they like.
-fn note(message: &Message<'_>, says: bool, stretch: &mut Stretch) {
+fn note(message: &Message<'_>, says: bool, stretch: &mut OpenStretch) {
     if let (Some(Content::Text(text)), true) = (message.content(), says) {
         stretch.print.text(&text);
     }

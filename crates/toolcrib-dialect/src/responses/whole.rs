@@ -76,6 +76,9 @@ impl Events {
         let told = self.round.slots.iter().filter(|slot| slot.done).count();
         let output = if told < output.len() { output } else { Vec::new() };
         for (index, item) in (0..).zip(output) {
+            if desk.budget.exceeded().is_some() {
+                return;
+            }
             self.done(index, item.get(), None, desk, out);
             if self.round.held.is_none() {
                 self.hear_waiting(desk, out);

@@ -6,10 +6,10 @@
 //!
 //! Such entries and blocks are refused in any place or form other than those of the API's reference.
 
-use serde_json::Value;
 use toolcrib_core::json::Fields;
 
 use super::entries::{Kept, Narrow, filter, items, list, text};
+use super::loaders::Loaders;
 use super::words::fold;
 use super::{Refused, keys};
 use crate::api::Api;
@@ -35,7 +35,7 @@ const ITEMS: [(&str, &str); 3] = [
     ("mcplisttools", "mcp_list_tools"),
 ];
 
-fn is_loader(kind: &str) -> bool {
+pub(super) fn is_loader(kind: &str) -> bool {
     let kind = fold(kind);
     LOADERS.iter().any(|loader| kind.starts_with(loader))
 }
@@ -45,22 +45,8 @@ pub(super) fn loads_nothing(of: &'static str, raw: &str) -> Result<(), Refused> 
     if !raw.starts_with(['{', '[']) {
         return Ok(());
     }
-    let value: Value = serde_json::from_str(raw).map_err(|_| Refused::Form(of))?;
-    if has_loader(&value) { Err(Refused::Form(of)) } else { Ok(()) }
-}
-
-fn has_loader(value: &Value) -> bool {
-    match value {
-        Value::Array(items) => items.iter().any(has_loader),
-        Value::Object(fields) => fields.iter().any(|(key, value)| match (key.as_str(), value) {
-            ("type", Value::String(kind)) => is_loader(kind),
-            ("tool_references", _) => true,
-            // Arguments of a call.
-            ("input", _) => false,
-            (_, value) => has_loader(value),
-        }),
-        _ => false,
-    }
+    let Loaders(found) = serde_json::from_str(raw).map_err(|_| Refused::Form(of))?;
+    if found { Err(Refused::Form(of)) } else { Ok(()) }
 }
 
 /// The same for the fields of an object, except for those in `known`.

@@ -11,6 +11,7 @@ mod choice;
 mod entries;
 mod history;
 mod keys;
+mod loaders;
 mod refused;
 mod words;
 

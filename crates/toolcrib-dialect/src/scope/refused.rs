@@ -40,6 +40,12 @@ pub enum Refused {
     /// Nested deeper than any parser needs.
     #[error("the body is nested too deeply")]
     Depth,
+    /// More values than are read.
+    #[error("the body has more than {} values", crate::budget::VALUES)]
+    Values,
+    /// More tools than are rewritten.
+    #[error("the body has more than {} tools", crate::budget::TOOLS)]
+    Tools,
     /// More keys than any request needs.
     #[error("an object in the body has too many keys")]
     Keys,
@@ -59,7 +65,8 @@ impl Refused {
             Self::Choice(_) => "leave the choice out, or choose a tool that is available",
             Self::Stored(_) => "send the whole conversation and its tools with each request",
             Self::NoEvents => "send `alt=sse` in the query",
-            Self::Depth | Self::Keys => "send a simpler body",
+            Self::Depth | Self::Keys | Self::Values => "send a simpler body",
+            Self::Tools => "send fewer tools",
         }
     }
 

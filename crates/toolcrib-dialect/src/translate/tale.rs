@@ -118,6 +118,9 @@ impl Tale {
         if let Some(delta) = foreign::object(&choice, "delta") {
             self.say(reply::spoken(&delta));
             for piece in delta.get("tool_calls").and_then(json::items).unwrap_or_default() {
+                if self.budget.exceeded().is_some() {
+                    return steps;
+                }
                 if let Some(piece) = Fields::read(piece.get()) {
                     self.call(&piece);
                 }

@@ -18,6 +18,7 @@ mod dice;
 mod differential;
 #[cfg(target_os = "linux")]
 mod endless;
+mod heavy;
 mod http;
 mod lost;
 mod parts;
