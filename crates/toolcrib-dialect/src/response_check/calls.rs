@@ -185,18 +185,19 @@ impl Search<'_> {
     fn typed(&self, kind: &str, fields: &Fields<'_>) -> Result<(), Unchecked> {
         let declared = self.declared;
         let name = || name(fields)?.ok_or(Unchecked::UnknownForm);
+        let server = |key| text(fields, key)?.ok_or(Unchecked::UnknownForm);
         match kind {
             "function_call" | "custom_tool_call" | "tool_use" => {
                 let namespace = text(fields, "namespace")?;
                 allow(declared.has(namespace.as_deref(), &name()?))
             }
             "mcp_call" | "mcp_approval_request" => {
-                allow(declared.has_member(&text(fields, "server_label")?, &name()?))
+                allow(declared.has_member(&server("server_label")?, &name()?))
             }
-            "mcp_tool_use" => allow(declared.has_member(&text(fields, "server_name")?, &name()?)),
+            "mcp_tool_use" => allow(declared.has_member(&server("server_name")?, &name()?)),
             "server_tool_use" => allow(declared.has_hosted_suffix(&name()?)),
             "mcp_list_tools" => {
-                let server = text(fields, "server_label")?;
+                let server = server("server_label")?;
                 let names = tools::names(fields.get("tools").unwrap_or("[]"));
                 allow(names.iter().all(|name| declared.has_member(&server, name)))
             }

@@ -85,13 +85,12 @@ impl Declared {
                 self.list(entry.get(key).unwrap_or("[]"), None);
             }
             match kind.as_deref() {
-                Some("function" | "custom") => {}
                 // Gemini's entries have no type, and each key is a tool.
                 None if name.is_none() => {
                     let keys = entry.iter().map(|(key, _)| fold(key));
                     self.hosted.extend(keys.filter(|key| !key.is_empty()));
                 }
-                None => {}
+                None | Some("function" | "custom") => {}
                 Some(kind) => {
                     self.types.insert(kind.to_owned());
                     self.types.extend(name.clone());
@@ -128,9 +127,8 @@ impl Declared {
     }
 
     /// Whether a hosted server has a tool of this name.
-    pub(super) fn has_member(&self, server: &Option<String>, name: &str) -> bool {
-        let server = server.clone().unwrap_or_default();
-        self.members.contains(&(server, name.to_owned()))
+    pub(super) fn has_member(&self, server: &str, name: &str) -> bool {
+        self.members.contains(&(server.to_owned(), name.to_owned()))
     }
 
     /// Whether some namespace or server has a tool of this name.
@@ -143,7 +141,7 @@ impl Declared {
         let mut loaded = Self::default();
         loaded.list(list, None);
         loaded.names.is_subset(&self.names)
-            && loaded.members.is_subset(&self.members)
+            && loaded.members.iter().all(|(group, name)| self.has(Some(group), name))
             && loaded.types.is_subset(&self.types)
     }
 
@@ -151,6 +149,8 @@ impl Declared {
     pub(super) fn has_type(&self, kind: &str) -> bool {
         let versions = ["", "_preview", "_use_preview"];
         self.types.iter().any(|own| {
+            // Some gateways put their name before the type.
+            let own = own.rsplit(':').next().unwrap_or(own);
             let version = undated(own).strip_prefix(kind);
             version.is_some_and(|version| versions.contains(&version))
         })

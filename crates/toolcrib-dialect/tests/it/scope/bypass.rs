@@ -280,7 +280,7 @@ fn a_response_that_could_not_be_checked_is_not_asked_for() {
         (Api::Messages, format!(r#"{{"model":"m",{messages},"stream":"true"}}"#), Refused::NotABoolean("stream")),
         (Api::Responses, r#"{"model":"m","input":"Hi","background":1}"#.to_owned(), Refused::NotABoolean("background")),
         (Api::Responses, r#"{"model":"m","input":"Hi","background":true}"#.to_owned(), Refused::Background),
-        (Api::Chat, format!(r#"{{{messages}}}"#), Refused::Model),
+        (Api::Chat, format!("{{{messages}}}"), Refused::Model),
         (Api::Messages, format!(r#"{{"model":5,{messages}}}"#), Refused::Model),
         (Api::Responses, r#"{"input":"Hi"}"#.to_owned(), Refused::Model),
         (Api::Chat, format!(r#"{{"model":"m","messages":null,{tools}}}"#), Refused::History("messages")),
