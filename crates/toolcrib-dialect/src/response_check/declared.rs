@@ -77,7 +77,7 @@ impl Declared {
                 self.server(&label, allowed.unwrap_or("[]"));
                 continue;
             }
-            if let Some(members) = entry.get("tools") {
+            if let Some(members) = entry.get("tools").filter(|raw| *raw != "null") {
                 self.list(members, name.as_deref());
                 continue;
             }
