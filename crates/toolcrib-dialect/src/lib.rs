@@ -7,7 +7,7 @@
 //!
 //! Reading order: [`exchange`] (the life of a request), [`request`] and `read` (what a client sent), `scope` (what its caller may send), [`pass`]
 //! (whether it is rewritten at all), [`mode`] (how tools are deferred), [`toolset`] (what they become), `turn`
-//! (the rounds), `desk` (what becomes of one call), `record` (what must outlive a request), and one folder for
+//! (the rounds), `desk` (what becomes of one call), `response_check` (what a limited caller may get), `record` (what must outlive a request), and one folder for
 //! each API. [`translate`] is for a backend that speaks another API than the client.
 //!
 //! # Example
@@ -139,6 +139,7 @@ pub mod pass;
 mod read;
 mod record;
 pub mod request;
+mod response_check;
 mod responses;
 mod scope;
 mod splice;
@@ -158,6 +159,7 @@ pub use pass::Bypass;
 pub use read::{Reading, Unread};
 pub use record::Key;
 pub use request::{Defers, Request};
+pub use response_check::Unchecked;
 pub use responses::Inbound;
 pub use scope::{Refused, Visible};
 pub use toolset::{Plan, Toolset};

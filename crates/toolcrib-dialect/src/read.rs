@@ -63,7 +63,8 @@ impl Request {
     }
 
     /// Reads a body and leaves out the tools that `visible` does not let through: what lies outside a
-    /// caller's scope does not exist. A body that could carry a tool past the scope is refused.
+    /// caller's scope does not exist. A body that could carry a tool past the scope, or whose response could not be
+    /// checked, is refused.
     pub fn read_visible(
         api: Api,
         target: &str,
@@ -76,26 +77,30 @@ impl Request {
         }
         let body = parse(&text).ok_or(Refused::NotAnObject)?;
         let Changes { tools, others } = scope::narrow(api, &text, &body, visible)?;
+        scope::check_form(api, &body)?;
         if !others.is_empty() {
             // Rare, and more than the places of the tools changes: what is left is parsed again.
             let tools = tools.into_iter().map(|(key, new)| (key, Some(new)));
             let all: Vec<(&str, Option<String>)> = others.into_iter().chain(tools).collect();
-            return checkable(Self::read(api, target, body.with(&all).into_bytes()));
+            let reading = Self::read(api, target, body.with(&all).into_bytes());
+            return checkable(api, reading);
         }
         let hidden: Vec<(Range<usize>, String)> = tools
             .into_iter()
             .filter_map(|(key, new)| Some((place(&text, body.get(key)?), new)))
             .collect();
         let read = read(api, target, &text, &body, &hidden);
-        checkable(read.with(text, hidden))
+        checkable(api, read.with(text, hidden))
     }
 }
 
-/// Refuses a request whose response would reach a caller with a limited scope without a check of its calls.
-fn checkable(reading: Reading) -> Result<Reading, Refused> {
-    match &reading {
-        Err(unread) if unread.why == Bypass::NoEvents => Err(Refused::NoEvents),
-        Err(unread) if unread.why == Bypass::TooManyTools => Err(Refused::Tools),
+/// Refuses a request whose response could not be checked for a caller with a limited scope.
+fn checkable(api: Api, reading: Reading) -> Result<Reading, Refused> {
+    match reading.as_ref().map_err(|unread| unread.why) {
+        Err(Bypass::NoEvents) => Err(Refused::NoEvents),
+        Err(Bypass::CallsInPieces) => Err(Refused::CallsInPieces),
+        Err(Bypass::TooManyTools) => Err(Refused::Tools),
+        Err(Bypass::Malformed) => Err(Refused::History(scope::history_key(api))),
         _ => Ok(reading),
     }
 }
@@ -317,11 +322,12 @@ mod tests {
         assert_eq!(read(b"{\"tools\":\"\xff\"}").unwrap_err(), Refused::NotAnObject);
         assert_eq!(read(b"[NaN]").unwrap_err(), Refused::NotAnObject);
         // A changed choice is the one case in which a body is parsed again.
-        let body = r#"{"web_search_options":{},"tools":[{"name":"a"},{"name":"b"}],"messages":[]}"#;
+        let body = r#"{"model":"m","web_search_options":{},"tools":[{"name":"a"},{"name":"b"}],"messages":[]}"#;
         let only_b = |names: &[&str]| names == ["b"];
         PARSES.set(0);
         let read = Request::read_visible(Api::Chat, path, body.into(), &only_b).unwrap();
-        assert_eq!(read.unwrap_err().body, br#"{"tools":[{"name":"b"}],"messages":[]}"#);
+        let left = br#"{"model":"m","tools":[{"name":"b"}],"messages":[]}"#;
+        assert_eq!(read.unwrap().text.as_bytes(), left);
         assert_eq!(PARSES.get(), 2);
     }
 }

@@ -110,6 +110,17 @@ impl Event {
         Some(data)
     }
 
+    /// Whether every line is a comment or a field that the standard has. Other lines are ignored by whoever reads
+    /// events, but the client may read something else.
+    pub(crate) fn has_only_fields(&self) -> bool {
+        let Ok(text) = std::str::from_utf8(&self.raw) else { return false };
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        lines(text).all(|line| {
+            let field = line.split(':').next().unwrap_or_default();
+            matches!(field, "" | "data" | "event" | "id" | "retry")
+        })
+    }
+
     fn values<'a>(&'a self, field: &'a str) -> impl Iterator<Item = &'a str> {
         let text = std::str::from_utf8(&self.raw).unwrap_or_default();
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);

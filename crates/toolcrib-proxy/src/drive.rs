@@ -18,7 +18,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use toolcrib_dialect::budget::Exceeded;
 use toolcrib_dialect::exchange::action::{self, Done, Ending, FellBack, Outgoing, Start};
-use toolcrib_dialect::{Action, Exchange};
+use toolcrib_dialect::{Action, Exchange, Unchecked};
 use toolcrib_server::{HoldingBody, MemoryShare};
 
 use crate::error::{error, event};
@@ -178,7 +178,11 @@ impl Driver {
                     let (status, is_events) = (answer.status.as_u16(), answer.is_events());
                     self.headers = answer.headers;
                     self.source = Source::Reading(answer.body);
-                    self.exchange.answered(status, is_events);
+                    if head::is_compressed(&self.headers) {
+                        self.exchange.answered_compressed(status, is_events);
+                    } else {
+                        self.exchange.answered(status, is_events);
+                    }
                     None
                 }
                 Ok(Err(lost)) => {
@@ -336,7 +340,7 @@ impl Driver {
                 Output::Start(_) => {}
                 Output::Revoked => {
                     self.is_over = true;
-                    let last = event(self.log.api, REVOKED).into();
+                    let last = event(self.log.api, StatusCode::UNAUTHORIZED, REVOKED).into();
                     self.ready.push_back(Ok(Frame::data(last)));
                 }
                 Output::Done(done) => {
@@ -365,6 +369,11 @@ impl Driver {
                 // The client has an error event of its API.
                 tracing::warn!(host = %self.log.host, %exceeded, "the upstream was cut off");
                 None
+            }
+            Ending::Unchecked(why) => {
+                let text = self.unchecked(why);
+                let last = event(self.log.api, StatusCode::BAD_GATEWAY, &text);
+                Some(Ok(Frame::data(last.into())))
             }
             Ending::CutOff => {
                 // The client gets what it would have got without us: its stream is cut off too.
@@ -398,12 +407,23 @@ impl Driver {
             Ending::Untranslatable(why) => {
                 error(self.log.api, StatusCode::BAD_REQUEST, &why.to_string())
             }
+            Ending::Unchecked(why) => {
+                self.log.proxy.metrics.failure();
+                let text = self.unchecked(why);
+                error(self.log.api, StatusCode::BAD_GATEWAY, &text)
+            }
             Ending::Exceeded(Exceeded::Total(_)) => self.log.no_memory(&lost),
             Ending::CutOff | Ending::Exceeded(_) => self.log.broken(&lost),
             Ending::Complete | Ending::Failed | Ending::Unreachable => {
                 unreachable(&self.log.proxy, self.log.api, &self.log.host, &lost)
             }
         }
+    }
+
+    /// Logs a response that a limited caller does not get; what the client is told.
+    fn unchecked(&self, why: Unchecked) -> String {
+        tracing::warn!(host = %self.log.host, reason = %why, "a response for a caller with a limited scope was refused");
+        format!("this caller's tools are limited, and the response is not passed on because {why}")
     }
 
     /// Why the upstream was lost.

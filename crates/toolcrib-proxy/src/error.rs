@@ -27,7 +27,10 @@ pub(crate) fn error(api: Api, status: StatusCode, text: &str) -> Response {
 }
 
 /// The same as an event, for a stream that has begun.
-pub(crate) fn event(api: Api, text: &str) -> Vec<u8> {
+pub(crate) fn event(api: Api, status: StatusCode, text: &str) -> Vec<u8> {
+    let code = status.as_u16();
+    let is_unknown = status == StatusCode::UNAUTHORIZED;
+    let status = if is_unknown { "UNAUTHENTICATED" } else { "UNAVAILABLE" };
     let text = serde_json::Value::from(format!("toolcrib: {text}"));
     let (name, data) = match api {
         Api::Messages => (
@@ -38,10 +41,9 @@ pub(crate) fn event(api: Api, text: &str) -> Vec<u8> {
             Some("error"),
             format!(r#"{{"type":"error","code":"api_error","message":{text},"param":null}}"#),
         ),
-        Api::Gemini => (
-            None,
-            format!(r#"{{"error":{{"code":401,"message":{text},"status":"UNAUTHENTICATED"}}}}"#),
-        ),
+        Api::Gemini => {
+            (None, format!(r#"{{"error":{{"code":{code},"message":{text},"status":"{status}"}}}}"#))
+        }
         Api::Chat => (
             None,
             format!(

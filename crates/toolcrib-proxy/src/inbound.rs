@@ -66,7 +66,11 @@ impl Inbound {
                 let text = closed(&parts, &path, &caller);
                 return Err(Refusal::new(api, StatusCode::FORBIDDEN, &text));
             }
-            query::check(query.unwrap_or_default()).map_err(|why| bad(&why))?;
+            let query = query.unwrap_or_default();
+            query::check(query).map_err(|why| bad(&why))?;
+            if caller.scope.is_narrow() && asked.api == Some(Api::Gemini) {
+                query::check_gemini(query).map_err(|why| bad(&why))?;
+            }
         }
         let mode = ours.mode;
         let target = match query {

@@ -10,6 +10,10 @@ const CREDENTIALS: [&str; 4] = ["key", "access_token", "oauth_token", "api_key"]
 /// Names of parameters that make some servers read another method than the request has.
 const METHODS: [&str; 4] = ["_method", "$method", "$httpmethod", "x-http-method-override"];
 
+/// Names of parameters that Gemini takes from callers whose tools are limited, in addition to credentials. Others change
+/// the form of the response: `callback` wraps it into a script.
+const GEMINI: [&str; 4] = ["alt", "$alt", "prettyPrint", "$prettyPrint"];
+
 /// Why a query is refused for a caller that is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadQuery {
@@ -24,6 +28,11 @@ pub(crate) enum BadQuery {
         "the query names the form of the response twice or unclearly: send `alt=sse` or nothing"
     )]
     Alt,
+    /// A parameter that may change the form of the response.
+    #[error(
+        "this caller's tools are limited, and the query has a parameter other than `alt` and `prettyPrint`: leave it out"
+    )]
+    Unknown,
 }
 
 /// The credentials in a query, decoded.
@@ -67,6 +76,15 @@ pub(crate) fn check(query: &str) -> Result<(), BadQuery> {
     Ok(())
 }
 
+/// Checks the query of a request to Gemini of a caller whose tools are limited: the response must be one that can be
+/// checked.
+pub(crate) fn check_gemini(query: &str) -> Result<(), BadQuery> {
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    let is_known = |name: &str| GEMINI.contains(&name) || is_credential(name);
+    let mut names = pairs.map(|(name, _)| name);
+    if names.all(|name| is_known(&name)) { Ok(()) } else { Err(BadQuery::Unknown) }
+}
+
 fn is_credential(name: &str) -> bool {
     CREDENTIALS.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
@@ -103,5 +121,11 @@ mod tests {
         }
         assert_eq!(check("x=1;_method=DELETE"), Err(BadQuery::Semicolon));
         assert_eq!(check("x=1%3B2"), Ok(()));
+        for query in ["", "alt=sse", "%24alt=json&key=k&prettyPrint=false"] {
+            assert_eq!(check_gemini(query), Ok(()), "{query}");
+        }
+        for query in ["callback=f", "alt=sse&call%62ack=f", "$callback=f", "fields=candidates"] {
+            assert_eq!(check_gemini(query), Err(BadQuery::Unknown), "{query}");
+        }
     }
 }

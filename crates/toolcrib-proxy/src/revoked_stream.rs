@@ -1,6 +1,7 @@
 //! Bodies that end when the caller's key is revoked, with an error in the form of its API if there is a way to
 //! write one.
 
+use axum::http::StatusCode;
 use bytes::Bytes;
 use futures::future::ready;
 use futures::{StreamExt as _, stream};
@@ -21,7 +22,9 @@ pub(crate) fn until_revoked(
     let last = stream::once(ready(())).filter_map(move |()| {
         ready(is_revoked.has_happened().then(|| match events_of {
             // The stream may have stopped inside an event, which a blank line ends.
-            Some(api) => Ok(Bytes::from([b"\n\n", event(api, REVOKED).as_slice()].concat())),
+            Some(api) => Ok(Bytes::from(
+                [b"\n\n", event(api, StatusCode::UNAUTHORIZED, REVOKED).as_slice()].concat(),
+            )),
             None => Err(Lost::new(REVOKED)),
         }))
     });

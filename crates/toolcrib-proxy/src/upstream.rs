@@ -37,7 +37,8 @@ impl Answer {
 /// Whether a response with these headers is a stream of events.
 pub(crate) fn is_events(headers: &HeaderMap) -> bool {
     let kind = headers.get("content-type").and_then(|value| value.to_str().ok());
-    kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
+    let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
+    essence.is_some_and(|essence| essence.eq_ignore_ascii_case("text/event-stream"))
 }
 
 /// Whether an event of ours can be added to a body with these headers.
@@ -185,6 +186,18 @@ fn with_model(target: &str, model: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_are_known_by_their_type_in_any_case_and_with_parameters() {
+        let is_events = |kind: &'static str| {
+            let value = header::HeaderValue::from_static(kind);
+            is_events(&HeaderMap::from_iter([(header::CONTENT_TYPE, value)]))
+        };
+        let kinds =
+            ["text/event-stream", " Text/Event-Stream", "text/event-stream ; charset=utf-8"];
+        assert!(kinds.into_iter().all(is_events));
+        assert!(!["text/event-streams", "application/json", ""].into_iter().any(is_events));
+    }
 
     #[test]
     fn another_model_is_put_into_the_path_and_not_into_the_query() {

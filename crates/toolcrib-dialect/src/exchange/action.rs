@@ -11,6 +11,7 @@ use crate::budget::{Exceeded, Limits};
 use crate::capability::{Learned, NotNative, Overrides};
 use crate::mode::{Mode, RequestedMode};
 use crate::record::Key;
+use crate::response_check::Unchecked;
 use crate::toolset::Plan;
 use crate::translate::Untranslatable;
 use crate::turn::{ROUNDS, Summary};
@@ -32,8 +33,8 @@ pub struct Setup {
     pub rounds: usize,
     /// What is held of a response, at most.
     pub limits: Limits,
-    /// Whether calls are checked even if nothing is deferred: the caller may not know of every tool, and a
-    /// model may still call one.
+    /// Whether the caller may not know of every tool. Calls are then checked even if nothing is deferred, because a
+    /// model may call a tool that it was not sent, and a response that cannot be checked is not forwarded.
     pub checks_calls: bool,
     /// What upstreams have refused so far.
     pub learned: Learned,
@@ -173,6 +174,9 @@ pub enum Ending {
     /// The upstream's response exceeded a limit. If the client has part of a stream, it has its API's own error
     /// event, too.
     Exceeded(Exceeded),
+    /// The upstream's response is not given to a caller whose tools are limited. If the client has part of a stream,
+    /// it has no error event yet.
+    Unchecked(Unchecked),
     /// The request cannot be translated for the upstream.
     Untranslatable(Untranslatable),
 }

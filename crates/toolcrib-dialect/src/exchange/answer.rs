@@ -2,7 +2,8 @@
 //!
 //! An answer is read as a whole if it has to be: a response that is not streamed, an error that may be a
 //! refusal, a body whose status depends on its translation. Everything else goes on to the client as it
-//! comes.
+//! comes. For a caller whose tools are limited, everything that goes to the client is checked here, in `start` and
+//! `forward`.
 
 use bytes::Bytes;
 
@@ -10,6 +11,7 @@ use super::action::{Action, Body, Done, Ending, Start};
 use super::{Exchange, State};
 use crate::budget::Exceeded;
 use crate::record::Key;
+use crate::response_check::{ResponseCheck, Unchecked};
 use crate::turn::{Next, Summary, Turn};
 use crate::weight::weight;
 
@@ -43,9 +45,19 @@ impl Exchange {
         }
     }
 
+    /// The head of a response whose body is compressed, which nothing here can read.
+    pub fn answered_compressed(&mut self, status: u16, is_events: bool) {
+        let is_success = (200..300).contains(&status);
+        if self.check.is_some() && is_success && matches!(self.state, State::Sent) {
+            self.refuse(Unchecked::Compressed);
+        } else {
+            self.answered(status, is_events);
+        }
+    }
+
     /// Takes the head of a response in the client's API, and its body if that had to be read for it.
     fn head(&mut self, body: Option<Vec<u8>>) {
-        let is_success = (200..300).contains(&self.status);
+        let is_success = self.is_success();
         let learned = if is_success { self.fallback.worked() } else { None };
         self.actions.extend(learned.map(Action::Learn));
         let Some(turn) = &self.turn else { return self.hand_on(body, 1) };
@@ -78,6 +90,16 @@ impl Exchange {
             None if self.translation.is_some() => {
                 self.start(Body::Forwarded, true, None);
                 self.state = State::Streaming;
+                return;
+            }
+            None if self.check.is_some() && self.is_success() => {
+                if self.is_events {
+                    // It may end early, so its length is not known.
+                    self.start(Body::Forwarded, false, None);
+                    self.state = State::Streaming;
+                } else {
+                    self.state = State::Collecting(Vec::new());
+                }
                 return;
             }
             None => Body::AsItComes,
@@ -193,7 +215,10 @@ impl Exchange {
     }
 
     fn end_stream(&mut self) {
-        let Some(turn) = &mut self.turn else { return self.over(Ending::Complete, self.status) };
+        let Some(turn) = &mut self.turn else {
+            self.forward_rest();
+            return self.over(Ending::Complete, self.status);
+        };
         let mut out = Vec::new();
         let next = turn.end(&mut out);
         if let Some(exceeded) = turn.exceeded() {
@@ -208,6 +233,7 @@ impl Exchange {
             Next::Done(done) => {
                 self.store(done.records);
                 self.forward(out.into());
+                self.forward_rest();
                 self.done(Ending::Complete, 200, done.summary);
             }
         }
@@ -215,8 +241,8 @@ impl Exchange {
 
     /// Takes a response that was read as a whole: an answer, an error, or something else.
     fn whole(&mut self, body: Vec<u8>) {
+        let is_answer = self.is_success() && !self.has_started;
         let Some(turn) = &mut self.turn else { return self.hand_on(Some(body), 1) };
-        let is_answer = (200..300).contains(&self.status) && !self.has_started;
         let next = if is_answer { turn.whole(&body) } else { None };
         if let Some(exceeded) = turn.exceeded() {
             return self.exceed(exceeded);
@@ -259,7 +285,16 @@ impl Exchange {
         }
     }
 
+    fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
     fn start(&mut self, body: Body, is_intact: bool, summary: Option<Summary>) {
+        if let (Body::Complete(body), Some(check), 200..300) = (&body, &mut self.check, self.status)
+            && let Err(why) = check.complete(body, self.is_events)
+        {
+            return self.refuse(why);
+        }
         self.has_started = true;
         self.actions.push_back(Action::Respond(Start {
             status: self.status,
@@ -271,6 +306,35 @@ impl Exchange {
     }
 
     fn forward(&mut self, bytes: Bytes) {
+        let Some(check) = &mut self.check else { return self.put_bytes(bytes) };
+        // Nothing follows what was refused.
+        if matches!(self.state, State::Over) {
+            return;
+        }
+        let mut checked = Vec::with_capacity(bytes.len());
+        let result = check.events(&bytes, &mut checked);
+        self.put_bytes(checked.into());
+        if let Err(why) = result {
+            self.refuse(why);
+        }
+    }
+
+    /// Forwards what a check still holds of a stream that is over.
+    fn forward_rest(&mut self) {
+        let check = self.check.as_mut().filter(|_| !matches!(self.state, State::Over));
+        match check.map(ResponseCheck::rest) {
+            None => {}
+            Some(Ok(rest)) => self.put_bytes(rest),
+            Some(Err(why)) => self.refuse(why),
+        }
+    }
+
+    /// Ends an exchange whose response a limited caller must not get.
+    fn refuse(&mut self, why: Unchecked) {
+        self.over(Ending::Unchecked(why), 502);
+    }
+
+    fn put_bytes(&mut self, bytes: Bytes) {
         if !bytes.is_empty() {
             self.actions.push_back(Action::Forward(bytes));
         }
@@ -287,6 +351,10 @@ impl Exchange {
     }
 
     fn done(&mut self, ending: Ending, status: u16, summary: Summary) {
+        // A response that was refused stays refused.
+        if self.is_over() {
+            return;
+        }
         self.state = State::Over;
         self.actions.push_back(Action::Done(Done { ending, status, summary }));
     }

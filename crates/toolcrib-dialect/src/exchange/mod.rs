@@ -43,6 +43,7 @@ use crate::pass::{Bypass, Facts, pass_through};
 use crate::read::Reading;
 use crate::record::{Past, Places};
 use crate::request::Request;
+use crate::response_check::ResponseCheck;
 use crate::toolset::{Plan, Toolset};
 use crate::turn::{Summary, Turn};
 
@@ -76,7 +77,8 @@ pub struct Exchange {
     collected: usize,
     /// What the response that is being read as a whole takes in memory, in bytes.
     weight: usize,
-    checks_calls: bool,
+    /// Checks the response of a caller whose tools are limited.
+    check: Option<ResponseCheck>,
     /// Why nothing is deferred, if only the calls are checked.
     passes: Option<Bypass>,
     fallback: Fallback,
@@ -119,7 +121,7 @@ impl Exchange {
             limits,
             collected: 0,
             weight: 0,
-            checks_calls: setup.checks_calls,
+            check: setup.checks_calls.then(|| ResponseCheck::new(body_of(&reading))),
             passes: None,
             translator: Translator { api, speaks, plain: false, without_thinking: false, limits },
             fallback: Fallback::new(api, upstream, requested, setup.learned, setup.now),
@@ -135,7 +137,7 @@ impl Exchange {
             is_events: false,
             has_started: false,
             report: Report::default(),
-            state: State::Over,
+            state: State::Loading,
             actions: VecDeque::new(),
         };
         match reading {
@@ -180,7 +182,8 @@ impl Exchange {
     pub fn held_bytes(&self) -> usize {
         let collected = if let State::Collecting(_) = self.state { self.weight } else { 0 };
         let turn = self.turn.as_ref().map_or(0, Turn::held_bytes);
-        collected + turn + self.translation.as_ref().map_or(0, Translation::held_bytes)
+        let translation = self.translation.as_ref().map_or(0, Translation::held_bytes);
+        collected + turn + translation + self.check.as_ref().map_or(0, ResponseCheck::held_bytes)
     }
 
     /// Lets the round that is under way be the last whose searches are answered.
@@ -219,7 +222,7 @@ impl Exchange {
                 return self.bypass(Bypass::ClientDefersPlainly, body);
             }
             // The caller may not know of every tool, and a model may call one that it was not sent.
-            Some(why @ (Bypass::Off | Bypass::ClientSearches)) if self.checks_calls => {
+            Some(why @ (Bypass::Off | Bypass::ClientSearches)) if self.check.is_some() => {
                 self.places = Some(Places::of(&request, self.caller));
                 (self.request, self.passes) = (Some(Arc::new(request)), Some(why));
                 return self.attempt();
@@ -327,7 +330,7 @@ impl Exchange {
         }
         let (request, places) = (Arc::clone(request), places.clone());
         let is_first = self.summary().rounds == 0;
-        if toolset.passes_through() && is_first && !self.checks_calls {
+        if toolset.passes_through() && is_first && self.check.is_none() {
             let body = self.as_it_came();
             return self.pass(body);
         }
@@ -354,15 +357,16 @@ impl Exchange {
     /// Sends a body as it is; the response goes to the client as it comes.
     fn pass(&mut self, body: Vec<u8>) {
         (self.request, self.turn, self.betas) = (None, None, &[]);
+        let is_read = self.translator.translates() || self.check.is_some();
         match String::from_utf8(body) {
-            Ok(text) => self.send_text(text, self.translator.translates()),
+            Ok(text) => self.send_text(text, is_read),
             Err(error) => {
                 self.translation = None;
                 self.put(Outgoing {
                     body: error.into_bytes().into(),
                     path: None,
                     betas: &[],
-                    is_read: self.translator.translates(),
+                    is_read,
                     dropped: Vec::new(),
                 });
             }
@@ -405,7 +409,19 @@ impl Exchange {
     }
 
     fn put(&mut self, request: Outgoing) {
+        // The response of an earlier round was refused.
+        if self.is_over() {
+            return;
+        }
         self.state = State::Sent;
         self.actions.push_back(Action::Send(request));
+    }
+}
+
+/// The body of a request, as it was read.
+fn body_of(reading: &Reading) -> &[u8] {
+    match reading {
+        Ok(request) => request.text.as_bytes(),
+        Err(unread) => &unread.body,
     }
 }

@@ -262,7 +262,7 @@ fn carrier(api: Api, place: Place, key: &str) -> Option<Place> {
 }
 
 /// The key under which an API has its history.
-pub(super) fn history_key(api: Api) -> &'static str {
+pub(crate) fn history_key(api: Api) -> &'static str {
     match api {
         Api::Chat | Api::Messages => "messages",
         Api::Responses => "input",

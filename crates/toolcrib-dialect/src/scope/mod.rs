@@ -5,10 +5,12 @@
 //! cannot decide about is refused, and never passed on: for a caller with a limited scope an error is
 //! better than a tool too many.
 //!
-//! Reading order: `keys` and `words` (nothing may hide), `entries` (one list of tools), `history`, `choice`.
+//! Reading order: `keys` and `words` (nothing may hide), `entries` (one list of tools), `history`, `choice`, and `form` (the response must
+//! be one that can be checked).
 
 mod choice;
 mod entries;
+mod form;
 mod history;
 mod keys;
 mod loaders;
@@ -18,7 +20,10 @@ mod words;
 use toolcrib_core::json::{self, Fields};
 
 use self::entries::{Kept, Narrow, filter, items, list};
+pub(crate) use self::form::check as check_form;
+pub(crate) use self::keys::history_key;
 pub use self::refused::Refused;
+pub(crate) use self::words::fold;
 use crate::api::Api;
 
 /// Whether a tool exists for the caller, by all the names it goes by. It does if one of the names is allowed

@@ -37,6 +37,23 @@ pub enum Refused {
     /// Calls in such a response are not checked.
     #[error("the response would be streamed as a JSON array, in which calls cannot be checked")]
     NoEvents,
+    /// Calls in such a response are not checked.
+    #[error(
+        "the response would have the arguments of calls in pieces, in which calls cannot be checked"
+    )]
+    CallsInPieces,
+    /// The response is fetched later, at a path where calls are not checked.
+    #[error("the response would be fetched later, where calls cannot be checked")]
+    Background,
+    /// Programs disagree about what else is true.
+    #[error("the value of `{0}` is not `true` or `false`")]
+    NotABoolean(&'static str),
+    /// The body is not a request of the API.
+    #[error("`model` is missing or not a string")]
+    Model,
+    /// The body is not a request of the API.
+    #[error("`{0}` is missing or not a conversation of this API")]
+    History(&'static str),
     /// Nested deeper than any parser needs.
     #[error("the body is nested too deeply")]
     Depth,
@@ -59,12 +76,17 @@ impl Refused {
             Self::TwoKeys(_) => "send every key once",
             Self::Spelling(..) => "spell keys as the API's reference does",
             Self::Place(_) => "declare tools in `tools`",
-            Self::NotAList(_) | Self::Unnamed(_) | Self::Form(_) => {
-                "use the form that the API's reference has"
-            }
+            Self::NotAList(_)
+            | Self::Unnamed(_)
+            | Self::Form(_)
+            | Self::NotABoolean(_)
+            | Self::Model
+            | Self::History(_) => "use the form that the API's reference has",
             Self::Choice(_) => "leave the choice out, or choose a tool that is available",
             Self::Stored(_) => "send the whole conversation and its tools with each request",
             Self::NoEvents => "send `alt=sse` in the query",
+            Self::CallsInPieces => "leave `streamFunctionCallArguments` out",
+            Self::Background => "leave `background` out",
             Self::Depth | Self::Keys | Self::Values => "send a simpler body",
             Self::Tools => "send fewer tools",
         }

@@ -85,7 +85,7 @@ pub(super) fn is_carrier(word: &str) -> bool {
 }
 
 /// A key as the most forgiving of parsers would compare it: without case, separators and look-alikes.
-pub(super) fn fold(key: &str) -> String {
+pub(crate) fn fold(key: &str) -> String {
     let mut out = String::with_capacity(key.len());
     for c in key.chars() {
         let c = match c {

@@ -44,7 +44,7 @@ async fn ask(stage: &Stage, case: Case, model: &str, more: &[(&str, &str)]) -> G
     }
     let path = case.path_of(model);
     let sign = if path.contains('?') { '&' } else { '?' };
-    let url = format!("{}{path}{sign}a=1&key=canary-query&b=2", stage.url);
+    let url = format!("{}{path}{sign}prettyPrint=1&key=canary-query&$prettyPrint=2", stage.url);
     let mut headers = clients();
     for (name, value) in more {
         let name: axum::http::HeaderName = name.parse().unwrap();
@@ -109,7 +109,7 @@ async fn it_goes_to_no_route_that_is_not_told_to_get_it() {
             let (header, before) = case.credential();
             for request in stage.provider.requests() {
                 assert_eq!(carried(&request, &CANARIES), [""; 0], "{case:?} {model}");
-                assert!(request.path.ends_with("a=1&b=2"), "{}", request.path);
+                assert!(request.path.ends_with("prettyPrint=1&$prettyPrint=2"), "{}", request.path);
                 let expected = key.map(|key| format!("{before}{key}"));
                 assert_eq!(request.header(header), expected.as_deref(), "{case:?} {model}");
             }

@@ -6,7 +6,7 @@
 //! `revoked` changes keys while the proxy runs; `savings` counts tokens; `behaviours` shows each row of docs/presets
 //! through this binary; `endless` is a provider that does not stop; `scope` is a caller that may not know of every
 //! tool; `socket` asks for another protocol; `stored` asks for what another caller created; `tls` encrypts the way to
-//! the provider and to Redis.
+//! the provider and to Redis; `unchecked` is a provider whose responses a limited caller must not get.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -35,5 +35,6 @@ mod stored;
 mod talk;
 mod tls;
 mod tools;
+mod unchecked;
 mod voice;
 mod way;

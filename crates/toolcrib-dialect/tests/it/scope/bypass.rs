@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use toolcrib_dialect::{Api, Reading, Refused, Request};
 
-use super::target;
+use super::{complete, target};
 
 fn only_shown(names: &[&str]) -> bool {
     names.iter().any(|name| name.starts_with("show__"))
@@ -17,7 +17,7 @@ fn not_hidden(names: &[&str]) -> bool {
 }
 
 fn read(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Reading, Refused> {
-    Request::read_visible(api, target(api), body.as_bytes().to_vec(), &visible)
+    Request::read_visible(api, target(api), complete(api, body).into_bytes(), &visible)
 }
 
 /// What is left of a body.
@@ -265,8 +265,42 @@ fn every_name_in_a_choice_counts() {
     ] {
         for visible in [only_shown as fn(&[&str]) -> bool, not_hidden] {
             let body_left = left(api, body, visible).unwrap();
-            assert_eq!(body_left, serde_json::from_str::<Value>(body).unwrap());
+            let expected: Value = serde_json::from_str(&complete(api, body)).unwrap();
+            assert_eq!(body_left, expected);
         }
+    }
+}
+
+#[test]
+fn a_response_that_could_not_be_checked_is_not_asked_for() {
+    let messages = r#""messages":[{"role":"user","content":"Hi"}]"#;
+    let tools = r#""tools":[{"type":"function","name":"show__a"}]"#;
+    for (api, body, refused) in [
+        (Api::Chat, format!(r#"{{"model":"m",{messages},"stream":1}}"#), Refused::NotABoolean("stream")),
+        (Api::Messages, format!(r#"{{"model":"m",{messages},"stream":"true"}}"#), Refused::NotABoolean("stream")),
+        (Api::Responses, r#"{"model":"m","input":"Hi","background":1}"#.to_owned(), Refused::NotABoolean("background")),
+        (Api::Responses, r#"{"model":"m","input":"Hi","background":true}"#.to_owned(), Refused::Background),
+        (Api::Chat, format!("{{{messages}}}"), Refused::Model),
+        (Api::Messages, format!(r#"{{"model":5,{messages}}}"#), Refused::Model),
+        (Api::Responses, r#"{"input":"Hi"}"#.to_owned(), Refused::Model),
+        (Api::Chat, format!(r#"{{"model":"m","messages":null,{tools}}}"#), Refused::History("messages")),
+        (Api::Chat, format!(r#"{{"model":"m","messages":[{{"content":"Hi"}}],{tools}}}"#), Refused::History("messages")),
+        (Api::Messages, r#"{"model":"m"}"#.to_owned(), Refused::History("messages")),
+        (Api::Responses, format!(r#"{{"model":"m",{tools}}}"#), Refused::History("input")),
+        (Api::Gemini, r#"{"tools":[]}"#.to_owned(), Refused::History("contents")),
+        (
+            Api::Gemini,
+            r#"{"contents":[],"tools":[{"functionDeclarations":[{"name":"show__a"}]}],"toolConfig":{"functionCallingConfig":{"streamFunctionCallArguments":true}}}"#.to_owned(),
+            Refused::CallsInPieces,
+        ),
+    ] {
+        let read = Request::read_visible(api, target(api), body.clone().into_bytes(), &not_hidden);
+        assert_eq!(read.map(|_| ()), Err(refused.clone()), "{body}");
+        assert!(!refused.hint().is_empty(), "{refused}");
+    }
+    for stream in ["true", "false", "null"] {
+        let body = format!(r#"{{"model":"m",{messages},"stream":{stream},{tools}}}"#);
+        assert!(read(Api::Chat, &body, not_hidden).unwrap().is_ok(), "{body}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod bypass;
 mod generated;
+mod response;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -18,8 +19,26 @@ fn target(api: Api) -> &'static str {
     }
 }
 
+/// A body with the model and the conversation that every request has, if it has none.
+fn complete(api: Api, body: &str) -> String {
+    let history = match api {
+        Api::Chat | Api::Messages => r#""messages":[{"role":"user","content":"Hi"}]"#,
+        Api::Responses => r#""input":[{"role":"user","content":"Hi"}]"#,
+        Api::Gemini => r#""contents":[{"role":"user","parts":[{"text":"Hi"}]}]"#,
+    };
+    let mut body = body.to_owned();
+    for field in [history, r#""model":"m""#] {
+        let (key, _) = field.split_once(':').unwrap();
+        if !body.contains(&format!("{key}:")) {
+            let gap = if body.starts_with("{}") { "" } else { "," };
+            body = body.replacen('{', &format!("{{{field}{gap}"), 1);
+        }
+    }
+    body
+}
+
 fn read(api: Api, body: &str) -> Result<Reading, Refused> {
-    Request::read_visible(api, target(api), body.as_bytes().to_vec(), &visible)
+    Request::read_visible(api, target(api), complete(api, body).into_bytes(), &visible)
 }
 
 /// What is left of a body.

@@ -1,0 +1,301 @@
+//! The calls in a JSON value, each compared with what the request declares.
+//!
+//! The whole value is searched, and not only the places where an API has calls: a second choice, a `message` in
+//! place of a `delta`, or a block in the first event of a stream is read by some client. The forms of all four APIs
+//! are looked for in each of them.
+//!
+//! | form | allowed if the request declares |
+//! |---|---|
+//! | an item of `tool_calls`; `function_call`, `functionCall`; type `function_call`, `custom_tool_call`, `tool_use` | a tool of this name, in this namespace if there is one |
+//! | type `mcp_call`, `mcp_approval_request`, `mcp_tool_use`, `mcp_list_tools` | a hosted server that has these tools |
+//! | another type that ends in `_call`, such as `shell_call` | a tool of this type (`shell`) |
+//! | type `server_tool_use`; `toolCall`, `executableCode` | a hosted tool that makes such calls |
+//! | type `tool_search_output`, `additional_tools` | all tools that it loads |
+//!
+//! Values that hold anybody's own data (arguments, schemas, metadata) are not searched.
+
+use std::collections::HashMap;
+
+use toolcrib_core::json::{self, Fields};
+
+use super::Unchecked;
+use super::declared::Declared;
+use crate::budget::CALLS;
+use crate::scope::fold;
+use crate::tools;
+
+/// Maximum depth of what is searched. Responses of the four APIs have about twelve levels.
+const DEPTH: usize = 32;
+
+/// Keys whose values are not searched, folded.
+const FREE: [&str; 11] = [
+    "arguments",
+    "args",
+    "input",
+    "parameters",
+    "schema",
+    "inputschema",
+    "responseschema",
+    "properties",
+    "metadata",
+    // What the request declared and chose, repeated by the Responses API.
+    "tools",
+    "toolchoice",
+];
+
+/// Keys that are read, folded: in two spellings in one object they are two keys.
+const READ: [&str; 22] = [
+    "candidates",
+    "choices",
+    "content",
+    "contentblock",
+    "custom",
+    "delta",
+    "executablecode",
+    "function",
+    "functioncall",
+    "item",
+    "message",
+    "name",
+    "namespace",
+    "output",
+    "parts",
+    "response",
+    "serverlabel",
+    "servername",
+    "toolcall",
+    "toolcalls",
+    "tooltype",
+    "type",
+];
+
+/// Maximum number of calls in pieces. More than a turn may have: whoever counts those says which limit it was.
+const BEGUN: usize = 4 * CALLS;
+
+/// Ends of types, folded, that may be calls in a form that is not known.
+const SUSPICIOUS: [&str; 4] = ["call", "calls", "tooluse", "approvalrequest"];
+
+/// How a value reaches the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As a complete response.
+    Complete,
+    /// As an event: a call may be continued in a later one.
+    Event,
+}
+
+/// The names of calls that come in pieces, by the choice and the index of the call.
+#[derive(Debug, Default)]
+pub(super) struct Names(HashMap<(String, String), Begun>);
+
+/// A call that has begun.
+#[derive(Debug, Default)]
+struct Begun {
+    id: Option<String>,
+    name: String,
+}
+
+/// Checks every call in an object.
+pub(super) fn check(
+    text: &str,
+    form: Form,
+    declared: &Declared,
+    names: &mut Names,
+) -> Result<(), Unchecked> {
+    let fields = Fields::read(text).ok_or(Unchecked::NotAnObject)?;
+    Search { form, declared, names }.object(&fields, "", 0)
+}
+
+struct Search<'a> {
+    form: Form,
+    declared: &'a Declared,
+    names: &'a mut Names,
+}
+
+impl Search<'_> {
+    /// Searches a value. `index` is that of the innermost object around it that has one.
+    fn value(&mut self, raw: &str, index: &str, depth: usize) -> Result<(), Unchecked> {
+        if depth == DEPTH {
+            return Err(Unchecked::TooComplex);
+        }
+        match raw.as_bytes().first() {
+            Some(b'{') => self.object(&object(raw)?, index, depth),
+            Some(b'[') => {
+                let items = json::items(raw).ok_or(Unchecked::UnknownForm)?;
+                items.iter().try_for_each(|item| self.value(item.get(), index, depth + 1))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn object(&mut self, fields: &Fields<'_>, index: &str, depth: usize) -> Result<(), Unchecked> {
+        let words = words(fields)?;
+        let index = fields.get("index").unwrap_or(index);
+        if fields.get("type").is_some_and(|raw| raw.starts_with('"')) {
+            let kind = fields.string("type").ok_or(Unchecked::UnknownForm)?;
+            self.typed(&kind, fields)?;
+        }
+        for ((_, raw), word) in fields.iter().zip(&words).filter(|((_, raw), _)| *raw != "null") {
+            match word.as_str() {
+                "toolcalls" => {
+                    let calls = json::items(raw).ok_or(Unchecked::UnknownForm)?;
+                    calls.iter().try_for_each(|call| self.call(call.get(), index))?;
+                }
+                "functioncall" => self.call(raw, index)?,
+                "toolcall" => {
+                    let kind = object(raw)?.string("toolType").ok_or(Unchecked::UnknownForm)?;
+                    allow(self.declared.has_hosted_prefix(&kind))?;
+                }
+                "executablecode" => allow(self.declared.has_hosted_prefix("codeExecution"))?,
+                word if FREE.contains(&word) => {}
+                _ => self.value(raw, index, depth + 1)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A call, or a piece of one: its names are its own and those of the objects in it.
+    fn call(&mut self, raw: &str, index: &str) -> Result<(), Unchecked> {
+        let call = object(raw)?;
+        let words_of_call = words(&call)?;
+        let mut all = Vec::new();
+        all.extend(name(&call)?);
+        for ((_, raw), word) in call.iter().zip(&words_of_call) {
+            if raw.starts_with('{') && !FREE.contains(&word.as_str()) {
+                let inner = object(raw)?;
+                words(&inner)?;
+                all.extend(name(&inner)?);
+            }
+        }
+        if all.is_empty() && self.form == Form::Complete {
+            return Err(Unchecked::UnknownForm);
+        }
+        let namespace = text(&call, "namespace")?;
+        for name in all {
+            allow(self.declared.has(namespace.as_deref(), &name))?;
+            if let (Form::Event, Some(at)) = (self.form, call.get("index")) {
+                let id = text(&call, "id")?;
+                self.names.begin((index.to_owned(), at.to_owned()), id, name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An object that says what it is.
+    fn typed(&self, kind: &str, fields: &Fields<'_>) -> Result<(), Unchecked> {
+        let declared = self.declared;
+        let name = || name(fields)?.ok_or(Unchecked::UnknownForm);
+        let server = |key| text(fields, key)?.ok_or(Unchecked::UnknownForm);
+        match kind {
+            "function_call" | "custom_tool_call" | "tool_use" => {
+                let namespace = text(fields, "namespace")?;
+                allow(declared.has(namespace.as_deref(), &name()?))
+            }
+            "mcp_call" | "mcp_approval_request" => {
+                allow(declared.has_member(&server("server_label")?, &name()?))
+            }
+            "mcp_tool_use" => allow(declared.has_member(&server("server_name")?, &name()?)),
+            "server_tool_use" => allow(declared.has_hosted_suffix(&name()?)),
+            "mcp_list_tools" => {
+                let server = server("server_label")?;
+                let names = tools::names(fields.get("tools").unwrap_or("[]"));
+                allow(names.iter().all(|name| declared.has_member(&server, name)))
+            }
+            "tool_search_output" | "additional_tools" => {
+                allow(declared.has_all(fields.get("tools").unwrap_or("[]")))
+            }
+            // An event of the Responses API; some name the tool again.
+            _ if kind.starts_with("response.") => match text(fields, "name")? {
+                Some(name) => allow(declared.has(None, &name) || declared.has_member_of_any(&name)),
+                None => Ok(()),
+            },
+            _ => match kind.strip_suffix("_call") {
+                Some(tool) => allow(declared.has_type(tool)),
+                None if is_suspicious(kind) => Err(Unchecked::UnknownForm),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+impl Names {
+    /// Notes the name of a call. Clients put the names of its pieces together, so a later piece may only repeat it;
+    /// servers that use one index for several calls tell them apart by id.
+    fn begin(
+        &mut self,
+        place: (String, String),
+        id: Option<String>,
+        name: String,
+    ) -> Result<(), Unchecked> {
+        let is_full = self.0.len() == BEGUN;
+        match self.0.get_mut(&place) {
+            Some(begun) if begun.name == name => Ok(()),
+            Some(begun) if id.is_some() && begun.id != id => {
+                *begun = Begun { id, name };
+                Ok(())
+            }
+            Some(_) => Err(Unchecked::UndeclaredTool),
+            None if is_full => Err(Unchecked::TooComplex),
+            None => {
+                self.0.insert(place, Begun { id, name });
+                Ok(())
+            }
+        }
+    }
+}
+
+fn allow(is_allowed: bool) -> Result<(), Unchecked> {
+    if is_allowed { Ok(()) } else { Err(Unchecked::UndeclaredTool) }
+}
+
+fn is_suspicious(kind: &str) -> bool {
+    let kind = fold(kind);
+    SUSPICIOUS.iter().any(|end| kind.ends_with(end))
+}
+
+fn object(raw: &str) -> Result<Fields<'_>, Unchecked> {
+    Fields::read(raw).ok_or(Unchecked::UnknownForm)
+}
+
+/// The text under a key; empty and `null` count as absent.
+fn text(fields: &Fields<'_>, key: &str) -> Result<Option<String>, Unchecked> {
+    match fields.get(key) {
+        None | Some("null") => Ok(None),
+        Some(_) => {
+            let text = fields.string(key).ok_or(Unchecked::UnknownForm)?;
+            Ok(Some(text).filter(|text| !text.is_empty()))
+        }
+    }
+}
+
+fn name(fields: &Fields<'_>) -> Result<Option<String>, Unchecked> {
+    text(fields, "name")
+}
+
+/// The keys of an object, folded. Keys that are read occur once and as the APIs spell them.
+fn words(fields: &Fields<'_>) -> Result<Vec<String>, Unchecked> {
+    let keys: Vec<&str> = fields.iter().map(|(key, _)| key).collect();
+    let words: Vec<String> = keys.iter().map(|key| fold(key)).collect();
+    let mut sorted = keys.clone();
+    sorted.sort_unstable();
+    let mut read: Vec<&String> =
+        words.iter().filter(|word| READ.contains(&word.as_str())).collect();
+    read.sort_unstable();
+    let is_double = sorted.windows(2).any(|two| two[0] == two[1])
+        || read.windows(2).any(|two| two[0] == two[1]);
+    // A client that ignores case would read it, and the code here would not.
+    let is_variant = |(key, word): (&&str, &String)| {
+        key.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii())
+            && !is_camel(key)
+            && READ.contains(&word.as_str())
+    };
+    if is_double || keys.iter().zip(&words).any(is_variant) {
+        return Err(Unchecked::TwoKeys);
+    }
+    Ok(words)
+}
+
+/// Keys of Gemini that are read and have capital letters.
+fn is_camel(key: &str) -> bool {
+    matches!(key, "functionCall" | "toolCall" | "toolType" | "executableCode")
+}

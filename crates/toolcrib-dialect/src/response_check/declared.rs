@@ -1,0 +1,180 @@
+//! The tools that a request declares, as calls refer to them.
+//!
+//! The request was narrowed before, so everything that is still in it is a tool that the caller may use. Besides
+//! the list of tools, that is what the history loads. Tools that only a previous response has loaded are not known
+//! here: a limited caller sends them again.
+
+use std::collections::{BTreeSet, HashSet};
+
+use toolcrib_core::json::{self, Fields};
+
+use crate::scope::fold;
+use crate::tools;
+
+/// Declared tools.
+#[derive(Debug, Default)]
+pub(super) struct Declared {
+    /// Names of functions, with and without a namespace.
+    names: HashSet<String>,
+    /// Namespaces and hosted servers, with the names of their tools.
+    members: HashSet<(String, String)>,
+    /// Types of tools that are not functions, and names of tools of such a type.
+    types: BTreeSet<String>,
+    /// Keys of Gemini's tools that are not functions, folded.
+    hosted: BTreeSet<String>,
+}
+
+impl Declared {
+    /// Reads the body of a request.
+    pub(super) fn read(body: &[u8]) -> Self {
+        let mut declared = Self::default();
+        let body = std::str::from_utf8(body).ok().and_then(Fields::read);
+        let Some(body) = body else { return declared };
+        for key in ["tools", "functions"] {
+            declared.list(body.get(key).unwrap_or("[]"), None);
+        }
+        for server in objects(body.get("mcp_servers").unwrap_or("[]")) {
+            let config = server.get("tool_configuration").and_then(Fields::read);
+            let allowed = config.as_ref().and_then(|config| config.get("allowed_tools"));
+            declared.server(&server.string("name").unwrap_or_default(), allowed.unwrap_or("[]"));
+        }
+        for key in ["input", "messages"] {
+            for entry in objects(body.get(key).unwrap_or("[]")) {
+                declared.list(entry.get("tools").unwrap_or("[]"), None);
+                declared.additions(&entry);
+            }
+        }
+        declared
+    }
+
+    /// Definitions in a message of the system.
+    fn additions(&mut self, entry: &Fields<'_>) {
+        for block in objects(entry.get("content").unwrap_or("[]")) {
+            let tool = block.get("tool").and_then(Fields::read);
+            let added = block.string("type").as_deref() == Some("tool_addition");
+            let Some(tool) = tool.filter(|_| added) else { continue };
+            let name = tool.string("name");
+            match (tool.string("server_name"), name, tool.get("definition")) {
+                (Some(server), Some(name), _) => {
+                    self.members.insert((server, name));
+                }
+                (_, name, definition) => {
+                    self.names.extend(name);
+                    self.list(&format!("[{}]", definition.unwrap_or_default()), None);
+                }
+            }
+        }
+    }
+
+    /// A list of tools; `group` is the namespace around it.
+    fn list(&mut self, raw: &str, group: Option<&str>) {
+        for entry in objects(raw) {
+            let name = tools::name(&entry);
+            let kind = entry.string("type");
+            let label = entry.string("server_label").or_else(|| entry.string("mcp_server_name"));
+            if let Some(label) = label {
+                let allowed = entry.get("allowed_tools").or_else(|| entry.get("configs"));
+                self.server(&label, allowed.unwrap_or("[]"));
+                continue;
+            }
+            if let Some(members) = entry.get("tools").filter(|raw| *raw != "null") {
+                self.list(members, name.as_deref());
+                continue;
+            }
+            for key in ["functionDeclarations", "function_declarations"] {
+                self.list(entry.get(key).unwrap_or("[]"), None);
+            }
+            match kind.as_deref() {
+                // Gemini's entries have no type, and each key is a tool.
+                None if name.is_none() => {
+                    let keys = entry.iter().map(|(key, _)| fold(key));
+                    self.hosted.extend(keys.filter(|key| !key.is_empty()));
+                }
+                None | Some("function" | "custom") => {}
+                Some(kind) => {
+                    self.types.insert(kind.to_owned());
+                    self.types.extend(name.clone());
+                }
+            }
+            if let (Some(group), Some(name)) = (group, &name) {
+                self.members.insert((group.to_owned(), name.clone()));
+            }
+            self.names.extend(name);
+        }
+    }
+
+    /// The tools of a hosted server: a list of names, one inside an object, or an object with the names as keys.
+    fn server(&mut self, label: &str, allowed: &str) {
+        let fields = Fields::read(allowed);
+        let listed = fields.as_ref().map_or(Some(allowed), |fields| fields.get("tool_names"));
+        let names: Vec<String> = match (listed, &fields) {
+            (Some(raw), _) => serde_json::from_str(raw).unwrap_or_default(),
+            (None, Some(configs)) => configs.iter().map(|(name, _)| name.to_owned()).collect(),
+            (None, None) => Vec::new(),
+        };
+        self.members.extend(names.into_iter().map(|name| (label.to_owned(), name)));
+    }
+
+    /// Whether there is a tool of this name, in this namespace if there is one. The Responses API puts a tool of no
+    /// namespace into one of its own name.
+    pub(super) fn has(&self, namespace: Option<&str>, name: &str) -> bool {
+        match namespace {
+            Some(namespace) if namespace != name => {
+                self.members.contains(&(namespace.to_owned(), name.to_owned()))
+            }
+            _ => self.names.contains(name),
+        }
+    }
+
+    /// Whether a hosted server has a tool of this name.
+    pub(super) fn has_member(&self, server: &str, name: &str) -> bool {
+        self.members.contains(&(server.to_owned(), name.to_owned()))
+    }
+
+    /// Whether some namespace or server has a tool of this name.
+    pub(super) fn has_member_of_any(&self, name: &str) -> bool {
+        self.members.iter().any(|(_, member)| member == name)
+    }
+
+    /// Whether every tool in a list is declared.
+    pub(super) fn has_all(&self, list: &str) -> bool {
+        let mut loaded = Self::default();
+        loaded.list(list, None);
+        loaded.names.is_subset(&self.names)
+            && loaded.members.iter().all(|(group, name)| self.has(Some(group), name))
+            && loaded.types.is_subset(&self.types)
+    }
+
+    /// Whether there is a tool of this type, or of a version of it such as `computer_use_preview` for `computer`.
+    pub(super) fn has_type(&self, kind: &str) -> bool {
+        let versions = ["", "_preview", "_use_preview"];
+        self.types.iter().any(|own| {
+            // Some gateways put their name before the type.
+            let own = own.rsplit(':').next().unwrap_or(own);
+            let version = undated(own).strip_prefix(kind);
+            version.is_some_and(|version| versions.contains(&version))
+        })
+    }
+
+    /// Whether a hosted tool makes calls of this name: `bash_code_execution` is one of `code_execution`.
+    pub(super) fn has_hosted_suffix(&self, name: &str) -> bool {
+        let mut types = self.types.iter().map(|own| undated(own)).filter(|own| !own.is_empty());
+        types.any(|own| name.ends_with(own))
+    }
+
+    /// Whether a hosted tool of Gemini makes calls of this type: `GOOGLE_SEARCH_WEB` is one of `googleSearch`.
+    pub(super) fn has_hosted_prefix(&self, kind: &str) -> bool {
+        let kind = fold(kind);
+        self.hosted.iter().any(|own| kind.starts_with(own.as_str()))
+    }
+}
+
+/// A type without the date of its version.
+fn undated(kind: &str) -> &str {
+    kind.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_')
+}
+
+/// The objects in a list.
+fn objects(raw: &str) -> impl Iterator<Item = Fields<'_>> {
+    json::items(raw).unwrap_or_default().into_iter().filter_map(|item| Fields::read(item.get()))
+}

@@ -1,0 +1,124 @@
+//! A response, checked before a caller with a limited scope gets any of it.
+//!
+//! Hidden rounds already answer most calls of tools that the caller does not have. This check does not rely on
+//! them: it reads what is about to be forwarded, in the client's API, and lets it through only if every call in it
+//! is of a tool that the request declares after narrowing. What cannot be read is not forwarded either, because a
+//! client may be able to read it.
+//!
+//! Reading order: `declared` (what a request declares), `calls` (the calls in a JSON value), this file (complete
+//! bodies and streams).
+
+mod calls;
+mod declared;
+
+use bytes::Bytes;
+
+use self::calls::{Form, Names};
+use self::declared::Declared;
+use crate::sse::{Decoder, Event};
+
+/// Why a response does not reach a caller with a limited scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unchecked {
+    /// It is compressed, which the request does not ask for.
+    #[error("it is compressed")]
+    Compressed,
+    /// A complete response that is not a JSON object in UTF-8.
+    #[error("it is not a JSON object")]
+    NotAnObject,
+    /// A stream with something else than events of JSON objects.
+    #[error("it is not a stream of events with JSON objects")]
+    NotEvents,
+    /// Programs disagree about which of the two counts.
+    #[error("a key occurs twice in one object")]
+    TwoKeys,
+    /// Nested deeper than any response of these APIs, or with more calls.
+    #[error("it is nested too deeply or has too many calls")]
+    TooComplex,
+    /// A call whose tool cannot be told.
+    #[error("it has a call in a form that is not known")]
+    UnknownForm,
+    /// A call of a tool that the request does not declare.
+    #[error("it calls a tool that this caller does not have")]
+    UndeclaredTool,
+}
+
+/// Checks the responses to one request.
+#[derive(Debug)]
+pub(crate) struct ResponseCheck {
+    declared: Declared,
+    names: Names,
+    decoder: Decoder,
+}
+
+impl ResponseCheck {
+    /// A check against the tools in the body of a request, which was narrowed.
+    pub(crate) fn new(request: &[u8]) -> Self {
+        Self {
+            declared: Declared::read(request),
+            names: Names::default(),
+            decoder: Decoder::default(),
+        }
+    }
+
+    /// Checks a complete response.
+    pub(crate) fn complete(&mut self, body: &[u8], is_events: bool) -> Result<(), Unchecked> {
+        if is_events {
+            self.events(body, &mut Vec::new())?;
+            return self.rest().map(drop);
+        }
+        let text = std::str::from_utf8(body).map_err(|_| Unchecked::NotAnObject)?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if !text.trim_ascii_start().starts_with('{') {
+            return Err(Unchecked::NotAnObject);
+        }
+        calls::check(text, Form::Complete, &self.declared, &mut self.names)
+    }
+
+    /// Takes bytes of a stream. Complete events in which every call is allowed go to `out`, up to the first other one.
+    pub(crate) fn events(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Unchecked> {
+        self.decoder.push(bytes);
+        loop {
+            match self.decoder.next_event() {
+                Ok(Some(event)) => {
+                    self.event(&event)?;
+                    out.extend_from_slice(event.raw());
+                }
+                Ok(None) => return Ok(()),
+                Err(_) => return Err(Unchecked::NotEvents),
+            }
+        }
+    }
+
+    /// The end of a stream: some servers forget the blank line after the last event.
+    pub(crate) fn rest(&mut self) -> Result<Bytes, Unchecked> {
+        let rest = self.decoder.rest();
+        self.event(&Event::from_bytes(rest.clone()))?;
+        Ok(rest)
+    }
+
+    /// Bytes of an event that is not complete.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.decoder.held_bytes()
+    }
+
+    fn event(&mut self, event: &Event) -> Result<(), Unchecked> {
+        // A line that is no field of an event may be JSON, which some clients read whatever its type is.
+        if !event.has_only_fields() {
+            return Err(Unchecked::NotEvents);
+        }
+        let Some(data) = event.data() else { return Ok(()) };
+        let data = data.trim();
+        if data.is_empty() || data == "[DONE]" {
+            return Ok(());
+        }
+        if !data.starts_with('{') {
+            return Err(Unchecked::NotEvents);
+        }
+        match calls::check(data, Form::Event, &self.declared, &mut self.names) {
+            Err(Unchecked::NotAnObject) => Err(Unchecked::NotEvents),
+            result => result,
+        }
+    }
+}

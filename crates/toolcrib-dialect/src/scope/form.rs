@@ -1,0 +1,29 @@
+//! Requests whose response could not be checked.
+//!
+//! Calls in the response to a caller with a limited scope are checked. A body that is not a request of its API, or
+//! that asks for a response in a form that is not read here, is therefore refused before anything is sent.
+
+use toolcrib_core::json::Fields;
+
+use super::Refused;
+use crate::api::Api;
+
+/// Checks the fields that decide about the form of the response. Gemini has them in the path.
+pub(crate) fn check(api: Api, body: &Fields<'_>) -> Result<(), Refused> {
+    if api == Api::Gemini {
+        return Ok(());
+    }
+    for field in ["stream", "background"] {
+        // Servers exist that take `1` or `"true"` for true.
+        if !matches!(body.get(field), None | Some("null" | "true" | "false")) {
+            return Err(Refused::NotABoolean(field));
+        }
+    }
+    if api == Api::Responses && body.get("background") == Some("true") {
+        return Err(Refused::Background);
+    }
+    if body.string("model").is_none() {
+        return Err(Refused::Model);
+    }
+    Ok(())
+}

@@ -1,0 +1,268 @@
+//! What a caller with a limited scope gets of a response: calls of tools that its request declares, and nothing that
+//! cannot be checked. `forms` has the calls that only this check finds.
+
+mod forms;
+
+use std::slice;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcrib_core::FourChars;
+use toolcrib_dialect::exchange::action::{Body, Ending, Setup};
+use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset, Unchecked};
+
+use super::generated::visible;
+use super::target;
+
+/// A response of the upstream.
+struct Answer {
+    status: u16,
+    is_events: bool,
+    body: Vec<u8>,
+}
+
+/// What the client gets.
+#[derive(Debug, PartialEq, Eq)]
+struct Got {
+    body: String,
+    ending: Ending,
+    rounds: usize,
+}
+
+fn whole(body: &Value) -> Answer {
+    Answer { status: 200, is_events: false, body: body.to_string().into_bytes() }
+}
+
+fn events(events: &[Value]) -> Answer {
+    let events: Vec<String> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    Answer { status: 200, is_events: true, body: events.concat().into_bytes() }
+}
+
+fn request(api: Api) -> Value {
+    let user = json!([{"role": "user", "content": "Hi"}]);
+    let schema = json!({"type": "object"});
+    match api {
+        Api::Chat => json!({"model": "m", "messages": user, "tools": [
+            {"type": "function", "function": {"name": "show_a", "parameters": schema}},
+            {"type": "function", "function": {"name": "hide_a", "parameters": schema}}]}),
+        Api::Responses => json!({"model": "m", "input": user, "tools": [
+            {"type": "function", "name": "show_a", "parameters": schema},
+            {"type": "function", "name": "hide_a", "parameters": schema}]}),
+        Api::Messages => json!({"model": "m", "max_tokens": 9, "messages": user, "tools": [
+            {"name": "show_a", "input_schema": schema}, {"name": "hide_a", "input_schema": schema}]}),
+        Api::Gemini => json!({"contents": [{"role": "user", "parts": [{"text": "Hi"}]}], "tools": [
+            {"functionDeclarations": [{"name": "show_a"}, {"name": "hide_a"}]}]}),
+    }
+}
+
+fn streamed(api: Api) -> Value {
+    let mut body = request(api);
+    if api != Api::Gemini {
+        body["stream"] = json!(true);
+    }
+    body
+}
+
+fn path(api: Api, is_stream: bool) -> &'static str {
+    match api {
+        Api::Gemini if is_stream => "/v1beta/models/m:streamGenerateContent?alt=sse",
+        _ => target(api),
+    }
+}
+
+/// Sends a request of a limited caller, and gives it these responses.
+fn play(api: Api, body: &Value, answers: Vec<Answer>) -> Got {
+    let is_stream = answers.first().is_some_and(|answer| answer.is_events);
+    let path = path(api, is_stream);
+    let read = Request::read_visible(api, path, body.to_string().into_bytes(), &visible).unwrap();
+    let mut setup = Setup::new("localhost", Arc::new(FourChars));
+    setup.checks_calls = true;
+    let mut exchange = Exchange::new(api, path, read, setup);
+    let mut answers = answers.into_iter();
+    let mut answer = Answer { status: 0, is_events: false, body: Vec::new() };
+    let mut got = Vec::new();
+    loop {
+        match exchange.next().unwrap() {
+            Action::Load(keys) => exchange.loaded(vec![None; keys.len()]),
+            Action::Prepare(plan) => {
+                let toolset = Toolset::new(*plan, exchange.tools());
+                exchange.prepared(Arc::new(toolset));
+            }
+            Action::Send(outgoing) => {
+                assert!(outgoing.is_read, "a compressed response cannot be checked");
+                answer = answers.next().unwrap();
+                exchange.answered(answer.status, answer.is_events);
+                for piece in answer.body.chunks(7) {
+                    exchange.bytes(piece.to_vec().into());
+                }
+                exchange.end();
+            }
+            Action::Respond(start) => match start.body {
+                Body::Complete(body) => got.extend(body),
+                Body::Forwarded => {}
+                Body::AsItComes => {
+                    assert_ne!(start.status, 200, "a response that is not read");
+                    got.extend(&answer.body);
+                }
+            },
+            Action::Forward(bytes) => got.extend(bytes),
+            Action::Done(done) => {
+                let body = String::from_utf8(got).unwrap();
+                return Got { body, ending: done.ending, rounds: done.summary.rounds };
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The client gets nothing of a response but what came before the event that is refused.
+fn is_refused(api: Api, body: &Value, answer: Answer, why: Unchecked) {
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    let got = play(api, body, vec![answer]);
+    assert_eq!(got.ending, Ending::Unchecked(why), "{api:?} {text}");
+    assert!(!got.body.contains("hide_a"), "{api:?} {text}");
+}
+
+/// The client gets a response as it came.
+fn passes(api: Api, body: &Value, answer: Answer) {
+    let text = String::from_utf8(answer.body.clone()).unwrap();
+    let got = play(api, body, vec![answer]);
+    assert_eq!((got.ending, got.body), (Ending::Complete, text), "{api:?}");
+}
+
+fn chat_call(name: &str) -> Value {
+    json!({"index": 0, "id": "call_1", "type": "function", "function": {"name": name, "arguments": "{\"name\":\"x\"}"}})
+}
+
+fn chat(messages: &[Value]) -> Value {
+    let choices: Vec<Value> = (0..)
+        .zip(messages)
+        .map(
+            |(index, message)| json!({"index": index, "message": message, "finish_reason": "stop"}),
+        )
+        .collect();
+    json!({"id": "c", "object": "chat.completion", "created": 1, "choices": choices})
+}
+
+fn chunk(delta: &Value) -> Value {
+    json!({"id": "c", "created": 1, "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
+}
+
+fn chat_end() -> Value {
+    json!({"id": "c", "created": 1, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+}
+
+fn response(items: &[Value]) -> Value {
+    json!({"id": "r", "object": "response", "status": "completed", "output": items})
+}
+
+fn message(blocks: &[Value]) -> Value {
+    json!({"id": "m", "type": "message", "role": "assistant", "content": blocks, "stop_reason": "end_turn",
+        "usage": {"input_tokens": 1, "output_tokens": 1}})
+}
+
+fn content(parts: &[Value]) -> Value {
+    json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]})
+}
+
+#[test]
+fn calls_of_declared_tools_pass_as_they_came() {
+    let call = chat_call("show_a");
+    let tool_use = json!({"type": "tool_use", "id": "t", "name": "show_a", "input": {"type": "tool_use", "name": "hide_b"}});
+    let item = json!({"type": "function_call", "id": "f", "call_id": "c", "name": "show_a", "arguments": "{}"});
+    let part = json!({"functionCall": {"name": "show_a", "args": {"name": "hide_b"}}});
+    let two = json!({"functionCall": {"name": "show_b", "args": {}}});
+    passes(
+        Api::Chat,
+        &request(Api::Chat),
+        whole(&chat(&[json!({"role": "assistant", "content": null, "tool_calls": [call]})])),
+    );
+    passes(Api::Messages, &request(Api::Messages), whole(&message(slice::from_ref(&tool_use))));
+    passes(Api::Responses, &request(Api::Responses), whole(&response(slice::from_ref(&item))));
+    let mut gemini = request(Api::Gemini);
+    gemini["tools"][0]["functionDeclarations"][1]["name"] = json!("show_b");
+    passes(Api::Gemini, &gemini, whole(&content(&[part.clone(), two.clone()])));
+    passes(Api::Gemini, &gemini, events(&[content(&[part, two])]));
+    let piece = json!({"index": 0, "function": {"arguments": "{}"}});
+    let again =
+        json!({"index": 0, "id": "call_2", "function": {"name": "show_a", "arguments": "{}"}});
+    let deltas = [
+        json!({"role": "assistant", "tool_calls": [call]}),
+        json!({"tool_calls": [piece]}),
+        json!({"tool_calls": [again]}),
+    ];
+    let mut chunks: Vec<Value> = deltas.iter().map(chunk).collect();
+    chunks.push(chat_end());
+    passes(Api::Chat, &streamed(Api::Chat), events(&chunks));
+    passes(
+        Api::Messages,
+        &streamed(Api::Messages),
+        events(&[
+            json!({"type": "message_start", "message": message(&[])}),
+            json!({"type": "content_block_start", "index": 0, "content_block": tool_use}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 1}}),
+            json!({"type": "message_stop"}),
+        ]),
+    );
+    passes(
+        Api::Responses,
+        &streamed(Api::Responses),
+        events(&[
+            json!({"type": "response.created", "response": {"id": "r", "output": [], "tools": [{"type": "function", "name": "show_a"}]}}),
+            json!({"type": "response.output_item.added", "output_index": 0, "item": item}),
+            json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+            json!({"type": "response.completed", "response": response(&[item])}),
+        ]),
+    );
+}
+
+/// As before, a call of another tool is answered in a hidden round if it has the usual form.
+#[test]
+fn a_call_of_a_hidden_tool_is_answered_in_a_hidden_round() {
+    let last = json!({"role": "assistant", "content": "Done."});
+    let call = json!({"role": "assistant", "content": null, "tool_calls": [chat_call("hide_a")]});
+    let got =
+        play(Api::Chat, &request(Api::Chat), vec![whole(&chat(&[call])), whole(&chat(&[last]))]);
+    assert_eq!((got.ending, got.rounds), (Ending::Complete, 2));
+    assert!(got.body.contains("Done.") && !got.body.contains("hide_a"), "{}", got.body);
+}
+
+#[test]
+fn a_response_that_cannot_be_read_is_refused() {
+    let call =
+        chat(&[json!({"role": "assistant", "tool_calls": [chat_call("hide_a")]})]).to_string();
+    let choices = format!(r#"{},"choices":[]}}"#, call.strip_suffix('}').unwrap());
+    let deep = format!("{}{}", "[".repeat(40), "]".repeat(40));
+    let bytes = |body: &[u8], is_events| Answer { status: 200, is_events, body: body.to_vec() };
+    let rows: [(&[u8], bool, Unchecked); 10] = [
+        (b"\x1f\x8b\x08\x00", false, Unchecked::NotAnObject),
+        (b"", false, Unchecked::NotAnObject),
+        (b"[{\"tool_calls\":1}]", false, Unchecked::NotAnObject),
+        (b"{\"x\":NaN}", false, Unchecked::NotAnObject),
+        (b"data: {}\n\n", false, Unchecked::NotAnObject),
+        (choices.as_bytes(), false, Unchecked::TwoKeys),
+        (b"\x1f\x8b\x08\x00", true, Unchecked::NotEvents),
+        (call.as_bytes(), true, Unchecked::NotEvents),
+        (b"data: [{\"tool_calls\":1}]\n\n", true, Unchecked::NotEvents),
+        (b"data: {\"x\":\"\xff\"}\n\n", true, Unchecked::NotEvents),
+    ];
+    for api in [Api::Chat, Api::Responses, Api::Messages, Api::Gemini] {
+        for (body, is_events, why) in rows {
+            let ask = if is_events { streamed(api) } else { request(api) };
+            is_refused(api, &ask, bytes(body, is_events), why);
+        }
+        let nested = json!({"x": serde_json::from_str::<Value>(&deep).unwrap()});
+        is_refused(api, &request(api), whole(&nested), Unchecked::TooComplex);
+    }
+    // How a response is read depends on its own type, whatever was asked for.
+    let streamed_call = events(&[chunk(&json!({"tool_calls": [chat_call("hide_a")]}))]);
+    is_refused(Api::Chat, &request(Api::Chat), streamed_call, Unchecked::UndeclaredTool);
+    passes(Api::Chat, &request(Api::Chat), events(&[chunk(&json!({"content": "Hi"})), chat_end()]));
+    // A byte order mark is no reason to refuse a response.
+    let hi = format!("\u{feff}{}", chat(&[json!({"role": "assistant", "content": "Hi"})]));
+    passes(Api::Chat, &request(Api::Chat), bytes(hi.as_bytes(), false));
+    // A client reads no calls in an error of the provider.
+    let error = Answer { status: 500, is_events: false, body: b"no JSON".to_vec() };
+    passes(Api::Chat, &request(Api::Chat), error);
+}
