@@ -11,6 +11,8 @@ pub mod heard;
 #[path = "../../crates/toolcrib-dialect/tests/it/played.rs"]
 #[expect(dead_code, reason = "the tests of the dialects play failures too")]
 mod played;
+#[path = "../../crates/toolcrib-dialect/tests/it/scope/answered.rs"]
+mod answered;
 #[path = "../../crates/toolcrib-dialect/tests/it/scope/generated/mod.rs"]
 mod scoped;
 pub mod told;
@@ -25,6 +27,11 @@ use toolcrib_core::{Catalog, Crib, Ingest, Ledger, Preset, Reply, Scope, Setting
 /// Checks a request of a narrowed caller that is made from bytes.
 pub fn check_scope(data: &[u8]) {
     scoped::check(data);
+}
+
+/// Checks what a narrowed caller gets of a response.
+pub fn check_response(data: &[u8]) {
+    answered::check(data);
 }
 
 /// Tools in several shapes: nested, recursive and enum schemas, names that providers refuse, names

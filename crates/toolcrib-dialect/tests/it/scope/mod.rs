@@ -1,5 +1,6 @@
 //! A caller's scope holds in every place that can carry a tool.
 
+mod answered;
 mod bypass;
 mod generated;
 mod response;
@@ -244,4 +245,34 @@ fn most_generated_requests_get_through() {
         sent += usize::from(generated::check(&bytes));
     }
     assert!(sent > 60, "{sent} of 300");
+}
+
+/// A change to a response: a part of it is left out, repeated, or replaced.
+fn changed(response: &[u8], (kind, at, length): (u8, usize, usize)) -> Vec<u8> {
+    let start = at % response.len().max(1);
+    let end = (start + length).min(response.len());
+    let part = &response[start..end];
+    let middle = match kind % 4 {
+        0 => Vec::new(),
+        1 => part.repeat(2),
+        2 => part.to_ascii_uppercase(),
+        _ => format!("\"name\":\"hide_tool\",{}", String::from_utf8_lossy(part)).into_bytes(),
+    };
+    [&response[..start], &middle, &response[end..]].concat()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Whatever a provider does to its response, no call of a hidden tool reaches the client.
+    #[test]
+    fn no_changed_response_brings_a_call_of_a_hidden_tool(
+        which in 0..answered::RESPONSES.len(),
+        flags in 0_u8..8,
+        changes in prop::collection::vec((any::<u8>(), any::<usize>(), 0_usize..40), 0..4),
+    ) {
+        let (choice, response) = answered::RESPONSES[which];
+        let response = changes.into_iter().fold(response.as_bytes().to_vec(), |response, change| changed(&response, change));
+        answered::check(&[&[choice ^ (flags << 2)][..], &response].concat());
+    }
 }
