@@ -3,7 +3,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::thread;
+use std::{slice, thread};
 
 use serde_json::{Value, json};
 
@@ -159,7 +159,7 @@ fn events_without_their_type_are_refused() {
 #[test]
 fn a_legacy_function_call_is_refused() {
     let legacy = json!({"role": "assistant", "content": null, "function_call": {"name": "secret", "arguments": "{}"}});
-    is_an_error(&get(JSON, &said(&[legacy.clone()]), CHAT, &chat(false)), UNDECLARED);
+    is_an_error(&get(JSON, &said(slice::from_ref(&legacy)), CHAT, &chat(false)), UNDECLARED);
     ends_with_an_error(&get(EVENTS, &deltas(&[legacy]), CHAT, &chat(true)), UNDECLARED);
 }
 
@@ -194,7 +194,7 @@ fn a_command_for_a_shell_that_was_not_declared_is_refused() {
 fn a_client_without_a_scope_gets_the_same_bytes() {
     let legacy = json!({"role": "assistant", "content": null, "function_call": {"name": "secret", "arguments": "{}"}});
     for (head, body, stream) in [
-        (JSON, said(&[legacy.clone()]), false),
+        (JSON, said(slice::from_ref(&legacy)), false),
         (EVENTS, deltas(&[legacy]), true),
         (JSON, b"no JSON".to_vec(), false),
     ] {

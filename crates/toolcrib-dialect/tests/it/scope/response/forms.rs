@@ -119,6 +119,10 @@ fn items_that_a_client_runs_are_refused_unless_they_are_declared() {
             is_refused(Api::Responses, &without(streamed(Api::Responses)), events(&[event]), *why);
         }
     }
+    // A tool of the same name in another namespace is another tool.
+    let item = call_id(&rows[1].0);
+    let body = whole(&response(slice::from_ref(&item)));
+    is_refused(Api::Responses, &request(Api::Responses), body, undeclared);
     let named = json!({"type": "response.function_call_arguments.done", "name": "hide_a", "arguments": "{}"});
     is_refused(Api::Responses, &streamed(Api::Responses), events(&[named]), undeclared);
     let mut declared = request(Api::Responses);

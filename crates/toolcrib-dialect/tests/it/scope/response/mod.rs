@@ -72,11 +72,16 @@ fn path(api: Api, is_stream: bool) -> &'static str {
 
 /// Sends a request of a limited caller, and gives it these responses.
 fn play(api: Api, body: &Value, answers: Vec<Answer>) -> Got {
+    play_at(None, api, body, answers)
+}
+
+/// The same with an upstream that may speak another API.
+fn play_at(speaks: Option<Api>, api: Api, body: &Value, answers: Vec<Answer>) -> Got {
     let is_stream = answers.first().is_some_and(|answer| answer.is_events);
     let path = path(api, is_stream);
     let read = Request::read_visible(api, path, body.to_string().into_bytes(), &visible).unwrap();
     let mut setup = Setup::new("localhost", Arc::new(FourChars));
-    setup.checks_calls = true;
+    (setup.checks_calls, setup.upstream.speaks) = (true, speaks);
     let mut exchange = Exchange::new(api, path, read, setup);
     let mut answers = answers.into_iter();
     let mut answer = Answer { status: 0, is_events: false, body: Vec::new() };
@@ -226,6 +231,27 @@ fn a_call_of_a_hidden_tool_is_answered_in_a_hidden_round() {
         play(Api::Chat, &request(Api::Chat), vec![whole(&chat(&[call])), whole(&chat(&[last]))]);
     assert_eq!((got.ending, got.rounds), (Ending::Complete, 2));
     assert!(got.body.contains("Done.") && !got.body.contains("hide_a"), "{}", got.body);
+}
+
+#[test]
+fn a_translated_response_is_checked_too() {
+    let play = |messages: &[Value]| {
+        let body = request(Api::Messages);
+        let answers = messages.iter().map(|message| whole(&chat(slice::from_ref(message))));
+        play_at(Some(Api::Chat), Api::Messages, &body, answers.collect())
+    };
+    let call = |name: &str| json!({"role": "assistant", "tool_calls": [chat_call(name)]});
+    let got = play(&[call("show_a")]);
+    assert_eq!((got.ending, got.rounds), (Ending::Complete, 1));
+    assert!(got.body.contains(r#""type":"tool_use""#), "{}", got.body);
+    let got = play(&[call("hide_a"), json!({"role": "assistant", "content": "Done."})]);
+    assert_eq!((got.ending, got.rounds), (Ending::Complete, 2));
+    assert!(got.body.contains("Done.") && !got.body.contains("hide_a"), "{}", got.body);
+    // The translation has no words for it, so that nothing of it is left.
+    let got =
+        play(&[json!({"role": "assistant", "content": "Hi", "function_call": {"name": "hide_a"}})]);
+    assert_eq!(got.ending, Ending::Complete);
+    assert!(got.body.contains("Hi") && !got.body.contains("hide_a"), "{}", got.body);
 }
 
 #[test]
