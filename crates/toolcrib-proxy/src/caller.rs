@@ -87,7 +87,7 @@ impl Caller {
 struct Known {
     name: String,
     key: Secret,
-    rule: Rule,
+    rule: Arc<Rule>,
     /// Its own, and those of all callers.
     paths: Arc<OpenPaths>,
     upstream_keys: Keys,
@@ -151,7 +151,7 @@ impl Callers {
                     .map_or_else(Revocation::of_new_key, |same| same.revocation.clone()),
                 name: caller.name.clone(),
                 key: caller.key.clone(),
-                rule: Rule::new(&caller.tools, &caller.hidden),
+                rule: Arc::new(Rule::new(&caller.tools, &caller.hidden)),
                 paths: Arc::new(OpenPaths::new(config.paths.iter().chain(&caller.paths))?),
                 upstream_keys: caller.upstream_keys.clone(),
             }))
@@ -240,7 +240,7 @@ impl Callers {
             return Err(Unidentified::NoKey);
         }
         let sends_ours = providers.iter().any(is_ours);
-        let own_rule = found.map(|known| known.rule.clone());
+        let own_rule = found.map(|known| Arc::clone(&known.rule));
         Ok(Caller {
             id: match found {
                 Some(known) => hash("caller", &known.name),
