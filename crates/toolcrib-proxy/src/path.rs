@@ -63,6 +63,14 @@ impl NormalPath {
         &self.0
     }
 
+    /// Whether it names nothing: some servers drop spaces and parameters, and read `/%20` and `/;a` as `/`.
+    pub fn is_root(&self) -> bool {
+        self.segments().into_iter().all(|segment| {
+            let name = segment.split(';').next().unwrap_or_default();
+            decode(name.as_bytes()).is_ok_and(|name| name.trim().is_empty())
+        })
+    }
+
     /// The segments, without their slashes.
     pub fn segments(&self) -> Vec<&str> {
         self.0.split('/').skip(1).filter(|segment| !segment.is_empty()).collect()
@@ -161,6 +169,22 @@ mod tests {
         ] {
             assert_eq!(read(path).as_deref(), Ok(normal), "{path}");
             assert_eq!(read(normal).as_deref(), Ok(normal), "twice: {path}");
+        }
+    }
+
+    #[test]
+    fn a_path_of_spaces_and_parameters_is_the_root() {
+        for (path, is_root) in [
+            ("/", true),
+            ("///", true),
+            ("/;a=1/%20", true),
+            ("/%C2%A0;x", true),
+            ("/a;b", false),
+            ("/;/a", false),
+            ("/%25", false),
+        ] {
+            let path = NormalPath::read(path.as_bytes()).unwrap();
+            assert_eq!(path.is_root(), is_root, "{path}");
         }
     }
 

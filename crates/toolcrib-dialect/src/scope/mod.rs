@@ -18,6 +18,7 @@ use toolcrib_core::json::{self, Fields};
 
 use self::entries::{Kept, Narrow, filter, items, list};
 pub use self::refused::Refused;
+pub use self::words::fold;
 use crate::api::Api;
 
 /// Whether a tool exists for the caller, by all the names it goes by. It does if one of the names is allowed
