@@ -12,10 +12,12 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod accept;
+mod account;
 mod blocking;
 pub mod caller;
 mod collect;
 pub mod config;
+mod credentials;
 mod drive;
 pub mod endpoint;
 mod error;
@@ -24,6 +26,7 @@ mod inbound;
 pub mod live;
 mod log;
 mod metrics;
+pub mod misplaced;
 mod notices;
 mod open_paths;
 pub mod our_headers;

@@ -118,6 +118,18 @@ fn decode(path: &[u8]) -> Result<String, BadPath> {
     Ok(text)
 }
 
+/// Decodes the escapes of any text, and leaves what is none.
+pub(crate) fn unescape(text: &str) -> String {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let code = after.get(..2).filter(|_| byte == b'%').and_then(escaped);
+        decoded.push(code.unwrap_or(byte));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
 /// The byte that two hexadecimal digits stand for.
 fn escaped(digits: &[u8]) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);

@@ -118,7 +118,7 @@ impl Recorder {
 
     /// The same body, recorded as it passes.
     pub(crate) fn watch(self, proxy: Arc<Proxy>, body: Chunks) -> Chunks {
-        let state = (self, proxy, body, None);
+        let state = (self, proxy, body.fuse(), None);
         Box::pin(stream::unfold(state, |(mut recorder, proxy, mut body, mut held)| async move {
             loop {
                 match body.next().await {
