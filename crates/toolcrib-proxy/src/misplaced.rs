@@ -4,6 +4,7 @@
 //! a parameter of its own, between quotes) would send it to the provider, who could then use the proxy. Such a
 //! request is refused.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use axum::http::{HeaderMap, Uri};
@@ -46,12 +47,12 @@ pub(crate) fn find(
     has_key: impl Fn(&str) -> bool,
 ) -> Option<Place> {
     let is_in = |text: &str| {
-        let mut text = text.to_owned();
+        let mut text = Cow::Borrowed(text);
         for _ in 0..DECODED {
             if has_key(&text) || !text.contains('%') {
                 break;
             }
-            text = unescape(&text);
+            text = Cow::Owned(unescape(&text));
         }
         has_key(&text)
     };

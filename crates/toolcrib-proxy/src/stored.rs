@@ -95,7 +95,9 @@ async fn check_ids(
         if found.next().flatten().is_none() {
             let id: String = id.chars().filter(char::is_ascii_graphic).take(64).collect();
             let hint = match api {
-                Api::Responses => "send the conversation itself in `input`",
+                Api::Responses => {
+                    "send the conversation itself in `input`, without ids of containers"
+                }
                 Api::Messages => "leave `container` out",
                 Api::Chat => "send the transcript as `content` in place of `audio`",
                 Api::Gemini => "leave it out",

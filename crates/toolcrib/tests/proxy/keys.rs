@@ -92,7 +92,6 @@ fn misplace(replica: &Replica, provider: &Provider, identity: &str, secret: &str
     }
     for (path, headers) in requests {
         let got = send(replica, &format!("GET {path}"), &headers, "");
-        // Doubled escapes in a path are refused for everybody.
         assert_eq!(got.status, 401, "{path} {headers}: {}", got.body);
         assert!(got.body.contains("x-toolcrib-key"), "{path} {headers}: {}", got.body);
         assert!(!got.body.contains(secret), "{path} {headers}: {}", got.body);
