@@ -161,6 +161,6 @@ pub use record::Key;
 pub use request::{Defers, Request};
 pub use response_check::Unchecked;
 pub use responses::Inbound;
-pub use scope::{Refused, Visible};
+pub use scope::{Refused, Visible, fold as fold_key};
 pub use toolset::{Plan, Toolset};
 pub use turn::{ROUNDS, Summary};

@@ -9,33 +9,28 @@ use axum::extract::{Request as Incoming, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use bytes::{Bytes, BytesMut};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
 use http_body::Body as _;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use toolcrib_dialect::exchange::action::{self, Report, Setup};
 use toolcrib_dialect::pass::{Bypass, Unreadable, unreadable};
 use toolcrib_dialect::{Api, Exchange, Reading, Refused, Request, Summary};
-use toolcrib_server::{BodyBudget, BodyPermit, BodyRefused};
 
+use crate::blocking;
 use crate::caller::Caller;
+use crate::collect::{collect, count_history};
 use crate::drive::Driver;
-use crate::endpoint::Endpoint;
 use crate::error::{Refusal, error, no_socket};
 use crate::head;
 use crate::inbound::Inbound;
-use crate::log::{PassLog, RequestLog, unreachable};
+use crate::log::{RequestLog, unreachable};
+use crate::pass_on::{pass_on, untouched};
 use crate::proxy::Proxy;
 use crate::revocation::REVOKED;
-use crate::revoked_stream::until_revoked;
 use crate::scope::Scope;
 use crate::stored;
 use crate::toolsets;
-use crate::upstream::{Answer, UpstreamRequest, speaks, writable_events};
-
-/// Maximum capacity reserved for a body, in bytes.
-const RESERVED: usize = 1 << 20;
+use crate::upstream::{Answer, UpstreamRequest, speaks};
 
 impl Proxy {
     /// The routes: the statistics, and a fallback for every other path. They check their own keys.
@@ -84,13 +79,12 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
     let limit = proxy.config.request_bytes;
     let (bytes, rest, mut body_permit) = match collect(body, limit, inbound.bodies()).await {
         Ok(collected) => collected,
-        Err(NotCollected::Disconnected) => return StatusCode::BAD_REQUEST.into_response(),
-        Err(NotCollected::Refused(refused)) => return body_refused(api, refused),
+        Err(why) => return why.respond(api),
     };
     let Inbound { parts, asked, caller, target, .. } = &inbound;
     let is_compressed = head::is_compressed(&parts.headers);
     let reading = match (is_compressed, rest) {
-        (false, None) => match read_body(api, target, bytes, &caller.scope) {
+        (false, None) => match read_body(api, target, bytes, &caller.scope).await {
             Ok(reading) => unread_body(reading),
             Err(refused) => {
                 let hint = refused.hint();
@@ -103,9 +97,9 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
         (false, rest) => Err((Unreadable::TooLarge, bytes, rest)),
     };
     if let Ok(Ok(request)) = &reading
-        && let Err(refused) = count_history(request, body_permit.as_mut())
+        && let Err(why) = count_history(request, body_permit.as_mut())
     {
-        return body_refused(api, refused);
+        return why.respond(api);
     }
     let model = match &reading {
         Ok(Ok(request)) => request.model.clone(),
@@ -113,7 +107,7 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
         Err(_) => String::new(),
     };
     let upstream = Arc::new(proxy.routes.find(*asked, Some(&model)).clone());
-    let is_shared = api == Api::Responses && stored::is_shared(caller, &upstream);
+    let is_shared = stored::has_references(api) && stored::is_shared(caller, &upstream);
     let log = RequestLog::new(proxy, api, model, &inbound, upstream.host(), body_permit);
     let mut reading = match reading {
         Ok(reading) => reading,
@@ -128,7 +122,8 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
                 .chain(rest.unwrap_or_else(|| Body::empty().into_data_stream()));
             let to = UpstreamRequest::new(proxy, &inbound, &upstream, None);
             log.sent();
-            return match unless_revoked(caller, to.forward(Method::POST, whole, length)).await {
+            let answer = to.forward(Method::POST, whole, length);
+            return match caller.revocation().unless_happens(answer).await {
                 Some(Ok(answer)) => unread(&log, why, caller, answer),
                 Some(Err(lost)) => unreachable(proxy, api, &log.host, &lost),
                 None => error(api, StatusCode::UNAUTHORIZED, REVOKED),
@@ -137,16 +132,13 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
     };
     let speaks = speaks(&upstream, api);
     if speaks.is_some() && log.counts {
-        return estimate(&log.model, &reading);
+        return estimate(&log.model, reading).await;
     }
     if is_shared {
-        let body = match &reading {
-            Ok(request) => request.text.as_bytes(),
-            Err(unread) => &unread.body,
+        reading = match stored::check_body(proxy, &inbound, api, reading).await {
+            Ok(reading) => reading,
+            Err(refusal) => return refusal.into_response(),
         };
-        if let Err(refusal) = stored::check_body(proxy, &inbound, body).await {
-            return refusal.into_response();
-        }
     }
     match (&mut reading, &upstream.model) {
         (Ok(request), Some(model)) => request.rename(model),
@@ -180,11 +172,6 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
     driver.respond().await
 }
 
-/// Counts the memory that a conversation takes: many small messages take more than their text.
-fn count_history(request: &Request, permit: Option<&mut BodyPermit>) -> Result<(), BodyRefused> {
-    permit.map_or(Ok(()), |permit| permit.grow(request.history_bytes()))
-}
-
 /// The context window that a client asks for, in tokens.
 fn window(headers: &HeaderMap, reading: &Reading) -> Option<usize> {
     let betas = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
@@ -204,12 +191,17 @@ fn unread_body(reading: Reading) -> Result<Reading, (Unreadable, Bytes, Option<B
     }
 }
 
-fn read_body(api: Api, target: &str, body: Bytes, scope: &Scope) -> Result<Reading, Refused> {
-    if scope.is_narrow() {
-        Request::read_visible(api, target, body.into(), &|names| scope.sees_tool(names))
-    } else {
-        Ok(Request::read(api, target, body.into()))
-    }
+/// Reads a body, and leaves out the tools that the caller may not know of.
+async fn read_body(api: Api, target: &str, body: Bytes, scope: &Scope) -> Result<Reading, Refused> {
+    let (target, scope) = (target.to_owned(), scope.clone());
+    blocking::run(body.len(), move || {
+        if scope.is_narrow() {
+            Request::read_visible(api, &target, body.into(), &|names| scope.sees_tool(names))
+        } else {
+            Ok(Request::read(api, &target, body.into()))
+        }
+    })
+    .await
 }
 
 /// Why a body that cannot be read is rejected: its tools cannot be filtered, or the model that decides where it
@@ -218,7 +210,7 @@ fn needs_reading(proxy: &Proxy, caller: &Caller, is_shared: bool) -> Option<&'st
     if caller.scope.is_narrow() {
         Some("this caller's tools are limited")
     } else if is_shared {
-        Some("the stored responses that it refers to must be this caller's")
+        Some("what it refers to by id must be this caller's")
     } else if !proxy.config.routes.is_empty() {
         Some("the model decides where it goes")
     } else {
@@ -237,133 +229,13 @@ fn unread(log: &RequestLog, why: Unreadable, caller: &Caller, answer: Answer) ->
 
 /// Answers how many tokens a request has, for an upstream whose API has no such question. It is an
 /// estimate, and there is no place in the answer to say so.
-fn estimate(model: &str, reading: &Reading) -> Response {
+async fn estimate(model: &str, reading: Reading) -> Response {
     let text = match reading {
-        Ok(request) => &request.text,
-        Err(unread) => std::str::from_utf8(&unread.body).unwrap_or_default(),
+        Ok(request) => request.text,
+        Err(unread) => String::from_utf8(unread.body).unwrap_or_default(),
     };
-    let tokens = toolsets::counter(model).count(text);
+    let counter = toolsets::counter(model);
+    let tokens = blocking::run(text.len(), move || counter.count(&text)).await;
     let body = format!(r#"{{"input_tokens":{tokens}}}"#);
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
-}
-
-/// Passes on a request to a path whose bodies are not read.
-async fn pass_on(proxy: &Arc<Proxy>, inbound: Inbound, body: Body) -> Response {
-    let Inbound { parts, asked, caller, .. } = &inbound;
-    let api = asked.api.unwrap_or(asked.vendor.error_form());
-    let length = body.size_hint().exact();
-    let mut body_permit = None;
-    let body = if caller.scope.is_narrow() && asked.endpoint == Endpoint::Count {
-        match collect(body, proxy.config.request_bytes, inbound.bodies()).await {
-            Ok((bytes, None, permit)) if is_only_contents(&bytes) => {
-                body_permit = permit;
-                Body::from(bytes)
-            }
-            Ok(_) => {
-                let text = "this caller's tools are limited, and tools cannot be checked here: send only `contents`";
-                return error(api, StatusCode::FORBIDDEN, text);
-            }
-            Err(NotCollected::Disconnected) => return StatusCode::BAD_REQUEST.into_response(),
-            Err(NotCollected::Refused(refused)) => return body_refused(api, refused),
-        }
-    } else {
-        body
-    };
-    let upstream = &Arc::new(proxy.routes.find(*asked, None).clone());
-    if stored::is_shared(caller, upstream)
-        && let Err(refusal) = stored::check_path(proxy, &inbound).await
-    {
-        return refusal.into_response();
-    }
-    let to = UpstreamRequest::new(proxy, &inbound, upstream, None);
-    let mut log = PassLog::new(&inbound, upstream.host());
-    let answer = to.forward(parts.method.clone(), body.into_data_stream(), length);
-    let answer = unless_revoked(caller, answer).await;
-    // The body was sent.
-    drop(body_permit);
-    match answer {
-        Some(Ok(answer)) => {
-            log.status = Some(answer.status.as_u16());
-            untouched(answer, None, api, caller)
-        }
-        Some(Err(lost)) => unreachable(proxy, api, &log.host, &lost),
-        None => error(api, StatusCode::UNAUTHORIZED, REVOKED),
-    }
-}
-
-/// Waits for an answer; `None` if the caller's key is revoked meanwhile.
-async fn unless_revoked<T>(caller: &Caller, answer: impl Future<Output = T>) -> Option<T> {
-    let revocation = caller.revocation();
-    tokio::select! {
-        biased;
-        () = revocation.happens() => None,
-        answer = answer => Some(answer),
-    }
-}
-
-/// Whether a body is an object with `contents`, the conversation, and nothing else.
-fn is_only_contents(body: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Counted {
-        #[serde(rename = "contents")]
-        _contents: IgnoredAny,
-    }
-    serde_json::from_slice::<Counted>(body).is_ok()
-}
-
-/// An answer as it came, for as long as the caller's key counts.
-fn untouched(answer: Answer, report: Option<&Report>, api: Api, caller: &Caller) -> Response {
-    let mut headers = head::down(&answer.headers, true);
-    if let Some(report) = report {
-        head::write_report(report, &mut headers);
-    }
-    let events_of = writable_events(&answer.headers).then_some(api);
-    let body = until_revoked(answer.body, caller.revocation(), events_of);
-    let mut response = Response::new(Body::from_stream(body));
-    *response.status_mut() = answer.status;
-    *response.headers_mut() = headers;
-    response
-}
-
-/// Why a body was not collected.
-enum NotCollected {
-    /// The client disconnected before its request was complete, or sent nothing for too long.
-    Disconnected,
-    /// There is no memory for it.
-    Refused(BodyRefused),
-}
-
-/// A body up to `limit` bytes, the rest of a larger one, and the memory that it counts for.
-async fn collect(
-    body: Body,
-    limit: usize,
-    bodies: Option<&BodyBudget>,
-) -> Result<(Bytes, Option<BodyDataStream>, Option<BodyPermit>), NotCollected> {
-    let stated = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
-    let permit = bodies.map(|bodies| bodies.begin(stated)).transpose();
-    let mut permit = permit.map_err(NotCollected::Refused)?;
-    // A stated length is believed up to a point: stating one costs a client nothing.
-    let mut read = BytesMut::with_capacity(stated.min(RESERVED));
-    let mut stream = body.into_data_stream();
-    while let Some(chunk) = stream.try_next().await.map_err(|_| NotCollected::Disconnected)? {
-        if let Some(permit) = &mut permit {
-            permit.grow(chunk.len()).map_err(NotCollected::Refused)?;
-        }
-        read.extend_from_slice(&chunk);
-        if read.len() > limit {
-            return Ok((read.freeze(), Some(stream), permit));
-        }
-    }
-    Ok((read.freeze(), None, permit))
-}
-
-fn body_refused(api: Api, refused: BodyRefused) -> Response {
-    let status = match refused {
-        BodyRefused::Busy => StatusCode::SERVICE_UNAVAILABLE,
-        BodyRefused::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-    };
-    let mut response = error(api, status, &refused.to_string());
-    refused.set_retry(&mut response);
-    response
 }

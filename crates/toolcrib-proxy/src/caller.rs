@@ -13,17 +13,13 @@ use toolcrib_server::admin::{Admin, HINT};
 
 use crate::Secret;
 use crate::config::{self, Config, Keys};
+use crate::credentials;
+use crate::misplaced::{self, Place};
 use crate::open_paths::{BadEntry, OpenPaths};
-use crate::our_headers::{BadHeader, OurHeaders, single};
+use crate::our_headers::{BadHeader, OurHeaders};
 use crate::path::NormalPath;
-use crate::query;
 use crate::revocation::Revocation;
 use crate::scope::{Rule, Scope};
-
-/// The headers that some provider's clients put a credential into. Agents send two now and then, and a key of
-/// ours may be either.
-pub(crate) const CREDENTIALS: [&str; 4] =
-    ["x-api-key", "authorization", "x-goog-api-key", "api-key"];
 
 /// Somebody who calls.
 #[derive(Debug, Clone)]
@@ -87,7 +83,7 @@ impl Caller {
 struct Known {
     name: String,
     key: Secret,
-    rule: Rule,
+    rule: Arc<Rule>,
     /// Its own, and those of all callers.
     paths: Arc<OpenPaths>,
     upstream_keys: Keys,
@@ -128,6 +124,11 @@ pub enum Unidentified {
     /// A header that cannot be read.
     #[error(transparent)]
     Header(#[from] BadHeader),
+    /// A key of ours in a place where it would be forwarded.
+    #[error(
+        "a key of Toolcrib's is in {0}, from where it would reach the provider: send it as `x-toolcrib-key`, or alone in place of the provider's credential (`Authorization: Bearer KEY`, `x-api-key`, `x-goog-api-key`, `api-key` or `?key=`)"
+    )]
+    Misplaced(Place),
     /// Keys of two callers.
     #[error("the request has the keys of two callers: send one")]
     TwoCallers,
@@ -151,7 +152,7 @@ impl Callers {
                     .map_or_else(Revocation::of_new_key, |same| same.revocation.clone()),
                 name: caller.name.clone(),
                 key: caller.key.clone(),
-                rule: Rule::new(&caller.tools, &caller.hidden),
+                rule: Arc::new(Rule::new(&caller.tools, &caller.hidden)),
                 paths: Arc::new(OpenPaths::new(config.paths.iter().chain(&caller.paths))?),
                 upstream_keys: caller.upstream_keys.clone(),
             }))
@@ -186,6 +187,28 @@ impl Callers {
         }
     }
 
+    /// Whether this is a key or token that was revoked since the start.
+    fn is_revoked(&self, given: &str) -> bool {
+        self.revoked.iter().any(|key| key.matches(given))
+            || self.shared_key.is_revoked_token(given)
+            || self.admin.is_revoked_token(given)
+    }
+
+    /// Whether this is a key of a caller, the listener's token or the admin's, also if it was revoked.
+    fn is_key(&self, given: &str) -> bool {
+        self.known.iter().any(|known| known.key.matches(given))
+            || self.shared_key.key().is_some_and(|shared| shared.matches(given))
+            || self.admin.matches(given)
+            || self.is_revoked(given)
+    }
+
+    /// Whether one of them is in a text.
+    fn is_key_in(&self, text: &str) -> bool {
+        self.known.iter().map(|known| &known.key).chain(&self.revoked).any(|key| key.is_in(text))
+            || self.shared_key.is_token_in(text)
+            || self.admin.is_token_in(text)
+    }
+
     /// What the sender of a request may see of the statistics.
     pub(crate) fn view(&self, uri: &Uri, headers: &HeaderMap) -> Result<View, Unidentified> {
         if self.admin.is_admin(headers) {
@@ -206,7 +229,11 @@ impl Callers {
         headers: &HeaderMap,
         ours: &OurHeaders<'_>,
     ) -> Result<Caller, Unidentified> {
-        let providers = credentials(uri, headers)?;
+        let is_key = |given: &str| self.is_key(given);
+        if let Some(place) = misplaced::find(uri, headers, is_key, |text| self.is_key_in(text)) {
+            return Err(Unidentified::Misplaced(place));
+        }
+        let providers = credentials::all(uri, headers)?;
         let known = |given: &str| self.known.iter().find(|caller| caller.key.matches(given));
         let own = ours.key.and_then(known);
         let mut stand_ins = providers.iter().filter_map(|given| known(given));
@@ -225,22 +252,19 @@ impl Callers {
             }
             (None, shared) => found.is_some() || shared.is_none(),
         };
-        let shared_key = shared_key.as_ref();
         let is_ours = |given: &Cow<'_, str>| {
-            shared_key.is_some_and(|shared| shared.matches(given)) || self.admin.matches(given)
+            shared_key.as_ref().is_some_and(|shared| shared.matches(given))
+                || self.admin.matches(given)
         };
         let is_revoked = |given: &Cow<'_, str>| {
-            let was_ours = self.revoked.iter().any(|key| key.matches(given))
-                || self.shared_key.is_revoked_token(given)
-                || self.admin.is_revoked_token(given);
             // What was revoked in one place may count in another by now.
-            was_ours && known(given).is_none() && !is_ours(given)
+            self.is_revoked(given) && known(given).is_none() && !is_ours(given)
         };
         if !is_admitted || providers.iter().any(is_revoked) {
             return Err(Unidentified::NoKey);
         }
         let sends_ours = providers.iter().any(is_ours);
-        let own_rule = found.map(|known| known.rule.clone());
+        let own_rule = found.map(|known| Arc::clone(&known.rule));
         Ok(Caller {
             id: match found {
                 Some(known) => hash("caller", &known.name),
@@ -261,21 +285,6 @@ impl Callers {
             known: found.cloned(),
         })
     }
-}
-
-/// The provider's credentials in a request, in every place that some provider's clients put one.
-fn credentials<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Vec<Cow<'a, str>>, BadHeader> {
-    let mut all = Vec::new();
-    for name in CREDENTIALS {
-        let Some(value) = single(headers, name)? else { continue };
-        let key = match value.split_once(|c: char| c.is_ascii_whitespace()) {
-            Some((_, key)) if name == "authorization" => key,
-            _ => value,
-        };
-        all.push(Cow::Borrowed(key.trim()));
-    }
-    all.extend(query::credentials(uri.query().unwrap_or_default()));
-    Ok(all)
 }
 
 fn hash(kind: &str, text: &str) -> [u8; 32] {

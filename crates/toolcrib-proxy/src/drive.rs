@@ -24,9 +24,9 @@ use toolcrib_server::{HoldingBody, MemoryShare};
 use crate::error::{error, event};
 use crate::head;
 use crate::log::{RequestLog, unreachable};
+use crate::recorder::Recorder;
 use crate::revocation::{REVOKED, Revocation};
 use crate::revoked_stream::until_revoked;
-use crate::stored::Recorder;
 use crate::upstream::{Answer, Chunks, Lost, UpstreamRequest, is_events, writable_events};
 
 /// How long a client waits for a sign of life. Clients and the proxies before them give up after a
@@ -116,7 +116,8 @@ impl Driver {
             match self.next().await {
                 Output::Start(start) => {
                     if let Some(caller) = self.recorded_for {
-                        let mut recorder = Recorder::new(caller, is_events(&self.headers));
+                        let (api, is_events) = (self.log.api, is_events(&self.headers));
+                        let mut recorder = Recorder::new(api, caller, is_events);
                         if let action::Body::Complete(body) = &start.body {
                             Box::pin(recorder.complete(&self.log.proxy, body)).await;
                         }

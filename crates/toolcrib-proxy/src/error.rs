@@ -72,7 +72,7 @@ impl Refusal {
     /// For a request whose sender is not known.
     pub(crate) fn unidentified(api: Api, why: &Unidentified) -> Self {
         let status = match why {
-            Unidentified::NoKey => StatusCode::UNAUTHORIZED,
+            Unidentified::NoKey | Unidentified::Misplaced(_) => StatusCode::UNAUTHORIZED,
             Unidentified::NotAdmin => StatusCode::FORBIDDEN,
             Unidentified::Header(_) | Unidentified::TwoCallers => StatusCode::BAD_REQUEST,
         };

@@ -5,7 +5,7 @@ use toolcrib_dialect::Summary;
 use toolcrib_dialect::exchange::action::Report;
 
 use crate::Secret;
-use crate::caller::CREDENTIALS;
+use crate::credentials;
 use crate::endpoint::Vendor;
 use crate::our_headers::PREFIX;
 use crate::route::Credential;
@@ -99,8 +99,9 @@ pub(crate) fn up(
     is_limited: bool,
 ) -> HeaderMap {
     let mut out = HeaderMap::with_capacity(headers.len());
-    let is_credential =
-        |name: &str| CREDENTIALS.into_iter().chain(ACCOUNT).chain(["cookie"]).any(|of| of == name);
+    let is_credential = |name: &str| {
+        credentials::HEADERS.into_iter().chain(ACCOUNT).chain(["cookie"]).any(|of| of == name)
+    };
     for (name, value) in headers {
         let own = matches!(*name, header::HOST | header::CONTENT_LENGTH | header::EXPECT);
         let text = name.as_str();

@@ -52,8 +52,7 @@ impl Inbound {
         let caller = callers
             .identify(&parts.uri, &parts.headers, &ours)
             .map_err(|why| Refusal::unidentified(api, &why))?;
-        let own = path.as_str().to_ascii_lowercase();
-        if own.starts_with("/mcp") || own.starts_with("/toolcrib") {
+        if is_own(&path) {
             let text = "there is nothing at this path, and it is not forwarded";
             return Err(Refusal::new(api, StatusCode::NOT_FOUND, text));
         }
@@ -82,6 +81,15 @@ impl Inbound {
         };
         Ok(Self { parts, path, asked, caller, mode, target })
     }
+}
+
+/// Whether a path is another spelling of one of the listener's own, which no provider should get.
+fn is_own(path: &NormalPath) -> bool {
+    let folded = path.as_str().to_ascii_lowercase();
+    path.is_root()
+        || matches!(folded.as_str(), "/metrics" | "/healthz")
+        || folded.starts_with("/mcp")
+        || folded.starts_with("/toolcrib")
 }
 
 /// Why a path is closed to a caller, and what opens it.

@@ -7,14 +7,17 @@
 //!
 //! Reading order: [`config`], [`path`] and [`endpoint`] (what a request asks for), [`caller`] (who asks, and
 //! what is open to them), `inbound` (whether it may go on), [`route`] (which upstream), `accept` (a request up
-//! to its exchange), `drive` (the loop), [`Proxy`] (what they share).
+//! to its exchange), `pass_on` (what is not read), `drive` (the loop), [`Proxy`] (what they share).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod accept;
+mod account;
+mod blocking;
 pub mod caller;
+mod collect;
 pub mod config;
-mod containers;
+mod credentials;
 mod drive;
 pub mod endpoint;
 mod error;
@@ -23,18 +26,22 @@ mod inbound;
 pub mod live;
 mod log;
 mod metrics;
+pub mod misplaced;
 mod notices;
 mod open_paths;
 pub mod our_headers;
+mod pass_on;
 pub mod path;
 mod proxy;
 mod query;
+mod recorder;
 mod references;
 mod revocation;
 mod revoked_stream;
 pub mod route;
 pub mod scope;
 mod stored;
+mod stored_ids;
 mod toolsets;
 pub mod totals;
 mod upstream;

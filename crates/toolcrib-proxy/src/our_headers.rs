@@ -3,10 +3,12 @@
 //! They narrow what a request may do, so one that cannot be read must not count as absent: a header that is
 //! repeated, is not ASCII, is misspelt or names nothing is an error.
 
+use std::sync::Arc;
+
 use axum::http::HeaderMap;
 use toolcrib_dialect::mode::RequestedMode;
 
-use crate::scope::Rule;
+use crate::scope::{BadRule, Rule};
 
 /// Every header of ours begins so. None is passed on.
 pub(crate) const PREFIX: &str = "x-toolcrib-";
@@ -29,9 +31,9 @@ pub enum BadHeader {
     /// A name that begins as ours do and is none of them.
     #[error("there is no header `{0}`: a request may have `{KEY}`, `{TOOLS}` and `{MODE}`")]
     Unknown(String),
-    /// A list without a name.
-    #[error("`{TOOLS}` names no tool: leave it out for all tools, or send `-*` for none")]
-    NoTools,
+    /// A list of tools that cannot be used.
+    #[error("`{TOOLS}` {0}")]
+    Tools(#[from] BadRule),
     /// A mode that does not exist.
     #[error("`{MODE}: {0}` is none of {names}", names = RequestedMode::NAMES.join(", "))]
     Mode(String),
@@ -41,7 +43,7 @@ pub enum BadHeader {
 #[derive(Debug, Default)]
 pub(crate) struct OurHeaders<'a> {
     pub(crate) key: Option<&'a str>,
-    pub(crate) tools: Option<Rule>,
+    pub(crate) tools: Option<Arc<Rule>>,
     pub(crate) mode: Option<RequestedMode>,
 }
 
@@ -54,7 +56,7 @@ impl<'a> OurHeaders<'a> {
             }
         }
         let tools = single(headers, TOOLS)?;
-        let tools = tools.map(|text| Rule::read(text).ok_or(BadHeader::NoTools)).transpose()?;
+        let tools = tools.map(Rule::read).transpose()?.map(Arc::new);
         let mode = single(headers, MODE)?;
         let named =
             |text| RequestedMode::named(text).ok_or_else(|| BadHeader::Mode(shortened(text)));

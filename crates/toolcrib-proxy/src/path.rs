@@ -63,6 +63,14 @@ impl NormalPath {
         &self.0
     }
 
+    /// Whether it names nothing: some servers drop spaces and parameters, and read `/%20` and `/;a` as `/`.
+    pub fn is_root(&self) -> bool {
+        self.segments().into_iter().all(|segment| {
+            let name = segment.split(';').next().unwrap_or_default();
+            decode(name.as_bytes()).is_ok_and(|name| name.trim().is_empty())
+        })
+    }
+
     /// The segments, without their slashes.
     pub fn segments(&self) -> Vec<&str> {
         self.0.split('/').skip(1).filter(|segment| !segment.is_empty()).collect()
@@ -108,6 +116,18 @@ fn decode(path: &[u8]) -> Result<String, BadPath> {
         return Err(BadPath::Control);
     }
     Ok(text)
+}
+
+/// Decodes the escapes of any text, and leaves what is none.
+pub(crate) fn unescape(text: &str) -> String {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let code = after.get(..2).filter(|_| byte == b'%').and_then(escaped);
+        decoded.push(code.unwrap_or(byte));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
 }
 
 /// The byte that two hexadecimal digits stand for.
@@ -161,6 +181,22 @@ mod tests {
         ] {
             assert_eq!(read(path).as_deref(), Ok(normal), "{path}");
             assert_eq!(read(normal).as_deref(), Ok(normal), "twice: {path}");
+        }
+    }
+
+    #[test]
+    fn a_path_of_spaces_and_parameters_is_the_root() {
+        for (path, is_root) in [
+            ("/", true),
+            ("///", true),
+            ("/;a=1/%20", true),
+            ("/%C2%A0;x", true),
+            ("/a;b", false),
+            ("/;/a", false),
+            ("/%25", false),
+        ] {
+            let path = NormalPath::read(path.as_bytes()).unwrap();
+            assert_eq!(path.is_root(), is_root, "{path}");
         }
     }
 

@@ -41,14 +41,20 @@ pub(crate) fn credentials(query: &str) -> impl Iterator<Item = Cow<'_, str>> {
     pairs.filter(|(name, _)| is_credential(name)).map(|(_, value)| value)
 }
 
+/// A query without the credentials that `is_left_out` accepts, decoded. The other parameters keep their bytes.
+pub(crate) fn without(query: &str, is_left_out: impl Fn(&str) -> bool) -> String {
+    let kept = query.split('&').filter(|pair| {
+        let mut pairs = form_urlencoded::parse(pair.as_bytes());
+        !pairs.next().is_some_and(|(name, value)| is_credential(&name) && is_left_out(&value))
+    });
+    kept.collect::<Vec<_>>().join("&")
+}
+
 /// A path and query without credentials. The other parameters keep their bytes.
 pub(crate) fn without_credentials(target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
-    let kept: Vec<&str> = query
-        .split('&')
-        .filter(|pair| !name(pair).is_some_and(|name| is_credential(&name)))
-        .collect();
-    if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
+    let kept = without(query, |_| true);
+    if kept.is_empty() { path.to_owned() } else { format!("{path}?{kept}") }
 }
 
 /// Checks the query of a caller that is limited: it may not change what was decided by method and path.

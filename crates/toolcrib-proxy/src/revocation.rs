@@ -46,4 +46,13 @@ impl Revocation {
             Self::Listener(credential) => credential.clone().revoked().await,
         }
     }
+
+    /// Waits for something else; `None` if it is revoked meanwhile.
+    pub(crate) async fn unless_happens<T>(&self, other: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.happens() => None,
+            other = other => Some(other),
+        }
+    }
 }

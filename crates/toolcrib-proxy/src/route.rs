@@ -8,6 +8,7 @@ use toolcrib_dialect::translate::adapter;
 use url::Url;
 
 use crate::Secret;
+use crate::caller::Caller;
 use crate::config::{Config, Route};
 use crate::endpoint::{Asked, Vendor};
 
@@ -37,6 +38,9 @@ pub struct Upstream {
     pub context: Option<usize>,
     /// What is sent to show who asks.
     pub credential: Credential,
+    /// Whether it is one of the three providers of the config, whose keys callers have. A route may lead to somebody
+    /// else, who must not get those.
+    pub is_provider: bool,
     /// What it can do natively, as configured.
     pub native: Option<Overrides>,
 }
@@ -50,6 +54,7 @@ impl Upstream {
             mode: None,
             context: None,
             credential: Credential::Clients,
+            is_provider: true,
             native: None,
         })
     }
@@ -67,8 +72,26 @@ impl Upstream {
             mode: route.mode,
             context: route.context,
             credential,
+            is_provider: false,
             native: route.native.clone(),
         })
+    }
+
+    /// What is sent to it for a caller, whose client uses the API of `vendor`.
+    pub(crate) fn credential_for(&self, caller: &Caller, vendor: Vendor) -> Credential {
+        let Some(keys) =
+            caller.stands_in.as_ref().filter(|_| self.credential == Credential::Clients)
+        else {
+            return self.credential.clone();
+        };
+        // The client sent a key of ours in place of its credential, so that there is none to forward.
+        let key = match vendor {
+            _ if !self.is_provider => &None,
+            Vendor::OpenAi => &keys.openai,
+            Vendor::Anthropic => &keys.anthropic,
+            Vendor::Google => &keys.gemini,
+        };
+        key.clone().map_or(Credential::None, Credential::Key)
     }
 
     /// Its host, with the port where it is an odd one.

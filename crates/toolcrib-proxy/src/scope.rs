@@ -1,12 +1,21 @@
 //! The tools that a caller may know of.
 
-use toolcrib_core::policy::Glob;
+use std::sync::Arc;
+
+use toolcrib_core::policy::{Glob, Globs};
+
+/// Maximum length of a name that is compared with patterns, in bytes. Providers allow 128.
+const NAME: usize = 1_024;
+/// Maximum number of names and patterns in a header. Each pattern is compared with each tool.
+const PATTERNS: usize = 256;
+/// Maximum length of a header with names and patterns, in bytes.
+const HEADER: usize = 8 << 10;
 
 /// The tools a caller may know of.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
     /// Each must let a tool through: a header narrows what a key allows, and never widens it.
-    pub(crate) all: Vec<Rule>,
+    pub(crate) all: Vec<Arc<Rule>>,
 }
 
 impl Scope {
@@ -15,10 +24,13 @@ impl Scope {
         self.sees_tool(&[name])
     }
 
-    /// Whether a tool that goes by these names exists for the caller: one of them is allowed, and none is hidden.
+    /// Whether a tool that goes by these names exists for the caller: one of them is allowed, and none is hidden. A
+    /// name that no provider accepts is not compared.
     pub fn sees_tool(&self, names: &[&str]) -> bool {
-        let matches =
-            |globs: &[Glob]| globs.iter().any(|glob| names.iter().any(|name| glob.is(name)));
+        if names.iter().any(|name| name.len() > NAME) && self.is_narrow() {
+            return false;
+        }
+        let matches = |globs: &Globs| names.iter().any(|name| globs.is(name));
         self.all
             .iter()
             .all(|rule| (rule.only.is_empty() || matches(&rule.only)) && !matches(&rule.hidden))
@@ -29,7 +41,7 @@ impl Scope {
         for rule in &self.all {
             for (kind, globs) in [("only", &rule.only), ("hidden", &rule.hidden)] {
                 hasher.update(kind.as_bytes());
-                for glob in globs {
+                for glob in globs.iter() {
                     let text = glob.to_string();
                     hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
                 }
@@ -43,31 +55,75 @@ impl Scope {
     }
 }
 
+/// Why a list of names and patterns in a header is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadRule {
+    /// It names nothing, or has a `-` without a name.
+    #[error("names no tool: leave it out for all tools, or send `-*` for none")]
+    Empty,
+    /// It is too long.
+    #[error(
+        "has more than {PATTERNS} names and patterns or {HEADER} bytes: use patterns such as `github__*`, or `tools` of a caller in the config"
+    )]
+    TooLong,
+}
+
 /// Names and patterns of one source: a caller in the config, or a header.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rule {
-    only: Vec<Glob>,
-    hidden: Vec<Glob>,
+    only: Globs,
+    hidden: Globs,
 }
 
 impl Rule {
     /// The rule of a caller in the config.
     pub(crate) fn new(only: &[String], hidden: &[String]) -> Self {
-        let globs = |texts: &[String]| texts.iter().map(|text| Glob::new(text)).collect();
+        let globs = |texts: &[String]| texts.iter().map(String::as_str).collect();
         Self { only: globs(only), hidden: globs(hidden) }
     }
 
-    /// Reads `a__*, -*delete*`; `None` if it names nothing, or has a `-` without a name.
-    pub(crate) fn read(text: &str) -> Option<Self> {
+    /// Reads a header: `a__*, -*delete*`.
+    pub(crate) fn read(text: &str) -> Result<Self, BadRule> {
+        if text.len() > HEADER {
+            return Err(BadRule::TooLong);
+        }
         let mut rule = Self::default();
-        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        for (at, part) in parts.enumerate() {
+            if at == PATTERNS {
+                return Err(BadRule::TooLong);
+            }
             match part.strip_prefix('-').map(str::trim) {
-                Some("") => return None,
+                Some("") => return Err(BadRule::Empty),
                 Some(hidden) => rule.hidden.push(Glob::new(hidden)),
                 None => rule.only.push(Glob::new(part)),
             }
         }
         let is_empty = rule.only.is_empty() && rule.hidden.is_empty();
-        (!is_empty).then_some(rule)
+        if is_empty { Err(BadRule::Empty) } else { Ok(rule) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_has_a_limited_number_of_patterns() {
+        let list = |count: usize| vec!["a*b"; count].join(", ");
+        assert!(Rule::read(&list(PATTERNS)).is_ok());
+        assert_eq!(Rule::read(&list(PATTERNS + 1)).unwrap_err(), BadRule::TooLong);
+        assert_eq!(Rule::read(&"a".repeat(HEADER + 1)).unwrap_err(), BadRule::TooLong);
+        for text in ["", " , ", "-", "a, -"] {
+            assert_eq!(Rule::read(text).unwrap_err(), BadRule::Empty, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_provider_accepts_is_not_visible() {
+        let long = "a".repeat(NAME + 1);
+        assert!(Scope::default().sees(&long));
+        let scope = Scope { all: vec![Arc::new(Rule::read("a*").unwrap())] };
+        assert!(scope.sees(&long[1..]) && !scope.sees(&long));
     }
 }

@@ -10,6 +10,7 @@ use futures::{FutureExt as _, Stream, StreamExt as _};
 use toolcrib_dialect::exchange::action::Outgoing;
 use toolcrib_dialect::{Api, request};
 
+use crate::account;
 use crate::endpoint::Vendor;
 use crate::head;
 use crate::inbound::Inbound;
@@ -80,6 +81,8 @@ pub(crate) struct UpstreamRequest {
     /// Path and query.
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
+    /// What is in the headers to show who asks.
+    credential: Credential,
     /// Whether every response is read, and so must not be compressed.
     pub(crate) is_read: bool,
 }
@@ -94,17 +97,7 @@ impl UpstreamRequest {
     ) -> Self {
         let Inbound { asked, caller, .. } = inbound;
         let mut target = inbound.target.clone();
-        let credential = match (&upstream.credential, &caller.stands_in) {
-            (Credential::Clients, Some(keys)) => {
-                let key = match asked.vendor {
-                    Vendor::OpenAi => &keys.openai,
-                    Vendor::Anthropic => &keys.anthropic,
-                    Vendor::Google => &keys.gemini,
-                };
-                key.clone().map_or(Credential::None, Credential::Key)
-            }
-            (own, _) => own.clone(),
-        };
+        let credential = upstream.credential_for(caller, asked.vendor);
         if credential != Credential::Clients {
             target = query::without_credentials(&target);
         }
@@ -124,8 +117,12 @@ impl UpstreamRequest {
         if speaks.is_some() && credential == Credential::Clients {
             head::move_key(&mut headers, vendor);
         }
+        if matches!(credential, Credential::Key(_)) {
+            // An error that repeats the key must be readable here.
+            head::ask_uncompressed(&mut headers);
+        }
         let (client, upstream) = (proxy.client.clone(), Arc::clone(upstream));
-        Self { client, upstream, target, headers, is_read: false }
+        Self { client, upstream, target, headers, credential, is_read: false }
     }
 
     /// Sends one round.
@@ -137,7 +134,8 @@ impl UpstreamRequest {
         head::add_betas(&mut headers, outgoing.betas);
         let url = self.upstream.at(outgoing.path.unwrap_or(&self.target));
         let sent = self.client.post(url).headers(headers).body(outgoing.body).send();
-        async move { Ok(answer(sent.await?)) }.boxed()
+        let credential = self.credential.clone();
+        async move { answer(sent.await?, credential) }.boxed()
     }
 
     /// Sends a body as it comes, of this length if that is known: an upstream is told it as we were.
@@ -158,16 +156,30 @@ impl UpstreamRequest {
         if length != Some(0) {
             request = request.body(reqwest::Body::wrap_stream(body));
         }
-        Ok(answer(request.send().await?))
+        answer(request.send().await?, self.credential.clone())
     }
 }
 
-fn answer(response: reqwest::Response) -> Answer {
-    Answer {
-        status: response.status(),
-        headers: response.headers().clone(),
-        body: Box::pin(response.bytes_stream().map(|chunk| chunk.map_err(Lost::from))),
+/// A response to a request with this credential.
+fn answer(response: reqwest::Response, credential: Credential) -> Result<Answer, Lost> {
+    let status = response.status();
+    if status.is_informational() {
+        return Err(Lost::new("it switched to another protocol, which was not asked for"));
     }
+    let mut headers = response.headers().clone();
+    let body = response.bytes_stream().map(|chunk| chunk.map_err(Lost::from));
+    if credential != Credential::Clients {
+        account::withhold(&mut headers);
+    }
+    let Credential::Key(key) = credential else {
+        return Ok(Answer { status, headers, body: Box::pin(body) });
+    };
+    account::mask_headers(&mut headers, &key);
+    if status.is_success() {
+        return Ok(Answer { status, headers, body: Box::pin(body) });
+    }
+    headers.remove(header::CONTENT_LENGTH);
+    Ok(Answer { status, headers, body: Box::pin(account::mask_body(body, key)) })
 }
 
 /// The API that a request has to be translated to.

@@ -106,6 +106,16 @@ impl AccessControl {
         self.0.load().revoked.iter().any(|token| token.matches(given))
     }
 
+    /// Whether a text contains the token, or one that was required before.
+    pub fn is_token_in(&self, text: &str) -> bool {
+        let current = self.0.load();
+        let token = match &current.access {
+            Access::Bearer(token) => Some(token),
+            Access::Open => None,
+        };
+        token.into_iter().chain(&current.revoked).any(|token| token.is_in(text))
+    }
+
     /// Requires `access` from now on, and revokes what was let in before if that is a change. Returns whether
     /// it is.
     pub fn replace(&self, access: Access) -> bool {

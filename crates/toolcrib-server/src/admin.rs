@@ -74,6 +74,12 @@ impl Admin {
         rules.revoked.iter().any(|token| token.matches(given))
     }
 
+    /// Whether a text contains the token, or one that counted before.
+    pub fn is_token_in(&self, text: &str) -> bool {
+        let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        rules.token.iter().chain(&rules.revoked).any(|token| token.is_in(text))
+    }
+
     /// Says whether there are callers with keys of their own.
     pub fn set_callers(&self, has_callers: bool) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).has_callers = has_callers;
@@ -156,7 +162,9 @@ mod tests {
                 "{name}: {value}"
             );
         }
+        assert!(admin.is_token_in("key=0123456789abcdef") && !admin.is_token_in("key=0123"));
         admin.set_token(None);
+        assert!(admin.is_token_in("key=0123456789abcdef"), "it is revoked");
         assert!(!admin.is_required() && admin.is_revoked_token("0123456789abcdef"));
         admin.set_token(Some(AdminToken::new("0123456789abcdef".into()).unwrap()));
         assert!(!admin.is_revoked_token("0123456789abcdef"), "it is the token again");

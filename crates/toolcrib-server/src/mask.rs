@@ -1,5 +1,5 @@
 //! Parts of a configuration as they may be printed: literals that could be tokens become `***`,
-//! references stay.
+//! references stay. [`bytes`] masks one known secret in anything else.
 //!
 //! Values of variables and headers are always masked. Command line arguments are mostly names of packages
 //! and folders, and a preview without them would be useless, so only those that look like secrets are
@@ -54,6 +54,25 @@ pub fn arguments(args: &[Secret]) -> Vec<Secret> {
         if hide { hidden(text) } else { arg.clone() }
     };
     args.iter().map(mask).collect()
+}
+
+/// Bytes in which a secret is masked; `None` if it is not in them, or too short to be searched for.
+pub fn bytes(bytes: &[u8], secret: &Secret) -> Option<Vec<u8>> {
+    let key = secret.expose().as_bytes();
+    let find = |bytes: &[u8]| bytes.windows(key.len()).position(|window| window == key);
+    let mut at = secret.is_searched().then(|| find(bytes)).flatten()?;
+    let (mut masked, mut rest) = (Vec::with_capacity(bytes.len()), bytes);
+    loop {
+        masked.extend_from_slice(&rest[..at]);
+        masked.extend_from_slice(MASK.as_bytes());
+        rest = &rest[at + key.len()..];
+        match find(rest) {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    masked.extend_from_slice(rest);
+    Some(masked)
 }
 
 /// Whether a text is a reference, possibly after the name of an authentication scheme.
@@ -124,6 +143,19 @@ mod tests {
         ] {
             assert_eq!(value(&text.into()).expose(), expected);
         }
+    }
+
+    #[test]
+    fn a_known_secret_is_masked_wherever_it_is() {
+        let mask = |text: &str, secret: &str| {
+            let masked = bytes(text.as_bytes(), &secret.into())?;
+            Some(String::from_utf8(masked).unwrap())
+        };
+        let secret = "sk-012345";
+        assert_eq!(mask("sk-012345, sk-012345x", secret).as_deref(), Some("***, ***x"));
+        assert_eq!(mask("sk-01234", secret), None);
+        assert_eq!(mask("", secret), None);
+        assert_eq!(mask("a key", "key"), None, "ordinary words stay");
     }
 
     #[test]

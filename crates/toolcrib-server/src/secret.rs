@@ -6,6 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 use subtle::ConstantTimeEq as _;
 
+/// Minimum length of a secret that is searched for in other text. A shorter one would be found in ordinary words.
+const SEARCHED: usize = 8;
+
 /// A secret text. It prints as `***`, is never serialised, and a clone shares the same bytes.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
@@ -26,6 +29,19 @@ impl Secret {
         }
         let (ours, theirs) = (blake3::hash(self.0.as_bytes()), blake3::hash(given.as_bytes()));
         ours.as_bytes().ct_eq(theirs.as_bytes()).into()
+    }
+
+    /// Whether a text contains this secret. One of fewer than 8 bytes is not searched for.
+    ///
+    /// The time that this takes depends on the secret, but the difference is below what can be measured over a
+    /// network.
+    pub fn is_in(&self, text: &str) -> bool {
+        self.is_searched() && text.contains(&*self.0)
+    }
+
+    /// Whether it is long enough to be searched for in other text.
+    pub fn is_searched(&self) -> bool {
+        self.0.len() >= SEARCHED
     }
 }
 
@@ -76,5 +92,8 @@ mod tests {
             assert!(!secret.matches(other), "{other:?}");
         }
         assert!(!Secret::default().matches(""));
+        assert!(!secret.is_in("canary"), "too short to be searched for");
+        let long = Secret::from("canary-bird");
+        assert!(long.is_in("a canary-bird.") && !long.is_in("a canary-bir") && !long.is_in(""));
     }
 }

@@ -5,11 +5,13 @@
 //! tests print that same reason.
 
 mod activation;
+mod globs;
 mod hot;
 mod reason;
 mod rules;
 
 pub use activation::{Activation, Decision, Facts, Mode};
+pub use globs::Globs;
 pub use hot::hot;
 pub use reason::{Basis, Reason};
 pub use rules::{Glob, Rules};

@@ -44,7 +44,22 @@ impl Glob {
 
     /// Whether a plain name, of a server for one, is meant.
     pub fn is(&self, text: &str) -> bool {
-        matches(&self.folded, &fold(text))
+        self.matches_folded(&fold(text))
+    }
+
+    /// Whether a name is meant, in the form that [`fold`] returns.
+    pub(super) fn matches_folded(&self, text: &[char]) -> bool {
+        matches(&self.folded, text)
+    }
+
+    /// The pattern in the form that [`fold`] returns.
+    pub(super) fn folded(&self) -> &[char] {
+        &self.folded
+    }
+
+    /// Whether it matches more than one name.
+    pub(super) fn has_wildcard(&self) -> bool {
+        self.folded.iter().any(|c| matches!(c, '*' | '?'))
     }
 
     /// Whether it is a name and not a pattern.
@@ -100,7 +115,8 @@ impl fmt::Display for Glob {
     }
 }
 
-fn fold(text: &str) -> Vec<char> {
+/// A text as names are compared: letter case never decides.
+pub(super) fn fold(text: &str) -> Vec<char> {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 

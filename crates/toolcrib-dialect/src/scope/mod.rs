@@ -23,7 +23,7 @@ use self::entries::{Kept, Narrow, filter, items, list};
 pub(crate) use self::form::check as check_form;
 pub(crate) use self::keys::history_key;
 pub use self::refused::Refused;
-pub(crate) use self::words::fold;
+pub use self::words::fold;
 use crate::api::Api;
 
 /// Whether a tool exists for the caller, by all the names it goes by. It does if one of the names is allowed

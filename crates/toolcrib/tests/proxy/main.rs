@@ -2,7 +2,8 @@
 //!
 //! `differential` holds a conversation twice, with Toolcrib and without, and wants the agent to see the
 //! same; `prefix` reads what the provider got over two hundred turns, and wants each request to begin
-//! with the one before it; `callers` tries what a key must not open; `lost` takes the state away in the middle;
+//! with the one before it; `callers` tries what a key must not open; `keys` puts keys in
+//! wrong places; `refused` sends what must not be forwarded; `lost` takes the state away in the middle;
 //! `revoked` changes keys while the proxy runs; `savings` counts tokens; `behaviours` shows each row of docs/presets
 //! through this binary; `endless` is a provider that does not stop; `scope` is a caller that may not know of every
 //! tool; `socket` asks for another protocol; `stored` asks for what another caller created; `tls` encrypts the way to
@@ -20,9 +21,11 @@ mod differential;
 mod endless;
 mod heavy;
 mod http;
+mod keys;
 mod lost;
 mod parts;
 mod prefix;
+mod refused;
 mod replica;
 mod revoked;
 mod savings;

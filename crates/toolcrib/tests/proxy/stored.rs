@@ -2,7 +2,7 @@
 //! stores for each other.
 
 use serde_json::{Value, json};
-use toolcrib_testkit::provider::{Options, Provider};
+use toolcrib_testkit::provider::{Answer, Options, Provider};
 
 use crate::http::{self, Response};
 use crate::replica::Replica;
@@ -14,10 +14,10 @@ fn config(url: &str, more: &str) -> String {
     let caller = |name: &str| {
         format!(
             "[[proxy.callers]]\nname = '{name}'\nkey = 'virtual-{name}-key'\n\
-             upstream_keys = {{ openai = 'real-key' }}\n{more}\n"
+             upstream_keys = {{ openai = 'real-key', anthropic = 'real-key' }}\n{more}\n"
         )
     };
-    format!("[proxy]\nopenai = '{url}'\n{}{}", caller("ann"), caller("bob"))
+    format!("[proxy]\nopenai = '{url}'\nanthropic = '{url}'\n{}{}", caller("ann"), caller("bob"))
 }
 
 fn respond(replica: &Replica, key: &str, body: &Value) -> Response {
@@ -66,6 +66,8 @@ fn a_stored_response_is_only_for_the_caller_that_created_it() {
         for stolen in [
             json!({"previous_response_id": id}),
             json!({"Previous_Response_Id": id}),
+            json!({"previou\u{17f}_response_id": id}),
+            json!({"previous-response-id": id}),
             reference,
             json!({"input": [{"id": item}]}),
             json!({"input": [{"id": item, "role": null, "content": "Hi."}]}),
@@ -128,4 +130,121 @@ fn an_id_whose_record_is_lost_is_refused_with_what_to_do() {
     // With a credential of one's own the provider decides.
     let own = "Authorization: Bearer sk-own\r\n";
     assert_eq!(respond(&second, own, &next).status, 200);
+}
+
+/// What one caller got in a response, and the requests that use it again.
+struct Case {
+    path: &'static str,
+    stream: bool,
+    answer: Answer,
+    body: Value,
+    uses: Vec<Value>,
+}
+
+fn cases() -> Vec<Case> {
+    let hi = json!([{"role": "user", "content": "Hi."}]);
+    let output = json!({"id": "resp_1", "object": "response", "status": "completed", "model": "gpt-5", "output": [
+        {"type": "code_interpreter_call", "id": "ci_1", "container_id": "cntr_1", "code": "1", "status": "completed"},
+    ]});
+    let item = |item: Value| json!({"input": [{"role": "user", "content": "Hi."}, item]});
+    let citation =
+        json!({"type": "container_file_citation", "container_id": "cntr_1", "file_id": "f"});
+    let responses = Case {
+        path: "/v1/responses",
+        stream: false,
+        answer: Answer::json(200, &output),
+        body: json!({"model": "gpt-5", "input": "Hi."}),
+        uses: vec![
+            item(
+                json!({"type": "code_interpreter_call", "id": "ci_x", "container_id": "cntr_1", "code": "1", "outputs": [{"type": "logs", "logs": ""}]}),
+            ),
+            item(
+                json!({"type": "shell_call", "id": "sh_x", "call_id": "c", "action": {"commands": ["ls"]}, "environment": {"type": "container_reference", "container_id": "cntr_1"}}),
+            ),
+            item(
+                json!({"role": "assistant", "content": [{"type": "output_text", "text": "x", "annotations": [citation]}]}),
+            ),
+            item(
+                json!({"type": "shell_call", "call_id": "c", "action": {}, "environment": {"Container-Id": "cntr_1"}}),
+            ),
+        ],
+    };
+    let container = json!({"id": "container_1", "expires_at": "2026-01-01T00:00:00Z"});
+    let message = |container: Value| json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": "end_turn", "container": container, "usage": {"input_tokens": 1, "output_tokens": 1}});
+    let messages = |stream: bool, answer: Answer| Case {
+        path: "/v1/messages",
+        stream,
+        answer,
+        body: json!({"model": "claude", "max_tokens": 9, "messages": hi}),
+        uses: vec![
+            json!({"container": "container_1"}),
+            json!({"container": {"id": "container_1", "skills": []}}),
+            json!({"Container": "container_1"}),
+        ],
+    };
+    let event = |name: &str, data: Value| format!("event: {name}\ndata: {data}\n\n");
+    let started = event(
+        "message_start",
+        json!({"type": "message_start", "message": message(container.clone())}),
+    );
+    let plain =
+        event("message_start", json!({"type": "message_start", "message": message(json!(null))}));
+    let delta = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn", "container": container}, "usage": {"output_tokens": 1}});
+    let (delta, stop) =
+        (event("message_delta", delta), event("message_stop", json!({"type": "message_stop"})));
+    let chat = |stream: bool, answer: Answer| Case {
+        path: "/v1/chat/completions",
+        stream,
+        answer,
+        body: json!({"model": "gpt-audio", "messages": hi}),
+        uses: vec![
+            json!({"messages": [{"role": "assistant", "audio": {"id": "audio_1"}}, hi[0]]}),
+            json!({"messages": [{"role": "assistant", "Audio": {"ID": "audio_1"}}, hi[0]]}),
+        ],
+    };
+    let audio = json!({"id": "audio_1", "data": "AA", "transcript": "x", "expires_at": 1});
+    let choice = |part: &str| {
+        let message = json!({"role": "assistant", "content": null, "audio": audio});
+        json!({"id": "c", "object": "chat.completion", "model": "m", "choices": [{"index": 0, part: message, "finish_reason": "stop"}]})
+    };
+    vec![
+        responses,
+        messages(false, Answer::json(200, &message(container.clone()))),
+        messages(true, Answer::sse([started, stop.clone()])),
+        messages(true, Answer::sse([plain, delta, stop])),
+        chat(false, Answer::json(200, &choice("message"))),
+        chat(
+            true,
+            Answer::sse([format!("data: {}\n\n", choice("delta")), "data: [DONE]\n\n".into()]),
+        ),
+    ]
+}
+
+#[test]
+fn a_container_and_an_audio_response_are_for_the_caller_that_got_them() {
+    for case in cases() {
+        let Case { path, stream, answer, body, uses } = case;
+        let provider = Provider::start(Options::default()).unwrap();
+        let replica = Replica::start(&config(&provider.url, ""));
+        let send = |key: &str, more: &Value| {
+            let mut body = body.clone();
+            body["stream"] = stream.into();
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            provider.clear();
+            let target = format!("POST {path}");
+            http::send(&replica.url, &target, key.as_bytes(), &body.to_string()).unwrap()
+        };
+        provider.push(answer);
+        assert_eq!(send(ANN, &json!({})).status, 200, "{path} {stream}: {}", replica.log());
+        for again in uses {
+            let got = send(BOB, &again);
+            let sent = provider.requests().len();
+            assert_eq!((got.status, sent), (403, 0), "{path} {again}: {}", got.body);
+            // The account of a client with its own credential is its own.
+            for key in [ANN, "Authorization: Bearer sk-own\r\n"] {
+                send(key, &again);
+                assert_ne!(provider.requests().len(), 0, "{path} {stream} {key} {again}");
+            }
+        }
+    }
 }

@@ -165,13 +165,12 @@ pub(crate) fn check(data: &[u8]) {
     let got = forwarded(*choice, response);
     let text = String::from_utf8(got).expect("what was checked is text");
     let text = text.trim_start_matches('\u{feff}');
-    let values: Vec<Value> = match serde_json::from_str(text) {
-        Ok(value) => vec![value],
-        Err(_) => {
-            let data = text.split(['\r', '\n']).filter_map(|line| line.strip_prefix("data:"));
-            let data = data.map(str::trim).filter(|data| !data.is_empty() && *data != "[DONE]");
-            data.filter_map(|data| serde_json::from_str(data).ok()).collect()
-        }
+    let values: Vec<Value> = if let Ok(value) = serde_json::from_str(text) {
+        vec![value]
+    } else {
+        let data = text.split(['\r', '\n']).filter_map(|line| line.strip_prefix("data:"));
+        let data = data.map(str::trim).filter(|data| !data.is_empty() && *data != "[DONE]");
+        data.filter_map(|data| serde_json::from_str(data).ok()).collect()
     };
     for value in values {
         assert!(!calls_hidden(&value), "{value}");

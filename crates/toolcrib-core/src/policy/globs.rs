@@ -1,0 +1,78 @@
+//! Several names and patterns, of which one must match.
+//!
+//! A caller may list hundreds of names, and a request may have thousands of tools. Names are therefore looked up in
+//! a set, and only real patterns are tried one by one.
+
+use std::collections::HashSet;
+
+use super::rules::{Glob, fold};
+
+/// Names and patterns of tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Globs {
+    /// All of them, in the order in which they were given.
+    all: Vec<Glob>,
+    /// The folded names.
+    names: HashSet<Vec<char>>,
+    /// Where the patterns are in `all`.
+    patterns: Vec<usize>,
+}
+
+impl Globs {
+    /// Adds a name or a pattern.
+    pub fn push(&mut self, glob: Glob) {
+        if glob.has_wildcard() {
+            self.patterns.push(self.all.len());
+        } else {
+            self.names.insert(glob.folded().to_vec());
+        }
+        self.all.push(glob);
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// All of them, in the order in which they were given.
+    pub fn iter(&self) -> impl Iterator<Item = &Glob> {
+        self.all.iter()
+    }
+
+    /// Whether one of them matches a plain name, as [`Glob::is`] does.
+    pub fn is(&self, text: &str) -> bool {
+        if self.all.is_empty() {
+            return false;
+        }
+        let folded = fold(text);
+        self.names.contains(&folded)
+            || self.patterns.iter().any(|at| self.all[*at].matches_folded(&folded))
+    }
+}
+
+impl<'a> FromIterator<&'a str> for Globs {
+    fn from_iter<T: IntoIterator<Item = &'a str>>(texts: T) -> Self {
+        let mut globs = Self::default();
+        texts.into_iter().for_each(|text| globs.push(Glob::new(text)));
+        globs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_match_what_one_of_them_matches() {
+        let texts = ["read_file", "Git__*", "a?c", " spaced ", "x/y", ""];
+        let globs: Globs = texts.into_iter().collect();
+        for name in
+            ["read_file", "READ_FILE", "read_files", "git__log", "abc", "ac", "spaced", "x/y", ""]
+        {
+            let one = texts.iter().any(|text| Glob::new(text).is(name));
+            assert_eq!(globs.is(name), one, "{name}");
+        }
+        assert_eq!(globs.patterns.len(), 2, "names are not tried one by one");
+        assert!(Globs::default().is_empty() && !Globs::default().is(""));
+    }
+}

@@ -1,0 +1,90 @@
+//! What a response tells about the provider's account, for clients that do not own it.
+//!
+//! A caller with a key of ours uses somebody else's credential. It must not learn that credential, which providers
+//! repeat in some errors, nor get cookies of the account or the name of its organisation.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _, stream};
+use toolcrib_server::mask;
+
+use crate::Secret;
+
+/// Headers about the account, or about the provider's host, which is not the host that the client talks to.
+const WITHHELD: [HeaderName; 7] = [
+    header::SET_COOKIE,
+    HeaderName::from_static("openai-organization"),
+    HeaderName::from_static("openai-project"),
+    HeaderName::from_static("anthropic-organization-id"),
+    HeaderName::from_static("clear-site-data"),
+    header::ALT_SVC,
+    header::STRICT_TRANSPORT_SECURITY,
+];
+
+/// Leaves out headers about the account.
+pub(crate) fn withhold(headers: &mut HeaderMap) {
+    for name in &WITHHELD {
+        headers.remove(name);
+    }
+}
+
+/// Masks a credential in headers.
+pub(crate) fn mask_headers(headers: &mut HeaderMap, credential: &Secret) {
+    for value in headers.values_mut() {
+        if let Some(masked) = mask::bytes(value.as_bytes(), credential) {
+            *value = HeaderValue::from_bytes(&masked)
+                .unwrap_or_else(|_| HeaderValue::from_static("***"));
+        }
+    }
+}
+
+/// The same body with a credential masked. As much is held back as could be the beginning of the credential.
+pub(crate) fn mask_body<E: Send + 'static>(
+    body: impl Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
+    credential: Secret,
+) -> impl Stream<Item = Result<Bytes, E>> + Send {
+    let state = (body.fuse(), credential, Vec::new());
+    stream::unfold(state, |(mut body, credential, mut held): (_, Secret, Vec<u8>)| async move {
+        loop {
+            match body.next().await {
+                Some(Ok(bytes)) => {
+                    held.extend_from_slice(&bytes);
+                    if let Some(masked) = mask::bytes(&held, &credential) {
+                        held = masked;
+                    }
+                    let kept = credential.expose().len().saturating_sub(1).min(held.len());
+                    let ready: Vec<u8> = held.drain(..held.len() - kept).collect();
+                    if !ready.is_empty() {
+                        return Some((Ok(Bytes::from(ready)), (body, credential, held)));
+                    }
+                }
+                Some(Err(lost)) => return Some((Err(lost), (body, credential, Vec::new()))),
+                None if held.is_empty() => return None,
+                None => return Some((Ok(Bytes::from(held)), (body, credential, Vec::new()))),
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_credential_is_masked_however_the_body_is_divided() {
+        let text = "key sk-0123456789 and sk-0123456789sk-012345678 end";
+        for size in 1..text.len() {
+            let pieces = text
+                .as_bytes()
+                .chunks(size)
+                .map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece)));
+            let pieces: Vec<_> = pieces.collect();
+            let body = mask_body(stream::iter(pieces), Secret::from("sk-0123456789"));
+            let masked: Vec<u8> = body.map(|piece| piece.unwrap().to_vec()).concat().await;
+            let masked = String::from_utf8(masked).unwrap();
+            assert_eq!(masked, "key *** and ***sk-012345678 end", "{size}");
+        }
+    }
+}

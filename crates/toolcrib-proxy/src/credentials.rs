@@ -1,0 +1,34 @@
+//! Where clients put a credential for a provider. A key of ours may be sent in its place.
+
+use std::borrow::Cow;
+
+use axum::http::{HeaderMap, Uri};
+
+use crate::our_headers::{BadHeader, single};
+use crate::query;
+
+/// The headers that some provider's clients put a credential into. Agents send two now and then, and a key of
+/// ours may be either.
+pub(crate) const HEADERS: [&str; 4] = ["x-api-key", "authorization", "x-goog-api-key", "api-key"];
+
+/// The provider's credentials in a request, in every place that some provider's clients put one.
+pub(crate) fn all<'a>(
+    uri: &'a Uri,
+    headers: &'a HeaderMap,
+) -> Result<Vec<Cow<'a, str>>, BadHeader> {
+    let mut all = Vec::new();
+    for name in HEADERS {
+        all.extend(single(headers, name)?.map(|value| Cow::Borrowed(in_header(name, value))));
+    }
+    all.extend(query::credentials(uri.query().unwrap_or_default()));
+    Ok(all)
+}
+
+/// The credential in the value of one of [`HEADERS`].
+pub(crate) fn in_header<'a>(name: &str, value: &'a str) -> &'a str {
+    let key = match value.split_once(|c: char| c.is_ascii_whitespace()) {
+        Some((_, key)) if name == "authorization" => key,
+        _ => value,
+    };
+    key.trim()
+}

@@ -1,0 +1,149 @@
+//! Keys of ours in places where they would be forwarded to a provider.
+//!
+//! A key is recognised, and taken out, in the places for credentials. A client that puts it elsewhere (into a cookie,
+//! a parameter of its own, between quotes) would send it to the provider, who could then use the proxy. Such a
+//! request is refused.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use axum::http::{HeaderMap, Uri};
+
+use crate::credentials;
+use crate::our_headers::PREFIX;
+use crate::path::unescape;
+use crate::query;
+
+/// How often escapes are decoded: servers behind other servers may decode a second time.
+const DECODED: usize = 2;
+
+/// The part of a request that a key is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// The header of this name.
+    Header(String),
+    /// The path.
+    Path,
+    /// The query.
+    Query,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header(name) => write!(f, "the header `{name}`"),
+            Self::Path => f.write_str("the path"),
+            Self::Query => f.write_str("the query"),
+        }
+    }
+}
+
+/// Finds a key of ours in a place that is not for keys. `is_key` tells whether a text is one of them, `has_key`
+/// whether one is in it.
+pub(crate) fn find(
+    uri: &Uri,
+    headers: &HeaderMap,
+    is_key: impl Fn(&str) -> bool,
+    has_key: impl Fn(&str) -> bool,
+) -> Option<Place> {
+    let is_in = |text: &str| {
+        let mut text = Cow::Borrowed(text);
+        for _ in 0..DECODED {
+            if has_key(&text) || !text.contains('%') {
+                break;
+            }
+            text = Cow::Owned(unescape(&text));
+        }
+        has_key(&text)
+    };
+    for (name, value) in headers {
+        let (name, value) = (name.as_str(), String::from_utf8_lossy(value.as_bytes()));
+        // Headers of ours are never forwarded.
+        let is_credential =
+            credentials::HEADERS.contains(&name) && is_key(credentials::in_header(name, &value));
+        let is_found = || is_in(&value) || basic(&value).is_some_and(|text| has_key(&text));
+        if !name.starts_with(PREFIX) && !is_credential && is_found() {
+            return Some(Place::Header(name.to_owned()));
+        }
+    }
+    if is_in(uri.path()) {
+        return Some(Place::Path);
+    }
+    let query = uri.query().unwrap_or_default();
+    is_in(&query::without(query, is_key)).then_some(Place::Query)
+}
+
+/// The user and password in the value of a header, which clients encode if they are in the URL.
+fn basic(value: &str) -> Option<String> {
+    let (scheme, encoded) = value.trim().split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let (mut bits, mut count, mut decoded) = (0_u32, 0, Vec::new());
+    for byte in encoded.bytes() {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => continue,
+        };
+        (bits, count) = ((bits << 6) | u32::from(six), count + 6);
+        if count >= 8 {
+            count -= 8;
+            decoded.extend(u8::try_from((bits >> count) & 0xff));
+        }
+    }
+    Some(String::from_utf8_lossy(&decoded).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "virtual-key+1";
+
+    fn place(target: &str, header: Option<(&'static str, &str)>) -> Option<String> {
+        let headers = header.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let headers = HeaderMap::from_iter(headers);
+        let found =
+            find(&target.parse().unwrap(), &headers, |text| text == KEY, |text| text.contains(KEY));
+        found.map(|place| place.to_string())
+    }
+
+    #[test]
+    fn a_key_is_found_wherever_it_is() {
+        for (target, place_of_key) in [
+            ("/v1/models?key=virtual-key%2B1", None),
+            ("/v1/models?key=virtual%2dkey%2B1&a=1&KEY=virtual-key%2B1", None),
+            ("/v1/models?key=sk-own", None),
+            // In a form `+` is a space, so that this is no key, and some servers read it as one.
+            ("/v1/models?key=virtual-key+1", Some("the query")),
+            ("/v1/models?key=%20virtual-key%2B1", Some("the query")),
+            ("/v1/models?token=virtual-key%2B1", Some("the query")),
+            ("/v1/models?a=1;key=virtual-key+1", Some("the query")),
+            ("/v1/models?virtual-key%252B1", Some("the query")),
+            ("/v1/models/virtual-key%2B1", Some("the path")),
+        ] {
+            assert_eq!(place(target, None).as_deref(), place_of_key, "{target}");
+        }
+        for (name, value, is_found) in [
+            ("authorization", "Bearer virtual-key+1", false),
+            ("authorization", "virtual-key+1", false),
+            ("x-api-key", "virtual-key+1 ", false),
+            ("x-toolcrib-key", "virtual-key+1", false),
+            ("authorization", "Bearer \"virtual-key+1\"", true),
+            ("x-api-key", "Bearer virtual-key+1", true),
+            ("cookie", "a=virtual-key%2B1", true),
+            // `user:virtual-key+1`
+            ("authorization", "Basic dXNlcjp2aXJ0dWFsLWtleSsx", true),
+            ("proxy-authorization", "basic dXNlcjp2aXJ0dWFsLWtleSsx", true),
+            ("authorization", "Basic dXNlcjp4", false),
+        ] {
+            let found = place("/v1/models", Some((name, value)));
+            let expected = is_found.then(|| format!("the header `{name}`"));
+            assert_eq!(found, expected, "{name}: {value}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The ids below certain keys of a JSON value, at any depth.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use toolcrib_dialect::fold_key;
+
+/// Maximum number of characters of a text that are kept. No id that is this long is ever recorded, so that what is
+/// left of a longer one is refused as well.
+const TEXT: usize = 512;
+/// Keys of a tool below which there is a JSON schema. Its examples may have any key.
+const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "output_schema"];
+
+/// A search for the values of these keys, which are folded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Search(pub(super) &'static [&'static str]);
+
+/// What a value has in it.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The value, if it is a text.
+    text: Option<String>,
+    /// The texts of its key `id`, if it is an object. If there are several, the provider may use any of them.
+    own_ids: Vec<String>,
+    /// Whether it is something else than null.
+    pub(super) is_present: bool,
+    /// Whether it is neither null nor an empty text, list or object.
+    pub(super) is_filled: bool,
+    /// The ids below the keys that are searched for.
+    pub(super) ids: Vec<String>,
+}
+
+impl Found {
+    fn filled(is_filled: bool) -> Self {
+        Self { is_present: true, is_filled, ..Self::default() }
+    }
+
+    /// All ids in it, if it is itself the value of a key that is searched for.
+    pub(super) fn into_reference(self) -> impl Iterator<Item = String> {
+        self.text.into_iter().chain(self.own_ids).chain(self.ids)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Search {
+    type Value = Found;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Found, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Search {
+    type Value = Found;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Found, E> {
+        Ok(Found::default())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Found, E> {
+        Ok(Found::filled(true))
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Found, E> {
+        Ok(Found::filled(true))
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Found, E> {
+        Ok(Found::filled(true))
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Found, E> {
+        Ok(Found::filled(true))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Found, E> {
+        let start = text.chars().take(TEXT).collect();
+        Ok(Found { text: Some(start), ..Found::filled(!text.is_empty()) })
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Found, A::Error> {
+        let mut all = Found::filled(false);
+        while let Some(found) = list.next_element_seed(self)? {
+            all.is_filled = true;
+            all.ids.extend(found.ids);
+        }
+        Ok(all)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
+        let mut all = Found::filled(false);
+        while let Some(name) = map.next_key::<String>()? {
+            all.is_filled = true;
+            if SCHEMAS.contains(&name.as_str()) {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let found = map.next_value_seed(self)?;
+            let folded = fold_key(&name);
+            if self.0.contains(&folded.as_str()) {
+                all.ids.extend(found.into_reference());
+                continue;
+            }
+            if folded == "id" {
+                all.own_ids.extend(found.text);
+            }
+            all.ids.extend(found.ids);
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,169 @@
+//! The ids of stored things that a response names, of those kinds that `references` checks in requests.
+//!
+//! Only the places are read in which the provider itself writes an id. A response also repeats what the client sent
+//! (`metadata`, schemas, definitions of tools), and a client that put another caller's id there would otherwise
+//! become its owner.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+use toolcrib_dialect::Api;
+
+/// Adds the ids in a response, or in the data of one event of it.
+pub(crate) fn collect(api: Api, json: &[u8], ids: &mut Vec<String>) {
+    // Most events are pieces of text and name no id.
+    let has = |word: &str| json.windows(word.len()).any(|window| window == word.as_bytes());
+    match api {
+        Api::Responses => responses(json, ids),
+        Api::Messages if has("\"container\"") => {
+            let places = ["/container/id", "/message/container/id", "/delta/container/id"];
+            at(json, &places, ids);
+        }
+        Api::Chat if has("\"audio\"") => {
+            let Ok(Value::Object(response)) = serde_json::from_slice(json) else { return };
+            let choices = response.get("choices").and_then(Value::as_array);
+            for choice in choices.into_iter().flatten() {
+                ids.extend(text(choice, "/message/audio/id"));
+                ids.extend(text(choice, "/delta/audio/id"));
+            }
+        }
+        Api::Messages | Api::Chat | Api::Gemini => {}
+    }
+}
+
+fn at(json: &[u8], places: &[&str], ids: &mut Vec<String>) {
+    let Ok(value) = serde_json::from_slice::<Value>(json) else { return };
+    ids.extend(places.iter().filter_map(|place| text(&value, place)));
+}
+
+fn text(value: &Value, place: &str) -> Option<String> {
+    value.pointer(place).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// A response of the Responses API, or an event of its stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Shown<'a> {
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    output: Vec<Item<'a>>,
+    #[serde(borrow)]
+    response: Option<Box<Shown<'a>>>,
+    #[serde(borrow)]
+    item: Option<Item<'a>>,
+    /// Of the event that adds an annotation to a text.
+    #[serde(borrow)]
+    annotation: Option<Annotation<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Item<'a> {
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    /// Of the code interpreter. A later request may use the container again.
+    #[serde(borrow)]
+    container_id: Option<Cow<'a, str>>,
+    /// Where the commands of a shell run.
+    environment: Value,
+    /// Of a message: texts, whose annotations name containers.
+    content: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Annotation<'a> {
+    #[serde(borrow)]
+    container_id: Option<Cow<'a, str>>,
+}
+
+fn responses(json: &[u8], ids: &mut Vec<String>) {
+    let Ok(shown) = serde_json::from_slice::<Shown<'_>>(json) else { return };
+    let mut add = |id: Option<Cow<'_, str>>| ids.extend(id.map(Cow::into_owned));
+    for shown in [shown.response.map(|inner| *inner), Some(Shown { response: None, ..shown })] {
+        let Some(shown) = shown else { continue };
+        add(shown.id);
+        add(shown.annotation.and_then(|annotation| annotation.container_id));
+        for item in shown.item.into_iter().chain(shown.output) {
+            add(item.id);
+            add(item.container_id);
+            add(text(&item.environment, "/container_id").map(Cow::Owned));
+            let parts = item.content.as_array().into_iter().flatten();
+            let annotations = parts.filter_map(|part| part.get("annotations")?.as_array());
+            for annotation in annotations.flatten() {
+                add(text(annotation, "/container_id").map(Cow::Owned));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(api: Api, json: &str) -> Vec<String> {
+        let mut ids = Vec::new();
+        collect(api, json.as_bytes(), &mut ids);
+        ids
+    }
+
+    #[test]
+    fn ids_are_found_where_the_provider_writes_them() {
+        for (api, json, found) in [
+            (
+                Api::Responses,
+                r#"{"id":"resp_1","output":[{"type":"shell_call","id":"sh_1","environment":{"container_id":"c1"}},
+                {"type":"message","id":"msg_1","content":[{"text":"x","annotations":[{"container_id":"c2"}]}]}]}"#,
+                &["resp_1", "sh_1", "c1", "msg_1", "c2"][..],
+            ),
+            (
+                Api::Responses,
+                r#"{"type":"response.output_text.annotation.added","annotation":{"container_id":"c1"}}"#,
+                &["c1"],
+            ),
+            (
+                Api::Responses,
+                r#"{"item":{"id":"x","content":"a text","environment":null}}"#,
+                &["x"],
+            ),
+            (Api::Messages, r#"{"id":"msg_1","container":{"id":"c1"}}"#, &["c1"]),
+            (
+                Api::Messages,
+                r#"{"type":"message_start","message":{"container":{"id":"c1"}}}"#,
+                &["c1"],
+            ),
+            (
+                Api::Messages,
+                r#"{"type":"message_delta","delta":{"container":{"id":"c1"}}}"#,
+                &["c1"],
+            ),
+            (Api::Chat, r#"{"id":"x","choices":[{"message":{"audio":{"id":"a1"}}}]}"#, &["a1"]),
+            (Api::Chat, r#"{"id":"x","choices":[{"delta":{"audio":{"id":"a1"}}}]}"#, &["a1"]),
+        ] {
+            assert_eq!(ids(api, json), found, "{json}");
+        }
+    }
+
+    #[test]
+    fn what_the_client_sent_makes_nobody_an_owner() {
+        for (api, json) in [
+            (
+                Api::Responses,
+                r#"{"metadata":{"container_id":"c1"},"tools":[{"container":"c1"}],"text":{"format":{"schema":{"id":"c1"}}}}"#,
+            ),
+            (
+                Api::Responses,
+                r#"{"output":[{"type":"mcp_list_tools","tools":[{"name":"x","annotations":{"container_id":"c1"}}]}]}"#,
+            ),
+            (
+                Api::Messages,
+                r#"{"content":[{"type":"tool_use","input":{"container":{"id":"c1"}}}]}"#,
+            ),
+            (Api::Chat, r#"{"metadata":{"audio":{"id":"a1"}}}"#),
+        ] {
+            assert_eq!(ids(api, json), [""; 0], "{json}");
+        }
+    }
+}
