@@ -42,7 +42,7 @@ pub(crate) use definitions::Definitions;
 pub(crate) use failed::Failed;
 pub(crate) use first_waits::FirstWaits;
 pub(crate) use known::{Known, page};
-pub(crate) use leave::{Leave, Unavailable};
+pub(crate) use leave::{Leave, QueueFull, Unavailable};
 pub(crate) use link::{Link, Pending, Step};
 pub(crate) use log_level::rank;
 use reason::reason;
@@ -51,6 +51,7 @@ pub(crate) use status::CONNECTING;
 pub use status::{Era, Phase, Status};
 #[cfg(feature = "fuzzing")]
 pub use stdio::messages_in;
+pub(crate) use wanted::URI_BYTES;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -21,6 +21,7 @@ mod flapping;
 mod flood;
 mod hanging;
 mod hidden_text;
+mod hoarding;
 mod http;
 mod inbox;
 mod leaving;
