@@ -42,6 +42,7 @@ mod state;
 mod strangers;
 mod templates;
 mod unheard;
+mod unread;
 mod wardens;
 mod web;
 mod words;
