@@ -5,9 +5,10 @@
 
 use std::sync::{Arc, Weak};
 
+use futures::future::join_all;
 use rmcp::model::{
-    ClientNotification, ResourceUpdatedNotification, ResourceUpdatedNotificationParam,
-    RootsListChangedNotification, ServerNotification, SubscriptionFilter,
+    ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerNotification,
+    SubscriptionFilter,
 };
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::{broadcast, mpsc};
@@ -18,7 +19,7 @@ use super::client::Client;
 use super::session_list::SessionList;
 use super::watches::{Place, Watches};
 use crate::shelf::{Protocol, Stamps};
-use crate::upstream::{Present, Said};
+use crate::upstream::{Present, Said, Upstream};
 
 /// Passes on which resources changed, as long as the gateway is there.
 pub(super) async fn tell_updates(gateway: Weak<Gateway>, mut updates: mpsc::Receiver<Place>) {
@@ -48,16 +49,13 @@ pub(super) async fn ask_session(client: Client, mut said: mpsc::Receiver<Said>, 
 /// Tells servers of the older era that their client's roots are others now. Each asks for them then.
 pub(super) async fn tell_roots(gateway: &Gateway, profile: Option<&str>) {
     let Ok(sight) = gateway.sight(profile) else { return };
-    for upstream in gateway.hub().all() {
-        let sole = gateway.hub().sessions().sole(&upstream.name).is_some();
-        if let Some(link) = upstream.link().filter(|_| sole && sight.view.knows(&upstream.name))
-            && !link.is_modern()
-        {
-            let told = RootsListChangedNotification::default();
-            let told = ClientNotification::RootsListChangedNotification(told);
-            let _ = link.peer.send_notification(told).await;
-        }
-    }
+    let sessions = gateway.hub().sessions();
+    let is_told = |upstream: &Arc<Upstream>| {
+        sessions.sole(&upstream.name).is_some() && sight.view.knows(&upstream.name)
+    };
+    let upstreams: Vec<_> = gateway.hub().all().into_iter().filter(is_told).collect();
+    // At the same time: a server that does not read must not keep the others from hearing of it.
+    join_all(upstreams.iter().map(|upstream| upstream.tell_roots())).await;
 }
 
 /// Something a client is to be told.

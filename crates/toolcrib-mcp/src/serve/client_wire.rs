@@ -6,9 +6,9 @@
 //!
 //! The memory of a client is bounded. A request whose values would take too much memory is refused before it is parsed.
 //! At most 256 requests are in flight, and none begins while 64 MiB of messages wait to be written, because the client
-//! does not read them. Requests wait in [`Arrivals`] meanwhile, and answers and cancellations overtake them; only if
-//! 64 MiB of requests wait is nothing read any more. A client that closes its side gets the answers to the requests
-//! that wait, as long as it reads.
+//! does not read them. Requests wait in [`Arrivals`] meanwhile, and answers and cancellations overtake them. Nothing
+//! is read any more only if 64 MiB of requests wait, or if refusals cannot be written. A client that closes its side
+//! gets the answers to the requests that wait, as long as it reads.
 
 use std::collections::VecDeque;
 use std::io;

@@ -102,6 +102,10 @@ pub(crate) struct Upstream {
     watching: tokio::sync::Mutex<()>,
     /// Those changed.
     rewatch: Notify,
+    /// Held while the server is told that roots changed.
+    roots_turn: tokio::sync::Mutex<()>,
+    /// Held while another message about that waits for its turn.
+    roots_waiting: tokio::sync::Mutex<()>,
     link: ArcSwapOption<Link>,
     /// Calls that may be under way.
     calls: Arc<Semaphore>,
@@ -137,6 +141,8 @@ impl Upstream {
             watched: Mutex::default(),
             watching: tokio::sync::Mutex::default(),
             rewatch: Notify::new(),
+            roots_turn: tokio::sync::Mutex::default(),
+            roots_waiting: tokio::sync::Mutex::default(),
             link: ArcSwapOption::empty(),
             calls: Arc::new(Semaphore::new(at_once)),
             at_once,

@@ -1,4 +1,4 @@
-//! Clients over HTTP that make the gateway keep more for them than it should, or keep it for longer.
+//! Clients that make the gateway keep more for them than it should, or keep it for longer.
 
 use std::net::Shutdown;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::http::{self, Request};
 use crate::inbox::Pending;
 use crate::peer::{ERAS, Era, Peer};
-use crate::probe::{count, until_true};
+use crate::probe::{at_most, count, last_start, peak_memory, signal, until_true};
 use crate::stage::{Served, Stage};
 
 /// Only what has already arrived.
@@ -201,6 +201,24 @@ fn subscriptions_wait_in_line_and_end_with_their_client() {
     ready(&peer);
 }
 
+/// Changes of roots without end, to a server that does not read: at most one waits.
+#[test]
+fn roots_that_change_without_end() {
+    let stage = Stage::new("roots").faulty("deaf", &[]);
+    let peer = stage.stdio(Era::Handshake);
+    peer.ready("deaf__echo");
+    let base = peak_memory(peer.gateway());
+    signal(last_start(&stage.log("deaf")).unwrap(), "-STOP");
+    let message = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
+    peer.write(format!("{message}\n").repeat(30_000).as_bytes());
+    // Read after all of them.
+    assert!(peer.names().contains(&"deaf__echo".to_owned()));
+    let cost = peak_memory(peer.gateway()).saturating_sub(base) / (1 << 20);
+    at_most("MiB over base after 30,000 changes of roots", cost, 40);
+    signal(last_start(&stage.log("deaf")).unwrap(), "-CONT");
+    peer.ready("deaf__echo");
+}
+
 /// A client of the older era may leave while its call goes on. The body of the call counts until the call ends.
 #[test]
 fn bodies_of_clients_that_left_count() {
@@ -211,6 +229,12 @@ fn bodies_of_clients_that_left_count() {
     let peer = served.peer(Era::Handshake);
     peer.ready("deaf__echo");
     let pad = "x".repeat(600_000);
+    for _ in 0..3 {
+        // One at a time there is room: the body of a call that has ended does not count.
+        let echo =
+            || peer.call("deaf__echo", json!({"pad": pad}))["structuredContent"]["pad"].is_string();
+        until_true("an answer", echo);
+    }
     let call = peer.begin("deaf__hang", json!({"pad": pad}));
     until_true("it is at the server", || count(&stage.log("deaf"), "call hang") == 1);
     call.socket.as_ref().unwrap().shutdown(Shutdown::Both).unwrap();
