@@ -1,6 +1,7 @@
 //! The client behind one request, and how to speak to it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rmcp::model::{
     ClientCapabilities, ClientResult, CustomRequest, ErrorCode, ErrorData, LoggingLevel,
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::clean::one_line;
+use toolcrib_server::BodyPermit;
 
 use crate::hidden_text::clean_value;
 use crate::shelf::Protocol;
@@ -70,7 +72,23 @@ pub(crate) struct Client {
     request: Option<RequestId>,
     /// Where log messages go; with the session's other messages if there is no such stream.
     stream: Option<RequestStream>,
+    /// Of its request over HTTP.
+    pub(crate) body: Option<HeldBody>,
     peer: Peer<RoleServer>,
+}
+
+/// The share that a request has in the total for the bodies of all requests, in the extensions of the request. The SDK
+/// keeps those until the request is answered, also if its client has left; so it counts for as long as its body or the
+/// values in it are in memory.
+#[derive(Debug, Clone)]
+pub(crate) struct HeldBody {
+    _permit: Arc<BodyPermit>,
+}
+
+impl From<BodyPermit> for HeldBody {
+    fn from(permit: BodyPermit) -> Self {
+        Self { _permit: Arc::new(permit) }
+    }
 }
 
 /// The stream of one request over HTTP, in the extensions of the request.
@@ -102,6 +120,7 @@ impl Client {
             log_level: if modern { context.meta.log_level() } else { log_level },
             request: Some(context.id.clone()),
             stream: context.extensions.get::<RequestStream>().cloned(),
+            body: parts.and_then(|parts| parts.extensions.get::<HeldBody>()).cloned(),
             peer: context.peer.clone(),
         }
     }
@@ -123,6 +142,7 @@ impl Client {
             log_level: None,
             request: None,
             stream: None,
+            body: None,
             peer: peer.clone(),
         }
     }

@@ -10,24 +10,19 @@
 //! | newer | older | we ask, and retry with the answers |
 //! | older | newer | we answer `input_required` and keep the call; the retry brings the answer |
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorData, GetPromptRequest,
-    GetPromptRequestParams, JsonObject, ReadResourceRequest, ReadResourceRequestParams,
-};
+use rmcp::model::ErrorData;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::client::Client;
+use super::client::{Client, HeldBody};
 use super::question;
-use crate::arguments::Arguments;
-use crate::config::seconds;
+use super::what::{Inputs, What};
 use crate::metrics;
 use crate::upstream::{
     Asked, Caller, Failed, Leave, Listed, Pending, QUESTIONS, Said, Step, Unavailable, Upstream,
@@ -43,24 +38,6 @@ const TOLD_WITHIN: Duration = Duration::from_secs(5);
 const ANSWER_WITHIN: Duration = Duration::from_mins(10);
 /// The key of a question that we turned into `input_required`.
 pub(super) const KEY: &str = "question";
-
-/// What is asked of a server.
-#[derive(Debug, Clone)]
-pub(crate) enum What {
-    /// To run a tool.
-    Tool { name: String, arguments: Option<Arguments> },
-    /// To fill in a prompt.
-    Prompt { name: String, arguments: Option<JsonObject> },
-    /// To read a resource.
-    Resource { uri: String },
-}
-
-/// What a client brought along when it asked again.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Inputs {
-    pub(crate) responses: Option<BTreeMap<String, Value>>,
-    pub(crate) state: Option<String>,
-}
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -98,61 +75,8 @@ pub(crate) struct Exchange {
     leave: Leave,
     /// Whether a question of its server was refused before.
     has_refused: bool,
-}
-
-impl What {
-    fn request(&self, inputs: Inputs) -> ClientRequest {
-        let Inputs { responses, state } = inputs;
-        match self.clone() {
-            Self::Tool { name, arguments } => {
-                let mut params = CallToolRequestParams::new(name);
-                params.arguments = arguments.as_ref().and_then(Arguments::parsed);
-                params.input_responses = responses;
-                params.request_state = state;
-                let mut call = CallToolRequest::new(params);
-                if let Some(arguments) = arguments {
-                    call.extensions.insert(arguments);
-                }
-                ClientRequest::CallToolRequest(call)
-            }
-            Self::Prompt { name, arguments } => {
-                let mut params = GetPromptRequestParams::new(name);
-                params.arguments = arguments;
-                params.input_responses = responses;
-                params.request_state = state;
-                ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
-            }
-            Self::Resource { uri } => {
-                let mut params = ReadResourceRequestParams::new(uri);
-                params.input_responses = responses;
-                params.request_state = state;
-                ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
-            }
-        }
-    }
-
-    /// Whether it asks for the same thing, whatever the arguments.
-    fn is_like(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Tool { name, .. }, Self::Tool { name: other, .. })
-            | (Self::Prompt { name, .. }, Self::Prompt { name: other, .. }) => name == other,
-            (Self::Resource { uri }, Self::Resource { uri: other }) => uri == other,
-            _ => false,
-        }
-    }
-
-    /// How long it may take.
-    fn within(&self, upstream: &Upstream) -> Duration {
-        let config = upstream.config();
-        let own = match self {
-            Self::Tool { name, .. } => {
-                let fits = |pattern: &str| toolcrib_core::policy::Glob::new(pattern).is(name);
-                config.timeouts.iter().find(|(pattern, _)| fits(pattern)).map(|(_, limit)| *limit)
-            }
-            _ => None,
-        };
-        seconds(own.unwrap_or(config.call_timeout))
-    }
+    /// Its arguments are those of the request body, so the body counts for as long as the exchange lasts.
+    _body: Option<HeldBody>,
 }
 
 impl Exchange {
@@ -168,7 +92,7 @@ impl Exchange {
             let name = &upstream.name;
             NoAnswer::Server(match why {
                 Unavailable::Down(why) => format!("`{name}` is not available: {why}"),
-                Unavailable::Busy(why) => why,
+                Unavailable::Busy(why) => why.to_string(),
             })
         };
         let within = what.within(&upstream);
@@ -205,8 +129,18 @@ impl Exchange {
             }
         };
         listed.sent(pending.id().clone());
-        let has_refused = false;
-        Ok(Self { upstream, what, pending, said, listed, within, counted, leave, has_refused })
+        Ok(Self {
+            upstream,
+            what,
+            pending,
+            said,
+            listed,
+            within,
+            counted,
+            leave,
+            has_refused: false,
+            _body: client.body.clone(),
+        })
     }
 
     /// It waits for its client now: others may have its place among all calls.
@@ -264,7 +198,7 @@ impl Exchange {
                             let _ = answer.send(Err(not_shown(&why)));
                             continue;
                         }
-                        if client.modern && client.can_answer(&request) {
+                        if self.asks_with_answer(client, &request) {
                             let question = Question { exchange: self, request, answer };
                             return Ok(Outcome::Asks(Box::new(question)));
                         }
@@ -331,6 +265,11 @@ impl Exchange {
             self.again(client, &answer).await?;
             deadline = Instant::now() + self.within;
         }
+    }
+
+    /// Whether a client is asked by way of an answer to its request.
+    fn asks_with_answer(&self, client: &Client, request: &Asked) -> bool {
+        client.modern && self.what.can_be_repeated() && client.can_answer(request)
     }
 
     /// Asks a client of the older era what a server of the newer one needs, and asks the server again.

@@ -15,9 +15,9 @@ use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::client::{Client, Left};
-use super::news::Watches;
 use super::result::{Keep, finish};
 use super::session_list::SessionList;
+use super::watches::Watches;
 use super::{Gateway, Sight};
 use crate::arguments::Arguments;
 use crate::metrics;
@@ -74,7 +74,7 @@ impl Front {
         Self { face: Arc::new(face) }
     }
 
-    fn client(&self, context: &RequestContext<RoleServer>) -> Client {
+    pub(super) fn client(&self, context: &RequestContext<RoleServer>) -> Client {
         let level = *self.face.log_level.lock().unwrap_or_else(PoisonError::into_inner);
         Client::of(self.face.id, context, level, &self.face.left, self.profile())
     }

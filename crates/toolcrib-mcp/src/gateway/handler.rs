@@ -20,9 +20,11 @@ use rmcp::service::{
 
 use super::client::Client;
 use super::front::{Front, searches_itself};
-use super::{Sight, methods, news};
+use super::offers::Located;
+use super::watches::{check_address, check_addresses};
+use super::{Sight, introduction, methods, news};
 use crate::shelf::Protocol;
-use crate::upstream::{Failed, ourselves, page};
+use crate::upstream::{Failed, QueueFull, ourselves, page};
 
 /// The same face over stdio, where an answer needs no type of the SDK's.
 pub(crate) struct RawFront(pub(crate) Front);
@@ -73,6 +75,10 @@ impl Front {
             other => ErrorData::internal_error(other.to_string(), None),
         }
     }
+
+    fn busy(full: &QueueFull) -> ErrorData {
+        ErrorData::internal_error(full.to_string(), None)
+    }
 }
 
 impl ServerHandler for Front {
@@ -103,6 +109,7 @@ impl ServerHandler for Front {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
+        introduction::check(&request)?;
         let mut greeting = self.negotiate_initialize(&request)?;
         let sight = self.face.gateway.sight(self.profile()).ok();
         let searches = searches_itself(&request.client_info);
@@ -167,25 +174,29 @@ impl ServerHandler for Front {
     async fn subscribe(
         &self,
         request: SubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        check_address(&request.uri)?;
+        let client = self.client(&context);
         let sight = self.face.gateway.sight(self.profile())?;
-        let located = self.face.gateway.locate(&sight, &request.uri)?;
-        self.face
-            .watches
-            .add(&located.upstream, &located.uri, &request.uri)
-            .await
-            .map_err(Self::failed)
+        let Located { upstream, uri } = self.face.gateway.locate(&sight, &request.uri)?;
+        let _place = upstream.queue().map_err(|full| Self::busy(&full))?;
+        let watches = &self.face.watches;
+        let added = watches.add(&upstream, &uri, &request.uri, client.gone.cancelled()).await;
+        added.map_err(Self::failed)
     }
 
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        let client = self.client(&context);
         let sight = self.face.gateway.sight(self.profile())?;
-        let located = self.face.gateway.locate(&sight, &request.uri)?;
-        self.face.watches.remove(&located.upstream, &located.uri).await.map_err(Self::failed)
+        let Located { upstream, uri } = self.face.gateway.locate(&sight, &request.uri)?;
+        let _place = upstream.queue().map_err(|full| Self::busy(&full))?;
+        let removed = self.face.watches.remove(&upstream, &uri, client.gone.cancelled()).await;
+        removed.map_err(Self::failed)
     }
 
     async fn list_tools(
@@ -287,6 +298,8 @@ impl ServerHandler for Front {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        introduction::check(&context.request_context().meta)?;
+        check_addresses(context.requested().resource_subscriptions.as_deref().unwrap_or_default())?;
         news::tell_subscription(&self.face.gateway, self.profile(), &context).await;
         Ok(())
     }

@@ -2,13 +2,14 @@
 //!
 //! Each file answers one part of the protocol: [`tools`] finds and runs tools, [`offers`] hands out
 //! prompts and resources, [`exchange`] carries one request to a server and back, [`news`] tells clients
-//! what changed. [`front`] is the face that one client sees.
+//! what changed, [`watches`] which resources they want to hear of. [`front`] is the face that one client sees.
 
 mod cargo;
 mod client;
 mod exchange;
 mod front;
 mod handler;
+mod introduction;
 mod methods;
 mod news;
 mod offers;
@@ -18,10 +19,13 @@ mod result;
 mod session_list;
 mod tools;
 mod waiting;
+mod watches;
+mod what;
 
-pub(crate) use client::{Left, RequestStream};
+pub(crate) use client::{HeldBody, Left, RequestStream};
 pub(crate) use front::Front;
 pub(crate) use handler::RawFront;
+pub(crate) use introduction::{HINT as INTRODUCTION_HINT, excess as introduction_excess};
 pub(crate) use methods::malformed_params;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,14 +44,15 @@ use crate::shelf::{Protocol, Shelf, Stamps, View};
 use crate::upstream::{Environment, Upstream};
 use cargo::Cargo;
 use client::Client;
-use exchange::{Exchange, Inputs, NoAnswer, Outcome, Question, What};
+use exchange::{Exchange, NoAnswer, Outcome, Question};
 use parked::{Lot, Parked};
+use what::{Inputs, What};
 
 /// The gateway.
 pub struct Gateway {
     hub: Arc<Hub>,
     lot: Lot,
-    news: news::Subscribers,
+    subscribers: watches::Subscribers,
     pub(crate) cargo: Cargo,
     /// Where hidden text was found and logged.
     logged: Logged,
@@ -91,7 +96,7 @@ impl Gateway {
         let gateway = Arc::new(Self {
             hub,
             lot: Lot::default(),
-            news: news::Subscribers::default(),
+            subscribers: watches::Subscribers::default(),
             cargo: Cargo::default(),
             logged: Logged::default(),
             clients: AtomicU64::new(0),
@@ -171,25 +176,28 @@ impl Gateway {
         ids.any(|id| sight.view.scope.contains(*id) && catalog.tool(*id).declared_name() == *name)
     }
 
-    /// A server's result after a look for hidden characters. They are removed from prompts, which are text that
-    /// a server writes for the model; results of calls and contents of resources are data, and are changed only
-    /// if the config says so.
+    /// A server's result after a look for hidden characters. They are removed from prompts and completions, which
+    /// are text that a server writes for the model or the user; results of calls and contents of resources are data,
+    /// and are changed only if the config says so.
     fn inspected(&self, server: &str, what: &What, mut result: Value) -> Value {
         let found = find_hidden(&result);
         if found.is_empty() {
             return result;
         }
-        let cleans = matches!(what, What::Prompt { .. }) || self.hub.config().gateway.clean_results;
+        let cleans = matches!(what, What::Prompt { .. } | What::Completion(_))
+            || self.hub.config().gateway.clean_results;
         if cleans {
             clean_value(&mut result);
         }
-        self.hub.metrics().hid_text(server);
         // An address may be new with every read, so resources count as one place.
         let (kind, name) = match what {
             What::Tool { name, .. } => ("tool", shown(name)),
             What::Prompt { name, .. } => ("prompt", shown(name)),
             What::Resource { .. } => ("resources", String::new()),
+            // Suggestions to the user are no results: they are cleaned and not reported.
+            What::Completion(_) => return result,
         };
+        self.hub.metrics().hid_text(server);
         if self.logged.is_first(server, &format!("{kind} {name}")) {
             let done = if cleans { "removed" } else { "passed on" };
             tracing::warn!(

@@ -3,12 +3,12 @@
 //! A list is told to have changed when its bytes have, and not before: a server that went down and came
 //! back with the same tools is no news.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use futures::future::join_all;
 use rmcp::model::{
-    ClientNotification, ErrorData, ResourceUpdatedNotification, ResourceUpdatedNotificationParam,
-    RootsListChangedNotification, ServerNotification, SubscriptionFilter,
+    ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerNotification,
+    SubscriptionFilter,
 };
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 use tokio::sync::{broadcast, mpsc};
@@ -17,128 +17,15 @@ use tokio_util::sync::CancellationToken;
 use super::Gateway;
 use super::client::Client;
 use super::session_list::SessionList;
+use super::watches::{Place, Watches};
 use crate::shelf::{Protocol, Stamps};
-use crate::upstream::{Failed, Present, Said, Upstream};
-
-/// Changed resources that a slow client may lag behind; beyond it some are not told.
-const LAG: usize = 256;
-
-/// Resources that one client may watch.
-const WATCHED: usize = 256;
-
-/// A resource: its server, and its address there.
-type Place = (Arc<str>, String);
-
-/// Who watches which resource.
-pub(super) struct Subscribers {
-    updates: broadcast::Sender<Place>,
-    watched: Mutex<HashMap<Place, usize>>,
-}
-
-impl Default for Subscribers {
-    fn default() -> Self {
-        Self { updates: broadcast::Sender::new(LAG), watched: Mutex::default() }
-    }
-}
-
-/// The resources that one client watches, and how it calls them. What it watches is let go with it.
-pub(super) struct Watches {
-    gateway: Arc<Gateway>,
-    by_place: Mutex<HashMap<Place, String>>,
-}
-
-impl Watches {
-    pub(super) fn new(gateway: Arc<Gateway>) -> Self {
-        Self { gateway, by_place: Mutex::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Place, String>> {
-        self.by_place.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Watches a resource from now on.
-    pub(super) async fn add(
-        &self,
-        upstream: &Upstream,
-        own: &str,
-        known_as: &str,
-    ) -> Result<(), Failed> {
-        let place = (Arc::clone(&upstream.name), own.to_owned());
-        {
-            let mut watched = self.lock();
-            if watched.len() >= WATCHED && !watched.contains_key(&place) {
-                let problem = format!("{WATCHED} resources are watched already");
-                return Err(Failed::Refused(ErrorData::invalid_request(problem, None)));
-            }
-            if watched.insert(place.clone(), known_as.to_owned()).is_none() {
-                *self.gateway.news.lock().entry(place.clone()).or_default() += 1;
-            }
-        }
-        let begun = upstream.watch_resource(own, || self.gateway.news.wants(&place)).await;
-        if begun.is_err() && self.lock().remove(&place).is_some() {
-            self.gateway.news.release(&place);
-        }
-        begun
-    }
-
-    /// Watches it no more.
-    pub(super) async fn remove(&self, upstream: &Upstream, own: &str) -> Result<(), Failed> {
-        let place = (Arc::clone(&upstream.name), own.to_owned());
-        if self.lock().remove(&place).is_none() {
-            return Ok(());
-        }
-        self.gateway.news.release(&place);
-        upstream.watch_resource(own, || self.gateway.news.wants(&place)).await
-    }
-
-    fn known_as(&self, place: &Place) -> Option<String> {
-        self.lock().get(place).cloned()
-    }
-}
-
-impl Drop for Watches {
-    fn drop(&mut self) {
-        let places: Vec<Place> = self.lock().drain().map(|(place, _)| place).collect();
-        for place in places {
-            self.gateway.news.release(&place);
-            let (upstream, gateway) =
-                (self.gateway.hub().upstream(&place.0), Arc::clone(&self.gateway));
-            if let (Some(upstream), Ok(runtime)) = (upstream, tokio::runtime::Handle::try_current())
-            {
-                runtime.spawn(async move {
-                    upstream.watch_resource(&place.1, || gateway.news.wants(&place)).await
-                });
-            }
-        }
-    }
-}
-
-impl Subscribers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Place, usize>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// One client less.
-    fn release(&self, place: &Place) {
-        let mut watched = self.lock();
-        let Some(count) = watched.get_mut(place) else { return };
-        *count -= 1;
-        if *count == 0 {
-            watched.remove(place);
-        }
-    }
-
-    /// Whether any client watches it.
-    fn wants(&self, place: &Place) -> bool {
-        self.lock().contains_key(place)
-    }
-}
+use crate::upstream::{Present, Said, Upstream};
 
 /// Passes on which resources changed, as long as the gateway is there.
 pub(super) async fn tell_updates(gateway: Weak<Gateway>, mut updates: mpsc::Receiver<Place>) {
     while let Some(place) = updates.recv().await {
         let Some(gateway) = gateway.upgrade() else { return };
-        let _ = gateway.news.updates.send(place);
+        gateway.subscribers.tell(place);
     }
 }
 
@@ -162,16 +49,13 @@ pub(super) async fn ask_session(client: Client, mut said: mpsc::Receiver<Said>, 
 /// Tells servers of the older era that their client's roots are others now. Each asks for them then.
 pub(super) async fn tell_roots(gateway: &Gateway, profile: Option<&str>) {
     let Ok(sight) = gateway.sight(profile) else { return };
-    for upstream in gateway.hub().all() {
-        let sole = gateway.hub().sessions().sole(&upstream.name).is_some();
-        if let Some(link) = upstream.link().filter(|_| sole && sight.view.knows(&upstream.name))
-            && !link.is_modern()
-        {
-            let told = RootsListChangedNotification::default();
-            let told = ClientNotification::RootsListChangedNotification(told);
-            let _ = link.peer.send_notification(told).await;
-        }
-    }
+    let sessions = gateway.hub().sessions();
+    let is_told = |upstream: &Arc<Upstream>| {
+        sessions.sole(&upstream.name).is_some() && sight.view.knows(&upstream.name)
+    };
+    let upstreams: Vec<_> = gateway.hub().all().into_iter().filter(is_told).collect();
+    // At the same time: a server that does not read must not keep the others from hearing of it.
+    join_all(upstreams.iter().map(|upstream| upstream.tell_roots())).await;
 }
 
 /// Something a client is to be told.
@@ -208,7 +92,7 @@ impl<'a> Reader<'a> {
             // A session may have been sent lists before this reader was made.
             shelf.mark_changed();
         }
-        let updates = gateway.news.updates.subscribe();
+        let updates = gateway.subscribers.updates();
         Self { gateway, profile, watches, protocol, list, shelf, updates, stamps }
     }
 
@@ -308,7 +192,9 @@ pub(super) async fn tell_subscription(
         for uri in wanted.resource_subscriptions.iter().flatten() {
             let Ok(sight) = gateway.sight(profile) else { return };
             if let Ok(located) = gateway.locate(&sight, uri) {
-                let _ = watches.add(&located.upstream, &located.uri, uri).await;
+                // Dropped with everything else once the client has gone.
+                let gone = std::future::pending();
+                let _ = watches.add(&located.upstream, &located.uri, uri, gone).await;
             }
         }
     };

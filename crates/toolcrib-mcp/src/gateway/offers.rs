@@ -3,19 +3,16 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    ClientRequest, CompleteRequest, CompleteRequestParams, ErrorCode, ErrorData,
-    GetPromptRequestParams, ReadResourceRequestParams, Reference,
+    CompleteRequestParams, ErrorData, GetPromptRequestParams, ReadResourceRequestParams, Reference,
 };
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::exchange::{Inputs, What};
 use super::result;
+use super::what::{Inputs, What};
 use super::{Gateway, Sight};
-use crate::config::seconds;
-use crate::hidden_text::clean_value;
 use crate::shelf::{Owner, own_address};
-use crate::upstream::{Failed, Upstream};
+use crate::upstream::Upstream;
 
 /// A resource, as its server knows it.
 pub(super) struct Located {
@@ -137,24 +134,10 @@ impl Gateway {
             _ => {}
         }
         let upstream = self.upstream(&sight, &offer.server).ok_or_else(missing)?;
-        let down = || {
-            ErrorData::internal_error(
-                format!("`{}` is not available: {}", upstream.name, upstream.status().why_not()),
-                None,
-            )
-        };
-        let link = upstream.link().ok_or_else(down)?;
         params.meta = None;
-        let request = ClientRequest::CompleteRequest(CompleteRequest::new(params));
-        let asked = link.ask(request, seconds(upstream.config().call_timeout)).await;
-        let cleaned = asked.map(|mut values| {
-            clean_value(&mut values);
-            values
-        });
-        cleaned.map_err(|failed| match failed {
-            Failed::Refused(error) => result::in_era(error, client.modern),
-            other => ErrorData::new(ErrorCode::INTERNAL_ERROR, other.to_string(), None),
-        })
+        let what = What::Completion(Box::new(params));
+        let answer = self.exchange(upstream, what, client, Inputs::default(), profile).await;
+        answer.map_err(|why| result::error(why, client.modern))
     }
 }
 

@@ -14,9 +14,10 @@ use toolcrib_core::reply::{Down, Form};
 use toolcrib_core::{Conversation, Outcome, Refusal, Reply, ToolId, Turn};
 
 use super::client::Client;
-use super::exchange::{Inputs, NoAnswer, What};
+use super::exchange::NoAnswer;
 use super::result::{self, failure};
 use super::waiting::Wait;
+use super::what::{Inputs, What};
 use super::{Gateway, Sight};
 use crate::arguments::Arguments;
 use crate::shelf::added_hint;

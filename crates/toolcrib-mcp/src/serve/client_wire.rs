@@ -3,6 +3,12 @@
 //! Every request is answered under its own id, whatever is wrong with it. The SDK's transport answers one that it
 //! cannot read without an id, or not at all, and its client would wait for ever. So lines are read here, and a
 //! request that the SDK cannot read is refused here.
+//!
+//! The memory of a client is bounded. A request whose values would take too much memory is refused before it is parsed.
+//! At most 256 requests are in flight, and none begins while 64 MiB of messages wait to be written, because the client
+//! does not read them. Requests wait in [`Arrivals`] meanwhile, and answers and cancellations overtake them. Nothing
+//! is read any more only if 64 MiB of requests wait, or if refusals cannot be written. A client that closes its side
+//! gets the answers to the requests that wait, as long as it reads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,11 +20,15 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::json::Fields;
 
-use super::unread::{Unread, too_large};
+use super::arrivals::Arrivals;
+use super::backlog::{Backlog, BacklogShare};
+use super::unread::{Unread, too_large, too_many_values};
 use crate::arguments::Arguments;
+use crate::json_memory::{estimate, is_excessive};
 use crate::lines::{Event, Lines};
 use crate::request_id::Early;
 
@@ -28,6 +38,8 @@ const CHUNK: usize = 16 << 10;
 const QUEUE: usize = 64;
 /// How long the last messages may take to be written when the gateway ends.
 const LAST_WRITES: Duration = Duration::from_secs(1);
+/// How long requests wait for a client that has closed its side and does not read.
+const LAST_READS: Duration = Duration::from_secs(5);
 
 /// The two streams of a client, as the SDK's transport.
 pub(super) struct ClientWire<R> {
@@ -36,18 +48,26 @@ pub(super) struct ClientWire<R> {
     limit: usize,
     chunk: Box<[u8]>,
     /// Messages that the SDK has yet to take.
-    ready: VecDeque<ClientJsonRpcMessage>,
+    arrivals: Arrivals,
+    /// Whether the SDK has just taken one.
+    has_begun: bool,
+    backlog: Backlog,
     /// Refusals that have yet to be queued.
     refusals: VecDeque<String>,
-    /// Whether the input has ended and its last line was read.
-    finished: bool,
+    /// Set when the input has ended and its last line was read: when to stop waiting for a client that does not read.
+    finished: Option<Instant>,
     output: Option<mpsc::Sender<Outgoing>>,
     writer: Option<JoinHandle<()>>,
     ended: CancellationToken,
 }
 
-/// A line, and who wants to know what became of it.
-type Outgoing = (String, Option<oneshot::Sender<io::Result<()>>>);
+/// A line that waits to be written.
+struct Outgoing {
+    line: String,
+    /// Is told what became of it.
+    written: Option<oneshot::Sender<io::Result<()>>>,
+    share: BacklogShare,
+}
 
 impl<R> ClientWire<R> {
     /// Lines of at most `limit` bytes; `ended` is cancelled when there are no more.
@@ -63,9 +83,11 @@ impl<R> ClientWire<R> {
             lines: Lines::new(limit),
             limit,
             chunk: vec![0; CHUNK].into(),
-            ready: VecDeque::new(),
+            arrivals: Arrivals::default(),
+            has_begun: false,
+            backlog: Backlog::default(),
             refusals: VecDeque::new(),
-            finished: false,
+            finished: None,
             output: Some(sender),
             writer: Some(tokio::spawn(write(output, lines))),
             ended,
@@ -76,26 +98,35 @@ impl<R> ClientWire<R> {
         let mut rest = &self.chunk[..bytes];
         while let Some(event) = self.lines.take(&mut rest) {
             let (message, refusals) = read(&event, self.limit);
-            self.ready.extend(message);
+            self.arrivals.extend(message);
             self.refusals.extend(refusals);
         }
     }
 
-    /// The last line, if it has no newline.
+    /// The input has ended. Its last line may have no newline.
     fn finish(&mut self) {
         if let Some(event) = self.lines.finish() {
             let (message, refusals) = read(&event, self.limit);
-            self.ready.extend(message);
+            self.arrivals.extend(message);
             self.refusals.extend(refusals);
         }
+        self.finished = Some(Instant::now() + LAST_READS);
+        self.ended.cancel();
     }
 }
 
+/// A message for the SDK, and the memory that it takes.
+type Message = (ClientJsonRpcMessage, usize);
+
 /// The message of a line for the SDK, and refusals for the client.
-fn read(event: &Event<'_>, limit: usize) -> (Option<ClientJsonRpcMessage>, Vec<String>) {
+fn read(event: &Event<'_>, limit: usize) -> (Option<Message>, Vec<String>) {
     let unread = match event {
+        Event::Line(line) if is_excessive(line, limit) => {
+            tracing::warn!("a request with too many values is refused");
+            too_many_values(line)
+        }
         Event::Line(line) => match message(line) {
-            Ok(message) => return (Some(message), Vec::new()),
+            Ok(message) => return (Some((message, estimate(line))), Vec::new()),
             Err(unread) => unread,
         },
         Event::TooLong { start } => {
@@ -103,7 +134,7 @@ fn read(event: &Event<'_>, limit: usize) -> (Option<ClientJsonRpcMessage>, Vec<S
             too_large(start, limit)
         }
     };
-    (unread.failed.map(|failed| *failed), unread.refusals)
+    (unread.failed.map(|failed| (*failed, 0)), unread.refusals)
 }
 
 /// The message of a line, a call with its arguments as text. Some clients write `null` for a key that a message
@@ -154,17 +185,18 @@ fn strict_message(line: &[u8]) -> Result<ClientJsonRpcMessage, Unread> {
 
 /// Writes lines in their order until nobody has one to send.
 async fn write(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Outgoing>) {
-    while let Some((mut line, done)) = lines.recv().await {
+    while let Some(Outgoing { mut line, written, share }) = lines.recv().await {
         line.push('\n');
-        let written = async {
+        let writing = async {
             output.write_all(line.as_bytes()).await?;
             output.flush().await
         };
-        let written = written.await;
-        let failed = written.is_err();
-        if let Some(done) = done {
+        let result = writing.await;
+        drop((line, share));
+        let failed = result.is_err();
+        if let Some(written) = written {
             // A sender that was dropped does not want to know.
-            let _ = done.send(written);
+            let _ = written.send(result);
         }
         if failed {
             return;
@@ -181,38 +213,57 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for ClientWire
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let output = self.output.clone();
         let line = serde_json::to_string(&message);
+        let share = self.backlog.message(line.as_deref().unwrap_or_default());
         async move {
             let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
-            let (done, written) = oneshot::channel();
+            let (written, result) = oneshot::channel();
             let output = output.ok_or_else(closed)?;
-            output.send((line?, Some(done))).await.map_err(|_| closed())?;
-            written.await.map_err(|_| closed())?
+            let outgoing = Outgoing { line: line?, written: Some(written), share };
+            output.send(outgoing).await.map_err(|_| closed())?;
+            result.await.map_err(|_| closed())?
         }
     }
 
     /// May be dropped at any await and called again: nothing that was read is lost.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        // The request that began last gets a turn: if it can be answered at once, its answer counts before another
+        // begins.
+        if std::mem::take(&mut self.has_begun) {
+            tokio::task::yield_now().await;
+        }
         loop {
             if !self.refusals.is_empty() {
                 let permit = self.output.as_ref()?.reserve().await.ok()?;
-                if let Some(refusal) = self.refusals.pop_front() {
-                    permit.send((refusal, None));
+                if let Some(line) = self.refusals.pop_front() {
+                    let share = self.backlog.message(&line);
+                    permit.send(Outgoing { line, written: None, share });
                 }
                 continue;
             }
-            if let Some(message) = self.ready.pop_front() {
+            if let Some(message) = self.arrivals.next(&self.backlog) {
+                self.has_begun = true;
+                if self.finished.is_some() {
+                    self.finished = Some(Instant::now() + LAST_READS);
+                }
                 return Some(message);
             }
-            match self.input.read(&mut self.chunk).await {
-                Ok(0) | Err(_) if self.finished => {
-                    self.ended.cancel();
+            let is_waiting = self.arrivals.is_waiting();
+            if let Some(deadline) = self.finished {
+                if !is_waiting {
                     return None;
                 }
-                Ok(0) | Err(_) => {
-                    self.finished = true;
-                    self.finish();
+                if tokio::time::timeout_at(deadline, self.backlog.room()).await.is_err() {
+                    tracing::warn!("the client does not read: its last requests are not answered");
+                    self.arrivals.clear();
                 }
-                Ok(bytes) => self.eat(bytes),
+                continue;
+            }
+            tokio::select! {
+                () = self.backlog.room(), if is_waiting => {}
+                read = self.input.read(&mut self.chunk), if !self.arrivals.is_full() => match read {
+                    Ok(0) | Err(_) => self.finish(),
+                    Ok(bytes) => self.eat(bytes),
+                },
             }
         }
     }

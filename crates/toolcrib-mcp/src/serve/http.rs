@@ -24,7 +24,7 @@ use toolcrib_server::{BodyBudget, BodyPermit, BodyRefused, ConnectionInfo, Drain
 use super::session_manager::Manager;
 use super::sessions::{SessionUse, Sessions};
 use crate::arguments::Arguments;
-use crate::gateway::{Front, Gateway, Left};
+use crate::gateway::{Front, Gateway, HeldBody, INTRODUCTION_HINT, Left, introduction_excess};
 use crate::json_memory::{self, is_excessive};
 
 /// Interval of the comments that keep an idle event stream open.
@@ -85,7 +85,6 @@ struct Held {
     /// Shutdown waits for it.
     _in_flight: Option<TaskTrackerToken>,
     _session: Option<SessionUse>,
-    _body: Option<BodyPermit>,
 }
 
 impl Endpoint {
@@ -125,7 +124,7 @@ impl Endpoint {
         } else {
             None
         };
-        let held = Held { _in_flight: in_flight, _session: session, _body: read.permit };
+        let held = Held { _in_flight: in_flight, _session: session };
         let response = service.handle(read.request).await.map(Body::new);
         if let Some(admission) = admission
             && let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok())
@@ -144,7 +143,7 @@ impl Endpoint {
     ) -> Option<SessionUse> {
         let id = request.headers().get(SESSION)?.to_str().ok()?.to_owned();
         if request.method() == Method::DELETE {
-            self.sessions.delete(&id);
+            self.sessions.delete(&id, manager);
             return None;
         }
         let session = self.sessions.enter(&id, manager).await?;
@@ -204,9 +203,8 @@ impl Endpoint {
 
 /// A request whose body was read.
 struct ReadRequest {
-    /// With the arguments of a call as text in its extensions.
+    /// With the arguments of a call as text and its share of the memory for bodies in its extensions.
     request: Request,
-    permit: Option<BodyPermit>,
     /// Whether it begins a session. The headers do not tell: the SDK decides by the body.
     begins: bool,
 }
@@ -224,27 +222,35 @@ async fn with_arguments(
     bodies: Option<&BodyBudget>,
 ) -> Result<ReadRequest, Response> {
     if request.method() != Method::POST {
-        return Ok(ReadRequest { request, permit: None, begins: false });
+        return Ok(ReadRequest { request, begins: false });
     }
     let (mut parts, body) = request.into_parts();
-    let (body, mut permit) = read_body(body, limit, bodies).await?;
+    let (body, permit) = read_body(body, limit, bodies).await?;
+    let message = serde_json::from_slice::<MessageMethod<'_>>(&body);
+    if message.as_ref().is_ok_and(|message| message.method == "initialize")
+        && let Some(problem) = introduction_excess(&body)
+    {
+        let status = StatusCode::PAYLOAD_TOO_LARGE;
+        return Err(refusal::response(status, &problem, INTRODUCTION_HINT));
+    }
     if is_excessive(&body, limit) {
         let hint = "send fewer values: the limit is `request_bytes` of `[gateway.limits]`";
         let problem = "the request has too many values for its size";
         return Err(refusal::response(StatusCode::PAYLOAD_TOO_LARGE, problem, hint));
     }
-    if let Some(permit) = &mut permit {
+    if let Some(mut permit) = permit {
         permit.grow(json_memory::estimate(&body) - body.len()).map_err(body_refused)?;
+        parts.extensions.insert(HeldBody::from(permit));
     }
     if let Some((_, arguments)) = Arguments::of_message(&body) {
         parts.extensions.insert(arguments);
     }
     // A batch may begin one, too.
-    let begins = serde_json::from_slice::<MessageMethod<'_>>(&body).map_or_else(
+    let begins = message.map_or_else(
         |_| body.trim_ascii_start().starts_with(b"["),
         |message| message.method == "initialize",
     );
-    Ok(ReadRequest { request: Request::from_parts(parts, Body::from(body)), permit, begins })
+    Ok(ReadRequest { request: Request::from_parts(parts, Body::from(body)), begins })
 }
 
 fn body_refused(refused: BodyRefused) -> Response {

@@ -1,5 +1,7 @@
 //! How clients connect: standard streams for one client, routes of an HTTP server for many.
 
+mod arrivals;
+mod backlog;
 mod client_wire;
 mod http;
 mod session_manager;

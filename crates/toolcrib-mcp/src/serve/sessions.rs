@@ -81,6 +81,13 @@ impl Table {
         (total >= in_total).then_some((TooMany::InTotal(in_total), None))
     }
 
+    /// Takes out a session of this manager. A request can name any session at the path of any profile, and one that
+    /// were taken out there would live on uncounted.
+    fn take(&mut self, id: &str, manager: &Arc<LocalSessionManager>) -> Option<Session> {
+        let session = self.open.get(id)?;
+        Arc::ptr_eq(&session.manager, manager).then(|| self.open.remove(id)).flatten()
+    }
+
     /// Takes out the session that ends for another one.
     fn take_idle(&mut self, of: Option<Client>) -> Option<(String, Session)> {
         let mut counts: HashMap<Client, usize> = HashMap::new();
@@ -132,7 +139,7 @@ impl Sessions {
         let is_live = manager.sessions.read().await.contains_key(id);
         let mut table = self.lock();
         if !is_live {
-            table.open.remove(id);
+            table.take(id, manager);
             return None;
         }
         let session = table.open.get_mut(id)?;
@@ -143,8 +150,8 @@ impl Sessions {
     }
 
     /// The client ends its session.
-    pub(super) fn delete(&self, id: &str) {
-        let session = self.lock().open.remove(id);
+    pub(super) fn delete(&self, id: &str, manager: &Arc<LocalSessionManager>) {
+        let session = self.lock().take(id, manager);
         if let Some(session) = session {
             session.left.0.cancel();
         }
@@ -351,7 +358,7 @@ mod tests {
         let id = case.begin(None).await.unwrap();
         let busy = case.sessions.enter(&id, &case.manager).await.unwrap();
         assert!(case.begin(None).await.is_err());
-        case.sessions.delete(&id);
+        case.sessions.delete(&id, &case.manager);
         assert!(busy.left.0.is_cancelled());
         case.begin(None).await.unwrap();
     }

@@ -91,6 +91,16 @@ pub(super) fn too_large(start: &[u8], limit: usize) -> Unread {
     Unread::of_early(Early::read(start), ErrorCode::INVALID_REQUEST, &problem)
 }
 
+/// Of a line whose values would take too much memory. A batch is refused as one: its messages are not read.
+pub(super) fn too_many_values(line: &[u8]) -> Unread {
+    let problem = "the request has too many values for its size: send fewer";
+    if line.trim_ascii_start().starts_with(b"[") {
+        let refusals = vec![refusal("", ErrorCode::INVALID_REQUEST, problem)];
+        return Unread { refusals, failed: None };
+    }
+    Unread::of_early(Early::read(line), ErrorCode::INVALID_REQUEST, problem)
+}
+
 /// An error, under the id of its request as JSON text. An id that is neither a string nor a number is left out.
 fn refusal(id: &str, code: ErrorCode, problem: &str) -> String {
     let id = if id.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())

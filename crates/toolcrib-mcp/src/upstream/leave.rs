@@ -32,18 +32,24 @@ pub(crate) enum Unavailable {
     /// The server is not connected.
     Down(String),
     /// Too many calls wait for it.
-    Busy(String),
+    Busy(QueueFull),
+}
+
+/// A server has as many requests waiting for it as it may have.
+#[derive(Debug, thiserror::Error)]
+#[error("{most} calls wait for `{server}` already")]
+pub(crate) struct QueueFull {
+    server: Arc<str>,
+    most: usize,
 }
 
 impl Upstream {
     /// Waits for a call's turn.
     pub(crate) async fn leave(&self) -> Result<Leave, Unavailable> {
         let down = || Unavailable::Down(self.status().why_not());
-        let queue = self.shared.limits.server_queue;
-        let busy = || Unavailable::Busy(format!("{queue} calls wait for `{}` already", self.name));
         let mut place = None;
         if self.link().is_none() || self.calls.available_permits() == 0 {
-            place = Some(Place::take(&self.waiting, queue).ok_or_else(busy)?);
+            place = Some(self.queue().map_err(Unavailable::Busy)?);
         }
         // Its tools are known from an earlier run, and it is starting: no reason to send the model away.
         let mut news = self.watch();
@@ -56,7 +62,7 @@ impl Upstream {
             permit
         } else {
             if place.is_none() {
-                place = Some(Place::take(&self.waiting, queue).ok_or_else(busy)?);
+                place = Some(self.queue().map_err(Unavailable::Busy)?);
             }
             Arc::clone(&self.calls).acquire_owned().await.map_err(|_| down())?
         };
@@ -66,10 +72,17 @@ impl Upstream {
         let link = self.link().ok_or_else(down)?;
         Ok(Leave { link, _own: own, all: Some(all) })
     }
+
+    /// A place among the requests that wait for this server.
+    pub(crate) fn queue(&self) -> Result<Place<'_>, QueueFull> {
+        let most = self.shared.limits.server_queue;
+        let full = || QueueFull { server: Arc::clone(&self.name), most };
+        Place::take(&self.waiting, most).ok_or_else(full)
+    }
 }
 
 /// A place in a queue.
-struct Place<'a>(&'a AtomicUsize);
+pub(crate) struct Place<'a>(&'a AtomicUsize);
 
 impl<'a> Place<'a> {
     fn take(queue: &'a AtomicUsize, most: usize) -> Option<Self> {

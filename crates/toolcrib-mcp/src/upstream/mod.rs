@@ -42,7 +42,7 @@ pub(crate) use definitions::Definitions;
 pub(crate) use failed::Failed;
 pub(crate) use first_waits::FirstWaits;
 pub(crate) use known::{Known, page};
-pub(crate) use leave::{Leave, Unavailable};
+pub(crate) use leave::{Leave, QueueFull, Unavailable};
 pub(crate) use link::{Link, Pending, Step};
 pub(crate) use log_level::rank;
 use reason::reason;
@@ -51,6 +51,7 @@ pub(crate) use status::CONNECTING;
 pub use status::{Era, Phase, Status};
 #[cfg(feature = "fuzzing")]
 pub use stdio::messages_in;
+pub(crate) use wanted::URI_BYTES;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -101,6 +102,10 @@ pub(crate) struct Upstream {
     watching: tokio::sync::Mutex<()>,
     /// Those changed.
     rewatch: Notify,
+    /// Held while the server is told that roots changed.
+    roots_turn: tokio::sync::Mutex<()>,
+    /// Held while another message about that waits for its turn.
+    roots_waiting: tokio::sync::Mutex<()>,
     link: ArcSwapOption<Link>,
     /// Calls that may be under way.
     calls: Arc<Semaphore>,
@@ -136,6 +141,8 @@ impl Upstream {
             watched: Mutex::default(),
             watching: tokio::sync::Mutex::default(),
             rewatch: Notify::new(),
+            roots_turn: tokio::sync::Mutex::default(),
+            roots_waiting: tokio::sync::Mutex::default(),
             link: ArcSwapOption::empty(),
             calls: Arc::new(Semaphore::new(at_once)),
             at_once,

@@ -26,12 +26,9 @@ use super::server_requests::{
     Accepted, AnswerPermit, ID_BYTES, ServerRequests, Violation, is_request,
 };
 use super::slots::{Answer, Progress, Slots};
+use super::wanted::URI_BYTES;
 use crate::config::Limits;
 use crate::request_id::request_id;
-
-/// Maximum length of the address of a changed resource, in bytes. Clients watch addresses that servers listed, which
-/// are far shorter.
-const URI_BYTES: usize = 8 << 10;
 
 /// Maximum size of the acknowledgement of a subscription in memory, in bytes: it repeats the addresses that we watch.
 const ACKNOWLEDGEMENT_BYTES: usize = 256 << 10;

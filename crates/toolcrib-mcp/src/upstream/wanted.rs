@@ -1,12 +1,20 @@
-//! What clients want to hear of a server without asking each time: resources that change, and its log.
+//! What clients want to hear of a server without asking each time, resources that change and its log, and what the
+//! server wants to hear of its client: that its roots changed.
 
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use rmcp::model::{ClientRequest, SetLevelRequest, SetLevelRequestParams};
+use rmcp::model::{
+    ClientNotification, ClientRequest, RootsListChangedNotification, SetLevelRequest,
+    SetLevelRequestParams,
+};
 
 use super::{Failed, Upstream, listen};
 use crate::config::seconds;
+
+/// Maximum length of the address of a resource that a client watches or a server reports as changed, in bytes. Clients
+/// watch addresses that servers listed, which are far shorter.
+pub(crate) const URI_BYTES: usize = 8 << 10;
 
 /// How long a server may take to be told.
 const TOLD_WITHIN: Duration = Duration::from_secs(10);
@@ -49,6 +57,20 @@ impl Upstream {
 
     pub(super) fn watched(&self) -> Vec<String> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// Tells a server of the older era that the roots of its client changed. A client may change them without end while
+    /// the server does not read, so at most one message waits for the one before it: sent later, it covers all changes
+    /// until then.
+    pub(crate) async fn tell_roots(&self) {
+        let Ok(waiting) = self.roots_waiting.try_lock() else { return };
+        let _turn = self.roots_turn.lock().await;
+        drop(waiting);
+        if let Some(link) = self.link().filter(|link| !link.is_modern()) {
+            let changed = RootsListChangedNotification::default();
+            let changed = ClientNotification::RootsListChangedNotification(changed);
+            let _ = link.peer.send_notification(changed).await;
+        }
     }
 
     /// Tells a server of the older era how much of its log is wanted; in the newer one each request does.

@@ -91,6 +91,13 @@ pub(crate) fn peak_memory(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
 }
 
+/// The processor time that a process has used, in ticks of the clock.
+pub(crate) fn cpu_time(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
 /// How many lines of a server's log begin with `word`.
 pub(crate) fn count(log: &Path, word: &str) -> usize {
     lines(log, word).len()

@@ -1,8 +1,8 @@
 //! A server whose every answer is written in a file, for tests of what it may say.
 //!
-//! `methods` has a result for each method, `tools` for each tool a list of steps: `{"notify": …}` sends a
-//! message with the call's progress token, `{"ask": …}` asks the client and answers the call with its reply,
-//! `{"result": …}` and `{"error": …}` answer the call.
+//! `methods` has a result for each method, or `null` if it is never answered. `tools` has for each tool a list of
+//! steps: `{"notify": …}` sends a message with the call's progress token, `{"ask": …}` asks the client and answers the
+//! call with its reply, `{"result": …}` and `{"error": …}` answer the call.
 
 use std::io;
 use std::path::Path;
@@ -62,6 +62,10 @@ impl Script {
             _ => {}
         }
         let Some(result) = self.0["methods"].get(method) else { return false };
+        if result.is_null() {
+            server.journal.note(&format!("hang {method}"));
+            return true;
+        }
         match result.get("error") {
             Some(error) => {
                 server.output.send(&failed(id, error), 1);

@@ -1,0 +1,38 @@
+//! How much a client may say about itself: its name, its capabilities and its `_meta`.
+//!
+//! This is kept for as long as a session or a subscription lasts, and there can be thousands of them. So it has a limit
+//! far below that of other requests. What counts is the memory that the values take, because many small objects take
+//! much more than their text.
+
+use rmcp::model::ErrorData;
+use serde::Serialize;
+
+use crate::json_memory::estimate;
+
+/// Maximum memory for it, in bytes. Clients send one to four kilobytes; an icon within the message fits as well.
+const MOST: usize = 64 << 10;
+
+/// What a client can do about it.
+pub(crate) const HINT: &str =
+    "send less in `clientInfo`, `capabilities` and `_meta`, and icons as links";
+
+/// The problem with a message that begins a session, if it is too large.
+pub(crate) fn excess(text: &[u8]) -> Option<String> {
+    let memory = estimate(text);
+    let problem = || {
+        format!(
+            "what the client says about itself takes {memory} bytes of memory, and {MOST} are the most"
+        )
+    };
+    (memory > MOST).then(problem)
+}
+
+/// Refuses what is too large to be kept.
+pub(super) fn check(said: &impl Serialize) -> Result<(), ErrorData> {
+    let text = serde_json::to_vec(said)
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+    match excess(&text) {
+        Some(problem) => Err(ErrorData::invalid_params(format!("{problem}: {HINT}"), None)),
+        None => Ok(()),
+    }
+}

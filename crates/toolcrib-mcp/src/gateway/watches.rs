@@ -1,0 +1,247 @@
+//! Which client watches which resource.
+//!
+//! A subscription is kept until its client ends it or leaves, and costs memory for the address at several places. So
+//! addresses have a maximum length, each client a maximum number of subscriptions, and all clients together a total of
+//! memory for them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::ErrorData;
+use tokio::sync::broadcast;
+use toolcrib_server::{MemoryShare, MemoryTotal};
+
+use super::Gateway;
+use crate::upstream::{Failed, URI_BYTES, Upstream};
+
+/// Maximum number of changed resources that a slow client may lag behind. Beyond it some are not reported.
+const LAG: usize = 256;
+
+/// Maximum number of resources that one client may watch.
+const WATCHED: usize = 256;
+
+/// Maximum memory for the subscriptions of all clients together, in bytes: some 200,000 of ordinary length.
+const TOTAL_BYTES: usize = 64 << 20;
+
+/// Memory that a subscription takes in addition to its addresses, in bytes.
+const ENTRY: usize = 256;
+
+/// A resource: its server, and its address there.
+pub(super) type Place = (Arc<str>, String);
+
+/// The resources that any client watches.
+pub(super) struct Subscribers {
+    updates: broadcast::Sender<Place>,
+    watched: Mutex<HashMap<Place, usize>>,
+    memory: MemoryTotal,
+}
+
+impl Default for Subscribers {
+    fn default() -> Self {
+        let (updates, memory) = (broadcast::Sender::new(LAG), MemoryTotal::new(TOTAL_BYTES));
+        Self { updates, watched: Mutex::default(), memory }
+    }
+}
+
+impl Subscribers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, usize>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells all clients that a resource changed.
+    pub(super) fn tell(&self, place: Place) {
+        // An error means that no client listens.
+        let _ = self.updates.send(place);
+    }
+
+    /// The resources that change from now on.
+    pub(super) fn updates(&self) -> broadcast::Receiver<Place> {
+        self.updates.subscribe()
+    }
+
+    /// Memory for one more subscription.
+    fn share(&self, place: &Place, known_as: &str) -> Result<MemoryShare, Failed> {
+        let mut share = self.memory.share();
+        if share.grow(ENTRY + place.1.len() + known_as.len()) {
+            return Ok(share);
+        }
+        let problem =
+            "the subscriptions of all clients take up all memory for them: try again later";
+        Err(Failed::Refused(ErrorData::internal_error(problem, None)))
+    }
+
+    /// One client less.
+    fn release(&self, place: &Place) {
+        let mut watched = self.lock();
+        let Some(count) = watched.get_mut(place) else { return };
+        *count -= 1;
+        if *count == 0 {
+            watched.remove(place);
+        }
+    }
+
+    /// Whether any client watches it.
+    fn wants(&self, place: &Place) -> bool {
+        self.lock().contains_key(place)
+    }
+}
+
+/// The resources that one client watches. What it watches is let go with it.
+pub(super) struct Watches {
+    gateway: Arc<Gateway>,
+    by_place: Mutex<HashMap<Place, Watch>>,
+}
+
+struct Watch {
+    /// How the client calls the resource.
+    known_as: String,
+    share: MemoryShare,
+}
+
+impl Watches {
+    pub(super) fn new(gateway: Arc<Gateway>) -> Self {
+        Self { gateway, by_place: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Place, Watch>> {
+        self.by_place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Watches a resource from now on, unless its client is `gone` before the server has confirmed it.
+    pub(super) async fn add(
+        &self,
+        upstream: &Upstream,
+        own: &str,
+        known_as: &str,
+        gone: impl Future<Output = ()>,
+    ) -> Result<(), Failed> {
+        let place = (Arc::clone(&upstream.name), own.to_owned());
+        let is_new = {
+            let mut watched = self.lock();
+            if watched.len() >= WATCHED && !watched.contains_key(&place) {
+                let problem = format!("{WATCHED} resources are watched already");
+                return Err(Failed::Refused(ErrorData::invalid_request(problem, None)));
+            }
+            let subscribers = &self.gateway.subscribers;
+            let share = subscribers.share(&place, known_as)?;
+            let watch = Watch { known_as: known_as.to_owned(), share };
+            let is_new = watched.insert(place.clone(), watch).is_none();
+            if is_new {
+                *subscribers.lock().entry(place.clone()).or_default() += 1;
+            }
+            is_new
+        };
+        let wanted = || self.gateway.subscribers.wants(&place);
+        let begun = tokio::select! {
+            begun = upstream.watch_resource(own, wanted) => begun,
+            () = gone => Err(Failed::Cancelled),
+        };
+        match &begun {
+            // The server may have been told.
+            Err(Failed::Cancelled) if is_new => {
+                if let Some(watch) = self.take(&place) {
+                    self.let_go(place, watch);
+                }
+            }
+            // It was watched before.
+            Ok(()) | Err(Failed::Cancelled) => {}
+            Err(_) => drop(self.take(&place)),
+        }
+        begun
+    }
+
+    /// Watches it no more.
+    pub(super) async fn remove(
+        &self,
+        upstream: &Upstream,
+        own: &str,
+        gone: impl Future<Output = ()>,
+    ) -> Result<(), Failed> {
+        let place = (Arc::clone(&upstream.name), own.to_owned());
+        let Some(watch) = self.take(&place) else { return Ok(()) };
+        let wanted = || self.gateway.subscribers.wants(&place);
+        let ended = tokio::select! {
+            ended = upstream.watch_resource(own, wanted) => return ended,
+            () = gone => Err(Failed::Cancelled),
+        };
+        self.let_go(place, watch);
+        ended
+    }
+
+    fn take(&self, place: &Place) -> Option<Watch> {
+        let watch = self.lock().remove(place)?;
+        self.gateway.subscribers.release(place);
+        Some(watch)
+    }
+
+    /// Tells a server in the background that a resource may not be watched any more. Its memory counts until then.
+    fn let_go(&self, place: Place, watch: Watch) {
+        let (upstream, gateway) =
+            (self.gateway.hub().upstream(&place.0), Arc::clone(&self.gateway));
+        if let (Some(upstream), Ok(runtime)) = (upstream, tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move {
+                let wanted = || gateway.subscribers.wants(&place);
+                let ended = upstream.watch_resource(&place.1, wanted).await;
+                drop(watch.share);
+                ended
+            });
+        }
+    }
+
+    /// How the client calls a resource that it watches.
+    pub(super) fn known_as(&self, place: &Place) -> Option<String> {
+        self.lock().get(place).map(|watch| watch.known_as.clone())
+    }
+}
+
+impl Drop for Watches {
+    fn drop(&mut self) {
+        let places: Vec<_> = self.lock().drain().collect();
+        for (place, watch) in places {
+            self.gateway.subscribers.release(&place);
+            self.let_go(place, watch);
+        }
+    }
+}
+
+/// Refuses an address that is too long to be kept.
+pub(super) fn check_address(uri: &str) -> Result<(), ErrorData> {
+    if uri.len() <= URI_BYTES {
+        return Ok(());
+    }
+    let problem = format!(
+        "the address of the resource has {} bytes, and {URI_BYTES} are the most that can be subscribed to",
+        uri.len()
+    );
+    Err(ErrorData::invalid_params(problem, None))
+}
+
+/// Refuses a subscription of the newer era with addresses that are too long, or with too many.
+pub(super) fn check_addresses(uris: &[String]) -> Result<(), ErrorData> {
+    if uris.len() > WATCHED {
+        let problem = format!(
+            "the subscription has {} resources, and {WATCHED} are the most that it can have",
+            uris.len()
+        );
+        return Err(ErrorData::invalid_params(problem, None));
+    }
+    uris.iter().try_for_each(|uri| check_address(uri))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_subscriptions_of_all_clients_have_a_total() {
+        let subscribers = Subscribers::default();
+        let address = "x".repeat(URI_BYTES);
+        let place = (Arc::from("server"), address.clone());
+        let mut shares: Vec<MemoryShare> =
+            std::iter::from_fn(|| subscribers.share(&place, &address).ok()).collect();
+        assert_eq!(shares.len(), TOTAL_BYTES / (ENTRY + 2 * URI_BYTES));
+        assert!(shares.len() > WATCHED, "one client cannot take all of it");
+        shares.pop();
+        assert!(subscribers.share(&place, &address).is_ok());
+    }
+}

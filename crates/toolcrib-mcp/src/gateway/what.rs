@@ -1,0 +1,99 @@
+//! What a client can ask of a server, as a request to that server.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, CompleteRequest, CompleteRequestParams,
+    GetPromptRequest, GetPromptRequestParams, JsonObject, ReadResourceRequest,
+    ReadResourceRequestParams,
+};
+use serde_json::Value;
+
+use crate::arguments::Arguments;
+use crate::config::seconds;
+use crate::upstream::Upstream;
+
+/// What is asked of a server.
+#[derive(Debug, Clone)]
+pub(crate) enum What {
+    /// To run a tool.
+    Tool { name: String, arguments: Option<Arguments> },
+    /// To fill in a prompt.
+    Prompt { name: String, arguments: Option<JsonObject> },
+    /// To read a resource.
+    Resource { uri: String },
+    /// To complete an argument.
+    Completion(Box<CompleteRequestParams>),
+}
+
+/// What a client brought along when it asked again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Inputs {
+    pub(crate) responses: Option<BTreeMap<String, Value>>,
+    pub(crate) state: Option<String>,
+}
+
+impl What {
+    /// The request to the server.
+    pub(super) fn request(&self, inputs: Inputs) -> ClientRequest {
+        let Inputs { responses, state } = inputs;
+        match self.clone() {
+            Self::Tool { name, arguments } => {
+                let mut params = CallToolRequestParams::new(name);
+                params.arguments = arguments.as_ref().and_then(Arguments::parsed);
+                params.input_responses = responses;
+                params.request_state = state;
+                let mut call = CallToolRequest::new(params);
+                if let Some(arguments) = arguments {
+                    call.extensions.insert(arguments);
+                }
+                ClientRequest::CallToolRequest(call)
+            }
+            Self::Prompt { name, arguments } => {
+                let mut params = GetPromptRequestParams::new(name);
+                params.arguments = arguments;
+                params.input_responses = responses;
+                params.request_state = state;
+                ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+            }
+            Self::Resource { uri } => {
+                let mut params = ReadResourceRequestParams::new(uri);
+                params.input_responses = responses;
+                params.request_state = state;
+                ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
+            }
+            Self::Completion(params) => {
+                ClientRequest::CompleteRequest(CompleteRequest::new(*params))
+            }
+        }
+    }
+
+    /// Whether a client of the newer era can answer a question by asking for the same thing again.
+    pub(super) fn can_be_repeated(&self) -> bool {
+        !matches!(self, Self::Completion(_))
+    }
+
+    /// Whether it asks for the same thing, whatever the arguments.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tool { name, .. }, Self::Tool { name: other, .. })
+            | (Self::Prompt { name, .. }, Self::Prompt { name: other, .. }) => name == other,
+            (Self::Resource { uri }, Self::Resource { uri: other }) => uri == other,
+            _ => false,
+        }
+    }
+
+    /// How long it may take.
+    pub(super) fn within(&self, upstream: &Upstream) -> Duration {
+        let config = upstream.config();
+        let own = match self {
+            Self::Tool { name, .. } => {
+                let fits = |pattern: &str| toolcrib_core::policy::Glob::new(pattern).is(name);
+                config.timeouts.iter().find(|(pattern, _)| fits(pattern)).map(|(_, limit)| *limit)
+            }
+            _ => None,
+        };
+        seconds(own.unwrap_or(config.call_timeout))
+    }
+}

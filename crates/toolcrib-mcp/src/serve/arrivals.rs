@@ -1,0 +1,189 @@
+//! The messages of a client on standard streams that the SDK has yet to take, in their order.
+//!
+//! A request waits here while the [`Backlog`] of its client has no room for another one. Other messages do not wait:
+//! an answer to a server's question or a cancellation may be what ends a request in flight. So they overtake requests
+//! that wait, and a request that is cancelled while it waits is forgotten. Reading goes on meanwhile, until the
+//! requests that wait take too much memory themselves. Then nothing is read until one of them begins, which happens
+//! at the latest when a request in flight times out, provided that the client reads what was written to it.
+
+use std::collections::VecDeque;
+
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, GetExtensions as _, JsonRpcMessage, RequestId,
+};
+
+use super::backlog::Backlog;
+
+/// Maximum memory of the requests that wait, in bytes. One more may exceed it.
+const WAITING_BYTES: usize = 64 << 20;
+/// Memory that a message takes in addition to its values, in bytes.
+const MESSAGE: usize = 1 << 10;
+
+/// Messages of one client.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    /// As they arrived.
+    ready: VecDeque<Arrival>,
+    /// Requests that wait for room.
+    waiting: VecDeque<Arrival>,
+    waiting_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Arrival {
+    message: ClientJsonRpcMessage,
+    bytes: usize,
+}
+
+impl Arrivals {
+    /// The next message that may begin now. A request has its share of the backlog in its extensions, which the SDK
+    /// keeps until it is answered.
+    pub(super) fn next(&mut self, backlog: &Backlog) -> Option<ClientJsonRpcMessage> {
+        if backlog.has_room()
+            && let Some(Arrival { message, bytes }) = self.waiting.pop_front()
+        {
+            self.waiting_bytes -= bytes;
+            return Some(begun(message, backlog));
+        }
+        while let Some(arrival) = self.ready.pop_front() {
+            match &arrival.message {
+                JsonRpcMessage::Request(_) if backlog.has_room() => {
+                    return Some(begun(arrival.message, backlog));
+                }
+                JsonRpcMessage::Request(_) => {
+                    self.waiting_bytes += arrival.bytes;
+                    self.waiting.push_back(arrival);
+                }
+                message => {
+                    if let Some(id) = cancelled(message) {
+                        self.forget(&id);
+                    }
+                    return Some(arrival.message);
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether a request waits.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether nothing more may be read.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting_bytes >= WAITING_BYTES
+    }
+
+    /// Forgets the requests that wait.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+    }
+
+    fn forget(&mut self, id: &RequestId) {
+        let is_it = |arrival: &Arrival| matches!(&arrival.message, JsonRpcMessage::Request(request) if request.id == *id);
+        self.waiting.retain(|arrival| !is_it(arrival));
+        self.waiting_bytes = self.waiting.iter().map(|arrival| arrival.bytes).sum();
+    }
+}
+
+/// Adds messages, each with the memory that its values take, in bytes.
+impl Extend<(ClientJsonRpcMessage, usize)> for Arrivals {
+    fn extend<T: IntoIterator<Item = (ClientJsonRpcMessage, usize)>>(&mut self, messages: T) {
+        let arrival = |(message, bytes)| Arrival { message, bytes: MESSAGE + bytes };
+        self.ready.extend(messages.into_iter().map(arrival));
+    }
+}
+
+fn begun(mut message: ClientJsonRpcMessage, backlog: &Backlog) -> ClientJsonRpcMessage {
+    if let JsonRpcMessage::Request(request) = &mut message {
+        request.request.extensions_mut().insert(backlog.request());
+    }
+    message
+}
+
+/// The request that a message cancels.
+fn cancelled(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    let JsonRpcMessage::Notification(notification) = message else { return None };
+    match &notification.notification {
+        ClientNotification::CancelledNotification(cancelled) => cancelled.params.request_id.clone(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn message(value: Value) -> ClientJsonRpcMessage {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn request(id: u32) -> ClientJsonRpcMessage {
+        message(json!({"jsonrpc": "2.0", "id": id, "method": "ping"}))
+    }
+
+    fn cancel(id: u32) -> ClientJsonRpcMessage {
+        let params = json!({"requestId": id});
+        message(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
+    }
+
+    fn answer(id: u32) -> ClientJsonRpcMessage {
+        message(json!({"jsonrpc": "2.0", "id": id, "result": {}}))
+    }
+
+    /// What is next, in short.
+    fn next(arrivals: &mut Arrivals, backlog: &Backlog) -> String {
+        match arrivals.next(backlog) {
+            Some(JsonRpcMessage::Request(request)) => format!("request {}", request.id),
+            Some(JsonRpcMessage::Response(answer)) => format!("answer {}", answer.id),
+            Some(JsonRpcMessage::Notification(_)) => "cancel".to_owned(),
+            Some(JsonRpcMessage::Error(_)) => "error".to_owned(),
+            None => String::new(),
+        }
+    }
+
+    #[test]
+    fn with_room_the_order_is_kept() {
+        let (mut arrivals, backlog) = (Arrivals::default(), Backlog::default());
+        let messages = [request(1), cancel(1), answer(7), request(2)];
+        arrivals.extend(messages.map(|message| (message, 10)));
+        for expected in ["request 1", "cancel", "answer 7", "request 2", ""] {
+            assert_eq!(next(&mut arrivals, &backlog), expected);
+        }
+    }
+
+    #[test]
+    fn without_room_requests_wait_and_other_messages_do_not() {
+        let (mut arrivals, backlog) = (Arrivals::default(), Backlog::default());
+        let unread = backlog.message(&"x".repeat(WAITING_BYTES));
+        let messages = [request(1), request(2), answer(7), request(3), cancel(2)];
+        arrivals.extend(messages.map(|message| (message, WAITING_BYTES / 3)));
+        for expected in ["answer 7", "cancel", ""] {
+            assert_eq!(next(&mut arrivals, &backlog), expected);
+        }
+        assert!(arrivals.is_waiting() && !arrivals.is_full(), "two of three wait");
+        arrivals.extend([(request(4), WAITING_BYTES / 3)]);
+        assert_eq!(next(&mut arrivals, &backlog), "");
+        assert!(arrivals.is_full());
+        drop(unread);
+        arrivals.extend([(request(5), 10)]);
+        for expected in ["request 1", "request 3", "request 4", "request 5", ""] {
+            assert_eq!(next(&mut arrivals, &backlog), expected);
+        }
+        assert!(!arrivals.is_waiting() && !arrivals.is_full());
+    }
+
+    #[test]
+    fn a_request_in_flight_takes_room_until_it_is_dropped() {
+        let (mut arrivals, backlog) = (Arrivals::default(), Backlog::default());
+        arrivals.extend((0..1_000).map(|id| (request(id), 10)));
+        let mut in_flight: Vec<_> = std::iter::from_fn(|| arrivals.next(&backlog)).collect();
+        assert_eq!(in_flight.len(), 256);
+        in_flight.pop();
+        assert_eq!(next(&mut arrivals, &backlog), "request 256");
+    }
+}

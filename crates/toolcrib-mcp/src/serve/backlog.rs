@@ -1,0 +1,101 @@
+//! The memory that one client on standard streams takes with requests in flight and messages that it has yet to read.
+//!
+//! A client that sends requests and does not read the answers would otherwise fill up the memory. A request in flight
+//! counts with a fixed share, because the size of its answer is not known; a message that waits to be written counts
+//! with its size. While the total is used up, no other request begins. Messages are always taken, and may exceed the
+//! total: those of requests that had begun before.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+
+/// The total, in bytes.
+const TOTAL: usize = 64 << 20;
+/// Maximum number of requests in flight.
+const REQUESTS: usize = 256;
+/// Memory that a message takes in addition to its text, in bytes.
+const MESSAGE: usize = 1 << 10;
+
+/// The backlog of one client. A clone is the same backlog.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Backlog(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    used: AtomicUsize,
+    released: Notify,
+}
+
+/// A part of it, given back when the last clone is dropped.
+#[derive(Debug, Clone)]
+pub(super) struct BacklogShare {
+    _part: Arc<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    state: Arc<State>,
+    bytes: usize,
+}
+
+impl Backlog {
+    /// The share of a request in flight.
+    pub(super) fn request(&self) -> BacklogShare {
+        self.take(TOTAL / REQUESTS)
+    }
+
+    /// The share of a message that waits to be written.
+    pub(super) fn message(&self, text: &str) -> BacklogShare {
+        self.take(MESSAGE + text.len())
+    }
+
+    fn take(&self, bytes: usize) -> BacklogShare {
+        self.0.used.fetch_add(bytes, Ordering::AcqRel);
+        BacklogShare { _part: Arc::new(Part { state: Arc::clone(&self.0), bytes }) }
+    }
+
+    /// Whether another request may begin.
+    pub(super) fn has_room(&self) -> bool {
+        self.0.used.load(Ordering::Acquire) < TOTAL
+    }
+
+    /// Waits until another request may begin. One task at a time may wait.
+    pub(super) async fn room(&self) {
+        while !self.has_room() {
+            // A release before this line is remembered.
+            self.0.released.notified().await;
+        }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.state.used.fetch_sub(self.bytes, Ordering::AcqRel);
+        self.state.released.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn requests_and_unread_messages_share_one_total() {
+        let backlog = Backlog::default();
+        let mut requests: Vec<BacklogShare> = (0..REQUESTS).map(|_| backlog.request()).collect();
+        assert!(!backlog.has_room() && backlog.room().now_or_never().is_none());
+        requests.pop();
+        assert!(backlog.room().now_or_never().is_some());
+        let unread = backlog.message(&"x".repeat(TOTAL));
+        requests.clear();
+        assert!(!backlog.has_room(), "the message alone takes more than all of it");
+        let clone = unread.clone();
+        drop(unread);
+        assert!(!backlog.has_room(), "it is still held");
+        drop(clone);
+        assert!(backlog.room().now_or_never().is_some());
+    }
+}
