@@ -9,6 +9,7 @@ mod client;
 mod exchange;
 mod front;
 mod handler;
+mod message_size;
 mod methods;
 mod news;
 mod offers;

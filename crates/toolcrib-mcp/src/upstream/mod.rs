@@ -33,7 +33,7 @@ mod supervise;
 mod tap;
 mod wanted;
 
-pub(crate) use budget::Charge;
+pub(crate) use budget::{Charge, memory_of};
 pub(crate) use callers::{Asked, Caller, Listed, QUESTIONS, Said};
 pub(crate) use client::ourselves;
 pub use connect::Environment;

@@ -23,6 +23,7 @@ mod hanging;
 mod hidden_text;
 mod http;
 mod inbox;
+mod kept;
 mod leaving;
 mod limits;
 mod listener;
