@@ -266,7 +266,7 @@ async fn see_event(tap: &Tap, mut event: Sse, origin: Option<&RequestId>, limit:
         return event;
     };
     if is_excessive(data.as_bytes(), limit) {
-        tracing::warn!(limit, "the server sent an event that takes too much memory; it is skipped");
+        tap.skipped(limit, "the server sent an event that takes too much memory");
         let refused = |id: &RequestId| {
             let error = ErrorData::internal_error(TOO_MANY_VALUES, None);
             serde_json::to_string(&ServerJsonRpcMessage::error(error, Some(id.clone()))).ok()

@@ -27,6 +27,7 @@ mod kept;
 mod leaving;
 mod limits;
 mod listener;
+mod lists;
 mod log_lines;
 mod malformed;
 mod noise;
