@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::shelf::{Protocol, Shelf, Supplier, notices};
-use crate::upstream::{Environment, Sessions, Shared, Upstream, rank};
+use crate::upstream::{Environment, Sessions, Shared, Upstream, rank, sleep_until};
 
 /// How long news are gathered before a new shelf is made of them.
 const GATHER: Duration = Duration::from_millis(20);
@@ -201,8 +201,10 @@ impl Hub {
 
     async fn keep_stocked(self: Arc<Self>) {
         loop {
+            let due = self.all().iter().filter_map(|upstream| upstream.saving.due()).min();
             tokio::select! {
                 () = self.shared.news.notified() => {}
+                () = sleep_until(due) => {}
                 () = self.stop.cancelled() => return,
             }
             tokio::time::sleep(GATHER).await;
@@ -229,9 +231,12 @@ impl Hub {
                 Supplier::new(&upstream.name, upstream.config(), known, &status)
             })
             .collect();
-        // After the suppliers are taken and before a shelf of them is shown: what a client has seen, the next run knows.
+        // After the suppliers are taken and before a shelf of them is shown: the next run knows what a client has seen
+        // first. Later changes are written once a minute.
         for upstream in self.all() {
-            self.remember(&upstream);
+            if upstream.saving.begin() {
+                self.remember(&upstream);
+            }
         }
         let before = self.shelf();
         if before.is_of(&config, &suppliers) {
@@ -245,11 +250,16 @@ impl Hub {
                 shelf.view(Some(profile), protocol);
             }
         }
+        for (server, line) in shelf.findings.lines() {
+            if let Some(upstream) = self.upstream(server) {
+                upstream.warn(line);
+            }
+        }
         self.shelf.send_replace(Arc::new(shelf));
     }
 
     fn remember(&self, upstream: &Upstream) {
-        if let Some(known) = upstream.unsaved() {
+        if let Some(known) = upstream.known() {
             self.memory.keep(&upstream.name, &upstream.config(), &known);
         }
     }
@@ -262,5 +272,8 @@ impl Hub {
         }
         self.tasks.close();
         let _ = tokio::time::timeout(within, self.tasks.wait()).await;
+        for upstream in self.all().iter().filter(|upstream| upstream.saving.begin_last()) {
+            self.remember(upstream);
+        }
     }
 }

@@ -8,10 +8,11 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use toolcrib_server::private_file::{PrivateFileError, PrivateFolder};
 
 use crate::config::{Server, Transport};
+use crate::json_hash::json_hash;
 use crate::upstream::Known;
 
 /// Changes with the form of the file.
@@ -26,14 +27,14 @@ pub(crate) struct Memory {
     folder: Option<PrivateFolder>,
 }
 
+/// A file.
 #[derive(Serialize, Deserialize)]
-struct Page<'a> {
+struct Page<K> {
     version: u32,
     server: String,
     /// Of the rest, to tell a torn file.
     checksum: String,
-    #[serde(borrow)]
-    known: &'a RawValue,
+    known: K,
 }
 
 impl Memory {
@@ -98,7 +99,7 @@ impl Memory {
                 return None;
             }
         };
-        let page: Page<'_> = serde_json::from_slice(&text).ok()?;
+        let page: Page<&RawValue> = serde_json::from_slice(&text).ok()?;
         let intact =
             page.version == VERSION && page.server == name && page.checksum == checksum(page.known);
         if !intact {
@@ -123,9 +124,8 @@ fn write(
     server: &Server,
     known: &Known,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let known = to_raw_value(known)?;
-    let checksum = checksum(&known);
-    let page = Page { version: VERSION, server: name.to_owned(), checksum, known: &known };
+    let checksum = json_hash(known)?.to_hex()[..32].to_owned();
+    let page = Page { version: VERSION, server: name.to_owned(), checksum, known };
     Ok(folder.replace(&Memory::file(name, server), &serde_json::to_vec(&page)?)?)
 }
 

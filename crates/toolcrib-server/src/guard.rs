@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use crate::Secret;
 use crate::access::{AccessControl, Credential};
 use crate::authority::{Authority, Origin};
+use crate::rare_log::RareLog;
 use crate::refusal;
 
 /// The only route that requires no credential: it says that the process is alive, and nothing else.
@@ -61,6 +62,9 @@ pub enum Refused {
 }
 
 impl Refused {
+    /// The number of reasons.
+    const COUNT: usize = Self::Method as usize + 1;
+
     /// What the operator or the caller can do about it.
     pub fn hint(self) -> &'static str {
         match self {
@@ -119,6 +123,19 @@ pub struct Guard {
     origins: Vec<Origin>,
     /// `None` for routes that check keys of their own.
     access: Option<AccessControl>,
+    refusals: Arc<RefusalLog>,
+}
+
+/// Logs refused requests. Anybody can cause one, so each reason has at most one line a minute, with a count.
+#[derive(Debug, Default)]
+struct RefusalLog([RareLog; Refused::COUNT]);
+
+impl RefusalLog {
+    fn count(&self, refused: Refused) {
+        if let Some(requests) = self.0.get(refused as usize).and_then(RareLog::count) {
+            tracing::warn!(reason = %refused, requests, "request refused");
+        }
+    }
 }
 
 impl Guard {
@@ -139,6 +156,7 @@ impl Guard {
             hosts: allowed_hosts.iter().map(host).collect::<Result<_, _>>()?,
             origins: allowed_origins.iter().map(origin).collect::<Result<_, _>>()?,
             access: Some(access.into()),
+            refusals: Arc::default(),
         })
     }
 
@@ -216,7 +234,7 @@ async fn guarded(State(guard): State<Arc<Guard>>, mut request: Request, next: Ne
             next.run(request).await
         }
         Err(refused) => {
-            tracing::warn!(reason = %refused, "request refused");
+            guard.refusals.count(refused);
             refused.into_response()
         }
     }

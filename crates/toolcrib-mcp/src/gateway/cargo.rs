@@ -4,39 +4,92 @@
 //! they do not know. So an answer that would lose something leaves with a mark in its `_meta`, the answer
 //! itself is kept beside, and the body is mended on its way out. Most answers lose nothing and take no
 //! part in this. A body that is asked for again, long after, has what the SDK knows of it.
+//!
+//! Answers are kept as text, since as values they can take sixteen times that memory, and only for as long as the SDK
+//! may send them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use memchr::memmem;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::time::Instant;
+use toolcrib_core::json::Fields;
 
 /// The mark, as a key of `_meta`.
 const MARK: &str = "toolcrib/cargo";
-/// Answers that are kept at most, and their bytes; the oldest goes first.
-const MOST: usize = 512;
-const MOST_BYTES: usize = 32 << 20;
+/// Maximum number of answers that are kept, and of their bytes; the oldest is dropped first.
+const MAX_ANSWERS: usize = 512;
+const MAX_BYTES: usize = 32 << 20;
 /// How long one is kept. The SDK sends an answer again for a minute.
-const KEPT: Duration = Duration::from_mins(2);
+const KEPT: Duration = Duration::from_secs(75);
 
 /// Answers on their way out.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cargo(Arc<Mutex<Answers>>);
+
 #[derive(Debug, Default)]
-pub(crate) struct Cargo(Mutex<HashMap<String, Kept>>);
+struct Answers {
+    by_mark: HashMap<String, Kept>,
+    /// The length of all texts.
+    bytes: usize,
+    /// Whether a task runs that drops old answers.
+    sweeping: bool,
+}
 
 #[derive(Debug)]
 struct Kept {
-    answer: Arc<Value>,
-    bytes: usize,
+    text: Arc<str>,
     since: Instant,
     /// Responses under way that have it.
     uses: usize,
 }
 
+impl Answers {
+    fn keep(&mut self, mark: String, text: String, now: Instant) {
+        if let Some(kept) = self.by_mark.get_mut(&mark) {
+            (kept.since, kept.uses) = (now, kept.uses + 1);
+            return;
+        }
+        while self.by_mark.len() >= MAX_ANSWERS || self.bytes + text.len() > MAX_BYTES {
+            let oldest = self.by_mark.iter().min_by_key(|(_, kept)| kept.since);
+            let Some(oldest) = oldest.map(|(mark, _)| mark.clone()) else { break };
+            self.remove(&oldest);
+        }
+        self.bytes += text.len();
+        self.by_mark.insert(mark, Kept { text: text.into(), since: now, uses: 1 });
+    }
+
+    fn remove(&mut self, mark: &str) {
+        if let Some(kept) = self.by_mark.remove(mark) {
+            self.bytes -= kept.text.len();
+        }
+    }
+
+    /// The answer for one response. It is dropped with the last response that has it, unless that may be sent again.
+    fn take(&mut self, mark: &str, again: bool) -> Option<Arc<str>> {
+        let kept = self.by_mark.get_mut(mark)?;
+        kept.uses = kept.uses.saturating_sub(1);
+        let (text, is_last) = (Arc::clone(&kept.text), kept.uses == 0 && !again);
+        if is_last {
+            self.remove(mark);
+        }
+        Some(text)
+    }
+
+    /// Drops old answers; returns when the next one becomes old.
+    fn sweep(&mut self, now: Instant) -> Option<Instant> {
+        self.by_mark.retain(|_, kept| now < kept.since + KEPT);
+        self.bytes = self.by_mark.values().map(|kept| kept.text.len()).sum();
+        self.by_mark.values().map(|kept| kept.since + KEPT).min()
+    }
+}
+
 impl Cargo {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
+    fn lock(&self) -> MutexGuard<'_, Answers> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -46,39 +99,47 @@ impl Cargo {
     where
         T: DeserializeOwned + Serialize,
     {
-        let typed = serde_json::from_value::<T>(answer.clone()).ok();
-        let kept = typed.as_ref().and_then(|typed| serde_json::to_value(typed).ok());
-        let mut kept = match (typed, kept) {
-            (Some(typed), Some(kept)) if kept == answer => return Some(typed),
-            (Some(_), Some(kept)) => kept,
+        let typed = T::deserialize(&answer).ok();
+        let known = typed.as_ref().and_then(|typed| serde_json::to_value(typed).ok());
+        let mut known = match (typed, known) {
+            (Some(typed), Some(known)) if known == answer => return Some(typed),
+            (Some(_), Some(known)) => known,
             // Not even readable: then the mark is all that goes through.
             _ => json!({ list: [] }),
         };
-        let bytes = serde_json::to_vec(&answer).ok()?;
-        let mark = blake3::hash(&bytes).to_hex().to_string();
-        let meta = kept.as_object_mut()?.entry("_meta").or_insert_with(|| json!({}));
-        meta.as_object_mut()?.insert(MARK.to_owned(), mark.clone().into());
-        let mut all = self.lock();
-        let now = Instant::now();
-        all.retain(|_, kept| now.duration_since(kept.since) < KEPT);
-        while all.len() >= MOST
-            || all.values().map(|kept| kept.bytes).sum::<usize>() + bytes.len() > MOST_BYTES
-        {
-            let oldest =
-                all.iter().min_by_key(|(_, kept)| kept.since).map(|(mark, _)| mark.clone());
-            // One that is larger than all room there is goes as the SDK knows it.
-            let Some(oldest) = oldest else { break };
-            all.remove(&oldest);
+        let text = serde_json::to_string(&answer).ok()?;
+        drop(answer);
+        // One that is larger than everything that may be kept has only what the SDK knows of it.
+        if text.len() <= MAX_BYTES {
+            let mark = blake3::hash(text.as_bytes()).to_hex().to_string();
+            let meta = known.as_object_mut()?.entry("_meta").or_insert_with(|| json!({}));
+            meta.as_object_mut()?.insert(MARK.to_owned(), mark.clone().into());
+            self.lock().keep(mark, text, Instant::now());
+            self.sweep_later();
         }
-        let entry = all.entry(mark).or_insert_with(|| Kept {
-            answer: Arc::new(answer),
-            bytes: bytes.len(),
-            since: now,
-            uses: 0,
+        serde_json::from_value(known).ok()
+    }
+
+    /// Starts the task that drops old answers, whatever became of the clients that they were for. It ends when none is
+    /// left.
+    fn sweep_later(&self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if std::mem::replace(&mut self.lock().sweeping, true) {
+            return;
+        }
+        let cargo = self.clone();
+        runtime.spawn(async move {
+            while let Some(next) = cargo.sweep() {
+                tokio::time::sleep_until(next).await;
+            }
         });
-        (entry.since, entry.uses) = (now, entry.uses + 1);
-        drop(all);
-        serde_json::from_value(kept).ok()
+    }
+
+    fn sweep(&self) -> Option<Instant> {
+        let mut answers = self.lock();
+        let next = answers.sweep(Instant::now());
+        answers.sweeping = next.is_some();
+        next
     }
 
     /// Mends a piece of a body: one event, or one whole message.
@@ -96,43 +157,28 @@ impl Cargo {
             Some(body) => ("data: ", body.trim_start()),
             None => ("", line),
         };
-        let message = serde_json::from_str::<Value>(body).ok();
-        match message.and_then(|message| self.mend(message, again)) {
+        match self.mend(body, again) {
             Some(message) => format!("{head}{message}"),
             None => line.to_owned(),
         }
     }
 
-    fn mend(&self, mut message: Value, again: bool) -> Option<Value> {
-        let result = message.get_mut("result")?;
-        let meta = result.get_mut("_meta")?.as_object_mut()?;
-        let Value::String(mark) = meta.remove(MARK)? else { return None };
-        if meta.is_empty() {
-            result.as_object_mut()?.remove("_meta");
-        }
-        let kept = {
-            let mut all = self.lock();
-            let answer = all.get_mut(&mark).map(|kept| {
-                kept.uses = kept.uses.saturating_sub(1);
-                (Arc::clone(&kept.answer), kept.uses == 0 && !again)
-            });
-            if answer.as_ref().is_some_and(|(_, last)| *last) {
-                all.remove(&mark);
-            }
-            answer.map(|(answer, _)| answer)
-        };
-        if let Some(whole) = kept {
-            let mut whole = (*whole).clone();
+    fn mend(&self, message: &str, again: bool) -> Option<String> {
+        let message = Fields::read(message)?;
+        let result = Fields::read(message.get("result")?)?;
+        let meta = Fields::read(result.get("_meta")?)?;
+        let mark = meta.string(MARK)?;
+        let kept = self.lock().take(&mark, again);
+        let mended = if let Some(whole) = &kept {
             // What the SDK said on the way, in the way of the client's era, stays said.
-            for key in ["resultType", "ttlMs", "cacheScope"] {
-                match result.get(key) {
-                    Some(value) => whole.as_object_mut()?.insert(key.to_owned(), value.clone()),
-                    None => whole.as_object_mut()?.remove(key),
-                };
-            }
-            *result = whole;
-        }
-        Some(message)
+            let said = ["resultType", "ttlMs", "cacheScope"]
+                .map(|key| (key, result.get(key).map(str::to_owned)));
+            Fields::read(whole)?.with(&said)
+        } else {
+            let meta = meta.with(&[(MARK, None)]);
+            result.with(&[("_meta", (meta != "{}").then_some(meta))])
+        };
+        Some(message.with(&[("result", Some(mended))]))
     }
 }
 
@@ -152,7 +198,7 @@ mod tests {
         let answer = json!({"content": [{"type": "text", "text": "hi"}], "isError": false});
         let typed: CallToolResult = cargo.load(answer.clone(), "content").unwrap();
         assert_eq!(serde_json::to_value(&typed).unwrap(), answer);
-        assert!(cargo.lock().is_empty());
+        assert!(cargo.lock().by_mark.is_empty());
         assert_eq!(cargo.unload(sent(&typed).to_string().as_bytes()), None);
     }
 
@@ -182,9 +228,45 @@ mod tests {
     fn an_answer_that_is_asked_for_too_late_has_no_mark_left_in_it() {
         let cargo = Cargo::default();
         let typed: CallToolResult = cargo.load(json!({"content": [], "x": 1}), "content").unwrap();
-        cargo.lock().clear();
+        cargo.lock().by_mark.clear();
         let mended = cargo.unload(sent(&typed).to_string().as_bytes()).unwrap();
         let expected = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}});
         assert_eq!(serde_json::from_slice::<Value>(&mended).unwrap(), expected);
+    }
+
+    fn unknown(number: usize, bytes: usize) -> Value {
+        json!({"content": [], "n": number, "x": "x".repeat(bytes)})
+    }
+
+    #[test]
+    fn the_total_is_limited_and_counts_what_is_kept() {
+        let cargo = Cargo::default();
+        for number in 0..9 {
+            let _: CallToolResult = cargo.load(unknown(number, MAX_BYTES / 4), "content").unwrap();
+            let answers = cargo.lock();
+            assert!(answers.bytes <= MAX_BYTES && answers.by_mark.len() <= 3);
+            assert_eq!(
+                answers.bytes,
+                answers.by_mark.values().map(|kept| kept.text.len()).sum::<usize>()
+            );
+        }
+        let large: CallToolResult = cargo.load(unknown(9, MAX_BYTES), "content").unwrap();
+        assert_eq!(cargo.unload(sent(&large).to_string().as_bytes()), None, "it is not kept");
+        assert_eq!(cargo.lock().by_mark.len(), 3, "and takes no other's place");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_nobody_reads_are_dropped() {
+        let cargo = Cargo::default();
+        let _: CallToolResult = cargo.load(unknown(0, 10), "content").unwrap();
+        tokio::time::sleep(KEPT / 2).await;
+        let _: CallToolResult = cargo.load(unknown(1, 10), "content").unwrap();
+        tokio::time::sleep(KEPT / 2 + Duration::from_secs(1)).await;
+        assert_eq!(cargo.lock().by_mark.len(), 1);
+        tokio::time::sleep(KEPT).await;
+        assert_eq!(cargo.lock().bytes, 0);
+        assert!(!cargo.lock().sweeping);
+        let _: CallToolResult = cargo.load(unknown(2, 10), "content").unwrap();
+        assert!(cargo.lock().sweeping);
     }
 }

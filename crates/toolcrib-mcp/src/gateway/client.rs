@@ -15,9 +15,9 @@ use rmcp::service::{
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use toolcrib_core::clean::one_line;
 use toolcrib_server::BodyPermit;
 
+use super::message_size::{limit_log, limit_progress};
 use crate::hidden_text::clean_value;
 use crate::shelf::Protocol;
 use crate::upstream::{Asked, rank};
@@ -181,6 +181,8 @@ impl Client {
     /// Tells it that its request is getting on, if it wants to know.
     pub(crate) async fn progress(&self, mut params: Value) {
         let Some(token) = self.meta.get_progress_token() else { return };
+        let Some(fields) = params.as_object_mut() else { return };
+        limit_progress(fields);
         clean_value(&mut params);
         let Some(fields) = params.as_object_mut() else { return };
         fields.insert("progressToken".into(), token_value(&token));
@@ -194,8 +196,8 @@ impl Client {
     /// Passes on a line of a server's log, if it wants to see such lines.
     pub(crate) async fn log(&self, mut line: LoggingMessageNotificationParam) {
         if self.log_level.is_some_and(|level| rank(line.level) >= rank(level)) {
+            limit_log(&mut line);
             clean_value(&mut line.data);
-            line.logger = line.logger.map(|logger| one_line(&logger));
             let told = LoggingMessageNotification::new(line);
             let told = ServerNotification::LoggingMessageNotification(told);
             match &self.stream {

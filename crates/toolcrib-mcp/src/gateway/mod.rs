@@ -10,6 +10,7 @@ mod exchange;
 mod front;
 mod handler;
 mod introduction;
+mod message_size;
 mod methods;
 mod news;
 mod offers;

@@ -27,6 +27,10 @@ use crate::arguments::Arguments;
 use crate::gateway::{Front, Gateway, HeldBody, INTRODUCTION_HINT, Left, introduction_excess};
 use crate::json_memory::{self, is_excessive};
 
+/// Messages of one stream that wait for the client, and that the SDK keeps to send them again. What a server sends in
+/// them is limited in `gateway::message_size`.
+const STREAM_MESSAGES: usize = 64;
+
 /// Interval of the comments that keep an idle event stream open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -181,7 +185,7 @@ impl Endpoint {
             let limits = self.gateway.hub().config().gateway.limits.clone();
             let mut session = SessionConfig::default();
             session.keep_alive = Some(Duration::from_secs(limits.session_idle));
-            session.channel_capacity = 256;
+            session.channel_capacity = STREAM_MESSAGES;
             let mut sessions = LocalSessionManager::default();
             sessions.session_config = session;
             let sessions = Arc::new(sessions);

@@ -6,6 +6,7 @@
 
 mod claims;
 mod disclosure;
+mod findings;
 mod offers;
 mod own_tool;
 mod prefixes;
@@ -22,12 +23,13 @@ pub(crate) use view::{Stamps, View};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Value;
 use toolcrib_core::policy::Glob;
-use toolcrib_core::{Catalog, Crib, Defer, Finding, Ingest, Origin, TokenCounter, ingest};
+use toolcrib_core::{Catalog, Crib, Defer, Ingest, Origin, TokenCounter, ingest};
 
 use crate::config::{Config, Server};
-use crate::upstream::{Known, Phase, Status};
+use crate::log_limit::LogLimit;
+use crate::upstream::{Definitions, Known, Phase, Status};
+use findings::{Collector, Findings};
 use prefixes::{Prefixes, prefix};
 
 /// One server, as far as the shelf is concerned.
@@ -86,6 +88,10 @@ pub(crate) struct Shelf {
     pub(crate) templates: Offers,
     /// What of a server's tools was left out for want of room.
     pub(crate) notes: HashMap<Arc<str>, String>,
+    /// What is to be logged about the lists.
+    pub(crate) findings: Findings,
+    /// For the lines about views, over all shelves.
+    log: Arc<LogLimit>,
     suppliers: Vec<Supplier>,
     config: Arc<Config>,
     views: Mutex<HashMap<ViewKey, Arc<View>>>,
@@ -109,26 +115,28 @@ impl Shelf {
             before.map_or_else(Catalog::builder, |before| before.crib.catalog().next());
         let prefixes = Prefixes::of(&suppliers);
         let mut notes = HashMap::new();
+        let mut findings = Collector::after(before.map(|before| &before.findings));
         let all: Vec<Ingest> = suppliers.iter().map(|supplier| tools(supplier, config)).collect();
         let counts: Vec<usize> = all.iter().map(|came| came.tools.len()).collect();
         let limit = config.gateway.limits.tools;
         for ((supplier, mut came), share) in suppliers.iter().zip(all).zip(shares(&counts, limit)) {
             if let Some(note) = truncate(&mut came, share, limit) {
-                let server = &supplier.name;
-                tracing::warn!(%server, "{note}");
-                notes.insert(Arc::clone(server), note);
+                findings.add(&supplier.name, &note);
+                notes.insert(Arc::clone(&supplier.name), note);
             }
             let came = prefixes.name_tools(prefix(supplier), came);
-            log(&supplier.name, &came.findings);
+            for finding in &came.findings {
+                findings.add(&supplier.name, &finding.to_string());
+            }
             catalog.add(came);
         }
         let settings = disclosure::settings(config);
         let without_sessions = disclosure::without_sessions(&settings);
-        let offers = |pick: fn(&Known) -> &[Value], kind: offers::Kind| {
+        let mut offers = |pick: fn(&Known) -> &Definitions, kind: offers::Kind| {
             let lists = suppliers
                 .iter()
                 .filter_map(|supplier| Some((supplier, pick(supplier.known.as_deref()?))));
-            Offers::of(kind, &prefixes, lists)
+            Offers::of(kind, &prefixes, lists, &mut findings)
         };
         let crib = Arc::new(match before {
             Some(before) => before.crib.next(catalog.build(), settings),
@@ -136,10 +144,15 @@ impl Shelf {
         });
         let stateless = without_sessions
             .map_or_else(|| Arc::clone(&crib), |settings| Arc::new(crib.with_settings(settings)));
+        let prompts = offers(|known| &known.prompts, offers::Kind::Prompts);
+        let resources = offers(|known| &known.resources, offers::Kind::Resources);
+        let templates = offers(|known| &known.templates, offers::Kind::Templates);
         Self {
-            prompts: offers(|known| &known.prompts, offers::Kind::Prompts),
-            resources: offers(|known| &known.resources, offers::Kind::Resources),
-            templates: offers(|known| &known.templates, offers::Kind::Templates),
+            prompts,
+            resources,
+            templates,
+            findings: findings.finish(),
+            log: before.map(|before| Arc::clone(&before.log)).unwrap_or_default(),
             crib,
             stateless,
             notes,
@@ -296,12 +309,6 @@ fn truncate(came: &mut Ingest, share: usize, limit: usize) -> Option<String> {
 
 fn globs(patterns: &[String]) -> Vec<Glob> {
     patterns.iter().map(|text| Glob::new(text)).collect()
-}
-
-fn log(server: &str, findings: &[Finding]) {
-    for finding in findings {
-        tracing::warn!(%server, "{finding}");
-    }
 }
 
 #[cfg(test)]

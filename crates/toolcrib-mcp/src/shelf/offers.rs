@@ -13,8 +13,10 @@ use serde_json::Value;
 use toolcrib_core::wire_name;
 
 use super::Supplier;
+use super::findings::Collector;
 use super::prefixes::{Prefixes, address, prefix};
 use crate::hidden_text::{classes, clean_value, has_hidden_key, is_hidden_name, shown};
+use crate::upstream::Definitions;
 
 /// What is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,61 +68,60 @@ impl Offers {
     pub(super) fn of<'a>(
         kind: Kind,
         prefixes: &Prefixes,
-        lists: impl Iterator<Item = (&'a Supplier, &'a [Value])>,
+        lists: impl Iterator<Item = (&'a Supplier, &'a Definitions)>,
+        findings: &mut Collector<'_>,
     ) -> Self {
         let key = kind.key();
         let mut offers = Self { listed: Vec::new(), by_name: HashMap::new() };
         for (supplier, list) in lists {
-            let prefix = prefix(supplier);
-            for entry in list {
-                let Some(own) = entry.get(key).and_then(Value::as_str) else { continue };
-                if let Some(why) = withheld(kind, prefix, prefixes, own, entry) {
-                    let (server, noun, name) = (&supplier.name, kind.noun(), shown(own));
-                    tracing::warn!(%server, "{noun} `{name}` withheld: {why}");
+            let (prefix, server) = (prefix(supplier), &supplier.name);
+            for mut definition in list.values() {
+                let Some(own) = definition.get(key).and_then(Value::as_str) else { continue };
+                let own = own.to_owned();
+                let noun = kind.noun();
+                if let Some(why) = withheld(kind, prefix, prefixes, &own, &definition) {
+                    findings.add(server, &format!("{noun} `{}` withheld: {why}", shown(&own)));
                     continue;
                 }
                 let name = match kind {
-                    Kind::Prompts if prefix.is_empty() => prefixes.unprefixed(own).into_owned(),
-                    Kind::Prompts => wire_name::of(prefix, own),
-                    Kind::Resources | Kind::Templates => address(prefix, own),
+                    Kind::Prompts if prefix.is_empty() => prefixes.unprefixed(&own).into_owned(),
+                    Kind::Prompts => wire_name::of(prefix, &own),
+                    Kind::Resources | Kind::Templates => address(prefix, &own),
                 };
+                let remark = |problem: &str| format!("{noun} `{}` {problem}", shown(&name));
                 let places = offers.by_name.entry(name.clone()).or_default();
                 match places.last().map(|last| &offers.listed[*last].server) {
-                    Some(server) if *server == supplier.name => {
-                        tracing::warn!(%server, "`{name}` is listed twice; the first counts");
+                    Some(last) if last == server => {
+                        findings.add(server, &remark("is listed twice; the first counts"));
                         continue;
                     }
-                    Some(_) => {
-                        tracing::warn!(server = %supplier.name, "`{name}` is another server's already");
-                    }
+                    Some(_) => findings.add(server, &remark("is another server's already")),
                     None => {}
                 }
                 places.push(offers.listed.len());
-                let mut definition = entry.clone();
                 let removed = clean_value(&mut definition);
                 if !removed.is_empty() {
-                    let (server, noun, removed) = (&supplier.name, kind.noun(), classes(&removed));
-                    tracing::warn!(%server, "{noun} `{name}`: removed from what is shown: {removed}");
+                    let removed = classes(&removed);
+                    findings.add(
+                        server,
+                        &remark(&format!("has hidden text, which is not shown: {removed}")),
+                    );
                 }
                 if let Some(fields) = definition.as_object_mut() {
                     fields.insert(key.to_owned(), Value::String(name));
                 }
-                offers.listed.push(Offer {
-                    server: Arc::clone(&supplier.name),
-                    own: own.to_owned(),
-                    definition,
-                });
+                offers.listed.push(Offer { server: Arc::clone(server), own, definition });
             }
         }
         offers
     }
 
     /// Those of some servers, in order, as clients see them.
-    pub(crate) fn list(&self, of: impl Fn(&str) -> bool) -> Vec<Value> {
+    pub(crate) fn list(&self, of: impl Fn(&str) -> bool) -> Vec<&Value> {
         let mut firsts: Vec<usize> =
             self.by_name.values().filter_map(|at| self.first(at, &of)).collect();
         firsts.sort_unstable();
-        firsts.into_iter().map(|at| self.listed[at].definition.clone()).collect()
+        firsts.into_iter().map(|at| &self.listed[at].definition).collect()
     }
 
     /// By the name that clients use.

@@ -69,6 +69,10 @@ fn profile() -> impl Strategy<Value = Profile> {
     })
 }
 
+fn listed(entries: impl Iterator<Item = Value>) -> Definitions {
+    Definitions::of(&entries.collect::<Vec<_>>())
+}
+
 fn supplier(name: &str, facts: &Facts, keep: impl Fn(&str) -> bool) -> Supplier {
     let mut config = Server::new(Transport::Stdio {
         command: "true".into(),
@@ -83,8 +87,8 @@ fn supplier(name: &str, facts: &Facts, keep: impl Fn(&str) -> bool) -> Supplier 
         facts.tools.iter().filter(|own| keep(own)).map(|own| tool(&own)).collect();
     let known = Known {
         tools: Definitions::of(&tools),
-        prompts: facts.prompts.iter().map(|own| json!({"name": own})).collect(),
-        resources: facts.resources.iter().map(|own| json!({"uri": format!("x://{own}")})).collect(),
+        prompts: listed(facts.prompts.iter().map(|own| json!({"name": own}))),
+        resources: listed(facts.resources.iter().map(|own| json!({"uri": format!("x://{own}")}))),
         ..Known::default()
     };
     let known = (!facts.connecting).then(|| Arc::new(known));

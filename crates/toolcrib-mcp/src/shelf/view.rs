@@ -13,6 +13,7 @@ use super::disclosure::instruction;
 use super::own_tool::own_tool;
 use super::{Shelf, globs};
 use crate::config::Profile;
+use crate::json_hash::json_hash;
 
 /// What clients of one profile see.
 #[derive(Debug)]
@@ -54,8 +55,8 @@ pub(crate) struct Stamps {
 }
 
 fn stamp(list: &impl serde::Serialize) -> u64 {
-    let bytes = serde_json::to_vec(list).unwrap_or_default();
-    let hash = blake3::hash(&bytes);
+    // Values can always be written.
+    let Ok(hash) = json_hash(list) else { return 0 };
     hash.as_bytes()[..8].iter().fold(0, |acc, byte| acc << 8 | u64::from(*byte))
 }
 
@@ -97,13 +98,14 @@ impl View {
             .filter(|tool| matches!(tool.verdict, Verdict::Full(_)))
             .map(|tool| (catalog.tool(tool.id).name().to_owned(), tool.id))
             .collect();
-        if complete {
+        if complete && let Some(left_out) = shelf.log.admit() {
             let (tools, reason) = (shown.shown.len(), shown.decision.reason);
             let defers = !shown.passes_through();
             tracing::info!(
                 tools,
                 defers,
                 disclosure = Setting::from(shown.kind).name(),
+                left_out = (left_out > 0).then_some(left_out),
                 "{reason}"
             );
         }

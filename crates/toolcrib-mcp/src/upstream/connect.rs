@@ -86,6 +86,11 @@ impl Connected {
         NotConnected::ended(tap.why().unwrap_or_else(|| "it closed the connection".into()))
     }
 
+    /// A reason without what may not be repeated.
+    pub(super) fn masked(&self, why: NotConnected) -> NotConnected {
+        why.masked(&self.secrets)
+    }
+
     /// Closes it; the reason comes back with the server's last words.
     pub(super) async fn end(mut self, why: NotConnected) -> NotConnected {
         let why = self.link.tap.violation().map_or(why, NotConnected::violation);

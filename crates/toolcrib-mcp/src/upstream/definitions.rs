@@ -1,7 +1,7 @@
-//! A list of tools as its server gave it, kept as text.
+//! A list as its server gave it, kept as text.
 //!
-//! Of all that is known of a server this is the most, and it is read only when something changes: when
-//! the catalog is made, and when it is kept for the next run. As a tree of values it takes ten times the
+//! Of all that is known of a server its lists are the most, and they are read only when something changes: when
+//! the catalog is made, and when they are kept for the next run. As a tree of values they take ten times the
 //! memory.
 
 use serde::de::{Error as _, IgnoredAny};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A list of tools.
+/// A list of tools, prompts, resources or templates.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Definitions {
     /// A JSON array.
@@ -25,12 +25,11 @@ impl Default for Definitions {
 }
 
 impl Definitions {
+    #[cfg(test)]
     pub(crate) fn of(list: &[Value]) -> Self {
-        match serde_json::to_string(list) {
-            Ok(text) => Self { text: text.into(), count: list.len() },
-            // Values can always be written.
-            Err(_) => Self::default(),
-        }
+        let mut writer = Writer::default();
+        list.iter().for_each(|entry| writer.push(&entry.to_string()));
+        writer.finish()
     }
 
     /// How many there are.
@@ -43,6 +42,11 @@ impl Definitions {
         &self.text
     }
 
+    /// All of them, parsed.
+    pub(crate) fn values(&self) -> Vec<Value> {
+        serde_json::from_str(self.json()).unwrap_or_default()
+    }
+
     /// What its server calls each.
     pub(crate) fn names(&self) -> Vec<String> {
         #[derive(Deserialize)]
@@ -52,6 +56,34 @@ impl Definitions {
         }
         let all: Vec<Named> = serde_json::from_str(self.json()).unwrap_or_default();
         all.iter().map(|tool| tool.name.as_str().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+/// Writes a list, entry by entry.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    text: String,
+    count: usize,
+}
+
+impl Writer {
+    /// Adds an entry, which is JSON.
+    pub(super) fn push(&mut self, entry: &str) {
+        self.text.push(if self.count == 0 { '[' } else { ',' });
+        self.text.push_str(entry);
+        self.count += 1;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn finish(mut self) -> Definitions {
+        if self.count == 0 {
+            return Definitions::default();
+        }
+        self.text.push(']');
+        Definitions { text: self.text.into(), count: self.count }
     }
 }
 

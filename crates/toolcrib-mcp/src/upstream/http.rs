@@ -37,6 +37,9 @@ const SESSION: &str = "Mcp-Session-Id";
 /// Minimum time between two fetches of the lists because the stream for changes was opened again. A proxy in
 /// between may end that stream every few seconds.
 const OPENED_AGAIN: Duration = Duration::from_mins(1);
+/// Minimum time before a stream that ended is opened again. A server chooses the time with `retry`, and with zero it
+/// would be asked without a pause.
+const REOPEN: Duration = Duration::from_secs(1);
 /// Characters of a body that an error quotes.
 const QUOTED: usize = 200;
 
@@ -257,11 +260,13 @@ async fn see_event(tap: &Tap, mut event: Sse, origin: Option<&RequestId>, limit:
     if let (Some(origin), Some(id)) = (origin, &event.id) {
         tap.saw_event(origin, id);
     }
+    let minimum = REOPEN.as_millis().try_into().unwrap_or(u64::MAX);
+    event.retry = event.retry.map(|retry| retry.max(minimum));
     let Some(data) = event.data.as_deref().filter(|data| !data.trim().is_empty()) else {
         return event;
     };
     if is_excessive(data.as_bytes(), limit) {
-        tracing::warn!(limit, "the server sent an event that takes too much memory; it is skipped");
+        tap.skipped(limit, "the server sent an event that takes too much memory");
         let refused = |id: &RequestId| {
             let error = ErrorData::internal_error(TOO_MANY_VALUES, None);
             serde_json::to_string(&ServerJsonRpcMessage::error(error, Some(id.clone()))).ok()
@@ -393,6 +398,13 @@ impl StreamableHttpClient for TappedHttp {
         if !resumes {
             self.opened();
         }
-        Ok(self.tapped(events, origin))
+        // After an error, the SDK opens the stream again at once.
+        let delayed = |event: Result<Sse, SseError>| async move {
+            if event.is_err() {
+                tokio::time::sleep(REOPEN).await;
+            }
+            event
+        };
+        Ok(self.tapped(events.then(delayed).boxed(), origin))
     }
 }

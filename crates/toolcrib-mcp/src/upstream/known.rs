@@ -1,5 +1,6 @@
-//! What is known of a server: its lists as it gave them, and what it says about itself.
+//! What is known of a server: its lists as it gave them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rmcp::model::{
@@ -12,7 +13,8 @@ use toolcrib_core::clean::one_line;
 use toolcrib_core::text::shorten;
 
 use super::budget::memory_of;
-use super::definitions::Definitions;
+use super::definitions::{Definitions, Writer};
+use super::entry_limits::{cut_description, withheld};
 use super::failed::Failed;
 use super::link::Link;
 use crate::config::Limits;
@@ -23,21 +25,19 @@ pub(crate) struct Known {
     /// Its tools, as it lists them.
     pub(crate) tools: Definitions,
     /// Its prompts.
-    pub(crate) prompts: Vec<Value>,
+    pub(crate) prompts: Definitions,
     /// Its resources.
-    pub(crate) resources: Vec<Value>,
+    pub(crate) resources: Definitions,
     /// Its templates of resources.
-    pub(crate) templates: Vec<Value>,
-    /// What it tells a model about itself.
-    pub(crate) instructions: Option<String>,
+    pub(crate) templates: Definitions,
     /// What of its lists was left out, and why.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
 }
 
-/// Maximum size of all lists of one server together, in bytes of memory while they are read. A thousand tools take a
-/// few megabytes.
-const LISTS_BYTES: usize = 64 << 20;
+/// Maximum size of all lists of one server together, in bytes of memory. Tools count as text, as which they are kept,
+/// and a thousand take a few megabytes. The other lists exist as values, too, and count as such.
+const LISTS_BYTES: usize = 32 << 20;
 
 /// One list of a server.
 #[derive(Debug, Clone, Copy)]
@@ -100,7 +100,7 @@ impl Known {
         let mut reader = Reader { link, limits, within, left: LISTS_BYTES, notes: &mut notes };
         // A server that declares nothing may have tools all the same; the others are optional extras.
         let tools = if has.tools.is_some() || (has.prompts.is_none() && has.resources.is_none()) {
-            Definitions::of(&reader.pages(List::Tools).await?)
+            reader.pages(List::Tools).await?
         } else {
             Definitions::default()
         };
@@ -112,8 +112,7 @@ impl Known {
             resources = reader.extra(List::Resources).await?;
             templates = reader.extra(List::Templates).await?;
         }
-        let instructions = link.info.instructions.clone();
-        Ok(Self { tools, prompts, resources, templates, instructions, notes })
+        Ok(Self { tools, prompts, resources, templates, notes })
     }
 }
 
@@ -131,58 +130,80 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// A list whose refusal is no reason to do without the server.
-    async fn extra(&mut self, list: List) -> Result<Vec<Value>, Failed> {
+    async fn extra(&mut self, list: List) -> Result<Definitions, Failed> {
         match self.pages(list).await {
             Err(Failed::Refused(error)) => {
                 let said = shorten(&one_line(&error.message), 200).into_owned();
                 self.notes.push(format!("its {} cannot be listed: {said}", list.key()));
-                Ok(Vec::new())
+                Ok(Definitions::default())
             }
             other => other,
         }
     }
 
     /// Every page of a list, within bounds.
-    async fn pages(&mut self, list: List) -> Result<Vec<Value>, Failed> {
+    async fn pages(&mut self, list: List) -> Result<Definitions, Failed> {
         let (link, limits, within) = (self.link, self.limits, self.within);
-        let mut entries: Vec<Value> = Vec::new();
+        let mut entries = Writer::default();
+        let mut left_out = BTreeMap::new();
         let mut cursor = None;
+        let mut cut = None;
         for _ in 0..limits.pages {
-            let mut page = link.ask(list.request(cursor), within).await?;
-            if let Some(Value::Array(more)) = page.get_mut(list.key()).map(Value::take) {
-                for entry in more {
-                    let Some(left) = self.left.checked_sub(memory_of(&entry)) else {
-                        let kept = entries.len();
-                        self.notes.push(format!(
-                            "its lists take more than {LISTS_BYTES} bytes; the first {kept} {} are used",
-                            list.key()
-                        ));
-                        return Ok(entries);
-                    };
-                    self.left = left;
-                    entries.push(entry);
-                }
-            }
-            if entries.len() > limits.server_tools {
-                let (all, kept) = (entries.len(), limits.server_tools);
-                entries.truncate(kept);
-                self.notes.push(format!(
-                    "it lists {all} or more {}; the first {kept} are used",
-                    list.key()
-                ));
-                return Ok(entries);
+            let mut page = link.ask(list.request(cursor.take()), within).await?;
+            let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            if let Some(Value::Array(page)) = page.get_mut(list.key()).map(Value::take) {
+                cut = self.add(list, page, &mut entries, &mut left_out);
             }
             // An empty text is a cursor too, but some servers mean by it that this was the last page.
-            cursor = match page.get("nextCursor").and_then(Value::as_str) {
-                Some(next) if !next.is_empty() => Some(next.to_owned()),
-                _ => return Ok(entries),
-            };
+            cursor = next.filter(|next| !next.is_empty() && cut.is_none());
+            if cursor.is_none() {
+                break;
+            }
         }
-        let (pages, kept) = (limits.pages, entries.len());
-        self.notes.push(format!(
-            "its {} have more than {pages} pages; the first {kept} are used",
-            list.key()
-        ));
-        Ok(entries)
+        for (why, count) in left_out {
+            self.notes.push(format!("{count} of its {} are withheld: {why}", list.key()));
+        }
+        if cursor.is_some() {
+            cut = Some(format!("its {} have more than {} pages", list.key(), limits.pages));
+        }
+        if let Some(cut) = cut {
+            self.notes.push(format!("{cut}; the first {} are used", entries.len()));
+        }
+        Ok(entries.finish())
+    }
+
+    /// Adds the entries of a page, and returns why no more pages are read.
+    fn add(
+        &mut self,
+        list: List,
+        page: Vec<Value>,
+        entries: &mut Writer,
+        left_out: &mut BTreeMap<String, usize>,
+    ) -> Option<String> {
+        let all = entries.len() + page.len();
+        let is_tool = matches!(list, List::Tools);
+        for mut entry in page {
+            if entries.len() >= self.limits.server_tools {
+                return Some(format!("it lists {all} or more {}", list.key()));
+            }
+            if !is_tool {
+                cut_description(&mut entry);
+                if let Some(why) = withheld(&entry) {
+                    *left_out.entry(why).or_default() += 1;
+                    continue;
+                }
+            }
+            let text = entry.to_string();
+            let bytes = if is_tool { text.len() } else { memory_of(&entry) };
+            let Some(left) = self.left.checked_sub(bytes) else {
+                let key = list.key();
+                return Some(format!(
+                    "its {key} exceed the {LISTS_BYTES} bytes that all its lists may take"
+                ));
+            };
+            self.left = left;
+            entries.push(&text);
+        }
+        None
     }
 }

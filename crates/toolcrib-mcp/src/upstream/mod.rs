@@ -11,6 +11,7 @@ mod client;
 mod connect;
 mod debounce;
 mod definitions;
+mod entry_limits;
 mod failed;
 mod first_waits;
 mod http;
@@ -23,6 +24,7 @@ mod log_level;
 mod not_connected;
 mod reason;
 mod retry;
+mod saving;
 mod secrets;
 mod server_requests;
 mod sessions;
@@ -33,12 +35,12 @@ mod supervise;
 mod tap;
 mod wanted;
 
-pub(crate) use budget::Charge;
+pub(crate) use budget::{Charge, memory_of};
 pub(crate) use callers::{Asked, Caller, Listed, QUESTIONS, Said};
 pub(crate) use client::ourselves;
 pub use connect::Environment;
-#[cfg(test)]
 pub(crate) use definitions::Definitions;
+pub(crate) use entry_limits::URI_BYTES;
 pub(crate) use failed::Failed;
 pub(crate) use first_waits::FirstWaits;
 pub(crate) use known::{Known, page};
@@ -51,9 +53,10 @@ pub(crate) use status::CONNECTING;
 pub use status::{Era, Phase, Status};
 #[cfg(feature = "fuzzing")]
 pub use stdio::messages_in;
-pub(crate) use wanted::URI_BYTES;
+pub(crate) use supervise::sleep_until;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -64,8 +67,10 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Limits, Server};
+use crate::log_limit::LogLimit;
 use crate::metrics::Metrics;
 use callers::Callers;
+use saving::Saving;
 
 /// What all servers share.
 #[derive(Debug)]
@@ -94,8 +99,9 @@ pub(crate) struct Upstream {
     pub(crate) callers: Arc<Callers>,
     status: watch::Sender<Status>,
     known: ArcSwapOption<Known>,
-    /// Whether `known` is newer than what is kept for the next run.
-    fresh: AtomicBool,
+    /// When `known` is written to the state folder.
+    pub(crate) saving: Saving,
+    log: LogLimit,
     /// Resources that clients want to hear about, by their own addresses.
     watched: Mutex<BTreeSet<String>>,
     /// One change of those at a time.
@@ -137,7 +143,8 @@ impl Upstream {
             callers: Arc::default(),
             status: watch::Sender::new(Status::new(phase)),
             known: ArcSwapOption::from(remembered),
-            fresh: AtomicBool::new(false),
+            saving: Saving::default(),
+            log: LogLimit::default(),
             watched: Mutex::default(),
             watching: tokio::sync::Mutex::default(),
             rewatch: Notify::new(),
@@ -190,9 +197,12 @@ impl Upstream {
         self.known.load_full()
     }
 
-    /// What is known of it, if that is news.
-    pub(crate) fn unsaved(&self) -> Option<Arc<Known>> {
-        self.fresh.swap(false, Ordering::Relaxed).then(|| self.known()).flatten()
+    /// Logs a warning about it, unless there were too many.
+    pub(crate) fn warn(&self, line: impl fmt::Display) {
+        if let Some(left_out) = self.log.admit() {
+            let left_out = (left_out > 0).then_some(left_out);
+            tracing::warn!(server = %self.name, left_out, "{line}");
+        }
     }
 
     /// The connection, if there is one.

@@ -26,7 +26,8 @@ pub(super) struct NotConnected {
 
 impl NotConnected {
     pub(super) fn ended(why: impl fmt::Display) -> Self {
-        Self { why: why.to_string(), hint: None, login: false, by_us: false }
+        let why = shorten(&why.to_string(), WHY_CHARS).into_owned();
+        Self { why, hint: None, login: false, by_us: false }
     }
 
     pub(super) fn hinted(why: impl fmt::Display, hint: impl Into<String>) -> Self {

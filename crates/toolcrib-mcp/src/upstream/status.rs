@@ -3,12 +3,17 @@
 use std::time::{Duration, Instant};
 
 use rmcp::model::ServerPeerInfo;
+use toolcrib_core::clean::one_line;
+use toolcrib_core::text::shorten;
 
 use crate::hidden_text::shown;
 use crate::metrics::State;
 
 /// Why a server that has yet to answer for the first time cannot be asked.
 pub(crate) const CONNECTING: &str = "it is still connecting";
+
+/// Maximum length of a protocol version, in characters. A server can send any text in its place.
+const VERSION_CHARS: usize = 32;
 
 /// Where a server stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -97,7 +102,8 @@ impl Status {
         self.retry_at = None;
         self.hopeless = false;
         self.era = Some(era);
-        self.version = Some(info.protocol_version.to_string());
+        let version = one_line(&info.protocol_version.to_string());
+        self.version = Some(shorten(&version, VERSION_CHARS).into_owned());
         let name =
             |who: &rmcp::model::Implementation| shown(&format!("{} {}", who.name, who.version));
         self.calls_itself = info.server_info.as_ref().map(name);

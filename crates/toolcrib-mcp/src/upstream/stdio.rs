@@ -149,8 +149,7 @@ impl<R, W> StdioWire<R, W> {
             // A line that tells no id early answers the only request there is.
             if waiting.len() == 1 { waiting.pop() } else { None }
         });
-        let limit = self.limit;
-        tracing::warn!(limit, "the server wrote a line over the limit; it is skipped");
+        self.tap.skipped(self.limit, "the server wrote a line over the limit");
         let error = ErrorData::internal_error(problem, None);
         id.map(|id| ServerJsonRpcMessage::error(error, Some(id)))
     }

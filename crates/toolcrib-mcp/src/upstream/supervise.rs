@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
+use toolcrib_core::text::shorten;
 
 use super::connect::{self, Connected};
 use super::debounce::Debounce;
@@ -27,6 +28,8 @@ const RECHECK: Duration = Duration::from_secs(1);
 const RELIST: Duration = Duration::from_mins(10);
 /// How long it has for that.
 const CHECK_WITHIN: Duration = Duration::from_secs(10);
+/// Maximum length of a server's reason in the log, in characters.
+const REASON_CHARS: usize = 300;
 /// How long the last messages to a server may take.
 const FAREWELL: Duration = Duration::from_millis(200);
 
@@ -105,6 +108,7 @@ impl Upstream {
         self.link.store(Some(Arc::new(connected.link.clone())));
         self.set(|status| status.connected(era, began.elapsed(), &connected.link.info));
         let why = self.hold(&mut connected).await;
+        let why = connected.masked(why);
         self.link.store(None);
         // Its last words may take a moment; that it is gone is told now.
         self.set(|status| {
@@ -134,15 +138,16 @@ impl Upstream {
     async fn list(&self, link: &Link) -> Result<(), Failed> {
         let known =
             Known::ask(link, &self.shared.limits, seconds(self.config().call_timeout)).await?;
-        for note in &known.notes {
-            tracing::warn!(server = %self.name, "{note}");
+        let before = self.status().notes;
+        for note in known.notes.iter().filter(|note| !before.contains(note)) {
+            self.warn(note);
         }
         self.shared.metrics.refreshed(&self.name);
         let same = self.known().is_some_and(|before| *before == known);
         self.set(|status| status.notes.clone_from(&known.notes));
         if !same {
             self.known.store(Some(Arc::new(known)));
-            self.fresh.store(true, Ordering::Relaxed);
+            self.saving.changed();
             self.shared.news.notify_one();
         }
         Ok(())
@@ -176,7 +181,9 @@ impl Upstream {
                 () = sleep_until(due) => {
                     debounce.looked();
                     if let Err(why) = self.list(&link).await {
-                        tracing::warn!(server = %self.name, %why, "its lists cannot be had; the last ones stay");
+                        let why = why.to_string();
+                        let why = shorten(&why, REASON_CHARS);
+                        self.warn(format_args!("its lists cannot be fetched; the last ones are used: {why}"));
                         self.suspect.notify_one();
                     }
                 }
@@ -219,7 +226,8 @@ impl Upstream {
     }
 }
 
-async fn sleep_until(due: Option<tokio::time::Instant>) {
+/// Waits until a time; without one, for ever.
+pub(crate) async fn sleep_until(due: Option<tokio::time::Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,

@@ -21,13 +21,14 @@ use tokio_util::task::TaskTracker;
 
 use super::budget::{Budget, Charge, memory_of};
 use super::callers::{Asked, Callers, Said};
+use super::entry_limits::URI_BYTES;
 use super::secrets::Secrets;
 use super::server_requests::{
     Accepted, AnswerPermit, ID_BYTES, ServerRequests, Violation, is_request,
 };
 use super::slots::{Answer, Progress, Slots};
-use super::wanted::URI_BYTES;
 use crate::config::Limits;
+use crate::log_limit::LogLimit;
 use crate::request_id::request_id;
 
 /// Maximum size of the acknowledgement of a subscription in memory, in bytes: it repeats the addresses that we watch.
@@ -42,6 +43,8 @@ pub(crate) struct Tap {
     changed: Notify,
     /// Lines that were no message.
     noise: AtomicU64,
+    /// For the lines about messages that were skipped.
+    log: LogLimit,
     /// Cancellations on their way to the server.
     pub(super) farewells: TaskTracker,
     /// The connection is over.
@@ -97,6 +100,7 @@ impl Tap {
             slots: Mutex::default(),
             changed: Notify::new(),
             noise: AtomicU64::new(0),
+            log: LogLimit::default(),
             farewells: TaskTracker::new(),
             closed: CancellationToken::new(),
             why: Mutex::default(),
@@ -328,6 +332,14 @@ impl Tap {
         let seen = self.noise.fetch_add(1, Ordering::Relaxed);
         if seen == 0 {
             tracing::debug!("the server writes lines that are no messages; they are skipped");
+        }
+    }
+
+    /// Logs that a message was skipped because of a limit, in bytes.
+    pub(super) fn skipped(&self, limit: usize, why: &'static str) {
+        if let Some(left_out) = self.log.admit() {
+            let left_out = (left_out > 0).then_some(left_out);
+            tracing::warn!(limit, left_out, "{why}; it is skipped");
         }
     }
 

@@ -12,10 +12,6 @@ use rmcp::model::{
 use super::{Failed, Upstream, listen};
 use crate::config::seconds;
 
-/// Maximum length of the address of a resource that a client watches or a server reports as changed, in bytes. Clients
-/// watch addresses that servers listed, which are far shorter.
-pub(crate) const URI_BYTES: usize = 8 << 10;
-
 /// How long a server may take to be told.
 const TOLD_WITHIN: Duration = Duration::from_secs(10);
 

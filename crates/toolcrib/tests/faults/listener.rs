@@ -195,3 +195,22 @@ fn a_certificate_that_cannot_be_used_stops_the_start() {
     std::fs::remove_file(stage.folder.join("key.pem")).unwrap();
     fails("No such file", "`http.tls.key` must name a PEM file");
 }
+
+/// Anybody can send such requests, as many as they like.
+#[test]
+fn refused_requests_do_not_fill_the_log() {
+    let stage = Stage::new("refused").with(&format!("[http]\ntoken = '{ONE}'\n"));
+    let served = stage.serve();
+    for host in ["localhost", "elsewhere.example"] {
+        for _ in 0..50 {
+            let request = format!("GET /mcp HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            let answer = raw(&served, &request);
+            assert!(answer.starts_with("HTTP/1.1 40"), "{answer}");
+        }
+    }
+    let said = stage.said();
+    let lines: Vec<_> = said.lines().filter(|line| line.contains("request refused")).collect();
+    assert_eq!(lines.len(), 2, "one for each reason: {lines:#?}");
+    assert!(lines[0].contains("a bearer token is needed"), "{lines:#?}");
+    assert!(lines[1].contains("is not served here"), "{lines:#?}");
+}

@@ -45,3 +45,17 @@ fn a_server_cannot_control_the_terminal_of_doctor() {
     assert!(shown.lines().all(|line| !line.starts_with("2026-01-01")), "{shown:?}");
     assert_eq!(shown.chars().find(|c| !is_plain(*c)), None, "{shown:?}");
 }
+
+/// A server can send any text in place of its protocol version.
+#[test]
+fn a_protocol_version_is_one_short_line_of_doctor() {
+    let version = format!("2025-11-25\nforged: everything is well {}", "x".repeat(2_000_000));
+    let script = json!({"protocolVersion": version, "capabilities": {"tools": {}}, "tools": {}});
+    let stage = Stage::new("doctor-version").scripted("odd", &script, "");
+    let done = stage.toolcrib(&["doctor"]).stdout(std::process::Stdio::piped()).output().unwrap();
+    let shown = String::from_utf8(done.stdout).unwrap();
+    assert!(shown.len() < 4_000, "{} bytes", shown.len());
+    assert!(shown.lines().all(|line| !line.starts_with("forged")), "{shown}");
+    let era = stage.doctor()[0]["era"].as_str().unwrap_or_default().to_owned();
+    assert!(era.chars().count() <= 48 && era.contains("2025-11-25 forged"), "{era}");
+}

@@ -1,10 +1,11 @@
 //! A list that changes while its server cannot announce that: after the list was fetched, and before the stream is
-//! open on which changes are told.
+//! open on which changes are told. And streams for changes that end again and again.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -16,16 +17,17 @@ use crate::web::{document, request, say};
 /// A server over HTTP whose list has one more tool once the stream for changes is open. It never announces that.
 struct Server {
     era: Era,
-    /// Whether it ends each of those streams at once.
-    ends_streams: bool,
+    /// The response with which it ends each of those streams at once.
+    ends_streams: Option<&'static str>,
     streams: AtomicUsize,
+    opened: Mutex<Vec<Instant>>,
     lists: AtomicUsize,
 }
 
 impl Server {
     fn new(era: Era) -> Self {
-        let (streams, lists) = Default::default();
-        Self { era, ends_streams: false, streams, lists }
+        let (streams, opened, lists) = Default::default();
+        Self { era, ends_streams: None, streams, opened, lists }
     }
 }
 
@@ -47,8 +49,9 @@ fn serve(mut socket: TcpStream, server: &Server) -> Option<()> {
     let (first, body) = request(&socket)?;
     if first.starts_with("GET ") {
         server.streams.fetch_add(1, Ordering::SeqCst);
-        if server.ends_streams {
-            return say(&mut socket, "200 OK", "Content-Type: text/event-stream\r\n", b"");
+        server.opened.lock().unwrap().push(Instant::now());
+        if let Some(response) = server.ends_streams {
+            return socket.write_all(response.as_bytes()).ok();
         }
         return stream(socket, ": open\n\n");
     }
@@ -110,6 +113,11 @@ fn stream(mut socket: TcpStream, event: &str) -> Option<()> {
     socket.read_to_end(&mut rest).ok().map(drop)
 }
 
+const EMPTY: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const RETRY_AT_ONCE: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\nretry: 0\nid: 1\ndata:\n\n";
+/// The body is shorter than its announced length, which is an error.
+const TRUNCATED: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 1000\r\nConnection: close\r\n\r\nid: 1\ndata:\n\n";
+
 #[test]
 fn a_change_before_the_stream_is_open_is_seen() {
     for era in ERAS {
@@ -125,7 +133,7 @@ fn a_change_before_the_stream_is_open_is_seen() {
 
 #[test]
 fn a_stream_that_ends_again_and_again_does_not_fetch_the_lists_each_time() {
-    let server = Arc::new(Server { ends_streams: true, ..Server::new(Era::Handshake) });
+    let server = Arc::new(Server { ends_streams: Some(EMPTY), ..Server::new(Era::Handshake) });
     let address = start(&server);
     let config = format!("[servers.web]\nurl = 'http://{address}/mcp'\n");
     let stage = Stage::new("unheard-short").with(&config);
@@ -136,4 +144,21 @@ fn a_stream_that_ends_again_and_again_does_not_fetch_the_lists_each_time() {
     until_true("some streams", || server.streams.load(Ordering::SeqCst) >= 4);
     let lists = server.lists.load(Ordering::SeqCst);
     assert!(lists <= 3, "{lists} lists for 4 streams");
+}
+
+/// A slow machine makes the time between two streams longer, never shorter.
+#[test]
+fn a_stream_that_ends_is_not_opened_again_at_once() {
+    for response in [RETRY_AT_ONCE, TRUNCATED] {
+        let server =
+            Arc::new(Server { ends_streams: Some(response), ..Server::new(Era::Handshake) });
+        let address = start(&server);
+        let config = format!("[servers.web]\nurl = 'http://{address}/mcp'\n");
+        let stage = Stage::new("unheard-retry").with(&config);
+        let _peer = stage.stdio(Era::Handshake);
+        until_true("some streams", || server.streams.load(Ordering::SeqCst) >= 4);
+        let opened = server.opened.lock().unwrap().clone();
+        let shortest = opened.windows(2).map(|pair| pair[1] - pair[0]).min();
+        assert!(shortest >= Some(Duration::from_secs(1)), "{response}: {opened:?}");
+    }
 }

@@ -24,7 +24,7 @@ impl Script {
 
     /// What it says of itself.
     pub(crate) fn greeting(&self, mut greeting: Value) -> Value {
-        for key in ["capabilities", "serverInfo", "instructions"] {
+        for key in ["protocolVersion", "capabilities", "serverInfo", "instructions"] {
             if let Some(value) = self.0.get(key) {
                 greeting[key] = value.clone();
             }

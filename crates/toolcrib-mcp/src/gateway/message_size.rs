@@ -1,0 +1,96 @@
+//! Maximum sizes of the progress and log messages that are passed to a client.
+//!
+//! Over HTTP the SDK keeps the last messages of each stream, so that a client can read them again after its connection
+//! broke. A server could make each of them megabytes long. So long texts are cut, visibly, and what cannot be cut is
+//! left out.
+
+use rmcp::model::{LoggingMessageNotificationParam, NotificationMetaObject};
+use serde_json::{Map, Value};
+
+use crate::hidden_text::shown;
+use crate::upstream::memory_of;
+
+/// Maximum size of a message's text, of its data and of its `_meta`, in bytes.
+pub(super) const MAX_BYTES: usize = 64 << 10;
+
+/// Cuts the message of a progress notification, and leaves out other fields that are too large.
+pub(super) fn limit_progress(fields: &mut Map<String, Value>) {
+    if let Some(Value::String(message)) = fields.get_mut("message") {
+        cut(message);
+    }
+    fields.retain(|key, value| key == "message" || memory_of(value) <= MAX_BYTES);
+}
+
+/// Cuts the data of a log message. Data that is not a text becomes the beginning of its JSON.
+pub(super) fn limit_log(log: &mut LoggingMessageNotificationParam) {
+    log.logger = log.logger.take().map(|logger| shown(&logger));
+    let fits = |meta: &NotificationMetaObject| {
+        serde_json::to_value(meta).is_ok_and(|meta| memory_of(&meta) <= MAX_BYTES)
+    };
+    log.meta = log.meta.take().filter(fits);
+    if memory_of(&log.data) <= MAX_BYTES {
+        return;
+    }
+    let mut text = match log.data.take() {
+        Value::String(text) => text,
+        data => data.to_string(),
+    };
+    cut(&mut text);
+    log.data = Value::String(text);
+}
+
+/// Cuts a text that is too long, and says so at its end.
+fn cut(text: &mut String) {
+    let bytes = text.len();
+    if bytes > MAX_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_BYTES));
+        // What was cut off must not stay in memory.
+        text.shrink_to_fit();
+        text.push_str(&format!("… [cut: {bytes} bytes]"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::LoggingLevel;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn short_messages_stay_as_they_are() {
+        let progress =
+            json!({"progress": 1, "message": "é".repeat(MAX_BYTES / 2), "_meta": {"a": 1}});
+        let mut limited = progress.clone();
+        limit_progress(limited.as_object_mut().unwrap());
+        assert_eq!(limited, progress);
+        let mut log =
+            LoggingMessageNotificationParam::new(LoggingLevel::Info, json!({"a": [1, 2]}));
+        let before = log.clone();
+        limit_log(&mut log);
+        assert_eq!(log, before);
+    }
+
+    #[test]
+    fn long_messages_are_cut_visibly() {
+        let long = "é".repeat(MAX_BYTES);
+        let mut progress = json!({"progress": 1, "message": format!("x{long}"), "_meta": {"a": long}, "x": vec![0; MAX_BYTES]});
+        limit_progress(progress.as_object_mut().unwrap());
+        let message = progress["message"].as_str().unwrap();
+        assert!(message.starts_with("xé") && message.ends_with("é… [cut: 131073 bytes]"));
+        assert!(message.len() < MAX_BYTES + 100, "{}", message.len());
+        assert_eq!(progress.as_object().unwrap().len(), 2, "the rest is left out");
+
+        let data = json!({"text": long});
+        let mut log = LoggingMessageNotificationParam::new(LoggingLevel::Info, data);
+        log.logger = Some(long.clone());
+        limit_log(&mut log);
+        let data = log.data.as_str().unwrap();
+        assert!(
+            data.starts_with(r#"{"text":"é"#) && data.ends_with("[cut: 131083 bytes]"),
+            "{}",
+            &data[..20]
+        );
+        assert!(data.len() < MAX_BYTES + 100 && log.logger.unwrap().chars().count() <= 80);
+    }
+}

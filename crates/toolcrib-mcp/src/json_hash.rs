@@ -1,0 +1,39 @@
+//! The hash of a value's JSON, without the JSON in memory.
+
+use std::io;
+
+use serde::Serialize;
+
+struct Writer(blake3::Hasher);
+
+impl io::Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The hash of what `serde_json` would write.
+pub(crate) fn json_hash(value: &impl Serialize) -> serde_json::Result<blake3::Hash> {
+    let mut writer = io::BufWriter::new(Writer(blake3::Hasher::new()));
+    serde_json::to_writer(&mut writer, value)?;
+    let writer = writer.into_inner().map_err(|error| serde_json::Error::io(error.into_error()))?;
+    Ok(writer.0.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn it_is_the_hash_of_the_text() {
+        let value = json!({"text": "x".repeat(100_000), "list": [1, {"a": null}]});
+        assert_eq!(json_hash(&value).unwrap(), blake3::hash(value.to_string().as_bytes()));
+    }
+}

@@ -1,0 +1,56 @@
+//! A limit on the log lines about one server.
+//!
+//! A server can cause the same warnings again and again: with lists that change every second, or with lines that are
+//! too long. So that it cannot fill the disk, a minute has a maximum number of lines, and the next line that is written
+//! says how many were left out.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Maximum number of lines in a period.
+const MAX_LINES: usize = 30;
+const PERIOD: Duration = Duration::from_mins(1);
+
+/// Counts lines.
+#[derive(Debug, Default)]
+pub(crate) struct LogLimit(Mutex<Counted>);
+
+#[derive(Debug, Default)]
+struct Counted {
+    since: Option<Instant>,
+    lines: usize,
+    left_out: usize,
+}
+
+impl LogLimit {
+    /// Counts a line. Returns how many were left out before it, or `None` if this one is to be left out, too.
+    pub(crate) fn admit(&self) -> Option<usize> {
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if counted.since.is_none_or(|since| now >= since + PERIOD) {
+            (counted.since, counted.lines) = (Some(now), 0);
+        }
+        if counted.lines >= MAX_LINES {
+            counted.left_out += 1;
+            return None;
+        }
+        counted.lines += 1;
+        Some(std::mem::take(&mut counted.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_minute_has_a_maximum_and_the_rest_is_counted() {
+        let limit = LogLimit::default();
+        let admitted = (0..MAX_LINES + 7).filter(|_| limit.admit() == Some(0)).count();
+        assert_eq!(admitted, MAX_LINES);
+        tokio::time::advance(PERIOD).await;
+        assert_eq!([limit.admit(), limit.admit()], [Some(7), Some(0)]);
+    }
+}

@@ -1,0 +1,111 @@
+//! Remarks about what servers list, for the log.
+//!
+//! A shelf is built again whenever a list changes, and most of its remarks are those of the shelf before. Only the
+//! others are logged, up to a maximum for each server, since a server decides how many there are and what names are in
+//! them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use toolcrib_core::text::shorten;
+
+/// Maximum number of remarks about one server that are logged for one shelf.
+const MAX_LINES: usize = 20;
+/// Maximum length of one, in characters.
+const LINE_CHARS: usize = 300;
+
+/// The remarks of one shelf.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Hashes of all of them.
+    known: HashMap<Arc<str>, HashSet<u64>>,
+    /// Those that the shelf before did not have.
+    new: BTreeMap<Arc<str>, New>,
+}
+
+#[derive(Debug, Default)]
+struct New {
+    lines: Vec<String>,
+    /// How many others there are.
+    more: usize,
+}
+
+/// Collects the remarks of one shelf.
+#[derive(Debug)]
+pub(super) struct Collector<'a> {
+    before: Option<&'a Findings>,
+    findings: Findings,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn after(before: Option<&'a Findings>) -> Self {
+        Self { before, findings: Findings::default() }
+    }
+
+    pub(super) fn add(&mut self, server: &Arc<str>, line: &str) {
+        let mut hasher = DefaultHasher::new();
+        line.hash(&mut hasher);
+        let hash = hasher.finish();
+        let is_known = |findings: &Findings| {
+            findings.known.get(server).is_some_and(|known| known.contains(&hash))
+        };
+        let was_known = self.before.is_some_and(is_known);
+        let is_first = self.findings.known.entry(Arc::clone(server)).or_default().insert(hash);
+        if was_known || !is_first {
+            return;
+        }
+        let new = self.findings.new.entry(Arc::clone(server)).or_default();
+        if new.lines.len() < MAX_LINES {
+            new.lines.push(shorten(line, LINE_CHARS).into_owned());
+        } else {
+            new.more += 1;
+        }
+    }
+
+    pub(super) fn finish(self) -> Findings {
+        self.findings
+    }
+}
+
+impl Findings {
+    /// The lines to log, with their servers.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (&Arc<str>, String)> {
+        self.new.iter().flat_map(|(server, new)| {
+            let rest =
+                (new.more > 0).then(|| format!("and {} more remarks about its lists", new.more));
+            new.lines.iter().cloned().chain(rest).map(move |line| (server, line))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(before: Option<&Findings>, lines: &[String]) -> Findings {
+        let mut collector = Collector::after(before);
+        for line in lines {
+            collector.add(&Arc::from("shop"), line);
+        }
+        collector.finish()
+    }
+
+    fn logged(findings: &Findings) -> Vec<String> {
+        findings.lines().map(|(_, line)| line).collect()
+    }
+
+    #[test]
+    fn only_new_lines_are_logged_and_only_some_of_many() {
+        let lines: Vec<String> =
+            (0..MAX_LINES + 5).map(|number| format!("line {number}")).collect();
+        let first = findings(None, &lines);
+        let shown = logged(&first);
+        assert_eq!(shown.len(), MAX_LINES + 1);
+        assert_eq!(shown.last().unwrap(), "and 5 more remarks about its lists");
+        let next = findings(Some(&first), &[lines[3].clone(), "x".repeat(1_000_000)]);
+        let shown = logged(&next);
+        assert!(shown.len() == 1 && shown[0].chars().count() == LINE_CHARS, "{shown:?}");
+        assert_eq!(logged(&findings(Some(&next), &lines[3..5])), ["line 4"]);
+    }
+}
