@@ -135,7 +135,7 @@ impl Gateway {
         }
         let upstream = self.upstream(&sight, &offer.server).ok_or_else(missing)?;
         params.meta = None;
-        let what = What::Completion(Box::new(params));
+        let what = What::Completion(Arc::new(params));
         let answer = self.exchange(upstream, what, client, Inputs::default(), profile).await;
         answer.map_err(|why| result::error(why, client.modern))
     }

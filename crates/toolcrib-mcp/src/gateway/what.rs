@@ -1,6 +1,7 @@
 //! What a client can ask of a server, as a request to that server.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
@@ -24,7 +25,7 @@ pub(crate) enum What {
     /// To read a resource.
     Resource { uri: String },
     /// To complete an argument.
-    Completion(Box<CompleteRequestParams>),
+    Completion(Arc<CompleteRequestParams>),
 }
 
 /// What a client brought along when it asked again.
@@ -64,7 +65,7 @@ impl What {
                 ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
             }
             Self::Completion(params) => {
-                ClientRequest::CompleteRequest(CompleteRequest::new(*params))
+                ClientRequest::CompleteRequest(CompleteRequest::new((*params).clone()))
             }
         }
     }

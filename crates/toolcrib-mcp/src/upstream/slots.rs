@@ -113,10 +113,10 @@ impl Slots {
         id: &RequestId,
         token: Option<ProgressToken>,
         shared: bool,
-    ) -> Option<oneshot::Receiver<()>> {
+    ) -> oneshot::Receiver<()> {
         // Given up before it was even sent: its answer is nobody's.
         if self.early.remove(id) {
-            return None;
+            return oneshot::channel().1;
         }
         if let Some(token) = &token {
             self.by_token.insert(token.clone(), id.clone());
@@ -128,7 +128,7 @@ impl Slots {
         slot.answered = false;
         slot.shared = shared;
         slot.given_up = Some(given_up);
-        Some(when_given_up)
+        when_given_up
     }
 
     /// Notes the id of the last event on the stream of a request.
@@ -201,5 +201,28 @@ impl Slots {
     pub(super) fn waiting(&self) -> Vec<RequestId> {
         let open = self.by_id.iter().filter(|(_, slot)| !slot.answered);
         open.map(|(id, _)| id.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::NumberOrString;
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    use super::*;
+
+    /// Otherwise the writer would keep it for a server that does not read.
+    #[test]
+    fn the_writer_is_told_when_a_request_is_given_up() {
+        let mut slots = Slots::default();
+        let (early, late) = (NumberOrString::Number(1), NumberOrString::Number(2));
+        assert!(slots.progress(&early).is_some());
+        slots.forget(&early);
+        let given_up = slots.sending(&early, None, false).try_recv();
+        assert_eq!(given_up, Err(TryRecvError::Closed), "before it was sent");
+        let mut given_up = slots.sending(&late, None, false);
+        assert_eq!(given_up.try_recv(), Err(TryRecvError::Empty));
+        slots.forget(&late);
+        assert_eq!(given_up.try_recv(), Err(TryRecvError::Closed), "while it waits");
     }
 }

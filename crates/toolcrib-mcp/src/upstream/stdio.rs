@@ -16,6 +16,7 @@ use rmcp::service::RoleClient;
 use rmcp::transport::Transport;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Mutex, oneshot};
 
 use super::tap::{Seen, Tap};
@@ -166,18 +167,15 @@ where
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        let given_up = self.tap.sending(&message, |_| false);
+        let mut given_up = self.tap.sending(&message, |_| false);
         let output = Arc::clone(&self.output);
-        let line = to_json(&message).map(|mut line| {
-            // One message is one line. JSON strings have no line breaks, so these stand between tokens.
-            if line.contains(['\n', '\r']) {
-                line = line.replace(['\n', '\r'], " ");
-            }
-            line.push('\n');
-            line
-        });
+        let is_given_up = given_up
+            .as_mut()
+            .is_some_and(|given_up| given_up.try_recv() == Err(TryRecvError::Closed));
+        let line = (!is_given_up).then(|| line_of(&message));
         async move {
-            let line = line?;
+            // `None` if it was given up already.
+            let Some(line) = line.transpose()? else { return Ok(()) };
             let mut output = tokio::select! {
                 biased;
                 output = output.lock() => output,
@@ -219,6 +217,16 @@ where
         self.tap.close(None);
         Ok(())
     }
+}
+
+/// One message is one line. JSON strings have no line breaks, so line breaks stand between tokens.
+fn line_of(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
+    let mut line = to_json(message)?;
+    if line.contains(['\n', '\r']) {
+        line = line.replace(['\n', '\r'], " ");
+    }
+    line.push('\n');
+    Ok(line)
 }
 
 /// Waits until a request is given up.

@@ -135,7 +135,7 @@ impl Tap {
             }
             _ => {
                 let token = sent.request.get_meta().get_progress_token();
-                slots.sending(&sent.id, token, shares(sent.request.method()))
+                Some(slots.sending(&sent.id, token, shares(sent.request.method())))
             }
         }
     }
