@@ -11,7 +11,7 @@ use crate::hidden_text::shown;
 use crate::upstream::memory_of;
 
 /// Maximum size of a message's text, of its data and of its `_meta`, in bytes.
-pub(super) const MAX_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
 /// Cuts the message of a progress notification, and leaves out other fields that are too large.
 pub(super) fn limit_progress(fields: &mut Map<String, Value>) {
@@ -43,10 +43,8 @@ pub(super) fn limit_log(log: &mut LoggingMessageNotificationParam) {
 fn cut(text: &mut String) {
     let bytes = text.len();
     if bytes > MAX_BYTES {
-        text.truncate(text.floor_char_boundary(MAX_BYTES));
-        // What was cut off must not stay in memory.
-        text.shrink_to_fit();
-        text.push_str(&format!("… [cut: {bytes} bytes]"));
+        // A new text: what was cut off must not stay in memory.
+        *text = format!("{}… [cut: {bytes} bytes]", &text[..text.floor_char_boundary(MAX_BYTES)]);
     }
 }
 

@@ -28,7 +28,9 @@ impl Definitions {
     #[cfg(test)]
     pub(crate) fn of(list: &[Value]) -> Self {
         let mut writer = Writer::default();
-        list.iter().for_each(|entry| writer.push(&entry.to_string()));
+        for entry in list {
+            writer.push(&entry.to_string());
+        }
         writer.finish()
     }
 

@@ -35,9 +35,10 @@ pub(crate) struct Known {
     pub(crate) notes: Vec<String>,
 }
 
-/// Maximum size of all lists of one server together, in bytes of memory. Tools count as text, as which they are kept,
-/// and a thousand take a few megabytes. The other lists exist as values, too, and count as such.
-const LISTS_BYTES: usize = 32 << 20;
+/// Maximum size of all lists of one server together, in bytes of memory. They are kept as text, and a thousand tools
+/// take a few megabytes. Lists other than tools also exist as values, and count as both. While lists change, the old
+/// and the new ones exist at the same time, and tools are also in the catalog, so the cost is several times this.
+const LISTS_BYTES: usize = 16 << 20;
 
 /// One list of a server.
 #[derive(Debug, Clone, Copy)]
@@ -194,7 +195,7 @@ impl Reader<'_> {
                 }
             }
             let text = entry.to_string();
-            let bytes = if is_tool { text.len() } else { memory_of(&entry) };
+            let bytes = text.len() + if is_tool { 0 } else { memory_of(&entry) };
             let Some(left) = self.left.checked_sub(bytes) else {
                 let key = list.key();
                 return Some(format!(
