@@ -57,8 +57,8 @@ fn a_request_of_tiny_objects() {
 #[test]
 fn answers_that_are_not_read() {
     const LISTS: u64 = 400;
-    let text = "x".repeat(20_000);
-    let resources: Vec<Value> = (0..100)
+    let text = "x".repeat(16_000);
+    let resources: Vec<Value> = (0..130)
         .map(|n| json!({"uri": format!("note://{n}"), "name": "n", "description": text}))
         .collect();
     let script = json!({
