@@ -101,11 +101,9 @@ impl Offers {
                 places.push(offers.listed.len());
                 let removed = clean_value(&mut definition);
                 if !removed.is_empty() {
-                    let removed = classes(&removed);
-                    findings.add(
-                        server,
-                        &remark(&format!("has hidden text, which is not shown: {removed}")),
-                    );
+                    let (name, removed) = (shown(&name), classes(&removed));
+                    let line = format!("{noun} `{name}`: removed from what is shown: {removed}");
+                    findings.add(server, &line);
                 }
                 if let Some(fields) = definition.as_object_mut() {
                     fields.insert(key.to_owned(), Value::String(name));
