@@ -231,11 +231,11 @@ impl Hub {
                 Supplier::new(&upstream.name, upstream.config(), known, &status)
             })
             .collect();
-        // After the suppliers are taken and before a shelf of them is shown: the next run knows what a client has seen
-        // first. Later changes are written once a minute.
+        // After the suppliers are taken and before a shelf of them is shown: what a client has seen, the next run knows,
+        // unless large lists change too fast to be written each time.
         for upstream in self.all() {
             if upstream.saving.begin() {
-                self.remember(&upstream);
+                upstream.saving.wrote(self.remember(&upstream));
             }
         }
         let before = self.shelf();
@@ -258,10 +258,10 @@ impl Hub {
         self.shelf.send_replace(Arc::new(shelf));
     }
 
-    fn remember(&self, upstream: &Upstream) {
-        if let Some(known) = upstream.known() {
-            self.memory.keep(&upstream.name, &upstream.config(), &known);
-        }
+    /// Keeps what is known of a server; how many bytes were written.
+    fn remember(&self, upstream: &Upstream) -> usize {
+        let known = upstream.known();
+        known.map_or(0, |known| self.memory.keep(&upstream.name, &upstream.config(), &known))
     }
 
     /// Ends all servers. Their processes end with their wardens, whether we wait or not.

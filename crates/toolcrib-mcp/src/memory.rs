@@ -109,12 +109,13 @@ impl Memory {
         serde_json::from_str(page.known.get()).ok()
     }
 
-    /// Keeps what is known of a server.
-    pub(crate) fn keep(&self, name: &str, server: &Server, known: &Known) {
-        let Some(folder) = &self.folder else { return };
-        if let Err(error) = write(folder, name, server, known) {
+    /// Keeps what is known of a server; how many bytes were written.
+    pub(crate) fn keep(&self, name: &str, server: &Server, known: &Known) -> usize {
+        let Some(folder) = &self.folder else { return 0 };
+        write(folder, name, server, known).unwrap_or_else(|error| {
             tracing::warn!(server = name, %error, "what is known of it cannot be kept for the next run");
-        }
+            0
+        })
     }
 }
 
@@ -123,10 +124,12 @@ fn write(
     name: &str,
     server: &Server,
     known: &Known,
-) -> Result<(), Box<dyn std::error::Error>> {
+) -> Result<usize, Box<dyn std::error::Error>> {
     let checksum = json_hash(known)?.to_hex()[..32].to_owned();
     let page = Page { version: VERSION, server: name.to_owned(), checksum, known };
-    Ok(folder.replace(&Memory::file(name, server), &serde_json::to_vec(&page)?)?)
+    let text = serde_json::to_vec(&page)?;
+    folder.replace(&Memory::file(name, server), &text)?;
+    Ok(text.len())
 }
 
 fn checksum(known: &RawValue) -> String {

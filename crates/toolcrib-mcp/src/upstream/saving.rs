@@ -1,6 +1,7 @@
 //! When the lists of one server are written to the state folder.
 //!
-//! At once the first time, then at most once a minute, and when the gateway ends. A server whose lists change all the
+//! Before clients see them, unless writes come too fast: after each write there is a pause in proportion to its size,
+//! and what changed meanwhile is written after it, or when the gateway ends. A server whose large lists change all the
 //! time would otherwise cause megabytes of writes each second.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,8 +9,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Minimum time between two writes.
-const PERIOD: Duration = Duration::from_mins(1);
+/// Bytes that are written in a second at most, on average. Ordinary lists have some kilobytes.
+const RATE: usize = 256 << 10;
 
 /// Whether there is something to write, and when.
 #[derive(Debug, Default)]
@@ -18,7 +19,7 @@ pub(crate) struct Saving(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     unsaved: bool,
-    /// When the next write may be; `None` before the first.
+    /// When the pause after the last write ends; `None` before the first.
     next: Option<Instant>,
 }
 
@@ -41,12 +42,17 @@ impl Saving {
     /// Whether the lists are to be written now. The caller writes them.
     pub(crate) fn begin(&self) -> bool {
         let mut state = self.lock();
-        let now = Instant::now();
-        let begins = state.unsaved && state.next.is_none_or(|next| now >= next);
+        let begins = state.unsaved && state.next.is_none_or(|next| Instant::now() >= next);
         if begins {
-            *state = State { unsaved: false, next: Some(now + PERIOD) };
+            state.unsaved = false;
         }
         begins
+    }
+
+    /// So many bytes were written.
+    pub(crate) fn wrote(&self, bytes: usize) {
+        let pause = Duration::from_secs(1).mul_f64(bytes as f64 / RATE as f64);
+        self.lock().next = Some(Instant::now() + pause);
     }
 
     /// The same when the gateway ends, however long ago the last write was.
@@ -60,16 +66,21 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn at_once_then_once_a_minute_and_at_the_end() {
+    async fn at_once_then_after_a_pause_and_at_the_end() {
         let saving = Saving::default();
         assert_eq!((saving.due(), saving.begin(), saving.begin_last()), (None, false, false));
         saving.changed();
         assert!(saving.due().is_some() && saving.begin() && !saving.begin());
+        saving.wrote(60 * RATE);
         saving.changed();
-        assert_eq!(saving.due(), Some(Instant::now() + PERIOD));
+        assert_eq!(saving.due(), Some(Instant::now() + Duration::from_mins(1)));
         assert!(!saving.begin());
-        tokio::time::advance(PERIOD).await;
+        tokio::time::advance(Duration::from_mins(1)).await;
         assert!(saving.begin());
+        saving.wrote(0);
+        saving.changed();
+        assert!(saving.begin(), "a small list is written at once");
+        saving.wrote(RATE);
         saving.changed();
         assert!(!saving.begin() && saving.begin_last() && !saving.begin_last());
     }
