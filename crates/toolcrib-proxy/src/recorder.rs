@@ -1,5 +1,5 @@
-//! Which ids of stored things a caller gets in a response. They are recorded, so that [`stored`](crate::stored) can
-//! tell later whose they are.
+//! Records the ids of stored objects that a caller gets in a response, so that [`stored`](crate::stored) can later tell
+//! whose they are.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::upstream::Chunks;
 
 /// Maximum length of an id that is recorded.
 const ID_LENGTH: usize = 256;
-/// Maximum number of ids that are recorded of one response.
+/// Maximum number of ids that are recorded for one response.
 const IDS: usize = 4_096;
-/// Maximum size of a response in one piece that is searched for ids, in bytes. A larger one cannot be continued.
+/// Maximum size of an unstreamed response that is searched for ids, in bytes. A larger one cannot be continued.
 const WHOLE_BYTES: usize = 32 << 20;
 
-/// Records the ids in a response for the caller that gets it. They are recorded before the client has the bytes
-/// that name them.
+/// Records the ids in a response for the caller that gets it. They are recorded before the client gets the bytes
+/// that contain them.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     api: Api,
     caller: [u8; 32],
     scan: Scan,
-    /// What is recorded already. Events repeat ids.
+    /// Ids that are already recorded; events repeat them.
     seen: HashSet<String>,
 }
 
