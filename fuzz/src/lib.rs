@@ -29,7 +29,7 @@ pub fn check_scope(data: &[u8]) {
     scoped::check(data);
 }
 
-/// Checks what a narrowed caller gets of a response.
+/// Checks what a caller with a limited scope gets of a response.
 pub fn check_response(data: &[u8]) {
     answered::check(data);
 }

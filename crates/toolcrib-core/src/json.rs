@@ -105,8 +105,8 @@ pub fn is_empty_list(text: &str) -> Option<bool> {
     Some(inside.trim_ascii_start().starts_with(']'))
 }
 
-/// The number of values in JSON text, at most one less than it has: what is nested counts, keys do not. It tells how
-/// much memory the text takes once it is parsed, without parsing it.
+/// The approximate number of values in JSON text, including nested values but not keys. It is at most one too low;
+/// each empty list or object counts twice. It is used to estimate the memory of the parsed text without parsing it.
 pub fn count_values(text: &str) -> usize {
     let mut count = 0;
     let mut rest = text.bytes();

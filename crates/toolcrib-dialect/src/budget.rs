@@ -14,12 +14,12 @@ use toolcrib_core::json;
 
 use crate::api::Api;
 
-/// Maximum number of values in a request that is read. Each takes 100 to 300 bytes of memory for a moment, however short
-/// its text is. A conversation of a million tokens with a thousand tools has a tenth of it.
+/// Maximum number of values in a request that is read. Each takes 100 to 300 bytes of memory while it is parsed,
+/// however short its text. A conversation of a million tokens with a thousand tools has a tenth as many.
 pub(crate) const VALUES: usize = 500_000;
 
-/// Maximum number of tools that are rewritten: the largest catalog that a provider searches. Beyond it the request
-/// passes as it came.
+/// Maximum number of tools that are rewritten: the largest catalog that a provider searches. A request with
+/// more passes unchanged.
 pub(crate) const TOOLS: usize = 10_000;
 
 /// What a call, block or item counts in addition to its text, in bytes. More than it takes: some steps look at

@@ -19,12 +19,12 @@ const UNIQUE_ID: usize = 12;
 pub(crate) struct Fingerprint {
     /// The hash with ids.
     pub(crate) strict: [u8; 32],
-    /// The hash without ids. The same as the strict one if there are none.
+    /// The hash without ids. Equal to the strict one if there are no ids.
     pub(crate) loose: [u8; 32],
     pub(crate) has_unique_id: bool,
 }
 
-/// Makes a fingerprint. It takes several kilobytes, so a conversation keeps fingerprints and not their builders.
+/// Makes a fingerprint. A builder takes several kilobytes, so a conversation keeps only the finished fingerprints.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FingerprintBuilder {
     text: blake3::Hasher,

@@ -24,8 +24,8 @@ pub(crate) enum Facts<'a> {
     Unreadable(Unreadable),
     /// The body is not JSON in UTF-8, or not a request of this API.
     NotThisApi,
-    /// The top of the body was read, and the tools that the caller may see; `null` if there are none. `count` is
-    /// their number.
+    /// The top level of the body was read. `tools` are those that the caller may see, `null` if there are none; `count`
+    /// is their number.
     Outline { outline: &'a Outline<'a>, tools: &'a str, count: usize },
     /// The configuration and what the upstream can do are known.
     Upstream {
@@ -47,7 +47,7 @@ pub enum Unreadable {
     Compressed,
     /// It is larger than the limit.
     TooLarge,
-    /// It has more values than the limit, and would take many times its size in memory.
+    /// It has more values than the limit: parsed, it would take many times its size in memory.
     TooManyValues,
 }
 
@@ -106,7 +106,7 @@ pub enum Bypass {
     Malformed,
     /// No tools in it.
     NoTools,
-    /// More tools than are rewritten.
+    /// It has more tools than the limit for rewriting.
     TooManyTools,
     /// It asks for several answers at once, and hidden rounds have one.
     SeveralAnswers,

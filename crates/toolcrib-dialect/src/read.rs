@@ -214,7 +214,7 @@ fn unread(api: Api, target: &str, body: Vec<u8>, why: Bypass) -> Unread {
 
 /// Whether a body would take too much memory once it is parsed.
 fn has_too_many_values(text: &str) -> bool {
-    // Each value takes two bytes of text at least.
+    // Each value takes at least two bytes of text.
     text.len() / 2 > VALUES && json::count_values(text) > VALUES
 }
 

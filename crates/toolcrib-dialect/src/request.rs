@@ -152,8 +152,8 @@ impl Request {
         &self.text[self.tools.clone()]
     }
 
-    /// Bytes of memory that are taken for the entries of the history, in addition to the text, until the response is
-    /// over. An entry takes about as much again for the records of the conversation.
+    /// Memory that the entries of the history take in addition to the text until the response has ended, in bytes. The
+    /// records of the conversation take about as much again, which is included.
     pub fn history_bytes(&self) -> usize {
         let of = |stretch: &Stretch| {
             let names = stretch.calls.iter().map(|name| size_of::<String>() + name.len());

@@ -26,7 +26,7 @@ pub struct Decoder {
     line: usize,
     /// Up to where that line was looked at.
     seen: usize,
-    /// What the buffer takes in memory once it is parsed, in bytes.
+    /// Memory that the buffer takes once it is parsed, in bytes.
     weight: usize,
 }
 
@@ -63,8 +63,8 @@ impl Decoder {
         if self.buffer.len() > EVENT_BYTES { Err(TooLarge) } else { Ok(None) }
     }
 
-    /// What an event that is not complete takes in memory, in bytes.
-    pub(crate) fn held_bytes(&self) -> usize {
+    /// Memory taken by an incomplete event, in bytes.
+    pub fn held_bytes(&self) -> usize {
         self.weight
     }
 
@@ -110,8 +110,8 @@ impl Event {
         Some(data)
     }
 
-    /// Whether every line is a comment or a field that the standard has. Other lines are ignored by whoever reads
-    /// events, but the client may read something else.
+    /// Whether every line is a comment or a field of the standard. Parsers of event streams ignore other lines, but the
+    /// client may not parse the response as an event stream.
     pub(crate) fn has_only_fields(&self) -> bool {
         let Ok(text) = std::str::from_utf8(&self.raw) else { return false };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -77,7 +77,7 @@ pub(crate) fn names(input: &str) -> Vec<String> {
     all
 }
 
-/// How many tools a list has, those in groups included. A list that is too short to have many is not read.
+/// The number of tools in a list, including those in groups; 0 if the list is too short to exceed the maximum.
 pub(crate) fn count(input: &str) -> usize {
     // A tool takes more than eight bytes of text.
     if input.len() / 8 <= TOOLS {

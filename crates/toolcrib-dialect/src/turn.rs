@@ -288,7 +288,7 @@ impl Turn {
         self.desk.budget.exceeded().or(self.broken.then_some(Exceeded::Event))
     }
 
-    /// Bytes that are held of its responses.
+    /// Bytes of its responses that are held.
     pub(crate) fn held_bytes(&self) -> usize {
         self.desk.budget.held_bytes() + self.decoder.held_bytes()
     }

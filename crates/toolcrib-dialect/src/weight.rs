@@ -1,13 +1,13 @@
-//! What a piece of JSON takes in memory once it is parsed, estimated from its text.
+//! The memory that a piece of JSON takes once it is parsed, estimated from its text.
 //!
-//! A response of tiny values takes fifty times its text for a moment, so limits on what is held of responses count
-//! values in addition to bytes.
+//! A response of tiny values takes fifty times its text while it is parsed, so limits on held responses count values in
+//! addition to bytes.
 
 /// What a value counts in addition to its text, in bytes. Measured: 100 to 150.
 const VALUE: usize = 128;
 
 /// The memory that a piece of a response takes, in bytes. Characters in strings that look like the beginning of a value
-/// count too: telling them apart would need what came before.
+/// count too: excluding them would require the text before the piece.
 pub(crate) fn weight(piece: &[u8]) -> usize {
     let values = piece.iter().filter(|byte| matches!(byte, b'{' | b'[' | b',')).count();
     piece.len() + values * VALUE

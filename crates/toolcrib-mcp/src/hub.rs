@@ -231,8 +231,8 @@ impl Hub {
                 Supplier::new(&upstream.name, upstream.config(), known, &status)
             })
             .collect();
-        // After the suppliers are taken and before a shelf of them is shown: what a client has seen, the next run knows,
-        // unless large lists change too fast to be written each time.
+        // After the suppliers are collected and before clients see a shelf of them: the next run then knows what a
+        // client has seen, unless large lists change too fast to be written each time.
         for upstream in self.all() {
             if upstream.saving.begin() {
                 upstream.saving.wrote(self.remember(&upstream));
@@ -258,7 +258,7 @@ impl Hub {
         self.shelf.send_replace(Arc::new(shelf));
     }
 
-    /// Keeps what is known of a server; how many bytes were written.
+    /// Keeps what is known of a server. Returns the number of bytes written.
     fn remember(&self, upstream: &Upstream) -> usize {
         let known = upstream.known();
         known.map_or(0, |known| self.memory.keep(&upstream.name, &upstream.config(), &known))

@@ -1,4 +1,4 @@
-//! The hash of a value's JSON, without the JSON in memory.
+//! The hash of a value's JSON, computed without building the JSON in memory.
 
 use std::io;
 

@@ -1,8 +1,8 @@
 //! A limit on the log lines about one server.
 //!
 //! A server can cause the same warnings again and again: with lists that change every second, or with lines that are
-//! too long. So that it cannot fill the disk, a minute has a maximum number of lines, and the next line that is written
-//! says how many were left out.
+//! too long. So that it cannot fill the disk, there is a maximum number of lines a minute, and the next line that is
+//! written says how many were left out.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -25,7 +25,7 @@ struct Counted {
 }
 
 impl LogLimit {
-    /// Counts a line. Returns how many were left out before it, or `None` if this one is to be left out, too.
+    /// Counts a line. Returns how many were left out before it, or `None` if this one must be left out too.
     pub(crate) fn admit(&self) -> Option<usize> {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

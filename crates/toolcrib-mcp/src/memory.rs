@@ -109,7 +109,7 @@ impl Memory {
         serde_json::from_str(page.known.get()).ok()
     }
 
-    /// Keeps what is known of a server; how many bytes were written.
+    /// Keeps what is known of a server. Returns the number of bytes written.
     pub(crate) fn keep(&self, name: &str, server: &Server, known: &Known) -> usize {
         let Some(folder) = &self.folder else { return 0 };
         write(folder, name, server, known).unwrap_or_else(|error| {

@@ -181,7 +181,7 @@ fn window(headers: &HeaderMap, reading: &Reading) -> Option<usize> {
     asked.or_else(|| is_long.then_some(1_000_000))
 }
 
-/// What was read, or the reason and the body of one that cannot be read.
+/// The reading, or the body that could not be read and why.
 fn unread_body(reading: Reading) -> Result<Reading, (Unreadable, Bytes, Option<BodyDataStream>)> {
     match reading {
         Err(unread) if let Bypass::Unreadable(why) = unread.why => {

@@ -1,7 +1,7 @@
-//! What a response tells about the provider's account, for clients that do not own it.
+//! Removes what a response reveals about the provider's account, for clients that do not own it.
 //!
 //! A caller with a key of ours uses somebody else's credential. It must not learn that credential, which providers
-//! repeat in some errors, nor get cookies of the account or the name of its organisation.
+//! repeat in some errors, or get cookies of the account or the name of its organisation.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use bytes::Bytes;
@@ -38,7 +38,7 @@ pub(crate) fn mask_headers(headers: &mut HeaderMap, credential: &Secret) {
     }
 }
 
-/// The same body with a credential masked. As much is held back as could be the beginning of the credential.
+/// The same body with a credential masked. Trailing bytes that could be the beginning of the credential are held back.
 pub(crate) fn mask_body<E: Send + 'static>(
     body: impl Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
     credential: Secret,

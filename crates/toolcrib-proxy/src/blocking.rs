@@ -1,5 +1,5 @@
-//! Work whose time depends on the size of a body. A large body takes long enough to hold up every other request of
-//! the same thread, so that such work runs on a thread for blocking work.
+//! Work whose time depends on the size of a body. A large body takes long enough to delay every other request on the
+//! same thread, so such work runs on a thread for blocking work.
 
 use tokio::sync::Semaphore;
 
@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 /// millisecond.
 const INLINE: usize = 256 << 10;
 
-/// Maximum number of large bodies that are worked on at the same time. Each may take many times its size for a moment.
+/// Maximum number of large bodies that are worked on at the same time. Each may take many times its size in memory.
 static LARGE: Semaphore = Semaphore::const_new(4);
 
 /// Does some work on a body of this size.
@@ -19,13 +19,13 @@ where
     if bytes <= INLINE {
         return work();
     }
-    // It is never closed.
+    // The semaphore is never closed.
     let _permit = LARGE.acquire().await;
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(failed) => match failed.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime shuts down, and ends this task as well.
+            // The runtime is shutting down, and ends this task as well.
             Err(_) => std::future::pending().await,
         },
     }

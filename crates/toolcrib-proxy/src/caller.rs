@@ -126,7 +126,7 @@ pub enum Unidentified {
     Header(#[from] BadHeader),
     /// A key of ours in a place where it would be forwarded.
     #[error(
-        "a key of Toolcrib's is in {0}, from where it would reach the provider: send it as `x-toolcrib-key`, or alone in place of the provider's credential (`Authorization: Bearer KEY`, `x-api-key`, `x-goog-api-key`, `api-key` or `?key=`)"
+        "a key of Toolcrib's is in {0}, and would be sent to the provider: send it as `x-toolcrib-key`, or alone in place of the provider's credential (`Authorization: Bearer KEY`, `x-api-key`, `x-goog-api-key`, `api-key` or `?key=`)"
     )]
     Misplaced(Place),
     /// Keys of two callers.
@@ -194,7 +194,7 @@ impl Callers {
             || self.admin.is_revoked_token(given)
     }
 
-    /// Whether this is a key of a caller, the listener's token or the admin's, also if it was revoked.
+    /// Whether this is a caller's key, the listener's token or the admin token, current or revoked.
     fn is_key(&self, given: &str) -> bool {
         self.known.iter().any(|known| known.key.matches(given))
             || self.shared_key.key().is_some_and(|shared| shared.matches(given))
@@ -202,7 +202,7 @@ impl Callers {
             || self.is_revoked(given)
     }
 
-    /// Whether one of them is in a text.
+    /// Whether a text contains one of these.
     fn is_key_in(&self, text: &str) -> bool {
         self.known.iter().map(|known| &known.key).chain(&self.revoked).any(|key| key.is_in(text))
             || self.shared_key.is_token_in(text)
@@ -257,7 +257,7 @@ impl Callers {
                 || self.admin.matches(given)
         };
         let is_revoked = |given: &Cow<'_, str>| {
-            // What was revoked in one place may count in another by now.
+            // A secret that was revoked in one role may be valid in another by now.
             self.is_revoked(given) && known(given).is_none() && !is_ours(given)
         };
         if !is_admitted || providers.iter().any(is_revoked) {

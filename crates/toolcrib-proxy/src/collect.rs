@@ -1,4 +1,4 @@
-//! The body of a request in memory: it is limited in size, and counts towards the total of the listener.
+//! Collects the body of a request in memory, up to a maximum size. It counts towards the listener's total.
 
 use axum::body::{Body, BodyDataStream};
 use axum::http::StatusCode;
@@ -41,7 +41,7 @@ pub(crate) async fn collect(
     let stated = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
     let permit = bodies.map(|bodies| bodies.begin(stated)).transpose();
     let mut permit = permit.map_err(NotCollected::Refused)?;
-    // A stated length is believed up to a point: stating one costs a client nothing.
+    // A stated length is trusted only up to a maximum: stating one costs a client nothing.
     let mut read = BytesMut::with_capacity(stated.min(RESERVED));
     let mut stream = body.into_data_stream();
     while let Some(chunk) = stream.try_next().await.map_err(|_| NotCollected::Disconnected)? {
@@ -65,7 +65,7 @@ pub(crate) fn count_history(
     counted.map_err(NotCollected::Refused)
 }
 
-/// The response to a request whose body there is no memory for.
+/// The response to a request if there is no memory for its body.
 fn body_refused(api: Api, refused: BodyRefused) -> Response {
     let status = match refused {
         BodyRefused::Busy => StatusCode::SERVICE_UNAVAILABLE,

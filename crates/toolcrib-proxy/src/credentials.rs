@@ -7,11 +7,11 @@ use axum::http::{HeaderMap, Uri};
 use crate::our_headers::{BadHeader, single};
 use crate::query;
 
-/// The headers that some provider's clients put a credential into. Agents send two now and then, and a key of
-/// ours may be either.
+/// The headers in which clients of the providers send a credential. Some agents send two, and either may be a key of
+/// ours.
 pub(crate) const HEADERS: [&str; 4] = ["x-api-key", "authorization", "x-goog-api-key", "api-key"];
 
-/// The provider's credentials in a request, in every place that some provider's clients put one.
+/// The provider's credentials in a request, from every place where clients of the providers put one.
 pub(crate) fn all<'a>(
     uri: &'a Uri,
     headers: &'a HeaderMap,

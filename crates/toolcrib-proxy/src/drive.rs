@@ -117,7 +117,8 @@ impl Driver {
                 Output::Start(start) => {
                     if let Some(caller) = self.recorded_for {
                         let (api, is_events) = (self.log.api, is_events(&self.headers));
-                        let mut recorder = Recorder::new(api, caller, is_events);
+                        let memory = self.log.proxy.responses.share();
+                        let mut recorder = Recorder::new(api, caller, is_events, memory);
                         if let action::Body::Complete(body) = &start.body {
                             Box::pin(recorder.complete(&self.log.proxy, body)).await;
                         }
@@ -224,7 +225,7 @@ impl Driver {
         }
     }
 
-    /// Counts what the exchange holds by now, and ends it if there is no memory for that.
+    /// Counts what the exchange currently holds, and ends it if there is no memory for that.
     fn count_memory(&mut self) {
         if !self.memory.resize_fairly(self.exchange.held_bytes()) {
             let exceeded = Exceeded::Total(self.log.proxy.responses.limit());
@@ -277,7 +278,8 @@ impl Driver {
         let body = match start.body {
             action::Body::Complete(body) => {
                 self.finish();
-                // Until a slow client has taken it. It was counted before, so this is a smaller size or nearly the same.
+                // It counts until a slow client has taken it. Its size was counted before, so its share shrinks or
+                // hardly changes.
                 self.memory.resize_fairly(body.len());
                 Body::new(HoldingBody::new(Body::from(body), self.memory))
             }
@@ -421,7 +423,7 @@ impl Driver {
         }
     }
 
-    /// Logs a response that a limited caller does not get; what the client is told.
+    /// Logs that a response is withheld from a limited caller. Returns the message for the client.
     fn unchecked(&self, why: Unchecked) -> String {
         tracing::warn!(host = %self.log.host, reason = %why, "a response for a caller with a limited scope was refused");
         format!("this caller's tools are limited, and the response is not passed on because {why}")

@@ -83,7 +83,7 @@ impl Inbound {
     }
 }
 
-/// Whether a path is another spelling of one of the listener's own, which no provider should get.
+/// Whether a path is another spelling of one of the listener's own, which must not be forwarded.
 fn is_own(path: &NormalPath) -> bool {
     let folded = path.as_str().to_ascii_lowercase();
     path.is_root()

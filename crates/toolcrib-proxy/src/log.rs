@@ -115,7 +115,7 @@ impl RequestLog {
         error(self.api, StatusCode::BAD_GATEWAY, &format!("the upstream broke off: {lost}"))
     }
 
-    /// Reports a response for which there is no memory, before the client had anything.
+    /// Reports a response for which there is no memory, before anything was sent to the client.
     pub(crate) fn no_memory(&self, lost: &Lost) -> Response {
         self.proxy.metrics.failure();
         tracing::warn!(host = %self.host, %lost, "the response was given up");

@@ -1,8 +1,7 @@
 //! Keys of ours in places where they would be forwarded to a provider.
 //!
-//! A key is recognised, and taken out, in the places for credentials. A client that puts it elsewhere (into a cookie,
-//! a parameter of its own, between quotes) would send it to the provider, who could then use the proxy. Such a
-//! request is refused.
+//! A key is recognised, and removed, in the places for credentials. Anywhere else (in a cookie, in another parameter,
+//! between quotes) it would be sent to the provider, who could then use the proxy. Such a request is refused.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +13,7 @@ use crate::our_headers::PREFIX;
 use crate::path::unescape;
 use crate::query;
 
-/// How often escapes are decoded: servers behind other servers may decode a second time.
+/// How many times escapes are decoded: a server behind another one may decode a second time.
 const DECODED: usize = 2;
 
 /// The part of a request that a key is in.
@@ -38,8 +37,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// Finds a key of ours in a place that is not for keys. `is_key` tells whether a text is one of them, `has_key`
-/// whether one is in it.
+/// Finds a key of ours in a place that is not for keys. `is_key` returns whether a text is a key, `has_key`
+/// whether it contains one.
 pub(crate) fn find(
     uri: &Uri,
     headers: &HeaderMap,
@@ -73,7 +72,7 @@ pub(crate) fn find(
     is_in(&query::without(query, is_key)).then_some(Place::Query)
 }
 
-/// The user and password in the value of a header, which clients encode if they are in the URL.
+/// The decoded user and password in a `Basic` header, which clients send for credentials in a URL.
 fn basic(value: &str) -> Option<String> {
     let (scheme, encoded) = value.trim().split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
@@ -118,7 +117,7 @@ mod tests {
             ("/v1/models?key=virtual-key%2B1", None),
             ("/v1/models?key=virtual%2dkey%2B1&a=1&KEY=virtual-key%2B1", None),
             ("/v1/models?key=sk-own", None),
-            // In a form `+` is a space, so that this is no key, and some servers read it as one.
+            // In a form, `+` is a space, so this is not the key; but some servers would read it as the key.
             ("/v1/models?key=virtual-key+1", Some("the query")),
             ("/v1/models?key=%20virtual-key%2B1", Some("the query")),
             ("/v1/models?token=virtual-key%2B1", Some("the query")),

@@ -31,7 +31,7 @@ pub enum BadHeader {
     /// A name that begins as ours do and is none of them.
     #[error("there is no header `{0}`: a request may have `{KEY}`, `{TOOLS}` and `{MODE}`")]
     Unknown(String),
-    /// A list of tools that cannot be used.
+    /// A malformed list of tools.
     #[error("`{TOOLS}` {0}")]
     Tools(#[from] BadRule),
     /// A mode that does not exist.

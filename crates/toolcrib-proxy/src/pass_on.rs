@@ -1,4 +1,4 @@
-//! Requests that are passed on to a provider without being read, and responses as they came.
+//! Requests that are passed on to a provider without being read, and responses that are passed on unchanged.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ fn is_only_contents(body: &[u8]) -> bool {
     serde_json::from_slice::<Counted>(body).is_ok()
 }
 
-/// An answer as it came, for as long as the caller's key counts.
+/// An answer, unchanged, for as long as the caller's key is valid.
 pub(crate) fn untouched(
     answer: Answer,
     report: Option<&Report>,

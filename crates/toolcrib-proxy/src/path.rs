@@ -63,7 +63,7 @@ impl NormalPath {
         &self.0
     }
 
-    /// Whether it names nothing: some servers drop spaces and parameters, and read `/%20` and `/;a` as `/`.
+    /// Whether it is another spelling of `/`: some servers drop spaces and parameters, as in `/%20` and `/;a`.
     pub fn is_root(&self) -> bool {
         self.segments().into_iter().all(|segment| {
             let name = segment.split(';').next().unwrap_or_default();
@@ -118,7 +118,7 @@ fn decode(path: &[u8]) -> Result<String, BadPath> {
     Ok(text)
 }
 
-/// Decodes the escapes of any text, and leaves what is none.
+/// Decodes the percent escapes in any text, and leaves everything else unchanged.
 pub(crate) fn unescape(text: &str) -> String {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -10,8 +10,8 @@ const CREDENTIALS: [&str; 4] = ["key", "access_token", "oauth_token", "api_key"]
 /// Names of parameters that make some servers read another method than the request has.
 const METHODS: [&str; 4] = ["_method", "$method", "$httpmethod", "x-http-method-override"];
 
-/// Names of parameters that Gemini takes from callers whose tools are limited, in addition to credentials. Others change
-/// the form of the response: `callback` wraps it into a script.
+/// Parameters of requests to Gemini that callers whose tools are limited may send, in addition to credentials. Others
+/// can change the form of the response: `callback` wraps it in a script.
 const GEMINI: [&str; 4] = ["alt", "$alt", "prettyPrint", "$prettyPrint"];
 
 /// Why a query is refused for a caller that is limited.
@@ -82,8 +82,7 @@ pub(crate) fn check(query: &str) -> Result<(), BadQuery> {
     Ok(())
 }
 
-/// Checks the query of a request to Gemini of a caller whose tools are limited: the response must be one that can be
-/// checked.
+/// Checks the query of a request to Gemini from a caller whose tools are limited, so that the response can be checked.
 pub(crate) fn check_gemini(query: &str) -> Result<(), BadQuery> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     let is_known = |name: &str| GEMINI.contains(&name) || is_credential(name);

@@ -1,11 +1,12 @@
-//! Which ids of stored things a caller gets in a response. They are recorded, so that [`stored`](crate::stored) can
-//! tell later whose they are.
+//! Records the ids of stored objects that a caller gets in a response, so that [`stored`](crate::stored) can later tell
+//! whose they are.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
 use toolcrib_dialect::{Api, sse};
+use toolcrib_server::MemoryShare;
 
 use crate::proxy::Proxy;
 use crate::stored::key;
@@ -14,19 +15,21 @@ use crate::upstream::Chunks;
 
 /// Maximum length of an id that is recorded.
 const ID_LENGTH: usize = 256;
-/// Maximum number of ids that are recorded of one response.
+/// Maximum number of ids that are recorded for one response.
 const IDS: usize = 4_096;
-/// Maximum size of a response in one piece that is searched for ids, in bytes. A larger one cannot be continued.
+/// Maximum size of an unstreamed response that is searched for ids, in bytes. A larger one cannot be continued.
 const WHOLE_BYTES: usize = 32 << 20;
 
-/// Records the ids in a response for the caller that gets it. They are recorded before the client has the bytes
-/// that name them.
+/// Records the ids in a response for the caller that gets it. They are recorded before the client gets the bytes
+/// that contain them.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     api: Api,
     caller: [u8; 32],
     scan: Scan,
-    /// What is recorded already. Events repeat ids.
+    /// What the scan holds of the response.
+    memory: MemoryShare,
+    /// Ids that are already recorded; events repeat them.
     seen: HashSet<String>,
 }
 
@@ -41,10 +44,10 @@ enum Scan {
 
 impl Recorder {
     /// A recorder for a response of this API.
-    pub(crate) fn new(api: Api, caller: [u8; 32], is_events: bool) -> Self {
+    pub(crate) fn new(api: Api, caller: [u8; 32], is_events: bool, memory: MemoryShare) -> Self {
         let scan =
             if is_events { Scan::Events(sse::Decoder::default()) } else { Scan::Whole(Vec::new()) };
-        Self { api, caller, scan, seen: HashSet::new() }
+        Self { api, caller, scan, memory, seen: HashSet::new() }
     }
 
     /// Takes the next bytes of a response.
@@ -52,10 +55,7 @@ impl Recorder {
         let mut ids = Vec::new();
         match &mut self.scan {
             Scan::Stopped => {}
-            Scan::Whole(all) if all.len() + bytes.len() > WHOLE_BYTES => {
-                tracing::warn!("a response is too large to record who may continue it");
-                self.scan = Scan::Stopped;
-            }
+            Scan::Whole(all) if all.len() + bytes.len() > WHOLE_BYTES => self.stop(),
             Scan::Whole(all) => all.extend_from_slice(bytes),
             Scan::Events(decoder) => {
                 decoder.push(bytes);
@@ -68,14 +68,29 @@ impl Recorder {
                         }
                         Ok(None) => break,
                         Err(sse::TooLarge) => {
-                            self.scan = Scan::Stopped;
+                            self.stop();
                             break;
                         }
                     }
                 }
             }
         }
+        let held = match &self.scan {
+            Scan::Events(decoder) => decoder.held_bytes(),
+            Scan::Whole(all) => all.len(),
+            Scan::Stopped => 0,
+        };
+        if !self.memory.resize_fairly(held) {
+            self.stop();
+        }
         self.record(proxy, ids).await;
+    }
+
+    /// Gives up: what comes from here on is not recorded.
+    fn stop(&mut self) {
+        tracing::warn!("a response is too large to record who may continue it");
+        self.scan = Scan::Stopped;
+        self.memory.release();
     }
 
     /// Takes the end of a response.

@@ -1,8 +1,8 @@
-//! What a request refers to by id although it is stored by the provider: responses, items and containers of the
-//! Responses API, containers of Messages, and audio of Chat Completions.
+//! Objects stored by the provider to which a request refers by id: responses, items and containers of the Responses
+//! API, containers of Messages, and audio of Chat Completions.
 //!
-//! The body is read strictly. Keys are compared as the most forgiving parser would, and one that occurs twice is an
-//! error, because the provider might use the other one. The number of references is limited: each is looked up.
+//! The body is read strictly. Keys are compared as the most lenient parser would, and one that occurs twice is an
+//! error, because the provider might use either value. The number of references is limited: each is looked up.
 
 mod found;
 mod item;
@@ -26,7 +26,7 @@ const AUDIO: [&str; 1] = ["audio"];
 /// What a body refers to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct References {
-    /// Ids of everything that is stored, each once.
+    /// The ids, each once.
     pub(crate) ids: Vec<String>,
     /// Whether it goes on with a conversation that the provider keeps.
     pub(crate) has_conversation: bool,

@@ -47,7 +47,7 @@ impl Revocation {
         }
     }
 
-    /// Waits for something else; `None` if it is revoked meanwhile.
+    /// Waits for another future. Returns `None` if the key is revoked meanwhile.
     pub(crate) async fn unless_happens<T>(&self, other: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;

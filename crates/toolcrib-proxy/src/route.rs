@@ -38,8 +38,8 @@ pub struct Upstream {
     pub context: Option<usize>,
     /// What is sent to show who asks.
     pub credential: Credential,
-    /// Whether it is one of the three providers of the config, whose keys callers have. A route may lead to somebody
-    /// else, who must not get those.
+    /// Whether it is one of the three providers in the config, for which callers have `upstream_keys`. A route may lead
+    /// elsewhere, and must not get those keys.
     pub is_provider: bool,
     /// What it can do natively, as configured.
     pub native: Option<Overrides>,
@@ -77,14 +77,14 @@ impl Upstream {
         })
     }
 
-    /// What is sent to it for a caller, whose client uses the API of `vendor`.
+    /// The credential that is sent to it for a caller whose client uses the API of `vendor`.
     pub(crate) fn credential_for(&self, caller: &Caller, vendor: Vendor) -> Credential {
         let Some(keys) =
             caller.stands_in.as_ref().filter(|_| self.credential == Credential::Clients)
         else {
             return self.credential.clone();
         };
-        // The client sent a key of ours in place of its credential, so that there is none to forward.
+        // The client sent a key of ours in place of a credential, so it has none to forward.
         let key = match vendor {
             _ if !self.is_provider => &None,
             Vendor::OpenAi => &keys.openai,

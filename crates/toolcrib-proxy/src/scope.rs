@@ -25,7 +25,7 @@ impl Scope {
     }
 
     /// Whether a tool that goes by these names exists for the caller: one of them is allowed, and none is hidden. A
-    /// name that no provider accepts is not compared.
+    /// tool with a name that no provider accepts does not exist for a limited caller.
     pub fn sees_tool(&self, names: &[&str]) -> bool {
         if names.iter().any(|name| name.len() > NAME) && self.is_narrow() {
             return false;

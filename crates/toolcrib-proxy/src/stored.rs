@@ -1,11 +1,11 @@
 //! What a provider stores for its account, and which caller it belongs to.
 //!
 //! The Responses API keeps responses, and a later request continues one by its id. Messages has containers, Chat
-//! Completions has audio. Callers whose key is replaced by the real credential share one account, so that the
-//! provider would let each of them use, and thereby read, what it stores for the others. The proxy therefore records
-//! under the caller's id everything stored that it hands to a caller (see `recorder`), and refuses an id that it has
-//! no record of. Rejected: a list in this process's
-//! memory, which replicas would not share; the records are in the store that conversations are kept in.
+//! Completions has audio. Callers whose key is replaced by the real credential share one account, so the provider would
+//! let each of them use, and thereby read, what it stores for the others. The proxy therefore records the id of every
+//! stored object that it hands to a caller, under the caller's id (see `recorder`), and refuses an id that it has no
+//! record of. Rejected: a list in this process's memory, which replicas would not share; the records are in the store
+//! that conversations are kept in.
 
 use axum::http::StatusCode;
 use toolcrib_dialect::{Api, Key, Reading};
@@ -18,7 +18,7 @@ use crate::proxy::Proxy;
 use crate::references::References;
 use crate::route::{Credential, Upstream};
 
-/// Whether requests to an API can refer to something that the provider stores, and whose owner is recorded.
+/// Whether requests to an API can refer to stored objects whose owner is recorded.
 pub(crate) fn has_references(api: Api) -> bool {
     api != Api::Gemini
 }
@@ -29,7 +29,7 @@ pub(crate) fn is_shared(caller: &Caller, upstream: &Upstream) -> bool {
     caller.name().is_some() && !is_own
 }
 
-/// Checks that everything stored which a body refers to is the caller's own, and returns the body.
+/// Checks that all stored objects to which a body refers are the caller's own, and returns the body.
 pub(crate) async fn check_body(
     proxy: &Proxy,
     inbound: &Inbound,

@@ -1,8 +1,8 @@
-//! The ids of stored things that a response names, of those kinds that `references` checks in requests.
+//! The ids of stored objects in a response, of the kinds that `references` checks in requests.
 //!
-//! Only the places are read in which the provider itself writes an id. A response also repeats what the client sent
-//! (`metadata`, schemas, definitions of tools), and a client that put another caller's id there would otherwise
-//! become its owner.
+//! Only the places in which the provider itself writes an id are read. A response also repeats what the client sent
+//! (`metadata`, schemas, tool definitions), and a client that put another caller's id there would otherwise become its
+//! owner.
 
 use std::borrow::Cow;
 

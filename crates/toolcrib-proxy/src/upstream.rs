@@ -81,7 +81,7 @@ pub(crate) struct UpstreamRequest {
     /// Path and query.
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
-    /// What is in the headers to show who asks.
+    /// The credential in the headers.
     credential: Credential,
     /// Whether every response is read, and so must not be compressed.
     pub(crate) is_read: bool,
@@ -118,7 +118,7 @@ impl UpstreamRequest {
             head::move_key(&mut headers, vendor);
         }
         if matches!(credential, Credential::Key(_)) {
-            // An error that repeats the key must be readable here.
+            // The key must be found and masked in errors that repeat it.
             head::ask_uncompressed(&mut headers);
         }
         let (client, upstream) = (proxy.client.clone(), Arc::clone(upstream));

@@ -106,7 +106,7 @@ impl AccessControl {
         self.0.load().revoked.iter().any(|token| token.matches(given))
     }
 
-    /// Whether a text contains the token, or one that was required before.
+    /// Whether a text contains the token or a former one.
     pub fn is_token_in(&self, text: &str) -> bool {
         let current = self.0.load();
         let token = match &current.access {

@@ -30,7 +30,7 @@ pub struct Admin(RwLock<Rules>);
 #[derive(Debug, Default)]
 struct Rules {
     token: Option<Secret>,
-    /// Tokens that counted before, since the start.
+    /// Former tokens since the start of the process.
     revoked: Vec<Secret>,
     has_callers: bool,
 }
@@ -68,13 +68,13 @@ impl Admin {
         rules.revoked.retain(|revoked| Some(revoked) != token.as_ref());
     }
 
-    /// Whether this was the admin token before.
+    /// Whether this is a former admin token.
     pub fn is_revoked_token(&self, given: &str) -> bool {
         let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
         rules.revoked.iter().any(|token| token.matches(given))
     }
 
-    /// Whether a text contains the token, or one that counted before.
+    /// Whether a text contains the token or a former one.
     pub fn is_token_in(&self, text: &str) -> bool {
         let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
         rules.token.iter().chain(&rules.revoked).any(|token| token.is_in(text))

@@ -126,7 +126,7 @@ pub struct Guard {
     refusals: Arc<RefusalLog>,
 }
 
-/// Logs refused requests. Anybody can cause one, so each reason has at most one line a minute, with a count.
+/// Logs refused requests. Anybody can cause them, so each reason gets at most one line a minute, with a count.
 #[derive(Debug, Default)]
 struct RefusalLog([RareLog; Refused::COUNT]);
 

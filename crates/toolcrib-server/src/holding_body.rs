@@ -1,5 +1,5 @@
-//! A response body that keeps a value alive until it was sent: a place among the requests in flight, or memory
-//! that counts towards a total.
+//! A response body that keeps a value alive until the body has been sent: a place among the requests in flight, or a
+//! share of a memory total.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-/// A body that drops a value when it was sent or given up. Frames pass unchanged, trailers included.
+/// A body that drops a value once the body was sent or given up. Frames pass unchanged, trailers included.
 #[derive(Debug)]
 pub struct HoldingBody<T> {
     body: Body,
@@ -15,7 +15,7 @@ pub struct HoldingBody<T> {
 }
 
 impl<T> HoldingBody<T> {
-    /// Keeps `held` as long as `body`.
+    /// Keeps `held` for as long as `body`.
     pub fn new(body: Body, held: T) -> Self {
         Self { body, _held: held }
     }

@@ -56,7 +56,7 @@ pub fn arguments(args: &[Secret]) -> Vec<Secret> {
     args.iter().map(mask).collect()
 }
 
-/// Bytes in which a secret is masked; `None` if it is not in them, or too short to be searched for.
+/// The bytes with a secret masked; `None` if they do not contain it, or if it is too short to be searched for.
 pub fn bytes(bytes: &[u8], secret: &Secret) -> Option<Vec<u8>> {
     let key = secret.expose().as_bytes();
     let find = |bytes: &[u8]| bytes.windows(key.len()).position(|window| window == key);

@@ -1,11 +1,11 @@
-//! A total for memory that many requests take, and each request's share of it.
+//! A limit on the memory that all requests take together, and each request's share of it.
 //!
 //! A limit for each request does not bound their sum. What a share takes counts until it is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A total of so many bytes. A clone is the same total.
+/// A limit on memory, in bytes. A clone is the same limit, with the same use.
 #[derive(Debug, Clone)]
 pub struct MemoryTotal(Arc<Total>);
 
@@ -16,7 +16,7 @@ struct Total {
 }
 
 impl MemoryTotal {
-    /// A total of which nothing is used.
+    /// A limit of `limit` bytes, none of them used.
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Total { limit, used: AtomicUsize::new(0) }))
     }
@@ -45,13 +45,13 @@ impl MemoryShare {
         self.bytes
     }
 
-    /// Takes more bytes, if the total has them. Returns whether it has.
+    /// Takes more bytes if the total has them left. Returns whether it did.
     pub fn grow(&mut self, bytes: usize) -> bool {
         self.take(bytes, |left| left >= bytes)
     }
 
-    /// Changes its size to `bytes`, and returns whether that is allowed: a share may grow as long as at least as much
-    /// as it takes is left for others. So a few large shares never use up the total, and small ones can still grow
+    /// Changes its size to `bytes`, and returns whether that is allowed: a share may grow only while at least its
+    /// own new size is left for others. So a few large shares never use up the total, and small ones can still grow
     /// next to them. A share that may not grow keeps its size.
     pub fn resize_fairly(&mut self, bytes: usize) -> bool {
         if bytes > self.bytes {

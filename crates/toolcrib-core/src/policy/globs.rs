@@ -1,4 +1,4 @@
-//! Several names and patterns, of which one must match.
+//! A set of names and patterns; a name matches if any of them does.
 //!
 //! A caller may list hundreds of names, and a request may have thousands of tools. Names are therefore looked up in
 //! a set, and only real patterns are tried one by one.
@@ -14,7 +14,7 @@ pub struct Globs {
     all: Vec<Glob>,
     /// The folded names.
     names: HashSet<Vec<char>>,
-    /// Where the patterns are in `all`.
+    /// Indices of the patterns in `all`.
     patterns: Vec<usize>,
 }
 
@@ -29,7 +29,7 @@ impl Globs {
         self.all.push(glob);
     }
 
-    /// Whether there is none.
+    /// Whether there are no names or patterns.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

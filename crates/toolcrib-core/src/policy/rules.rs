@@ -47,7 +47,7 @@ impl Glob {
         self.matches_folded(&fold(text))
     }
 
-    /// Whether a name is meant, in the form that [`fold`] returns.
+    /// Whether it matches a name that was folded with [`fold`].
     pub(super) fn matches_folded(&self, text: &[char]) -> bool {
         matches(&self.folded, text)
     }
@@ -115,7 +115,7 @@ impl fmt::Display for Glob {
     }
 }
 
-/// A text as names are compared: letter case never decides.
+/// A text in the form in which names are compared: case-insensitively.
 pub(super) fn fold(text: &str) -> Vec<char> {
     text.chars().flat_map(char::to_lowercase).collect()
 }
@@ -152,8 +152,8 @@ fn matches(pattern: &[char], text: &[char]) -> bool {
 pub struct Rules {
     /// Tools that are never deferred.
     pub never: Vec<Glob>,
-    /// Exact names of tools that are never deferred. There may be as many as there are tools, so that they are looked
-    /// up and not compared one by one.
+    /// Exact names of tools that are never deferred. There may be as many as there are tools, so they are looked
+    /// up, not compared one by one.
     pub full: FxHashSet<String>,
     /// Tools that are deferred below the threshold too.
     pub always: Vec<Glob>,

@@ -119,7 +119,7 @@ fn responses(error: &Message) -> Option<NotNative> {
     items.then_some(NotNative::AdditionalTools)
 }
 
-/// Maximum size of an error that is read, in bytes. No provider explains a refusal at such length.
+/// Maximum size of an error that is read, in bytes. Refusals by providers are far shorter.
 const ERROR_BYTES: usize = 64 << 10;
 
 /// The one sentence of an error, and the place it speaks of.

@@ -174,8 +174,8 @@ pub enum Ending {
     /// The upstream's response exceeded a limit. If the client has part of a stream, it has its API's own error
     /// event, too.
     Exceeded(Exceeded),
-    /// The upstream's response is not given to a caller whose tools are limited. If the client has part of a stream,
-    /// it has no error event yet.
+    /// The upstream's response is withheld from a caller whose tools are limited. If part of a stream was forwarded,
+    /// the client has not been sent an error event yet.
     Unchecked(Unchecked),
     /// The request cannot be translated for the upstream.
     Untranslatable(Untranslatable),

@@ -45,7 +45,7 @@ impl Exchange {
         }
     }
 
-    /// The head of a response whose body is compressed, which nothing here can read.
+    /// Takes the head of a response whose body is compressed and therefore cannot be read here.
     pub fn answered_compressed(&mut self, status: u16, is_events: bool) {
         let is_success = (200..300).contains(&status);
         if self.check.is_some() && is_success && matches!(self.state, State::Sent) {
@@ -141,8 +141,7 @@ impl Exchange {
         }
     }
 
-    /// Ends an exchange whose response exceeded a limit: one of its own, or one that the program has for all
-    /// exchanges together.
+    /// Ends an exchange whose response exceeded a limit: its own, or the one for all exchanges together.
     pub fn exceed(&mut self, exceeded: Exceeded) {
         if self.is_over() {
             return;
@@ -153,7 +152,7 @@ impl Exchange {
                 turn.exceed(exceeded, &mut out);
                 self.forward(out.into());
             }
-            // A response that is only translated has no way to say why it ends.
+            // A response that is only translated cannot report why it ends.
             None if self.has_started => return self.over(Ending::CutOff, 502),
             None => {}
         }
@@ -307,7 +306,7 @@ impl Exchange {
 
     fn forward(&mut self, bytes: Bytes) {
         let Some(check) = &mut self.check else { return self.put_bytes(bytes) };
-        // Nothing follows what was refused.
+        // Nothing is forwarded after a refusal.
         if matches!(self.state, State::Over) {
             return;
         }
@@ -319,7 +318,7 @@ impl Exchange {
         }
     }
 
-    /// Forwards what a check still holds of a stream that is over.
+    /// Forwards what the check still holds when a stream has ended.
     fn forward_rest(&mut self) {
         let check = self.check.as_mut().filter(|_| !matches!(self.state, State::Over));
         match check.map(ResponseCheck::rest) {

@@ -75,7 +75,7 @@ pub struct Exchange {
     limits: Limits,
     /// Bytes of responses that were read as a whole.
     collected: usize,
-    /// What the response that is being read as a whole takes in memory, in bytes.
+    /// Memory taken by the response that is being read as a whole, in bytes.
     weight: usize,
     /// Checks the response of a caller whose tools are limited.
     check: Option<ResponseCheck>,
@@ -178,7 +178,7 @@ impl Exchange {
         self.handed_on.or_else(turn).unwrap_or_default()
     }
 
-    /// Bytes of the upstream's responses that are held now.
+    /// Bytes of the upstream's responses that are currently held.
     pub fn held_bytes(&self) -> usize {
         let collected = if let State::Collecting(_) = self.state { self.weight } else { 0 };
         let turn = self.turn.as_ref().map_or(0, Turn::held_bytes);
@@ -418,7 +418,7 @@ impl Exchange {
     }
 }
 
-/// The body of a request, as it was read.
+/// The body of a request, whether it could be read or not.
 fn body_of(reading: &Reading) -> &[u8] {
     match reading {
         Ok(request) => request.text.as_bytes(),

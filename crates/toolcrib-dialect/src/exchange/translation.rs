@@ -107,7 +107,7 @@ impl Translation {
         self.adapter.as_ref().and_then(Adapter::exceeded)
     }
 
-    /// Bytes that are held of the response.
+    /// Bytes of the response that are held.
     pub(super) fn held_bytes(&self) -> usize {
         self.adapter.as_ref().map_or(0, Adapter::held_bytes) + self.decoder.held_bytes()
     }

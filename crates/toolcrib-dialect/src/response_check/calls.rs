@@ -1,8 +1,8 @@
 //! The calls in a JSON value, each compared with what the request declares.
 //!
-//! The whole value is searched, and not only the places where an API has calls: a second choice, a `message` in
-//! place of a `delta`, or a block in the first event of a stream is read by some client. The forms of all four APIs
-//! are looked for in each of them.
+//! The whole value is searched, not only the places where its API has calls: some clients also read a second choice, a
+//! `message` in place of a `delta`, or a block in the first event of a stream. The forms of all four APIs are looked
+//! for, whichever API the client uses.
 //!
 //! | form | allowed if the request declares |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | type `server_tool_use`; `toolCall`, `executableCode` | a hosted tool that makes such calls |
 //! | type `tool_search_output`, `additional_tools` | all tools that it loads |
 //!
-//! Values that hold anybody's own data (arguments, schemas, metadata) are not searched.
+//! Values with free-form data (arguments, schemas, metadata) are not searched.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ use crate::budget::CALLS;
 use crate::scope::fold;
 use crate::tools;
 
-/// Maximum depth of what is searched. Responses of the four APIs have about twelve levels.
+/// Maximum nesting depth of a value that is searched. Responses of the four APIs have about twelve levels.
 const DEPTH: usize = 32;
 
 /// Keys whose values are not searched, folded.
@@ -38,12 +38,12 @@ const FREE: [&str; 11] = [
     "responseschema",
     "properties",
     "metadata",
-    // What the request declared and chose, repeated by the Responses API.
+    // The Responses API repeats the tools and the tool choice of the request.
     "tools",
     "toolchoice",
 ];
 
-/// Keys that are read, folded: in two spellings in one object they are two keys.
+/// Keys that are read, folded. Two spellings of one of them in the same object count as a key that occurs twice.
 const READ: [&str; 22] = [
     "candidates",
     "choices",
@@ -69,10 +69,10 @@ const READ: [&str; 22] = [
     "type",
 ];
 
-/// Maximum number of calls in pieces. More than a turn may have: whoever counts those says which limit it was.
+/// Maximum number of calls in pieces. It is above the limit for a turn, whose own error names the limit.
 const BEGUN: usize = 4 * CALLS;
 
-/// Ends of types, folded, that may be calls in a form that is not known.
+/// Suffixes of types, folded, that may be calls in an unknown form.
 const SUSPICIOUS: [&str; 4] = ["call", "calls", "tooluse", "approvalrequest"];
 
 /// How a value reaches the client.
@@ -80,7 +80,7 @@ const SUSPICIOUS: [&str; 4] = ["call", "calls", "tooluse", "approvalrequest"];
 pub(super) enum Form {
     /// As a complete response.
     Complete,
-    /// As an event: a call may be continued in a later one.
+    /// As an event; a later event may continue a call.
     Event,
 }
 
@@ -154,7 +154,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// A call, or a piece of one: its names are its own and those of the objects in it.
+    /// Checks a call, or a piece of one: its own name and those in the objects directly inside it.
     fn call(&mut self, raw: &str, index: &str) -> Result<(), Unchecked> {
         let call = object(raw)?;
         let words_of_call = words(&call)?;
@@ -181,7 +181,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// An object that says what it is.
+    /// Checks an object that has a `type`.
     fn typed(&self, kind: &str, fields: &Fields<'_>) -> Result<(), Unchecked> {
         let declared = self.declared;
         let name = || name(fields)?.ok_or(Unchecked::UnknownForm);
@@ -204,7 +204,7 @@ impl Search<'_> {
             "tool_search_output" | "additional_tools" => {
                 allow(declared.has_all(fields.get("tools").unwrap_or("[]")))
             }
-            // An event of the Responses API; some name the tool again.
+            // An event of the Responses API. Some of them repeat the name of the tool.
             _ if kind.starts_with("response.") => match text(fields, "name")? {
                 Some(name) => allow(declared.has(None, &name) || declared.has_member_of_any(&name)),
                 None => Ok(()),
@@ -219,8 +219,8 @@ impl Search<'_> {
 }
 
 impl Names {
-    /// Notes the name of a call. Clients put the names of its pieces together, so a later piece may only repeat it;
-    /// servers that use one index for several calls tell them apart by id.
+    /// Records the name of a call. Clients concatenate the names in its pieces, so a later piece may only repeat it.
+    /// Servers that use one index for several calls distinguish them by id.
     fn begin(
         &mut self,
         place: (String, String),
@@ -283,7 +283,7 @@ fn words(fields: &Fields<'_>) -> Result<Vec<String>, Unchecked> {
     read.sort_unstable();
     let is_double = sorted.windows(2).any(|two| two[0] == two[1])
         || read.windows(2).any(|two| two[0] == two[1]);
-    // A client that ignores case would read it, and the code here would not.
+    // A client that ignores case would read it, but this check would not.
     let is_variant = |(key, word): (&&str, &String)| {
         key.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii())
             && !is_camel(key)

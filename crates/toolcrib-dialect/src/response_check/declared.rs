@@ -1,8 +1,8 @@
 //! The tools that a request declares, as calls refer to them.
 //!
-//! The request was narrowed before, so everything that is still in it is a tool that the caller may use. Besides
-//! the list of tools, that is what the history loads. Tools that only a previous response has loaded are not known
-//! here: a limited caller sends them again.
+//! The request has already been narrowed, so every tool that is still in it is one that the caller may use: those in
+//! the list of tools and those that the history loads. Tools that only a previous response has loaded are not known
+//! here; a limited caller must send them again.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -47,7 +47,7 @@ impl Declared {
         declared
     }
 
-    /// Definitions in a message of the system.
+    /// Adds the definitions in a system message.
     fn additions(&mut self, entry: &Fields<'_>) {
         for block in objects(entry.get("content").unwrap_or("[]")) {
             let tool = block.get("tool").and_then(Fields::read);
@@ -66,7 +66,7 @@ impl Declared {
         }
     }
 
-    /// A list of tools; `group` is the namespace around it.
+    /// Adds a list of tools; `group` is the namespace that contains it.
     fn list(&mut self, raw: &str, group: Option<&str>) {
         for entry in objects(raw) {
             let name = tools::name(&entry);
@@ -103,7 +103,7 @@ impl Declared {
         }
     }
 
-    /// The tools of a hosted server: a list of names, one inside an object, or an object with the names as keys.
+    /// Adds the tools of a hosted server: a list of names, an object with such a list, or an object with names as keys.
     fn server(&mut self, label: &str, allowed: &str) {
         let fields = Fields::read(allowed);
         let listed = fields.as_ref().map_or(Some(allowed), |fields| fields.get("tool_names"));
@@ -115,8 +115,8 @@ impl Declared {
         self.members.extend(names.into_iter().map(|name| (label.to_owned(), name)));
     }
 
-    /// Whether there is a tool of this name, in this namespace if there is one. The Responses API puts a tool of no
-    /// namespace into one of its own name.
+    /// Whether there is a tool of this name, in this namespace if there is one. The Responses API reports a tool
+    /// without a namespace under a namespace with the tool's own name.
     pub(super) fn has(&self, namespace: Option<&str>, name: &str) -> bool {
         match namespace {
             Some(namespace) if namespace != name => {
@@ -156,13 +156,13 @@ impl Declared {
         })
     }
 
-    /// Whether a hosted tool makes calls of this name: `bash_code_execution` is one of `code_execution`.
+    /// Whether a hosted tool makes calls with this name: `code_execution` makes calls of `bash_code_execution`.
     pub(super) fn has_hosted_suffix(&self, name: &str) -> bool {
         let mut types = self.types.iter().map(|own| undated(own)).filter(|own| !own.is_empty());
         types.any(|own| name.ends_with(own))
     }
 
-    /// Whether a hosted tool of Gemini makes calls of this type: `GOOGLE_SEARCH_WEB` is one of `googleSearch`.
+    /// Whether a hosted tool of Gemini makes calls of this type: `googleSearch` makes calls of `GOOGLE_SEARCH_WEB`.
     pub(super) fn has_hosted_prefix(&self, kind: &str) -> bool {
         let kind = fold(kind);
         self.hosted.iter().any(|own| kind.starts_with(own.as_str()))

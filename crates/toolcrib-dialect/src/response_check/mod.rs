@@ -1,4 +1,4 @@
-//! A response, checked before a caller with a limited scope gets any of it.
+//! Checks a response before a caller with a limited scope gets any of it.
 //!
 //! Hidden rounds already answer most calls of tools that the caller does not have. This check does not rely on
 //! them: it reads what is about to be forwarded, in the client's API, and lets it through only if every call in it
@@ -27,16 +27,16 @@ pub enum Unchecked {
     /// A complete response that is not a JSON object in UTF-8.
     #[error("it is not a JSON object")]
     NotAnObject,
-    /// A stream with something else than events of JSON objects.
+    /// A stream with anything other than events whose data is a JSON object.
     #[error("it is not a stream of events with JSON objects")]
     NotEvents,
-    /// Programs disagree about which of the two counts.
-    #[error("a key occurs twice in one object")]
+    /// Parsers disagree about which of the two counts.
+    #[error("a key occurs twice in one object, or in an unusual spelling")]
     TwoKeys,
-    /// Nested deeper than any response of these APIs, or with more calls.
+    /// Nested deeper than any response of these APIs, or with more calls than a turn may have.
     #[error("it is nested too deeply or has too many calls")]
     TooComplex,
-    /// A call whose tool cannot be told.
+    /// A call whose tool cannot be determined.
     #[error("it has a call in a form that is not known")]
     UnknownForm,
     /// A call of a tool that the request does not declare.
@@ -53,7 +53,7 @@ pub(crate) struct ResponseCheck {
 }
 
 impl ResponseCheck {
-    /// A check against the tools in the body of a request, which was narrowed.
+    /// A check against the tools in the body of a request that has been narrowed.
     pub(crate) fn new(request: &[u8]) -> Self {
         Self {
             declared: Declared::read(request),
@@ -76,7 +76,7 @@ impl ResponseCheck {
         calls::check(text, Form::Complete, &self.declared, &mut self.names)
     }
 
-    /// Takes bytes of a stream. Complete events in which every call is allowed go to `out`, up to the first other one.
+    /// Takes bytes of a stream. Complete events are written to `out`, up to the first with a call that is not allowed.
     pub(crate) fn events(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Unchecked> {
         self.decoder.push(bytes);
         loop {
@@ -91,20 +91,20 @@ impl ResponseCheck {
         }
     }
 
-    /// The end of a stream: some servers forget the blank line after the last event.
+    /// Takes the end of a stream: some servers omit the blank line after the last event.
     pub(crate) fn rest(&mut self) -> Result<Bytes, Unchecked> {
         let rest = self.decoder.rest();
         self.event(&Event::from_bytes(rest.clone()))?;
         Ok(rest)
     }
 
-    /// Bytes of an event that is not complete.
+    /// Memory taken by an incomplete event, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.decoder.held_bytes()
     }
 
     fn event(&mut self, event: &Event) -> Result<(), Unchecked> {
-        // A line that is no field of an event may be JSON, which some clients read whatever its type is.
+        // A line that is not a field of an event may be JSON, which some clients read whatever the content type is.
         if !event.has_only_fields() {
             return Err(Unchecked::NotEvents);
         }

@@ -8,13 +8,13 @@ use toolcrib_core::json::Fields;
 use super::Refused;
 use crate::api::Api;
 
-/// Checks the fields that decide about the form of the response. Gemini has them in the path.
+/// Checks the fields that determine the form of the response. Gemini has them in the path.
 pub(crate) fn check(api: Api, body: &Fields<'_>) -> Result<(), Refused> {
     if api == Api::Gemini {
         return Ok(());
     }
     for field in ["stream", "background"] {
-        // Servers exist that take `1` or `"true"` for true.
+        // Some servers read `1` or `"true"` as true.
         if !matches!(body.get(field), None | Some("null" | "true" | "false")) {
             return Err(Refused::NotABoolean(field));
         }

@@ -1,7 +1,7 @@
-//! Whether there is a block in a value that loads tools, at any depth.
+//! Whether a value contains, at any depth, a block that loads tools.
 //!
-//! The value may be megabytes of whatever the client likes, so it is looked through and not kept: as a tree of values
-//! it would take sixty times its text.
+//! The client may send megabytes of any JSON, so the value is scanned and not kept: as a tree of values it would take
+//! sixty times its text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +20,7 @@ impl<'de> Deserialize<'de> for Loaders {
     }
 }
 
-/// Looks through one value. A text counts only as the value of `type`.
+/// Scans one value. A string counts only as the value of `type`.
 struct Search {
     is_type: bool,
 }

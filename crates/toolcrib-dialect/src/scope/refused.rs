@@ -37,15 +37,13 @@ pub enum Refused {
     /// Calls in such a response are not checked.
     #[error("the response would be streamed as a JSON array, in which calls cannot be checked")]
     NoEvents,
-    /// Calls in such a response are not checked.
-    #[error(
-        "the response would have the arguments of calls in pieces, in which calls cannot be checked"
-    )]
+    /// Calls whose arguments arrive in pieces are not checked.
+    #[error("the response would have the arguments of calls in pieces, which cannot be checked")]
     CallsInPieces,
     /// The response is fetched later, at a path where calls are not checked.
     #[error("the response would be fetched later, where calls cannot be checked")]
     Background,
-    /// Programs disagree about what else is true.
+    /// Parsers disagree about which other values count as true.
     #[error("the value of `{0}` is not `true` or `false`")]
     NotABoolean(&'static str),
     /// The body is not a request of the API.
@@ -57,10 +55,10 @@ pub enum Refused {
     /// Nested deeper than any parser needs.
     #[error("the body is nested too deeply")]
     Depth,
-    /// More values than are read.
+    /// More values than the limit for reading.
     #[error("the body has more than {} values", crate::budget::VALUES)]
     Values,
-    /// More tools than are rewritten.
+    /// More tools than the limit for rewriting.
     #[error("the body has more than {} tools", crate::budget::TOOLS)]
     Tools,
     /// More keys than any request needs.
@@ -81,7 +79,7 @@ impl Refused {
             | Self::Form(_)
             | Self::NotABoolean(_)
             | Self::Model
-            | Self::History(_) => "use the form that the API's reference has",
+            | Self::History(_) => "use the form in the API's reference",
             Self::Choice(_) => "leave the choice out, or choose a tool that is available",
             Self::Stored(_) => "send the whole conversation and its tools with each request",
             Self::NoEvents => "send `alt=sse` in the query",

@@ -84,8 +84,8 @@ pub(super) fn is_carrier(word: &str) -> bool {
         || CARRIERS.contains(&word)
 }
 
-/// A key as the most forgiving of parsers would compare it: without case, separators and look-alikes. Programs that
-/// decide by the keys of a body must compare them in this form.
+/// A key as the most lenient parser would compare it: without case, separators and look-alikes. Code whose decisions
+/// depend on the keys of a body must compare them in this form.
 pub fn fold(key: &str) -> String {
     let mut out = String::with_capacity(key.len());
     for c in key.chars() {

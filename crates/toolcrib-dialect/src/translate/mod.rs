@@ -141,7 +141,7 @@ impl Adapter {
         self.exceeded
     }
 
-    /// Bytes that are held of the response.
+    /// Bytes of the response that are held.
     pub(crate) fn held_bytes(&self) -> usize {
         self.tale.held_bytes() + self.decoder.held_bytes()
     }

@@ -78,7 +78,7 @@ impl Tale {
         self.budget.exceeded()
     }
 
-    /// Bytes that are held of the response.
+    /// Bytes of the response that are held.
     pub(super) fn held_bytes(&self) -> usize {
         self.budget.held_bytes()
     }

@@ -5,8 +5,8 @@
 //! itself is kept beside, and the body is mended on its way out. Most answers lose nothing and take no
 //! part in this. A body that is asked for again, long after, has what the SDK knows of it.
 //!
-//! Answers are kept as text, since as values they can take sixteen times that memory, and only for as long as the SDK
-//! may send them.
+//! Answers are kept as text, because as values they can take sixteen times as much memory, and only for as long as the
+//! SDK may send them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use toolcrib_core::json::Fields;
 
 /// The mark, as a key of `_meta`.
 const MARK: &str = "toolcrib/cargo";
-/// Maximum number of answers that are kept, and of their bytes; the oldest is dropped first.
+/// Maximum number and total size of the answers that are kept; the oldest is dropped first.
 const MAX_ANSWERS: usize = 512;
 const MAX_BYTES: usize = 32 << 20;
 /// How long one is kept. The SDK sends an answer again for a minute.
@@ -34,9 +34,9 @@ pub(crate) struct Cargo(Arc<Mutex<Answers>>);
 #[derive(Debug, Default)]
 struct Answers {
     by_mark: HashMap<String, Kept>,
-    /// The length of all texts.
+    /// The total length of the texts.
     bytes: usize,
-    /// Whether a task runs that drops old answers.
+    /// Whether the task that drops old answers is running.
     sweeping: bool,
 }
 
@@ -69,7 +69,7 @@ impl Answers {
         }
     }
 
-    /// The answer for one response. It is dropped with the last response that has it, unless that may be sent again.
+    /// The answer for one response. The last response that uses it drops it, unless that response may be sent again.
     fn take(&mut self, mark: &str, again: bool) -> Option<Arc<str>> {
         let kept = self.by_mark.get_mut(mark)?;
         kept.uses = kept.uses.saturating_sub(1);
@@ -109,7 +109,7 @@ impl Cargo {
         };
         let text = serde_json::to_string(&answer).ok()?;
         drop(answer);
-        // One that is larger than everything that may be kept has only what the SDK knows of it.
+        // An answer above the total limit is sent with only the fields that the SDK knows.
         if text.len() <= MAX_BYTES {
             let mark = blake3::hash(text.as_bytes()).to_hex().to_string();
             let meta = known.as_object_mut()?.entry("_meta").or_insert_with(|| json!({}));
@@ -120,8 +120,7 @@ impl Cargo {
         serde_json::from_value(known).ok()
     }
 
-    /// Starts the task that drops old answers, whatever became of the clients that they were for. It ends when none is
-    /// left.
+    /// Starts the task that drops old answers, even if their clients have left. It ends when no answers are left.
     fn sweep_later(&self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if std::mem::replace(&mut self.lock().sweeping, true) {

@@ -70,16 +70,16 @@ pub(crate) struct Client {
     capabilities: ClientCapabilities,
     log_level: Option<LoggingLevel>,
     request: Option<RequestId>,
-    /// Where log messages go; with the session's other messages if there is no such stream.
+    /// Where log messages go. Without it, they go with the session's other messages.
     stream: Option<RequestStream>,
-    /// Of its request over HTTP.
+    /// The body of its request over HTTP.
     pub(crate) body: Option<HeldBody>,
     peer: Peer<RoleServer>,
 }
 
-/// The share that a request has in the total for the bodies of all requests, in the extensions of the request. The SDK
-/// keeps those until the request is answered, also if its client has left; so it counts for as long as its body or the
-/// values in it are in memory.
+/// A request's share of the total for the bodies of all requests, in the extensions of the request. The SDK keeps the
+/// extensions until the request is answered, even if its client has left, so the share counts for as long as the body
+/// or its values are in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct HeldBody {
     _permit: Arc<BodyPermit>,

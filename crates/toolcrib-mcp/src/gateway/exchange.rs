@@ -75,7 +75,7 @@ pub(crate) struct Exchange {
     leave: Leave,
     /// Whether a question of its server was refused before.
     has_refused: bool,
-    /// Its arguments are those of the request body, so the body counts for as long as the exchange lasts.
+    /// The arguments come from the request body, so the body counts for as long as the exchange lasts.
     _body: Option<HeldBody>,
 }
 

@@ -1,7 +1,7 @@
-//! How much a client may say about itself: its name, its capabilities and its `_meta`.
+//! A limit on what a client sends about itself: its name, its capabilities and its `_meta`.
 //!
-//! This is kept for as long as a session or a subscription lasts, and there can be thousands of them. So it has a limit
-//! far below that of other requests. What counts is the memory that the values take, because many small objects take
+//! This is kept for as long as a session or a subscription lasts, and there can be thousands of them, so the limit is
+//! far below that of other requests. It applies to the memory that the values take, because many small objects take
 //! much more than their text.
 
 use rmcp::model::ErrorData;
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::json_memory::estimate;
 
-/// Maximum memory for it, in bytes. Clients send one to four kilobytes; an icon within the message fits as well.
+/// Maximum memory for it, in bytes. Clients send one to four kilobytes; an inline icon fits as well.
 const MOST: usize = 64 << 10;
 
 /// What a client can do about it.

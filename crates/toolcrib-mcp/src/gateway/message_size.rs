@@ -1,7 +1,7 @@
 //! Maximum sizes of the progress and log messages that are passed to a client.
 //!
 //! Over HTTP the SDK keeps the last messages of each stream, so that a client can read them again after its connection
-//! broke. A server could make each of them megabytes long. So long texts are cut, visibly, and what cannot be cut is
+//! broke. A server could make each of them megabytes long, so long texts are visibly cut, and other large fields are
 //! left out.
 
 use rmcp::model::{LoggingMessageNotificationParam, NotificationMetaObject};
@@ -43,7 +43,7 @@ pub(super) fn limit_log(log: &mut LoggingMessageNotificationParam) {
 fn cut(text: &mut String) {
     let bytes = text.len();
     if bytes > MAX_BYTES {
-        // A new text: what was cut off must not stay in memory.
+        // A new string, so that the part that was cut off does not stay in memory.
         *text = format!("{}… [cut: {bytes} bytes]", &text[..text.floor_char_boundary(MAX_BYTES)]);
     }
 }

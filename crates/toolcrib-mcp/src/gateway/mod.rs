@@ -2,7 +2,7 @@
 //!
 //! Each file answers one part of the protocol: [`tools`] finds and runs tools, [`offers`] hands out
 //! prompts and resources, [`exchange`] carries one request to a server and back, [`news`] tells clients
-//! what changed, [`watches`] which resources they want to hear of. [`front`] is the face that one client sees.
+//! what changed, [`watches`] tracks the resources they subscribe to. [`front`] is the session of one client.
 
 mod cargo;
 mod client;
@@ -177,9 +177,9 @@ impl Gateway {
         ids.any(|id| sight.view.scope.contains(*id) && catalog.tool(*id).declared_name() == *name)
     }
 
-    /// A server's result after a look for hidden characters. They are removed from prompts and completions, which
-    /// are text that a server writes for the model or the user; results of calls and contents of resources are data,
-    /// and are changed only if the config says so.
+    /// A server's result after a check for hidden characters. They are removed from prompts and completions, which
+    /// are text that a server writes for the model or the user. Results of calls and contents of resources are data,
+    /// and are changed only if configured.
     fn inspected(&self, server: &str, what: &What, mut result: Value) -> Value {
         let found = find_hidden(&result);
         if found.is_empty() {
@@ -195,7 +195,7 @@ impl Gateway {
             What::Tool { name, .. } => ("tool", shown(name)),
             What::Prompt { name, .. } => ("prompt", shown(name)),
             What::Resource { .. } => ("resources", String::new()),
-            // Suggestions to the user are no results: they are cleaned and not reported.
+            // Suggestions to the user are not results: they are cleaned, but not reported.
             What::Completion(_) => return result,
         };
         self.hub.metrics().hid_text(server);

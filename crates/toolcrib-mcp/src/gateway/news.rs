@@ -54,7 +54,7 @@ pub(super) async fn tell_roots(gateway: &Gateway, profile: Option<&str>) {
         sessions.sole(&upstream.name).is_some() && sight.view.knows(&upstream.name)
     };
     let upstreams: Vec<_> = gateway.hub().all().into_iter().filter(is_told).collect();
-    // At the same time: a server that does not read must not keep the others from hearing of it.
+    // Concurrently: a server that does not read must not delay the others.
     join_all(upstreams.iter().map(|upstream| upstream.tell_roots())).await;
 }
 

@@ -1,8 +1,8 @@
 //! Which client watches which resource.
 //!
-//! A subscription is kept until its client ends it or leaves, and costs memory for the address at several places. So
-//! addresses have a maximum length, each client a maximum number of subscriptions, and all clients together a total of
-//! memory for them.
+//! A subscription is kept until its client ends it or leaves, and its address is stored in several places. So there are
+//! a maximum length for addresses, a maximum number of subscriptions for each client, and a maximum of memory for those
+//! of all clients.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use toolcrib_server::{MemoryShare, MemoryTotal};
 use super::Gateway;
 use crate::upstream::{Failed, URI_BYTES, Upstream};
 
-/// Maximum number of changed resources that a slow client may lag behind. Beyond it some are not reported.
+/// Maximum number of changed resources that a slow client may lag behind. Beyond that, some are not reported.
 const LAG: usize = 256;
 
 /// Maximum number of resources that one client may watch.
@@ -70,7 +70,7 @@ impl Subscribers {
         Err(Failed::Refused(ErrorData::internal_error(problem, None)))
     }
 
-    /// One client less.
+    /// Records that one client fewer watches it.
     fn release(&self, place: &Place) {
         let mut watched = self.lock();
         let Some(count) = watched.get_mut(place) else { return };
@@ -86,14 +86,14 @@ impl Subscribers {
     }
 }
 
-/// The resources that one client watches. What it watches is let go with it.
+/// The resources that one client watches. Dropping it ends the subscriptions.
 pub(super) struct Watches {
     gateway: Arc<Gateway>,
     by_place: Mutex<HashMap<Place, Watch>>,
 }
 
 struct Watch {
-    /// How the client calls the resource.
+    /// The address by which the client knows the resource.
     known_as: String,
     share: MemoryShare,
 }
@@ -137,7 +137,7 @@ impl Watches {
             () = gone => Err(Failed::Cancelled),
         };
         match &begun {
-            // The server may have been told.
+            // The server may already have the request.
             Err(Failed::Cancelled) if is_new => {
                 if let Some(watch) = self.take(&place) {
                     self.let_go(place, watch);
@@ -150,7 +150,7 @@ impl Watches {
         begun
     }
 
-    /// Watches it no more.
+    /// Stops watching a resource.
     pub(super) async fn remove(
         &self,
         upstream: &Upstream,
@@ -174,7 +174,8 @@ impl Watches {
         Some(watch)
     }
 
-    /// Tells a server in the background that a resource may not be watched any more. Its memory counts until then.
+    /// Ends a subscription at the server, in the background, unless another client still watches the resource. Its
+    /// memory counts until then.
     fn let_go(&self, place: Place, watch: Watch) {
         let (upstream, gateway) =
             (self.gateway.hub().upstream(&place.0), Arc::clone(&self.gateway));
@@ -188,7 +189,7 @@ impl Watches {
         }
     }
 
-    /// How the client calls a resource that it watches.
+    /// The address by which the client knows a resource that it watches.
     pub(super) fn known_as(&self, place: &Place) -> Option<String> {
         self.lock().get(place).map(|watch| watch.known_as.clone())
     }
@@ -216,7 +217,7 @@ pub(super) fn check_address(uri: &str) -> Result<(), ErrorData> {
     Err(ErrorData::invalid_params(problem, None))
 }
 
-/// Refuses a subscription of the newer era with addresses that are too long, or with too many.
+/// Refuses a subscription of the newer era with addresses that are too long, or with too many addresses.
 pub(super) fn check_addresses(uris: &[String]) -> Result<(), ErrorData> {
     if uris.len() > WATCHED {
         let problem = format!(

@@ -28,7 +28,7 @@ pub(crate) enum What {
     Completion(Arc<CompleteRequestParams>),
 }
 
-/// What a client brought along when it asked again.
+/// What a client added when it repeated its request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Inputs {
     pub(crate) responses: Option<BTreeMap<String, Value>>,
@@ -70,7 +70,7 @@ impl What {
         }
     }
 
-    /// Whether a client of the newer era can answer a question by asking for the same thing again.
+    /// Whether a client of the newer era can answer a question by repeating its request.
     pub(super) fn can_be_repeated(&self) -> bool {
         !matches!(self, Self::Completion(_))
     }

@@ -1,10 +1,10 @@
-//! The messages of a client on standard streams that the SDK has yet to take, in their order.
+//! The messages of a client on standard streams that the SDK has not taken yet, in order.
 //!
 //! A request waits here while the [`Backlog`] of its client has no room for another one. Other messages do not wait:
-//! an answer to a server's question or a cancellation may be what ends a request in flight. So they overtake requests
-//! that wait, and a request that is cancelled while it waits is forgotten. Reading goes on meanwhile, until the
-//! requests that wait take too much memory themselves. Then nothing is read until one of them begins, which happens
-//! at the latest when a request in flight times out, provided that the client reads what was written to it.
+//! an answer to a server's question or a cancellation may be what ends a request in flight. So they overtake waiting
+//! requests, and a request that is cancelled while it waits is dropped. Reading continues meanwhile, until the waiting
+//! requests take too much memory themselves. Then nothing is read until one of them begins, which happens at the latest
+//! when a request in flight times out, provided that the client reads what was written to it.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use rmcp::model::{
 
 use super::backlog::Backlog;
 
-/// Maximum memory of the requests that wait, in bytes. One more may exceed it.
+/// Maximum memory of the requests that wait, in bytes. The last one may exceed it.
 const WAITING_BYTES: usize = 64 << 20;
 /// Memory that a message takes in addition to its values, in bytes.
 const MESSAGE: usize = 1 << 10;
@@ -22,7 +22,7 @@ const MESSAGE: usize = 1 << 10;
 /// Messages of one client.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
-    /// As they arrived.
+    /// In order of arrival.
     ready: VecDeque<Arrival>,
     /// Requests that wait for room.
     waiting: VecDeque<Arrival>,
@@ -75,7 +75,7 @@ impl Arrivals {
         self.waiting_bytes >= WAITING_BYTES
     }
 
-    /// Forgets the requests that wait.
+    /// Drops the requests that wait.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.waiting_bytes = 0;

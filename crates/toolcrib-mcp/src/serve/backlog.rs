@@ -1,9 +1,9 @@
-//! The memory that one client on standard streams takes with requests in flight and messages that it has yet to read.
+//! The memory that one client on standard streams takes with requests in flight and messages that it has not read.
 //!
 //! A client that sends requests and does not read the answers would otherwise fill up the memory. A request in flight
-//! counts with a fixed share, because the size of its answer is not known; a message that waits to be written counts
-//! with its size. While the total is used up, no other request begins. Messages are always taken, and may exceed the
-//! total: those of requests that had begun before.
+//! counts as a fixed share, because the size of its answer is not known; a message that waits to be written counts as
+//! its size. While the total is used up, no other request begins. Messages are always accepted, so those of requests
+//! that have already begun may exceed the total.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ struct State {
     released: Notify,
 }
 
-/// A part of it, given back when the last clone is dropped.
+/// A part of the backlog, given back when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct BacklogShare {
     _part: Arc<Part>,

@@ -6,9 +6,9 @@
 //!
 //! The memory of a client is bounded. A request whose values would take too much memory is refused before it is parsed.
 //! At most 256 requests are in flight, and none begins while 64 MiB of messages wait to be written, because the client
-//! does not read them. Requests wait in [`Arrivals`] meanwhile, and answers and cancellations overtake them. Nothing
-//! is read any more only if 64 MiB of requests wait, or if refusals cannot be written. A client that closes its side
-//! gets the answers to the requests that wait, as long as it reads.
+//! does not read them. Requests wait in [`Arrivals`] meanwhile, and answers and cancellations overtake them. Reading
+//! stops only if 64 MiB of requests wait, or if refusals cannot be written. A client that closes its side gets the
+//! answers to the requests that wait, as long as it reads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -49,12 +49,12 @@ pub(super) struct ClientWire<R> {
     chunk: Box<[u8]>,
     /// Messages that the SDK has yet to take.
     arrivals: Arrivals,
-    /// Whether the SDK has just taken one.
+    /// Whether the SDK has just taken a message.
     has_begun: bool,
     backlog: Backlog,
     /// Refusals that have yet to be queued.
     refusals: VecDeque<String>,
-    /// Set when the input has ended and its last line was read: when to stop waiting for a client that does not read.
+    /// When to stop waiting for a client that does not read. Set once the input has ended and its last line was read.
     finished: Option<Instant>,
     output: Option<mpsc::Sender<Outgoing>>,
     writer: Option<JoinHandle<()>>,
@@ -64,7 +64,7 @@ pub(super) struct ClientWire<R> {
 /// A line that waits to be written.
 struct Outgoing {
     line: String,
-    /// Is told what became of it.
+    /// Receives the result of the write.
     written: Option<oneshot::Sender<io::Result<()>>>,
     share: BacklogShare,
 }
@@ -226,8 +226,8 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for ClientWire
 
     /// May be dropped at any await and called again: nothing that was read is lost.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        // The request that began last gets a turn: if it can be answered at once, its answer counts before another
-        // begins.
+        // Lets the request that began last run first: if it can be answered at once, its answer counts before another
+        // request begins.
         if std::mem::take(&mut self.has_begun) {
             tokio::task::yield_now().await;
         }

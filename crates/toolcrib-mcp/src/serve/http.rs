@@ -27,8 +27,8 @@ use crate::arguments::Arguments;
 use crate::gateway::{Front, Gateway, HeldBody, INTRODUCTION_HINT, Left, introduction_excess};
 use crate::json_memory::{self, is_excessive};
 
-/// Messages of one stream that wait for the client, and that the SDK keeps to send them again. What a server sends in
-/// them is limited in `gateway::message_size`.
+/// Maximum number of messages of one stream that wait for the client, and that the SDK keeps to send them again. Their
+/// sizes are limited in `gateway::message_size`.
 const STREAM_MESSAGES: usize = 64;
 
 /// Interval of the comments that keep an idle event stream open.
@@ -207,7 +207,7 @@ impl Endpoint {
 
 /// A request whose body was read.
 struct ReadRequest {
-    /// With the arguments of a call as text and its share of the memory for bodies in its extensions.
+    /// Its extensions have the arguments of a call as text and its share of the memory for bodies.
     request: Request,
     /// Whether it begins a session. The headers do not tell: the SDK decides by the body.
     begins: bool,

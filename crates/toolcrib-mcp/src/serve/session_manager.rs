@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 use crate::gateway::RequestStream;
 
-/// Log messages that may wait for a client. If it does not read them, later ones are dropped.
+/// Maximum number of log messages that wait for a client. If it does not read them, later ones are dropped.
 const QUEUE: usize = 16;
 
 /// The sessions of one profile.

@@ -81,8 +81,8 @@ impl Table {
         (total >= in_total).then_some((TooMany::InTotal(in_total), None))
     }
 
-    /// Takes out a session of this manager. A request can name any session at the path of any profile, and one that
-    /// were taken out there would live on uncounted.
+    /// Takes out a session of this manager. A request can name any session at the path of any profile, and one
+    /// removed there would stay open without being counted.
     fn take(&mut self, id: &str, manager: &Arc<LocalSessionManager>) -> Option<Session> {
         let session = self.open.get(id)?;
         Arc::ptr_eq(&session.manager, manager).then(|| self.open.remove(id)).flatten()

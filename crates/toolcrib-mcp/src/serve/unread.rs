@@ -91,7 +91,7 @@ pub(super) fn too_large(start: &[u8], limit: usize) -> Unread {
     Unread::of_early(Early::read(start), ErrorCode::INVALID_REQUEST, &problem)
 }
 
-/// Of a line whose values would take too much memory. A batch is refused as one: its messages are not read.
+/// For a line whose values would take too much memory. A batch is refused as a whole: its messages are not read.
 pub(super) fn too_many_values(line: &[u8]) -> Unread {
     let problem = "the request has too many values for its size: send fewer";
     if line.trim_ascii_start().starts_with(b"[") {

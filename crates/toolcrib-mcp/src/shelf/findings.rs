@@ -1,8 +1,8 @@
 //! Remarks about what servers list, for the log.
 //!
-//! A shelf is built again whenever a list changes, and most of its remarks are those of the shelf before. Only the
-//! others are logged, up to a maximum for each server, since a server decides how many there are and what names are in
-//! them.
+//! A shelf is built again whenever a list changes, and most of its remarks are those of the previous shelf. Only new
+//! ones are logged, up to a maximum for each server, because a server determines how many there are and which names
+//! they contain.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,22 +12,22 @@ use toolcrib_core::text::shorten;
 
 /// Maximum number of remarks about one server that are logged for one shelf.
 const MAX_LINES: usize = 20;
-/// Maximum length of one, in characters.
+/// Maximum length of a remark, in characters.
 const LINE_CHARS: usize = 300;
 
 /// The remarks of one shelf.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// Hashes of all of them.
+    /// Hashes of all remarks, by server.
     known: HashMap<Arc<str>, HashSet<u64>>,
-    /// Those that the shelf before did not have.
+    /// Remarks that the previous shelf did not have.
     new: BTreeMap<Arc<str>, New>,
 }
 
 #[derive(Debug, Default)]
 struct New {
     lines: Vec<String>,
-    /// How many others there are.
+    /// The number of new remarks beyond the maximum.
     more: usize,
 }
 

@@ -90,7 +90,7 @@ pub(crate) struct Shelf {
     pub(crate) notes: HashMap<Arc<str>, String>,
     /// What is to be logged about the lists.
     pub(crate) findings: Findings,
-    /// For the lines about views, over all shelves.
+    /// Limits the log lines about views, across all shelves.
     log: Arc<LogLimit>,
     suppliers: Vec<Supplier>,
     config: Arc<Config>,

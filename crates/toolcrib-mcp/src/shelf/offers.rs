@@ -95,7 +95,7 @@ impl Offers {
                         findings.add(server, &remark("is listed twice; the first counts"));
                         continue;
                     }
-                    Some(_) => findings.add(server, &remark("is another server's already")),
+                    Some(_) => findings.add(server, &remark("is already another server's")),
                     None => {}
                 }
                 places.push(offers.listed.len());

@@ -55,7 +55,7 @@ pub(crate) struct Stamps {
 }
 
 fn stamp(list: &impl serde::Serialize) -> u64 {
-    // Values can always be written.
+    // Serializing a value cannot fail.
     let Ok(hash) = json_hash(list) else { return 0 };
     hash.as_bytes()[..8].iter().fold(0, |acc, byte| acc << 8 | u64::from(*byte))
 }

@@ -86,7 +86,7 @@ impl Connected {
         NotConnected::ended(tap.why().unwrap_or_else(|| "it closed the connection".into()))
     }
 
-    /// A reason without what may not be repeated.
+    /// A reason with secrets masked.
     pub(super) fn masked(&self, why: NotConnected) -> NotConnected {
         why.masked(&self.secrets)
     }

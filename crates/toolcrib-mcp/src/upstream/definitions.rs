@@ -1,8 +1,7 @@
 //! A list as its server gave it, kept as text.
 //!
-//! Of all that is known of a server its lists are the most, and they are read only when something changes: when
-//! the catalog is made, and when they are kept for the next run. As a tree of values they take ten times the
-//! memory.
+//! Lists are most of what is known of a server, and they are read only when something changes: when the catalog is
+//! built, and when they are saved for the next run. As a tree of values they take ten times the memory.
 
 use serde::de::{Error as _, IgnoredAny};
 use serde::ser::Error as _;

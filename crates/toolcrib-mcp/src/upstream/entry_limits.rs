@@ -1,7 +1,7 @@
 //! Maximum sizes of the prompts, resources and templates that a server lists.
 //!
-//! As with tools, an entry with a name or an address that is too long is withheld, since a cut one would no longer be
-//! its server's, and a description that is too long is cut.
+//! As with tools, an entry with a name or an address that is too long is withheld, because its server would not
+//! recognise a shortened one. A description that is too long is cut.
 
 use serde_json::Value;
 

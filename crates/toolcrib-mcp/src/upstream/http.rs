@@ -37,8 +37,8 @@ const SESSION: &str = "Mcp-Session-Id";
 /// Minimum time between two fetches of the lists because the stream for changes was opened again. A proxy in
 /// between may end that stream every few seconds.
 const OPENED_AGAIN: Duration = Duration::from_mins(1);
-/// Minimum time before a stream that ended is opened again. A server chooses the time with `retry`, and with zero it
-/// would be asked without a pause.
+/// Minimum time before a stream that ended is opened again. A server chooses the time with `retry`, and zero would
+/// mean reconnecting without a pause.
 const REOPEN: Duration = Duration::from_secs(1);
 /// Characters of a body that an error quotes.
 const QUOTED: usize = 200;

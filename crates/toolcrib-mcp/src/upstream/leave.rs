@@ -35,7 +35,7 @@ pub(crate) enum Unavailable {
     Busy(QueueFull),
 }
 
-/// A server has as many requests waiting for it as it may have.
+/// The maximum number of requests already waits for this server.
 #[derive(Debug, thiserror::Error)]
 #[error("{most} calls wait for `{server}` already")]
 pub(crate) struct QueueFull {

@@ -99,7 +99,7 @@ pub(crate) struct Upstream {
     pub(crate) callers: Arc<Callers>,
     status: watch::Sender<Status>,
     known: ArcSwapOption<Known>,
-    /// When `known` is written to the state folder.
+    /// Tracks when `known` is written to the state folder.
     pub(crate) saving: Saving,
     log: LogLimit,
     /// Resources that clients want to hear about, by their own addresses.
@@ -197,7 +197,7 @@ impl Upstream {
         self.known.load_full()
     }
 
-    /// Logs a warning about it, unless there were too many.
+    /// Logs a warning about this server, unless there were too many.
     pub(crate) fn warn(&self, line: impl fmt::Display) {
         if let Some(left_out) = self.log.admit() {
             let left_out = (left_out > 0).then_some(left_out);

@@ -1,15 +1,15 @@
 //! When the lists of one server are written to the state folder.
 //!
-//! Before clients see them, unless writes come too fast: after each write there is a pause in proportion to its size,
-//! and what changed meanwhile is written after it, or when the gateway ends. A server whose large lists change all the
-//! time would otherwise cause megabytes of writes each second.
+//! They are written before clients see them, unless writes come too fast: after each write there is a pause in
+//! proportion to its size, and changes made meanwhile are written after it, or when the gateway ends. A server whose
+//! large lists change all the time would otherwise cause megabytes of writes each second.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Bytes that are written in a second at most, on average. Ordinary lists have some kilobytes.
+/// Maximum average write rate, in bytes a second. Ordinary lists have a few kilobytes.
 const RATE: usize = 256 << 10;
 
 /// Whether there is something to write, and when.
@@ -28,7 +28,7 @@ impl Saving {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lists changed.
+    /// Records that the lists changed.
     pub(crate) fn changed(&self) {
         self.lock().unsaved = true;
     }
@@ -39,7 +39,7 @@ impl Saving {
         state.unsaved.then(|| state.next.unwrap_or_else(Instant::now))
     }
 
-    /// Whether the lists are to be written now. The caller writes them.
+    /// Whether the lists must be written now. If so, the caller writes them.
     pub(crate) fn begin(&self) -> bool {
         let mut state = self.lock();
         let begins = state.unsaved && state.next.is_none_or(|next| Instant::now() >= next);
@@ -49,13 +49,13 @@ impl Saving {
         begins
     }
 
-    /// So many bytes were written.
+    /// Records a write of this many bytes, and starts the pause after it.
     pub(crate) fn wrote(&self, bytes: usize) {
         let pause = Duration::from_secs(1).mul_f64(bytes as f64 / RATE as f64);
         self.lock().next = Some(Instant::now() + pause);
     }
 
-    /// The same when the gateway ends, however long ago the last write was.
+    /// The same when the gateway ends, even during the pause.
     pub(crate) fn begin_last(&self) -> bool {
         std::mem::take(&mut self.lock().unsaved)
     }

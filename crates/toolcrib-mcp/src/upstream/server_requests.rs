@@ -90,7 +90,7 @@ pub(super) struct Question {
 pub(super) struct Violation(pub(super) String);
 
 impl Violation {
-    /// The requests that wait take more memory than there is for what waits.
+    /// The waiting requests exceed the memory for messages that wait.
     pub(super) fn requests_too_large() -> Self {
         Self("it does not read the answers to its requests, and the requests that wait are too large".into())
     }

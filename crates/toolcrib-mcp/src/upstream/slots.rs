@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    /// Otherwise the writer would keep it for a server that does not read.
+    /// Otherwise the writer would keep the request for a server that does not read.
     #[test]
     fn the_writer_is_told_when_a_request_is_given_up() {
         let mut slots = Slots::default();

@@ -174,7 +174,7 @@ where
             .is_some_and(|given_up| given_up.try_recv() == Err(TryRecvError::Closed));
         let line = (!is_given_up).then(|| line_of(&message));
         async move {
-            // `None` if it was given up already.
+            // `None` if the request has already been given up.
             let Some(line) = line.transpose()? else { return Ok(()) };
             let mut output = tokio::select! {
                 biased;
@@ -219,7 +219,7 @@ where
     }
 }
 
-/// One message is one line. JSON strings have no line breaks, so line breaks stand between tokens.
+/// One message is one line. JSON strings have no line breaks, so any line breaks are between tokens.
 fn line_of(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
     let mut line = to_json(message)?;
     if line.contains(['\n', '\r']) {

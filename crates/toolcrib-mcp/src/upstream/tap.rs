@@ -43,7 +43,7 @@ pub(crate) struct Tap {
     changed: Notify,
     /// Lines that were no message.
     noise: AtomicU64,
-    /// For the lines about messages that were skipped.
+    /// Limits the log lines about skipped messages.
     log: LogLimit,
     /// Cancellations on their way to the server.
     pub(super) farewells: TaskTracker,
@@ -171,7 +171,7 @@ impl Tap {
     }
 
     /// Waits until a message may be looked at: a request of the server needs a place for its answer, which is returned.
-    /// Over HTTP one request can wait on each stream, so those that wait are charged to the budget.
+    /// Over HTTP one request can wait on each stream, so waiting requests are charged to the budget.
     pub(super) async fn admit(
         &self,
         message: &Value,

@@ -1,5 +1,5 @@
-//! What clients want to hear of a server without asking each time, resources that change and its log, and what the
-//! server wants to hear of its client: that its roots changed.
+//! Notifications that clients want from a server (changed resources, its log), and the one that a server wants from its
+//! client: that its roots changed.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -55,9 +55,9 @@ impl Upstream {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// Tells a server of the older era that the roots of its client changed. A client may change them without end while
-    /// the server does not read, so at most one message waits for the one before it: sent later, it covers all changes
-    /// until then.
+    /// Tells a server of the older era that the roots of its client changed. A client may keep changing them while the
+    /// server does not read, so at most one message waits for the one before it. It covers all changes up to the time
+    /// it is sent.
     pub(crate) async fn tell_roots(&self) {
         let Ok(waiting) = self.roots_waiting.try_lock() else { return };
         let _turn = self.roots_turn.lock().await;

@@ -5,24 +5,24 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use toolcrib_dialect::fold_key;
 
-/// Maximum number of characters of a text that are kept. No id that is this long is ever recorded, so that what is
-/// left of a longer one is refused as well.
+/// Maximum number of characters of a string that are kept. No id of this length is ever recorded, so a truncated one is
+/// refused as well.
 const TEXT: usize = 512;
-/// Keys of a tool below which there is a JSON schema. Its examples may have any key.
+/// Keys whose values are JSON schemas. Examples in a schema may have any key, so schemas are not searched.
 const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "output_schema"];
 
 /// A search for the values of these keys, which are folded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Search(pub(super) &'static [&'static str]);
 
-/// What a value has in it.
+/// What was found in a value.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// The value, if it is a text.
     text: Option<String>,
-    /// The texts of its key `id`, if it is an object. If there are several, the provider may use any of them.
+    /// The texts of its key `id`, if it is an object, or of its items, if it is a list. If there are several, the provider may use any of them.
     own_ids: Vec<String>,
-    /// Whether it is something else than null.
+    /// Whether it is anything other than null.
     pub(super) is_present: bool,
     /// Whether it is neither null nor an empty text, list or object.
     pub(super) is_filled: bool,
@@ -85,6 +85,7 @@ impl<'de> Visitor<'de> for Search {
         let mut all = Found::filled(false);
         while let Some(found) = list.next_element_seed(self)? {
             all.is_filled = true;
+            all.own_ids.extend(found.text.into_iter().chain(found.own_ids));
             all.ids.extend(found.ids);
         }
         Ok(all)

@@ -11,7 +11,7 @@ use toolcrib_dialect::fold_key;
 use super::CONTAINER;
 use super::found::Search;
 
-/// Maximum number of keys of one item. Those of the API have about twenty.
+/// Maximum number of keys in one item. Items of the API have about twenty.
 const KEYS: usize = 1_024;
 /// Fields of an item that are not its content.
 const ABOUT: [&str; 9] =
@@ -56,7 +56,7 @@ struct Item {
 }
 
 /// Whether an item of this type, with these fields that are neither null nor empty, stands for a stored one. `others`
-/// says whether it has a field beyond those that describe it.
+/// says whether it has a field other than those in [`ABOUT`].
 fn is_reference(kind: Option<&str>, filled: &HashSet<String>, others: bool) -> bool {
     let has = |name: &str| filled.contains(name);
     let kind = kind.map(str::to_ascii_lowercase);

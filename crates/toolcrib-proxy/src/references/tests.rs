@@ -93,6 +93,10 @@ fn containers_are_found_at_any_depth() {
             &["c1"],
         ),
         (r#"{"input":[{"type":"x","y":1,"container":{"id":"c1","id":"c2"}}]}"#, &["c1", "c2"]),
+        (
+            r#"{"input":[{"type":"x","container":["c1",{"id":"c2"}],"names":["n"],"more":[{"id":"m"}]}]}"#,
+            &["c1", "c2"],
+        ),
         (r#"{"previou\u017f_response_id":"r1"}"#, &["r1"]),
         (r#"{"previous-response-id ":"r1"}"#, &["r1"]),
     ] {

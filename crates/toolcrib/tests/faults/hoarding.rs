@@ -66,7 +66,7 @@ fn initialize(id: u64, name: &str, capabilities: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}).to_string()
 }
 
-/// A session keeps what its client says about itself, so that is small.
+/// A session keeps what its client sends about itself, so the size of that is limited.
 #[test]
 fn what_a_client_says_about_itself_is_small() {
     let stage = Stage::new("introduction").faulty("one", &[]);
@@ -89,7 +89,7 @@ fn what_a_client_says_about_itself_is_small() {
         let (status, begun, text) = begin(name, &capabilities, None);
         assert_eq!((status, begun), (413, None), "{text}");
         assert!(text.contains("65536 are the most") && text.contains("send less in"), "{text}");
-        // Nor later, in place of what was said before.
+        // Nor later, to replace the first `initialize`.
         let (status, _, text) = begin(name, &capabilities, Some(&session));
         assert_eq!(status, 413, "{text}");
     }
@@ -146,7 +146,7 @@ fn addresses_of_subscriptions_are_short_and_few() {
     assert_eq!(refused["error"]["message"], told, "{refused}");
 }
 
-/// Completions have the places that calls have, wait in the same queue, and end when their client leaves.
+/// Completions count towards the limits of calls, wait in the same queue, and end when their client leaves.
 #[test]
 fn completions_wait_in_line_and_end_with_their_client() {
     let limits = "[gateway.limits]\nserver_calls = 2\nserver_queue = 3\n";
@@ -230,7 +230,7 @@ fn bodies_of_clients_that_left_count() {
     peer.ready("deaf__echo");
     let pad = "x".repeat(600_000);
     for _ in 0..3 {
-        // One at a time there is room: the body of a call that has ended does not count.
+        // One at a time fits: the body of a call that has ended does not count.
         let echo =
             || peer.call("deaf__echo", json!({"pad": pad}))["structuredContent"]["pad"].is_string();
         until_true("an answer", echo);
@@ -238,7 +238,7 @@ fn bodies_of_clients_that_left_count() {
     let call = peer.begin("deaf__hang", json!({"pad": pad}));
     until_true("it is at the server", || count(&stage.log("deaf"), "call hang") == 1);
     call.socket.as_ref().unwrap().shutdown(Shutdown::Both).unwrap();
-    // There is none if the connection was closed before the whole body was sent.
+    // There is no status if the connection was closed before the whole body was sent.
     let status = || {
         let body = json!({"pad": pad}).to_string();
         let headers = vec![
@@ -248,7 +248,7 @@ fn bodies_of_clients_that_left_count() {
         let request = Request { method: "POST", path: "/mcp", headers, body: body.as_bytes() };
         Some(http::receive(http::send(&served.address, &request).ok()?).ok()?.status)
     };
-    // When the gateway notices that the client left, this stays as it is.
+    // This stays so after the gateway has noticed that the client left.
     for _ in 0..50 {
         let status = status();
         assert!(status.is_none_or(|status| status == 503), "{status:?}: the call goes on");

@@ -9,7 +9,7 @@ use crate::stage::Stage;
 
 const MIB: u64 = 1 << 20;
 
-/// Progress or log messages of megabytes. The SDK keeps the last ones of each stream, also if the client has read them.
+/// Progress or log messages of megabytes. The SDK keeps the last ones of each stream, even if the client has read them.
 #[test]
 fn long_messages_are_cut() {
     for (method, field) in
@@ -36,7 +36,7 @@ fn long_messages_are_cut() {
     }
 }
 
-/// Answers with fields that the SDK does not know are kept beside it. Their values take sixteen times their text.
+/// Answers with fields that the SDK does not know are kept separately. Their values take sixteen times their text.
 #[test]
 fn answers_with_unknown_fields() {
     const CALLS: usize = 16;

@@ -1,4 +1,4 @@
-//! Lists that are too long, change all the time or have much to be said about: what is kept, logged and written of them.
+//! Lists that are too long, change all the time or cause many remarks: what is kept, logged and written of them.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::peer::{Era, Peer};
 use crate::probe::{at_most, until_true};
 use crate::stage::Stage;
 
-/// Tools for `--define`, written as careful editors do.
+/// Writes the tools for `--define` as careful editors do: to a new file that replaces the old one.
 fn define(file: &Path, tools: &[Value]) {
     let draft = file.with_extension("new");
     fs::write(&draft, json!(tools).to_string()).unwrap();
@@ -69,7 +69,7 @@ fn long_names_and_addresses_are_withheld() {
     assert_eq!(resources["resources"][0]["name"], "short");
 }
 
-/// The list changes, and the log has what is new about it: some lines, each of them short.
+/// The list changes, and only new remarks are logged: a few short lines.
 #[test]
 fn remarks_do_not_fill_the_log() {
     const TOOLS: usize = 300;
@@ -95,7 +95,7 @@ fn remarks_do_not_fill_the_log() {
     at_most("bytes of the longest line", said.lines().map(str::len).max().unwrap(), 500);
 }
 
-/// The reason that a server gives is its own text.
+/// A server can send any text as a reason.
 #[test]
 fn long_reasons_are_cut_in_the_log() {
     let long = "x".repeat(100_000);

@@ -69,8 +69,7 @@ fn logs_and_questions_are_its_callers_alone() {
     assert_eq!((asked, methods(&two)), (1, Vec::new()), "it was asked once, the other never");
 }
 
-/// A client that has no stream for other messages reads the log of a call on the stream of the call, and all of it
-/// before the answer.
+/// A client without a GET stream reads the log of a call on the stream of the call, all of it before the answer.
 #[test]
 fn log_lines_come_on_the_stream_of_their_call() {
     let stage = Stage::new("log-stream").fixture("fixture", "");

@@ -1,5 +1,5 @@
-//! A list that changes while its server cannot announce that: after the list was fetched, and before the stream is
-//! open on which changes are told. And streams for changes that end again and again.
+//! A list that changes while its server cannot announce that: after the list was fetched, and before the stream
+//! for changes is open. And streams for changes that end again and again.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

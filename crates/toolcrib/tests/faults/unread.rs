@@ -110,7 +110,7 @@ fn answers_that_are_not_read() {
         peak_memory(gateway.id()).saturating_sub(base) / MIB,
         200,
     );
-    // Nothing is lost, also if the client closes its side first.
+    // Nothing is lost, even if the client closes its side first.
     drop(input);
     let mut answered: Vec<u64> = lists.clone().map(|_| answer().0).collect();
     answered.sort_unstable();
@@ -118,7 +118,7 @@ fn answers_that_are_not_read() {
     crate::probe::wait_or_kill(&mut gateway);
 }
 
-/// While as many requests are in flight as may be, further ones wait. Answers and cancellations do not.
+/// While the maximum number of requests is in flight, further ones wait. Answers and cancellations do not.
 #[test]
 fn answers_and_cancellations_overtake_requests_that_wait() {
     let stage = Stage::new("overtake")

@@ -244,7 +244,7 @@ fn large_responses_at_the_same_time_have_a_total() {
     };
     let path = "/v1/chat/completions";
     let ask = |size: usize| post_with(&replica.url, path, SCOPE, &body(size, false)).unwrap();
-    // Text that the client has is copied for the record of the turn.
+    // Text that was forwarded to the client is copied for the record of the turn.
     let target = format!("POST {path}");
     let mut stream =
         http::open(&replica.url, &target, SCOPE.as_bytes(), &body(3 * MIB, true)).unwrap();

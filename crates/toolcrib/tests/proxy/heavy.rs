@@ -1,6 +1,6 @@
 //! Small requests and responses that could take a lot of memory or time: very many tiny parts.
 //!
-//! None of these tests measures time. What would take quadratic time here would take longer than the tests wait.
+//! None of these tests measures time. Quadratic time would exceed the time that the tests wait.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -93,7 +93,7 @@ fn more_tools_than_any_provider_takes_pass_as_they_came_or_are_refused() {
     assert_eq!(response.header("x-toolcrib-mode"), Some("bridge"), "{}", why(&response));
 }
 
-/// Each of the tools must be sent in full, which was a rule for each of them, asked for each of them.
+/// Each of these tools must be sent in full. Once, each was a rule that was compared with each tool.
 #[test]
 fn very_many_tools_that_are_named_by_a_choice() {
     let (_provider, replica) = start("");

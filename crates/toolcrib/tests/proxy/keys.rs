@@ -218,7 +218,7 @@ fn an_error_of_a_provider_shows_no_credential_that_is_not_the_clients() {
             assert_eq!(got.header("x-echo"), Some("Bearer ***"), "{target}");
         }
     }
-    // A client's own credential is for it to see.
+    // A client may see its own credential.
     let own = "sk-own-0123456789";
     provider.push(echo(401, own));
     let got = send(&replica, UNREAD, &bearer(own), &chat("any"));

@@ -187,7 +187,7 @@ fn keys_are_revoked_added_and_changed_without_a_restart() {
     wait("the log names the key", &replica, || replica.log().contains(said));
 }
 
-/// On a listener without a token any key is a provider's; a former one of ours is none.
+/// On a listener without a token, any key is taken for a provider's, except a former key of ours.
 #[test]
 fn a_former_admin_token_is_sent_to_no_provider() {
     let provider = Provider::start(Options::default()).unwrap();

@@ -133,7 +133,7 @@ fn a_request_whose_response_could_be_read_in_two_ways_is_refused() {
 
 #[test]
 fn a_compressed_response_is_refused() {
-    // Bytes that are JSON as they are, so that only the header tells.
+    // The bytes are plain JSON, so only the header says that they are compressed.
     let body = said(&[json!({"role": "assistant", "content": "Hi"})]);
     for (head, stream) in [(JSON, false), (EVENTS, true)] {
         let head = format!("{head}\r\nContent-Encoding: gzip");
@@ -152,7 +152,7 @@ fn the_type_of_a_response_is_read_in_any_case() {
 fn events_without_their_type_are_refused() {
     let body = deltas(&[json!({"tool_calls": call("secret")})]);
     is_an_error(&get(JSON, &body, CHAT, &chat(true)), "it is not a JSON object");
-    // Also if events were not asked for.
+    // Even if a stream was not requested.
     is_an_error(&get(EVENTS, &body, CHAT, &chat(false)), UNDECLARED);
 }
 

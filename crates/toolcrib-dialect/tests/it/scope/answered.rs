@@ -13,7 +13,7 @@ use toolcrib_dialect::exchange::action::{Body, Setup};
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
 
-/// Responses with calls of a hidden tool, each with the choice of its API and form. Tests and the fuzzer change them.
+/// Responses with calls of a hidden tool, each with the choice of its API and form. Tests and the fuzzer mutate them.
 #[cfg(test)]
 pub(crate) const RESPONSES: [(u8, &str); 10] = [
     (
@@ -88,7 +88,7 @@ fn request(api: Api, streams: bool) -> (&'static str, String) {
     }
 }
 
-/// What the client gets if the upstream answers every round with `response`. The first byte decides about the API and
+/// What the client gets if the upstream answers every round with `response`. The first byte selects the API and
 /// whether the request and the response are streams.
 fn forwarded(choice: u8, response: &[u8]) -> Vec<u8> {
     let api = Api::ALL[usize::from(choice & 3)];

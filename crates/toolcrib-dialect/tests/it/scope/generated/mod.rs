@@ -140,7 +140,7 @@ fn texts(value: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// Makes a request from bytes and checks what the upstream gets; whether it got anything.
+/// Makes a request from bytes and checks what the upstream gets. Returns whether it got anything.
 pub(crate) fn check(data: &[u8]) -> bool {
     let mut choices = Choices { bytes: data.iter() };
     let api = Api::ALL[choices.below(4)];

@@ -388,7 +388,7 @@ impl Made<'_> {
                     "tool_definitions",
                     "local_functions",
                 ]);
-                // Some of them are keys of the API, and these are known in one spelling only.
+                // Some of them are keys of the API, which are recognised in one spelling only.
                 let key = if key.contains('_') && key != "mcp_servers" {
                     key.to_owned()
                 } else {

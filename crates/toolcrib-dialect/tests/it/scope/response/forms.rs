@@ -62,7 +62,7 @@ fn calls_in_unusual_forms_are_refused_in_chat_completions() {
     ] {
         is_refused(Api::Chat, &streamed(Api::Chat), events(&events_of), undeclared);
     }
-    // Two names that are both declared are not put together.
+    // Two declared names must not be concatenated.
     let mut two = streamed(Api::Chat);
     two["tools"][1]["function"]["name"] = json!("show_b");
     let joined = [chunk(&json!({"tool_calls": [chat_call("show_a")]})), piece("show_b")];

@@ -120,7 +120,7 @@ fn play_at(speaks: Option<Api>, api: Api, body: &Value, answers: Vec<Answer>) ->
     }
 }
 
-/// The client gets nothing of a response but what came before the event that is refused.
+/// The client gets only the part of a response before the refused event.
 fn is_refused(api: Api, body: &Value, answer: Answer, why: Unchecked) {
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     let got = play(api, body, vec![answer]);
@@ -247,7 +247,7 @@ fn a_translated_response_is_checked_too() {
     let got = play(&[call("hide_a"), json!({"role": "assistant", "content": "Done."})]);
     assert_eq!((got.ending, got.rounds), (Ending::Complete, 2));
     assert!(got.body.contains("Done.") && !got.body.contains("hide_a"), "{}", got.body);
-    // The translation has no words for it, so that nothing of it is left.
+    // The translation cannot express it, so it is dropped.
     let got =
         play(&[json!({"role": "assistant", "content": "Hi", "function_call": {"name": "hide_a"}})]);
     assert_eq!(got.ending, Ending::Complete);
@@ -281,7 +281,7 @@ fn a_response_that_cannot_be_read_is_refused() {
         let nested = json!({"x": serde_json::from_str::<Value>(&deep).unwrap()});
         is_refused(api, &request(api), whole(&nested), Unchecked::TooComplex);
     }
-    // How a response is read depends on its own type, whatever was asked for.
+    // A response is read by its own type, whatever was requested.
     let streamed_call = events(&[chunk(&json!({"tool_calls": [chat_call("hide_a")]}))]);
     is_refused(Api::Chat, &request(Api::Chat), streamed_call, Unchecked::UndeclaredTool);
     passes(Api::Chat, &request(Api::Chat), events(&[chunk(&json!({"content": "Hi"})), chat_end()]));
