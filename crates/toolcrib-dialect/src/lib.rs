@@ -164,3 +164,4 @@ pub use responses::Inbound;
 pub use scope::{Refused, Visible, fold as fold_key};
 pub use toolset::{Plan, Toolset};
 pub use turn::{ROUNDS, Summary};
+pub use weight::weight as memory_weight;

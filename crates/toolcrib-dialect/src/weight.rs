@@ -8,7 +8,7 @@ const VALUE: usize = 128;
 
 /// The memory that a piece of a response takes, in bytes. Characters in strings that look like the beginning of a value
 /// count too: excluding them would require the text before the piece.
-pub(crate) fn weight(piece: &[u8]) -> usize {
+pub fn weight(piece: &[u8]) -> usize {
     let values = piece.iter().filter(|byte| matches!(byte, b'{' | b'[' | b',')).count();
     piece.len() + values * VALUE
 }

@@ -15,6 +15,7 @@ use http_body::Body as _;
 use toolcrib_dialect::exchange::action::{self, Report, Setup};
 use toolcrib_dialect::pass::{Bypass, Unreadable, unreadable};
 use toolcrib_dialect::{Api, Exchange, Reading, Refused, Request, Summary};
+use toolcrib_server::BodyPermit;
 
 use crate::blocking;
 use crate::caller::Caller;
@@ -77,24 +78,24 @@ async fn accept(proxy: &Arc<Proxy>, request: Incoming) -> Response {
 async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Response {
     let length = body.size_hint().exact();
     let limit = proxy.config.request_bytes;
-    let (bytes, rest, mut body_permit) = match collect(body, limit, inbound.bodies()).await {
+    let (bytes, rest, body_permit) = match collect(body, limit, inbound.bodies()).await {
         Ok(collected) => collected,
         Err(why) => return why.respond(api),
     };
     let Inbound { parts, asked, caller, target, .. } = &inbound;
     let is_compressed = head::is_compressed(&parts.headers);
-    let reading = match (is_compressed, rest) {
-        (false, None) => match read_body(api, target, bytes, &caller.scope).await {
-            Ok(reading) => unread_body(reading),
-            Err(refused) => {
+    let (reading, mut body_permit) = match (is_compressed, rest) {
+        (false, None) => match read_body(api, target, bytes, &caller.scope, body_permit).await {
+            (Ok(reading), permit) => (unread_body(reading), permit),
+            (Err(refused), _) => {
                 let hint = refused.hint();
                 tracing::info!(%api, client = caller.name(), %refused, "refused");
                 let text = format!("this caller's tools are limited, and {refused}: {hint}");
                 return error(api, StatusCode::BAD_REQUEST, &text);
             }
         },
-        (true, rest) => Err((Unreadable::Compressed, bytes, rest)),
-        (false, rest) => Err((Unreadable::TooLarge, bytes, rest)),
+        (true, rest) => (Err((Unreadable::Compressed, bytes, rest)), body_permit),
+        (false, rest) => (Err((Unreadable::TooLarge, bytes, rest)), body_permit),
     };
     if let Ok(Ok(request)) = &reading
         && let Err(why) = count_history(request, body_permit.as_mut())
@@ -108,15 +109,13 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
     };
     let upstream = Arc::new(proxy.routes.find(*asked, Some(&model)).clone());
     let is_shared = stored::has_references(api) && stored::is_shared(caller, &upstream);
-    let log = RequestLog::new(proxy, api, model, &inbound, upstream.host(), body_permit);
+    let body_permit = body_permit.map(Arc::new);
+    let log = RequestLog::new(proxy, api, model, &inbound, upstream.host(), body_permit.clone());
     let mut reading = match reading {
         Ok(reading) => reading,
         Err((why, bytes, rest)) => {
             if let Some(needed) = needs_reading(proxy, caller, is_shared) {
-                let why = unreadable(why);
-                let text =
-                    format!("{why}, and {needed}: send it uncompressed and within the limit");
-                return error(api, StatusCode::PAYLOAD_TOO_LARGE, &text);
+                return not_read(api, why, needed);
             }
             let whole = stream::iter([Ok(bytes)])
                 .chain(rest.unwrap_or_else(|| Body::empty().into_data_stream()));
@@ -132,10 +131,10 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
     };
     let speaks = speaks(&upstream, api);
     if speaks.is_some() && log.counts {
-        return estimate(&log.model, reading).await;
+        return estimate(&log.model, reading, body_permit).await;
     }
     if is_shared {
-        reading = match stored::check_body(proxy, &inbound, api, reading).await {
+        reading = match stored::check_body(proxy, &inbound, api, reading, body_permit).await {
             Ok(reading) => reading,
             Err(refusal) => return refusal.into_response(),
         };
@@ -192,9 +191,15 @@ fn unread_body(reading: Reading) -> Result<Reading, (Unreadable, Bytes, Option<B
 }
 
 /// Reads a body, and leaves out the tools that the caller may not know of.
-async fn read_body(api: Api, target: &str, body: Bytes, scope: &Scope) -> Result<Reading, Refused> {
+async fn read_body(
+    api: Api,
+    target: &str,
+    body: Bytes,
+    scope: &Scope,
+    permit: Option<BodyPermit>,
+) -> (Result<Reading, Refused>, Option<BodyPermit>) {
     let (target, scope) = (target.to_owned(), scope.clone());
-    blocking::run(body.len(), move || {
+    blocking::run(body.len(), permit, move || {
         if scope.is_narrow() {
             Request::read_visible(api, &target, body.into(), &|names| scope.sees_tool(names))
         } else {
@@ -218,6 +223,18 @@ fn needs_reading(proxy: &Proxy, caller: &Caller, is_shared: bool) -> Option<&'st
     }
 }
 
+/// The error for a request whose body must be read and cannot be.
+fn not_read(api: Api, why: Unreadable, needed: &str) -> Response {
+    let hint = match why {
+        Unreadable::TooManyValues => "send fewer values",
+        Unreadable::Compressed | Unreadable::TooLarge => {
+            "send it uncompressed and within the limit"
+        }
+    };
+    let text = format!("{}, and {needed}: {hint}", unreadable(why));
+    error(api, StatusCode::PAYLOAD_TOO_LARGE, &text)
+}
+
 /// The response to a request whose body was not read.
 fn unread(log: &RequestLog, why: Unreadable, caller: &Caller, answer: Answer) -> Response {
     let why = unreadable(why);
@@ -229,13 +246,13 @@ fn unread(log: &RequestLog, why: Unreadable, caller: &Caller, answer: Answer) ->
 
 /// Answers how many tokens a request has, for an upstream whose API has no such question. It is an
 /// estimate, and there is no place in the answer to say so.
-async fn estimate(model: &str, reading: Reading) -> Response {
+async fn estimate(model: &str, reading: Reading, permit: Option<Arc<BodyPermit>>) -> Response {
     let text = match reading {
         Ok(request) => request.text,
         Err(unread) => String::from_utf8(unread.body).unwrap_or_default(),
     };
     let counter = toolsets::counter(model);
-    let tokens = blocking::run(text.len(), move || counter.count(&text)).await;
+    let (tokens, _) = blocking::run(text.len(), permit, move || counter.count(&text)).await;
     let body = format!(r#"{{"input_tokens":{tokens}}}"#);
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }

@@ -10,22 +10,28 @@ const INLINE: usize = 256 << 10;
 /// Maximum number of large bodies that are worked on at the same time. Each may take many times its size in memory.
 static LARGE: Semaphore = Semaphore::const_new(4);
 
-/// Does some work on a body of this size.
-pub(crate) async fn run<T, F>(bytes: usize, work: F) -> T
+/// Does some work on a body of this size. The work is not interrupted if the client disconnects, so `held`, which counts
+/// the memory of the body, is held until the work is done, and then returned.
+pub(crate) async fn run<T, H, F>(bytes: usize, held: H, work: F) -> (T, H)
 where
     T: Send + 'static,
+    H: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
     if bytes <= INLINE {
-        return work();
+        return (work(), held);
     }
-    // The semaphore is never closed.
-    let _permit = LARGE.acquire().await;
+    // It is never closed.
+    let permit = LARGE.acquire().await;
+    let work = move || {
+        let _permit = permit;
+        (work(), held)
+    };
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(failed) => match failed.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down, and ends this task as well.
+            // The runtime shuts down, and ends this task as well.
             Err(_) => std::future::pending().await,
         },
     }
@@ -33,6 +39,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
     use std::thread;
 
     use super::*;
@@ -41,7 +49,28 @@ mod tests {
     async fn large_bodies_do_not_block_the_thread_of_other_requests() {
         let here = thread::current().id();
         let id = || thread::current().id();
-        assert_eq!(run(INLINE, id).await, here);
-        assert_ne!(run(INLINE + 1, id).await, here);
+        assert_eq!(run(INLINE, (), id).await.0, here);
+        assert_ne!(run(INLINE + 1, (), id).await.0, here);
+    }
+
+    /// A client may send large bodies and disconnect as soon as they are complete.
+    #[tokio::test]
+    async fn the_memory_of_a_body_counts_until_the_work_is_done() {
+        let held = Arc::new(());
+        let (begin, begun) = channel();
+        let (release, released) = channel::<()>();
+        let work = move || {
+            begin.send(()).unwrap();
+            let _ = released.recv();
+        };
+        let running = tokio::spawn(run(INLINE + 1, Arc::clone(&held), work));
+        tokio::task::spawn_blocking(move || begun.recv().unwrap()).await.unwrap();
+        running.abort();
+        assert!(running.await.unwrap_err().is_cancelled());
+        assert_eq!(Arc::strong_count(&held), 2, "the work goes on");
+        drop(release);
+        while Arc::strong_count(&held) > 1 {
+            tokio::task::yield_now().await;
+        }
     }
 }

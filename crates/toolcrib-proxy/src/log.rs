@@ -37,7 +37,7 @@ pub(crate) struct RequestLog {
     /// Counts it as under way.
     _open: Open,
     /// Counts the memory of its body, which the exchange keeps until it is over.
-    _body: Option<BodyPermit>,
+    _body: Option<Arc<BodyPermit>>,
 }
 
 impl RequestLog {
@@ -47,7 +47,7 @@ impl RequestLog {
         model: String,
         inbound: &Inbound,
         host: String,
-        body: Option<BodyPermit>,
+        body: Option<Arc<BodyPermit>>,
     ) -> Self {
         let caller = inbound.caller.name().map(str::to_owned);
         Self {

@@ -1,11 +1,11 @@
 //! Records the ids of stored objects that a caller gets in a response, so that [`stored`](crate::stored) can later tell
 //! whose they are.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
-use toolcrib_dialect::{Api, sse};
+use toolcrib_dialect::{Api, memory_weight, sse};
 use toolcrib_server::MemoryShare;
 
 use crate::proxy::Proxy;
@@ -37,7 +37,8 @@ pub(crate) struct Recorder {
 #[derive(Debug)]
 enum Scan {
     Events(sse::Decoder),
-    Whole(Vec<u8>),
+    /// The bytes so far, and what they take once they are parsed.
+    Whole(Vec<u8>, usize),
     /// It is larger than the limit.
     Stopped,
 }
@@ -45,8 +46,11 @@ enum Scan {
 impl Recorder {
     /// A recorder for a response of this API.
     pub(crate) fn new(api: Api, caller: [u8; 32], is_events: bool, memory: MemoryShare) -> Self {
-        let scan =
-            if is_events { Scan::Events(sse::Decoder::default()) } else { Scan::Whole(Vec::new()) };
+        let scan = if is_events {
+            Scan::Events(sse::Decoder::default())
+        } else {
+            Scan::Whole(Vec::new(), 0)
+        };
         Self { api, caller, scan, memory, seen: HashSet::new() }
     }
 
@@ -55,8 +59,11 @@ impl Recorder {
         let mut ids = Vec::new();
         match &mut self.scan {
             Scan::Stopped => {}
-            Scan::Whole(all) if all.len() + bytes.len() > WHOLE_BYTES => self.stop(),
-            Scan::Whole(all) => all.extend_from_slice(bytes),
+            Scan::Whole(all, _) if all.len() + bytes.len() > WHOLE_BYTES => self.stop(),
+            Scan::Whole(all, weight) => {
+                all.extend_from_slice(bytes);
+                *weight += memory_weight(bytes);
+            }
             Scan::Events(decoder) => {
                 decoder.push(bytes);
                 loop {
@@ -77,7 +84,7 @@ impl Recorder {
         }
         let held = match &self.scan {
             Scan::Events(decoder) => decoder.held_bytes(),
-            Scan::Whole(all) => all.len(),
+            Scan::Whole(_, weight) => *weight,
             Scan::Stopped => 0,
         };
         if !self.memory.resize_fairly(held) {
@@ -97,7 +104,7 @@ impl Recorder {
     pub(crate) async fn end(&mut self, proxy: &Proxy) {
         let mut ids = Vec::new();
         match std::mem::replace(&mut self.scan, Scan::Stopped) {
-            Scan::Whole(all) => stored_ids::collect(self.api, &all, &mut ids),
+            Scan::Whole(all, _) => stored_ids::collect(self.api, &all, &mut ids),
             Scan::Events(mut decoder) => {
                 let rest = sse::Event::from_bytes(decoder.rest());
                 if let Some(data) = rest.data() {
@@ -117,7 +124,7 @@ impl Recorder {
 
     /// Whether the end of the response must be seen before its last bytes may go on.
     fn is_whole(&self) -> bool {
-        matches!(self.scan, Scan::Whole(_))
+        matches!(self.scan, Scan::Whole(..))
     }
 
     async fn record(&mut self, proxy: &Proxy, mut ids: Vec<String>) {
@@ -133,27 +140,79 @@ impl Recorder {
 
     /// The same body, recorded as it passes.
     pub(crate) fn watch(self, proxy: Arc<Proxy>, body: Chunks) -> Chunks {
-        let state = (self, proxy, body.fuse(), None);
-        Box::pin(stream::unfold(state, |(mut recorder, proxy, mut body, mut held)| async move {
-            loop {
-                match body.next().await {
-                    Some(Ok(bytes)) => {
-                        recorder.push(&proxy, &bytes).await;
-                        // The last piece waits for the end.
-                        let ready =
-                            if recorder.is_whole() { held.replace(bytes) } else { Some(bytes) };
-                        if let Some(ready) = ready {
-                            return Some((Ok(ready), (recorder, proxy, body, held)));
+        let state = (self, proxy, body.fuse(), None, VecDeque::new());
+        Box::pin(stream::unfold(
+            state,
+            |(mut recorder, proxy, mut body, mut held, mut ready)| async move {
+                loop {
+                    if let Some(bytes) = ready.pop_front() {
+                        return Some((Ok(bytes), (recorder, proxy, body, held, ready)));
+                    }
+                    match body.next().await {
+                        Some(Ok(bytes)) => {
+                            recorder.push(&proxy, &bytes).await;
+                            ready.extend(held.take());
+                            if recorder.is_whole() {
+                                // The last piece waits for the end.
+                                held = Some(bytes);
+                            } else {
+                                ready.push_back(bytes);
+                            }
+                        }
+                        Some(Err(lost)) => {
+                            return Some((Err(lost), (recorder, proxy, body, None, ready)));
+                        }
+                        None => {
+                            recorder.end(&proxy).await;
+                            ready.push_back(held.take()?);
                         }
                     }
-                    Some(Err(lost)) => return Some((Err(lost), (recorder, proxy, body, None))),
-                    None => {
-                        recorder.end(&proxy).await;
-                        let last = held.take()?;
-                        return Some((Ok(last), (recorder, proxy, body, None)));
-                    }
                 }
-            }
-        }))
+            },
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use toolcrib_server::MemoryTotal;
+    use toolcrib_server::admin::Admin;
+
+    use super::*;
+    use crate::config::Config;
+
+    fn proxy() -> Arc<Proxy> {
+        let settings = toolcrib_core::Settings::default();
+        Arc::new(Proxy::new(Config::default(), settings, None, Arc::<Admin>::default()).unwrap())
+    }
+
+    /// What comes out of a recorder with this much memory.
+    async fn watched(pieces: &[Bytes], memory: usize) -> Vec<u8> {
+        let share = MemoryTotal::new(memory).share();
+        let recorder = Recorder::new(Api::Responses, [0; 32], false, share);
+        let body: Vec<Result<Bytes, crate::upstream::Lost>> =
+            pieces.iter().cloned().map(Ok).collect();
+        let mut out = Vec::new();
+        let mut passed = recorder.watch(proxy(), Box::pin(stream::iter(body)));
+        while let Some(bytes) = passed.next().await {
+            out.extend_from_slice(&bytes.unwrap());
+        }
+        out
+    }
+
+    #[tokio::test]
+    async fn a_body_that_becomes_too_large_to_record_passes_in_its_order() {
+        let pieces: Vec<Bytes> = (0..40).map(|at| Bytes::from(vec![at; 1 << 20])).collect();
+        let all = pieces.concat();
+        // The limit on the size, the limit on the memory, and neither.
+        for (pieces, memory) in
+            [(&pieces[..], usize::MAX), (&pieces[..20], 10 << 20), (&pieces[..20], usize::MAX)]
+        {
+            assert!(all.starts_with(&watched(pieces, memory).await));
+            assert_eq!(watched(pieces, memory).await.len(), pieces.len() << 20);
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod found;
 mod item;
+mod messages;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,13 +16,12 @@ use toolcrib_dialect::{Api, fold_key};
 
 use self::found::Search;
 use self::item::Input;
+use self::messages::Messages;
 
 /// Maximum number of different ids in one request.
 const IDS: usize = 4_096;
 /// Folded keys whose value is the id of a container, or an object with that id.
 const CONTAINER: [&str; 2] = ["container", "containerid"];
-/// The folded key of an audio response in a message.
-const AUDIO: [&str; 1] = ["audio"];
 
 /// What a body refers to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl<'de> Visitor<'de> for Body {
                     let value = map.next_value_seed(Search(&CONTAINER))?;
                     found.ids.extend(value.into_reference());
                 }
-                "messages" => found.ids.extend(map.next_value_seed(Search(&AUDIO))?.ids),
+                "messages" => found.ids.extend(map.next_value::<Messages>()?.0),
                 _ => found.ids.extend(map.next_value_seed(Search(&CONTAINER))?.ids),
             }
         }

@@ -7,8 +7,11 @@
 //! record of. Rejected: a list in this process's memory, which replicas would not share; the records are in the store
 //! that conversations are kept in.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use toolcrib_dialect::{Api, Key, Reading};
+use toolcrib_server::BodyPermit;
 
 use crate::blocking;
 use crate::caller::Caller;
@@ -35,6 +38,7 @@ pub(crate) async fn check_body(
     inbound: &Inbound,
     api: Api,
     reading: Reading,
+    permit: Option<Arc<BodyPermit>>,
 ) -> Result<Reading, Refusal> {
     let refuse = |status, text: String| Refusal::new(api, status, &text);
     let length = bytes(&reading).len();
@@ -42,7 +46,7 @@ pub(crate) async fn check_body(
         let found = References::read(api, bytes(&reading));
         (reading, found)
     };
-    let (reading, found) = blocking::run(length, search).await;
+    let ((reading, found), _) = blocking::run(length, permit, search).await;
     let found = found.map_err(|why| {
         let text = format!("the body cannot be checked for what the provider stores: {why}");
         refuse(StatusCode::BAD_REQUEST, text)

@@ -28,7 +28,7 @@ use crate::tools;
 const DEPTH: usize = 32;
 
 /// Keys whose values are not searched, folded.
-const FREE: [&str; 11] = [
+const FREE: [&str; 12] = [
     "arguments",
     "args",
     "input",
@@ -38,6 +38,8 @@ const FREE: [&str; 11] = [
     "responseschema",
     "properties",
     "metadata",
+    // Of files that were found, as their owner set them.
+    "attributes",
     // The Responses API repeats the tools and the tool choice of the request.
     "tools",
     "toolchoice",
@@ -135,13 +137,14 @@ impl Search<'_> {
             let kind = fields.string("type").ok_or(Unchecked::UnknownForm)?;
             self.typed(&kind, fields)?;
         }
-        for ((_, raw), word) in fields.iter().zip(&words).filter(|((_, raw), _)| *raw != "null") {
+        for ((key, raw), word) in fields.iter().zip(&words).filter(|((_, raw), _)| *raw != "null") {
             match word.as_str() {
                 "toolcalls" => {
                     let calls = json::items(raw).ok_or(Unchecked::UnknownForm)?;
-                    calls.iter().try_for_each(|call| self.call(call.get(), index))?;
+                    calls.iter().try_for_each(|call| self.call(call.get(), index, None))?;
                 }
-                "functioncall" => self.call(raw, index)?,
+                // The legacy form of Chat Completions comes in pieces and has no index. Gemini's is complete.
+                "functioncall" => self.call(raw, index, (key == "function_call").then_some(""))?,
                 "toolcall" => {
                     let kind = object(raw)?.string("toolType").ok_or(Unchecked::UnknownForm)?;
                     allow(self.declared.has_hosted_prefix(&kind))?;
@@ -154,8 +157,9 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Checks a call, or a piece of one: its own name and those in the objects directly inside it.
-    fn call(&mut self, raw: &str, index: &str) -> Result<(), Unchecked> {
+    /// Checks a call, or a piece of one: its own name and those in the objects directly inside it. `at` is the place of
+    /// a piece that has no index.
+    fn call(&mut self, raw: &str, index: &str, at: Option<&str>) -> Result<(), Unchecked> {
         let call = object(raw)?;
         let words_of_call = words(&call)?;
         let mut all = Vec::new();
@@ -173,7 +177,7 @@ impl Search<'_> {
         let namespace = text(&call, "namespace")?;
         for name in all {
             allow(self.declared.has(namespace.as_deref(), &name))?;
-            if let (Form::Event, Some(at)) = (self.form, call.get("index")) {
+            if let (Form::Event, Some(at)) = (self.form, call.get("index").or(at)) {
                 let id = text(&call, "id")?;
                 self.names.begin((index.to_owned(), at.to_owned()), id, name)?;
             }

@@ -117,8 +117,16 @@ impl ResponseCheck {
             return Err(Unchecked::NotEvents);
         }
         match calls::check(data, Form::Event, &self.declared, &mut self.names) {
-            Err(Unchecked::NotAnObject) => Err(Unchecked::NotEvents),
-            result => result,
+            Err(Unchecked::NotAnObject) => return Err(Unchecked::NotEvents),
+            result => result?,
         }
+        // Some clients read each line of an event on its own, and skip what they cannot parse.
+        for line in data.lines().filter(|_| data.contains('\n')) {
+            match calls::check(line.trim(), Form::Event, &self.declared, &mut self.names) {
+                Err(Unchecked::NotAnObject) | Ok(()) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(())
     }
 }

@@ -113,7 +113,7 @@ fn each_api_has_its_own_references() {
         (Api::Messages, r#"{"previous_response_id":"x","input":[{"id":"y"}]}"#, &[]),
         (
             Api::Chat,
-            r#"{"messages":[{"role":"assistant","audio":{"id":"a1"}}],"audio":{"voice":"x"}}"#,
+            r#"{"messages":[{"role":"assistant","audio":{"id":"a1"}},{"role":"user","content":[{"type":"audio","audio":"https://x"}]}],"audio":{"voice":"x"}}"#,
             &["a1"],
         ),
         (Api::Chat, r#"{"messages":[{"role":"user","content":"x","container":"y"}]}"#, &[]),

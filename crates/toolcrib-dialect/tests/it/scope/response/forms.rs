@@ -7,8 +7,8 @@ use toolcrib_dialect::exchange::action::Ending;
 use toolcrib_dialect::{Api, Unchecked};
 
 use super::{
-    chat, chat_call, chunk, content, events, is_refused, message, passes, play, request, response,
-    streamed, whole,
+    Answer, chat, chat_call, chunk, content, events, is_refused, message, passes, play, request,
+    response, streamed, whole,
 };
 
 #[test]
@@ -67,6 +67,35 @@ fn calls_in_unusual_forms_are_refused_in_chat_completions() {
     two["tools"][1]["function"]["name"] = json!("show_b");
     let joined = [chunk(&json!({"tool_calls": [chat_call("show_a")]})), piece("show_b")];
     is_refused(Api::Chat, &two, events(&joined), undeclared);
+    // The legacy form has no index.
+    let legacy = |name: &str| chunk(&json!({"function_call": {"name": name}}));
+    is_refused(Api::Chat, &two, events(&[legacy("show_a"), legacy("show_b")]), undeclared);
+}
+
+/// A client may read each line of an event, and skip those that are not JSON.
+#[test]
+fn each_line_of_an_event_is_checked() {
+    let call = json!({"choices": [{"index": 0, "delta": {"tool_calls": [chat_call("hide_a")]}}]});
+    let event = |inner: &Value| Answer {
+        status: 200,
+        is_events: true,
+        body: format!("data: {{\"metadata\":\ndata: {inner}\ndata: }}\n\n").into_bytes(),
+    };
+    is_refused(Api::Chat, &streamed(Api::Chat), event(&call), Unchecked::UndeclaredTool);
+    let got = play(Api::Chat, &streamed(Api::Chat), vec![event(&json!({"a": "b"}))]);
+    assert!(got.body.contains("metadata"), "{got:?}");
+}
+
+#[test]
+fn attributes_of_files_are_not_calls() {
+    let attributes = json!({"type": "sales_call", "Name": "a", "name": "b"});
+    let cited = json!([{"type": "file_citation", "file_id": "1", "attributes": attributes}]);
+    let text = json!([{"type": "output_text", "text": "Hi", "annotations": cited}]);
+    let output = json!([{"type": "message", "role": "assistant", "content": text}]);
+    let answer = json!({"id": "r", "status": "completed", "output": output});
+    let got = play(Api::Responses, &request(Api::Responses), vec![whole(&answer)]);
+    assert_eq!(got.ending, Ending::Complete);
+    assert!(got.body.contains("sales_call"), "{got:?}");
 }
 
 #[test]
