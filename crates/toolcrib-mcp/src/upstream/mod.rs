@@ -104,6 +104,8 @@ pub(crate) struct Upstream {
     log: LogLimit,
     /// Resources that clients want to hear about, by their own addresses.
     watched: Mutex<BTreeSet<String>>,
+    /// Those for which the server was asked to change the subscription, and nobody waited for its answer.
+    unconfirmed: Mutex<BTreeSet<String>>,
     /// One change of those at a time.
     watching: tokio::sync::Mutex<()>,
     /// Those changed.
@@ -146,6 +148,7 @@ impl Upstream {
             saving: Saving::default(),
             log: LogLimit::default(),
             watched: Mutex::default(),
+            unconfirmed: Mutex::default(),
             watching: tokio::sync::Mutex::default(),
             rewatch: Notify::new(),
             roots_turn: tokio::sync::Mutex::default(),
