@@ -101,7 +101,8 @@ pub(crate) struct Upstream {
     known: ArcSwapOption<Known>,
     /// Tracks when `known` is written to the state folder.
     pub(crate) saving: Saving,
-    log: LogLimit,
+    /// Limits the log lines about it.
+    log: Arc<LogLimit>,
     /// Resources that clients want to hear about, by their own addresses.
     watched: Mutex<BTreeSet<String>>,
     /// Those for which the server was asked to change the subscription, and nobody waited for its answer.
@@ -146,7 +147,7 @@ impl Upstream {
             status: watch::Sender::new(Status::new(phase)),
             known: ArcSwapOption::from(remembered),
             saving: Saving::default(),
-            log: LogLimit::default(),
+            log: Arc::default(),
             watched: Mutex::default(),
             unconfirmed: Mutex::default(),
             watching: tokio::sync::Mutex::default(),
