@@ -296,7 +296,7 @@ impl Exchange {
         if std::mem::replace(&mut self.has_refused, true) {
             tracing::debug!(server = self.server(), "question refused: {why}");
         } else {
-            tracing::warn!(server = self.server(), "question refused: {why}");
+            self.upstream.warn(format_args!("question refused: {why}"));
         }
     }
 

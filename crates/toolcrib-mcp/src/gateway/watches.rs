@@ -5,6 +5,7 @@
 //! of all clients.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::ErrorData;
@@ -90,17 +91,24 @@ impl Subscribers {
 pub(super) struct Watches {
     gateway: Arc<Gateway>,
     by_place: Mutex<HashMap<Place, Watch>>,
+    serials: AtomicU64,
 }
 
 struct Watch {
     /// The address by which the client knows the resource.
     known_as: String,
     share: MemoryShare,
+    /// The number of this entry: the resource may have been watched before under another one.
+    serial: u64,
+    /// Subscriptions of this client that wait for the server.
+    pending: usize,
+    /// Whether one of them has succeeded.
+    is_confirmed: bool,
 }
 
 impl Watches {
     pub(super) fn new(gateway: Arc<Gateway>) -> Self {
-        Self { gateway, by_place: Mutex::default() }
+        Self { gateway, by_place: Mutex::default(), serials: AtomicU64::new(0) }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Place, Watch>> {
@@ -116,38 +124,60 @@ impl Watches {
         gone: impl Future<Output = ()>,
     ) -> Result<(), Failed> {
         let place = (Arc::clone(&upstream.name), own.to_owned());
-        let is_new = {
-            let mut watched = self.lock();
-            if watched.len() >= WATCHED && !watched.contains_key(&place) {
-                let problem = format!("{WATCHED} resources are watched already");
-                return Err(Failed::Refused(ErrorData::invalid_request(problem, None)));
-            }
-            let subscribers = &self.gateway.subscribers;
-            let share = subscribers.share(&place, known_as)?;
-            let watch = Watch { known_as: known_as.to_owned(), share };
-            let is_new = watched.insert(place.clone(), watch).is_none();
-            if is_new {
-                *subscribers.lock().entry(place.clone()).or_default() += 1;
-            }
-            is_new
-        };
+        let serial = self.enter(&place, known_as)?;
         let wanted = || self.gateway.subscribers.wants(&place);
         let begun = tokio::select! {
             begun = upstream.watch_resource(own, wanted) => begun,
             () = gone => Err(Failed::Cancelled),
         };
-        match &begun {
+        if let Some(watch) = self.settle(&place, serial, &begun)
+            && matches!(begun, Err(Failed::Cancelled))
+        {
             // The server may already have the request.
-            Err(Failed::Cancelled) if is_new => {
-                if let Some(watch) = self.take(&place) {
-                    self.let_go(place, watch);
-                }
-            }
-            // It was watched before.
-            Ok(()) | Err(Failed::Cancelled) => {}
-            Err(_) => drop(self.take(&place)),
+            self.let_go(place, watch);
         }
         begun
+    }
+
+    /// Adds a subscription that waits for the server, and returns the serial of its entry.
+    fn enter(&self, place: &Place, known_as: &str) -> Result<u64, Failed> {
+        let mut watched = self.lock();
+        if watched.len() >= WATCHED && !watched.contains_key(place) {
+            let problem = format!("{WATCHED} resources are watched already");
+            return Err(Failed::Refused(ErrorData::invalid_request(problem, None)));
+        }
+        let subscribers = &self.gateway.subscribers;
+        let share = subscribers.share(place, known_as)?;
+        let known_as = known_as.to_owned();
+        if let Some(watch) = watched.get_mut(place) {
+            (watch.known_as, watch.share) = (known_as, share);
+            watch.pending += 1;
+            return Ok(watch.serial);
+        }
+        let serial = self.serials.fetch_add(1, Ordering::Relaxed);
+        let watch = Watch { known_as, share, serial, pending: 1, is_confirmed: false };
+        watched.insert(place.clone(), watch);
+        *subscribers.lock().entry(place.clone()).or_default() += 1;
+        Ok(serial)
+    }
+
+    /// Records how a subscription ended. Takes its entry if it failed and the client has no other subscription to the
+    /// resource.
+    fn settle(&self, place: &Place, serial: u64, begun: &Result<(), Failed>) -> Option<Watch> {
+        let mut watched = self.lock();
+        let watch = watched.get_mut(place).filter(|watch| watch.serial == serial)?;
+        watch.pending -= 1;
+        match begun {
+            Ok(()) => watch.is_confirmed = true,
+            // It may have been watched before.
+            Err(Failed::Cancelled) => {}
+            Err(_) => watch.is_confirmed = false,
+        }
+        if watch.is_confirmed || watch.pending > 0 {
+            return None;
+        }
+        drop(watched);
+        self.take(place)
     }
 
     /// Stops watching a resource.

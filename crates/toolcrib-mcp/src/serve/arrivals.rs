@@ -2,17 +2,19 @@
 //!
 //! A request waits here while the [`Backlog`] of its client has no room for another one. Other messages do not wait:
 //! an answer to a server's question or a cancellation may be what ends a request in flight. So they overtake waiting
-//! requests, and a request that is cancelled while it waits is dropped. Reading continues meanwhile, until the waiting
-//! requests take too much memory themselves. Then nothing is read until one of them begins, which happens at the latest
-//! when a request in flight times out, provided that the client reads what was written to it.
+//! requests, and a request that is cancelled while it waits is dropped. A small `ping` may be a keep-alive, so it begins
+//! without room, and waits only if its client does not read. Reading continues meanwhile, until the waiting requests
+//! take too much memory themselves. Then nothing is read until one of them begins, which happens at the latest when a
+//! request in flight times out, provided that the client reads what was written to it.
 
 use std::collections::VecDeque;
 
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, GetExtensions as _, JsonRpcMessage, RequestId,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions as _, JsonRpcMessage,
+    RequestId,
 };
 
-use super::backlog::Backlog;
+use super::backlog::{Backlog, PING_BYTES};
 
 /// Maximum memory of the requests that wait, in bytes. The last one may exceed it.
 const WAITING_BYTES: usize = 64 << 20;
@@ -40,15 +42,18 @@ impl Arrivals {
     /// keeps until it is answered.
     pub(super) fn next(&mut self, backlog: &Backlog) -> Option<ClientJsonRpcMessage> {
         if backlog.has_room()
-            && let Some(Arrival { message, bytes }) = self.waiting.pop_front()
+            && let Some(arrival) = self.waiting.pop_front()
         {
-            self.waiting_bytes -= bytes;
-            return Some(begun(message, backlog));
+            self.waiting_bytes -= arrival.bytes;
+            return Some(arrival.begun(backlog));
         }
         while let Some(arrival) = self.ready.pop_front() {
             match &arrival.message {
-                JsonRpcMessage::Request(_) if backlog.has_room() => {
-                    return Some(begun(arrival.message, backlog));
+                JsonRpcMessage::Request(_)
+                    if backlog.has_room()
+                        || arrival.is_small_ping() && backlog.has_room_for_ping() =>
+                {
+                    return Some(arrival.begun(backlog));
                 }
                 JsonRpcMessage::Request(_) => {
                     self.waiting_bytes += arrival.bytes;
@@ -96,11 +101,19 @@ impl Extend<(ClientJsonRpcMessage, usize)> for Arrivals {
     }
 }
 
-fn begun(mut message: ClientJsonRpcMessage, backlog: &Backlog) -> ClientJsonRpcMessage {
-    if let JsonRpcMessage::Request(request) = &mut message {
-        request.request.extensions_mut().insert(backlog.request());
+impl Arrival {
+    fn begun(mut self, backlog: &Backlog) -> ClientJsonRpcMessage {
+        let share = if self.is_small_ping() { backlog.ping() } else { backlog.request() };
+        if let JsonRpcMessage::Request(request) = &mut self.message {
+            request.request.extensions_mut().insert(share);
+        }
+        self.message
     }
-    message
+
+    fn is_small_ping(&self) -> bool {
+        let JsonRpcMessage::Request(request) = &self.message else { return false };
+        self.bytes <= PING_BYTES && matches!(request.request, ClientRequest::PingRequest(_))
+    }
 }
 
 /// The request that a message cancels.
@@ -123,6 +136,10 @@ mod tests {
     }
 
     fn request(id: u32) -> ClientJsonRpcMessage {
+        message(json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}))
+    }
+
+    fn ping(id: u32) -> ClientJsonRpcMessage {
         message(json!({"jsonrpc": "2.0", "id": id, "method": "ping"}))
     }
 
@@ -185,5 +202,18 @@ mod tests {
         assert_eq!(in_flight.len(), 256);
         in_flight.pop();
         assert_eq!(next(&mut arrivals, &backlog), "request 256");
+    }
+
+    #[test]
+    fn a_ping_does_not_wait_for_requests_in_flight() {
+        let (mut arrivals, backlog) = (Arrivals::default(), Backlog::default());
+        arrivals.extend((0..300).map(|id| (request(id), 10)));
+        let _in_flight: Vec<_> = std::iter::from_fn(|| arrivals.next(&backlog)).collect();
+        arrivals.extend([(request(300), 10), (ping(400), PING_BYTES), (ping(301), 10)]);
+        assert_eq!(next(&mut arrivals, &backlog), "request 301");
+        arrivals.extend((0..100_000).map(|id| (ping(id), 10)));
+        let unread = std::iter::from_fn(|| arrivals.next(&backlog));
+        let unread = unread.map(|_| backlog.message("an answer")).collect::<Vec<_>>().len();
+        assert!((1_000..100_000).contains(&unread), "pings without end have a limit: {unread}");
     }
 }

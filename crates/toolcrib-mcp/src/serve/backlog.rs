@@ -2,8 +2,8 @@
 //!
 //! A client that sends requests and does not read the answers would otherwise fill up the memory. A request in flight
 //! counts as a fixed share, because the size of its answer is not known; a message that waits to be written counts as
-//! its size. While the total is used up, no other request begins. Messages are always accepted, so those of requests
-//! that have already begun may exceed the total.
+//! its size. While the total is used up, no other request begins, except for a limited number of pings. Messages are
+//! always accepted, so those of requests that have already begun may exceed the total.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +14,10 @@ use tokio::sync::Notify;
 const TOTAL: usize = 64 << 20;
 /// Maximum number of requests in flight.
 const REQUESTS: usize = 256;
+/// Memory for pings and their answers when the total is used up, in bytes.
+const PINGS: usize = 4 << 20;
+/// Memory that a ping in flight takes, in bytes. A ping that takes more counts as any other request.
+pub(super) const PING_BYTES: usize = 16 << 10;
 /// Memory that a message takes in addition to its text, in bytes.
 const MESSAGE: usize = 1 << 10;
 
@@ -45,6 +49,11 @@ impl Backlog {
         self.take(TOTAL / REQUESTS)
     }
 
+    /// The share of a small ping in flight.
+    pub(super) fn ping(&self) -> BacklogShare {
+        self.take(PING_BYTES)
+    }
+
     /// The share of a message that waits to be written.
     pub(super) fn message(&self, text: &str) -> BacklogShare {
         self.take(MESSAGE + text.len())
@@ -58,6 +67,11 @@ impl Backlog {
     /// Whether another request may begin.
     pub(super) fn has_room(&self) -> bool {
         self.0.used.load(Ordering::Acquire) < TOTAL
+    }
+
+    /// Whether a ping may begin: also while as many requests as possible are in flight.
+    pub(super) fn has_room_for_ping(&self) -> bool {
+        self.0.used.load(Ordering::Acquire) < TOTAL + PINGS
     }
 
     /// Waits until another request may begin. One task at a time may wait.

@@ -5,10 +5,13 @@
 //! request that the SDK cannot read is refused here.
 //!
 //! The memory of a client is bounded. A request whose values would take too much memory is refused before it is parsed.
-//! At most 256 requests are in flight, and none begins while 64 MiB of messages wait to be written, because the client
-//! does not read them. Requests wait in [`Arrivals`] meanwhile, and answers and cancellations overtake them. Reading
-//! stops only if 64 MiB of requests wait, or if refusals cannot be written. A client that closes its side gets the
-//! answers to the requests that wait, as long as it reads.
+//! At most 256 requests are in flight, in addition to pings, and none begins while 64 MiB of messages wait to be
+//! written, because the client does not read them. Requests wait in [`Arrivals`] meanwhile, and answers, cancellations
+//! and pings overtake them. Reading stops only if 64 MiB of requests wait, or if refusals cannot be written.
+//!
+//! After a client has closed its side, requests that wait still begin, and their answers are written as long as it
+//! reads. But half a second later (`LAST_ANSWERS` in `stdio.rs`) calls to servers are cancelled, and so are those that
+//! begin after that.
 
 use std::collections::VecDeque;
 use std::io;

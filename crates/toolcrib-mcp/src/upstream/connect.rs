@@ -200,7 +200,8 @@ async fn child(
         return Err(NotConnected::ended("its pipes are gone"));
     };
     let limits = &upstream.shared.limits;
-    let (tap, accepted) = Tap::new(Arc::clone(&upstream.callers), secrets.clone(), limits, updated);
+    let (callers, log) = (Arc::clone(&upstream.callers), Arc::clone(&upstream.log));
+    let (tap, accepted) = Tap::new(callers, log, secrets.clone(), limits, updated);
     let wire = StdioWire::new(input, output, Arc::clone(&tap), limits.message_bytes);
     match serve(upstream, wire, (Arc::clone(&tap), accepted), mode).await {
         Ok((running, link)) => {
@@ -237,7 +238,8 @@ async fn remote(
         .max_concurrent_requests(limits.server_calls);
     config.channel_buffer_capacity = limits.server_calls;
     let client = oauth::http_client().map_err(|error| NotConnected::ended(reason(&error)))?;
-    let (tap, accepted) = Tap::new(Arc::clone(&upstream.callers), secrets.clone(), limits, updated);
+    let (callers, log) = (Arc::clone(&upstream.callers), Arc::clone(&upstream.log));
+    let (tap, accepted) = Tap::new(callers, log, secrets.clone(), limits, updated);
     let tapped = TappedHttp::new(client, Arc::clone(&tap), limits.message_bytes);
     let state = upstream.shared.environment.state.as_ref().filter(|_| !signs_in_itself);
     let account = oauth::Upstream::new(&upstream.name, url, oauth);

@@ -101,9 +101,12 @@ pub(crate) struct Upstream {
     known: ArcSwapOption<Known>,
     /// Tracks when `known` is written to the state folder.
     pub(crate) saving: Saving,
-    log: LogLimit,
+    /// Limits the log lines about it.
+    log: Arc<LogLimit>,
     /// Resources that clients want to hear about, by their own addresses.
     watched: Mutex<BTreeSet<String>>,
+    /// Those for which the server was asked to change the subscription, and nobody waited for its answer.
+    unconfirmed: Mutex<BTreeSet<String>>,
     /// One change of those at a time.
     watching: tokio::sync::Mutex<()>,
     /// Those changed.
@@ -144,8 +147,9 @@ impl Upstream {
             status: watch::Sender::new(Status::new(phase)),
             known: ArcSwapOption::from(remembered),
             saving: Saving::default(),
-            log: LogLimit::default(),
+            log: Arc::default(),
             watched: Mutex::default(),
+            unconfirmed: Mutex::default(),
             watching: tokio::sync::Mutex::default(),
             rewatch: Notify::new(),
             roots_turn: tokio::sync::Mutex::default(),

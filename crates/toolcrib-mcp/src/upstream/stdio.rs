@@ -42,7 +42,7 @@ pub fn messages_in(bytes: &[u8], limit: usize) -> usize {
     let (updated, _) = tokio::sync::mpsc::channel(1);
     let secrets = super::secrets::Secrets::default();
     // Nobody answers: every request is given its place back at once.
-    let (tap, mut accepted) = Tap::new(Arc::default(), secrets, &limits, updated);
+    let (tap, mut accepted) = Tap::new(Arc::default(), Arc::default(), secrets, &limits, updated);
     let (input, output) = (tokio::io::empty(), tokio::io::sink());
     let mut wire = StdioWire::new(input, output, tap, limit);
     let mut seen = 0;

@@ -43,8 +43,8 @@ pub(crate) struct Tap {
     changed: Notify,
     /// Lines that were no message.
     noise: AtomicU64,
-    /// Limits the log lines about skipped messages.
-    log: LogLimit,
+    /// Limits the log lines about the server, over all of its connections.
+    log: Arc<LogLimit>,
     /// Cancellations on their way to the server.
     pub(super) farewells: TaskTracker,
     /// The connection is over.
@@ -84,6 +84,7 @@ impl Tap {
     /// of changed resources go to `updated`.
     pub(super) fn new(
         callers: Arc<Callers>,
+        log: Arc<LogLimit>,
         secrets: Secrets,
         limits: &Limits,
         updated: mpsc::Sender<String>,
@@ -100,7 +101,7 @@ impl Tap {
             slots: Mutex::default(),
             changed: Notify::new(),
             noise: AtomicU64::new(0),
-            log: LogLimit::default(),
+            log,
             farewells: TaskTracker::new(),
             closed: CancellationToken::new(),
             why: Mutex::default(),

@@ -15,6 +15,20 @@ use crate::config::seconds;
 /// How long a server may take to be told.
 const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
+/// A server is asked to change a subscription. If this is dropped before the answer, the server may or may not have
+/// changed it, so the next client that wants the subscription or its end asks again.
+struct Asking<'a> {
+    upstream: &'a Upstream,
+    uri: &'a str,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let unconfirmed = &self.upstream.unconfirmed;
+        unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).insert(self.uri.to_owned());
+    }
+}
+
 impl Upstream {
     /// Hears about what clients wanted to hear about from the server that had this one's place.
     pub(crate) fn take_over(&self, before: &Self) {
@@ -22,8 +36,8 @@ impl Upstream {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).extend(watched);
     }
 
-    /// Hears about a resource from now on, or no more: as it is `wanted` when its turn comes, since who
-    /// comes and who goes may meet here.
+    /// Hears about a resource from now on, or no more: as it is `wanted` when its turn comes, since
+    /// subscribe and unsubscribe may race. May be dropped at any await.
     pub(crate) async fn watch_resource(
         &self,
         uri: &str,
@@ -34,7 +48,9 @@ impl Upstream {
         {
             let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
             let changed = if watch { watched.insert(uri.to_owned()) } else { watched.remove(uri) };
-            if !changed {
+            let is_unconfirmed =
+                self.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
+            if !changed && !is_unconfirmed {
                 return Ok(());
             }
         }
@@ -44,7 +60,9 @@ impl Upstream {
             return Ok(());
         }
         let within = seconds(self.config().start_timeout);
+        let asking = Asking { upstream: self, uri };
         let told = listen::subscribe(&link, uri, watch, within).await;
+        std::mem::forget(asking);
         if watch && told.is_err() {
             self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
         }

@@ -198,7 +198,59 @@ fn subscriptions_wait_in_line_and_end_with_their_client() {
     assert!(error.to_string().contains("2 calls wait for `one` already"), "{error}");
     peer.notify("notifications/cancelled", json!({"requestId": first.id}));
     until_true("the server is told", || count(&log, "cancelled") == 1);
+    until_true("the next is at the server", || count(&log, "hang resources/subscribe") == 2);
+    peer.notify("notifications/cancelled", json!({"requestId": more[0].id}));
+    until_true("the server is told", || count(&log, "cancelled") == 2);
     ready(&peer);
+}
+
+/// Whether a server has a subscription is not known after it was cancelled, so the server is asked again: for another
+/// request that waits for the same resource, of another client or of the same one.
+#[test]
+fn a_cancelled_subscription_does_not_end_others() {
+    let script = server(&["resources/subscribe"]);
+    let stage =
+        Stage::new("cancelled-subscription").scripted("one", &script, "start_timeout = 1800");
+    let log = stage.log("one");
+    let served = stage.serve();
+    let (peer, other) = (served.peer(Era::Handshake), served.peer(Era::Handshake));
+    ready(&peer);
+    let at_server = |number: usize| {
+        until_true("it is at the server", || count(&log, "hang resources/subscribe") == number);
+    };
+    for (second, uri, before) in [(&other, "one+note://1", 0), (&peer, "one+note://2", 2)] {
+        let subscribe = |peer: &Peer| peer.start("resources/subscribe", json!({"uri": uri}));
+        let first = subscribe(&peer);
+        at_server(before + 1);
+        let waits = subscribe(second);
+        // Read after the subscription.
+        ready(second);
+        peer.notify("notifications/cancelled", json!({"requestId": first.id}));
+        at_server(before + 2);
+        assert!(waits.answer(NO_WAIT).is_none(), "the server has not answered");
+        second.notify("notifications/cancelled", json!({"requestId": waits.id}));
+        until_true("the server is told", || count(&log, "cancelled") == before + 2);
+    }
+}
+
+/// A server may not have seen an unsubscription that was cancelled, so it is asked again.
+#[test]
+fn a_cancelled_unsubscription_is_sent_again() {
+    let script = server(&["resources/unsubscribe"]);
+    let stage =
+        Stage::new("cancelled-unsubscription").scripted("one", &script, "start_timeout = 1800");
+    let log = stage.log("one");
+    let peer = stage.stdio(Era::Handshake);
+    ready(&peer);
+    let uri = json!({"uri": "one+note://1"});
+    assert_eq!(peer.ask("resources/subscribe", uri.clone()), json!({}));
+    let first = peer.start("resources/unsubscribe", uri);
+    let at_server = |number: usize| {
+        until_true("it is at the server", || count(&log, "hang resources/unsubscribe") == number);
+    };
+    at_server(1);
+    peer.notify("notifications/cancelled", json!({"requestId": first.id}));
+    at_server(2);
 }
 
 /// Changes of roots without end, to a server that does not read: at most one waits.

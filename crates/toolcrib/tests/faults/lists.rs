@@ -110,7 +110,7 @@ fn long_reasons_are_cut_in_the_log() {
 }
 
 /// Large lists that change all the time are written after a pause in proportion to their size, and when the gateway
-/// ends. Small ones are written each time.
+/// ends.
 #[test]
 fn changing_lists_are_not_written_each_time() {
     const RATE: u64 = 256 << 10;
@@ -140,4 +140,22 @@ fn changing_lists_are_not_written_each_time() {
     drop(peer);
     let text = fs::read_to_string(saved()).unwrap();
     assert!(text.contains("version4"), "the last one is written at the end");
+}
+
+/// Small lists are written each time, before clients see them.
+#[test]
+fn small_lists_are_written_before_clients_see_them() {
+    let stage = Stage::new("small-lists");
+    let file = stage.folder.join("tools.json");
+    define(&file, &[tool("version0".into(), "A tool.")]);
+    let stage = stage.faulty("shop", &["--define", file.to_str().unwrap()]);
+    let peer = stage.stdio(Era::Handshake);
+    for version in 0..5 {
+        let name = format!("version{version}");
+        define(&file, &[tool(name.clone(), "A tool.")]);
+        seen(&peer, &name);
+        let saved = fs::read_dir(stage.state().join("servers")).unwrap().next().unwrap().unwrap();
+        let text = fs::read_to_string(saved.path()).unwrap();
+        assert!(text.contains(&name), "{name} is not written: {text}");
+    }
 }

@@ -118,7 +118,7 @@ fn answers_that_are_not_read() {
     crate::probe::wait_or_kill(&mut gateway);
 }
 
-/// While the maximum number of requests is in flight, further ones wait. Answers and cancellations do not.
+/// While the maximum number of requests is in flight, further ones wait. Answers, cancellations and pings do not.
 #[test]
 fn answers_and_cancellations_overtake_requests_that_wait() {
     let stage = Stage::new("overtake")
@@ -136,6 +136,7 @@ fn answers_and_cancellations_overtake_requests_that_wait() {
     peer.reply(&question["id"], &json!({"action": "decline"}));
     assert_eq!(asks.end()["structuredContent"]["result"]["action"], "decline");
     until_true("all that may are at the server", || count(&log, "call hang") >= 256);
+    assert_eq!(peer.ask("ping", json!({})), json!({}));
     assert_eq!(count(&log, "call hang"), 256, "no more than 256 are in flight");
     cancel(calls[0].id);
     until_true("the server is told", || count(&log, "cancelled") == 1);
