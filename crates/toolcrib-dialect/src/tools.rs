@@ -77,10 +77,10 @@ pub(crate) fn names(input: &str) -> Vec<String> {
     all
 }
 
-/// The number of tools in a list, including those in groups; 0 if the list is too short to exceed the maximum.
+/// The number of tools in a list, those in groups included; 0 for a list that cannot have more than [`TOOLS`].
 pub(crate) fn count(input: &str) -> usize {
-    // A tool takes more than eight bytes of text.
-    if input.len() / 8 <= TOOLS {
+    // Each tool is an object. Most lists have far fewer braces, and need not be read for this.
+    if memchr::memchr_iter(b'{', input.as_bytes()).count() <= TOOLS {
         return 0;
     }
     let in_group = |raw: &str| members(&Fields::read(raw)?).map(|(_, members)| members.len());
