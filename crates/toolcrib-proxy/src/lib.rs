@@ -49,5 +49,7 @@ mod upstream;
 pub use config::Config;
 pub use notices::notices;
 pub use proxy::{Proxy, Unusable};
+#[cfg(feature = "fuzzing")]
+pub use references::references_in;
 pub use toolcrib_dialect::mode::RequestedMode;
 pub use toolcrib_server::Secret;

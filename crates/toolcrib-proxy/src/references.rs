@@ -49,6 +49,12 @@ impl References {
     }
 }
 
+/// The ids in a body; `None` if it is refused. For the fuzzer.
+#[cfg(feature = "fuzzing")]
+pub fn references_in(api: Api, body: &[u8]) -> Option<Vec<String>> {
+    References::read(api, body).ok().map(|found| found.ids)
+}
+
 /// The folded keys of a body that refer to something stored, in this API.
 fn words(api: Api) -> &'static [&'static str] {
     match api {
