@@ -9,16 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib_dialect::{Api, Reading, Refused, Request};
 
-use self::generated::visible;
-
-fn target(api: Api) -> &'static str {
-    match api {
-        Api::Chat => "/v1/chat/completions",
-        Api::Responses => "/v1/responses",
-        Api::Messages => "/v1/messages",
-        Api::Gemini => "/v1beta/models/m:generateContent",
-    }
-}
+use self::generated::{target, visible};
 
 /// A body with the model and the conversation that every request has, if it has none.
 fn complete(api: Api, body: &str) -> String {

@@ -29,7 +29,7 @@ pub(crate) fn visible(names: &[&str]) -> bool {
 }
 
 /// Where a request goes.
-fn target(api: Api) -> &'static str {
+pub(crate) fn target(api: Api) -> &'static str {
     match api {
         Api::Chat => "/v1/chat/completions",
         Api::Responses => "/v1/responses",
@@ -153,7 +153,7 @@ pub(crate) fn check(data: &[u8]) -> bool {
     assert!(!bodies.is_empty(), "nothing was sent: {body}");
     for up in &bodies {
         assert!(!up.to_lowercase().contains("hide"), "{body}\n became \n{up}");
-        let value: Value = serde_json::from_str(up).expect("what goes up is JSON");
+        let value: Value = serde_json::from_str(up).expect("what is sent is JSON");
         let mut all = Vec::new();
         texts(&value, &mut all);
         let leaked = all.iter().find(|text| text.contains("hide"));
