@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use toolcrib_core::text::first_sentence;
 use toolcrib_eval::files;
+use toolcrib_text::first_sentence;
 
 /// Words of a query.
 const WORDS: usize = 12;

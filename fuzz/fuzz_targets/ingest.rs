@@ -10,7 +10,8 @@ use std::collections::HashSet;
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use toolcrib_core::{Catalog, Limits, Tool, clean, ingest, wire_name};
+use toolcrib_core::{Catalog, Limits, Tool, ingest, wire_name};
+use toolcrib_text::clean;
 
 fuzz_target!(|data: &[u8]| {
     let came = match ingest(data, Some("label"), &Limits::default()) {

@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 use toolcrib_dialect::messages::{inbound, unbind};
 use toolcrib_dialect::{Api, Inbound, Mode, Request};
 

@@ -4,7 +4,7 @@
 //! stream (`s`) or bodies (`w`), with a line of equal signs between the rounds, or choices from which
 //! both are made up (`g` and `h`). The last round is told again for as long as one is asked for.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 use toolcrib_dialect::{Api, Mode, ROUNDS};
 
 use crate::client::{self, head, history_key};

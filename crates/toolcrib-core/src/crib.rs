@@ -11,7 +11,6 @@ use rustc_hash::FxHasher;
 
 use crate::catalog::{Catalog, ToolId};
 use crate::conversation::{Conversation, Ledger};
-use crate::json::compact;
 use crate::query::Query;
 use crate::query::Words;
 use crate::rank::{
@@ -24,6 +23,7 @@ use crate::tokens::{FourChars, TokenCounter};
 use crate::tool::{Defer, Tool};
 use crate::turn::Turn;
 use crate::validate::Validator;
+use toolcrib_text::json::compact;
 
 /// A catalog ready to be served.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::ToolId;
-use crate::json::quote;
 use crate::listing::Listing;
 use crate::own_names::OwnNames;
 use crate::policy::{Because, Decision, Defers, Verdict};
 use crate::tool::{Shape, Tool};
+use toolcrib_text::json::quote;
 
 /// The value of the setting `disclosure`: how deferred tools are shown and become callable.
 ///

@@ -19,14 +19,12 @@
 
 pub mod call;
 mod catalog;
-pub mod clean;
 pub mod conversation;
 mod crib;
 pub mod disclose;
 mod disclosure;
 mod error;
 mod ingest;
-pub mod json;
 mod limits;
 pub mod listing;
 mod own_names;
@@ -42,7 +40,7 @@ mod settings;
 mod settings_toml;
 mod signature;
 mod spelling;
-pub mod text;
+mod text;
 mod tokens;
 mod tool;
 mod turn;

@@ -11,10 +11,10 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, ToolId};
-use crate::json::data;
-use crate::text::first_sentence;
 use crate::tokens::TokenCounter;
 use crate::wire_name;
+use toolcrib_text::first_sentence;
+use toolcrib_text::json::data;
 
 /// Maximum size of the listing in tokens, if the settings name none: about 150 tools with their sentences,
 /// 500 by name.
@@ -254,7 +254,7 @@ fn folded_line(server: &str, tools: usize) -> String {
 }
 
 fn label(server: &str) -> String {
-    if server.is_empty() { "other".into() } else { shown_name(&crate::text::shorten(server, 64)) }
+    if server.is_empty() { "other".into() } else { shown_name(&toolcrib_text::shorten(server, 64)) }
 }
 
 /// A name as it is where it cannot be mistaken for anything else, quoted otherwise.

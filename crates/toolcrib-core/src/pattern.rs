@@ -59,7 +59,7 @@ pub(crate) fn compile(pattern: &str, limits: &Limits) -> Result<Regex, BadPatter
         Err(error) => {
             let error = error.to_string();
             let last = error.lines().last().unwrap_or_default();
-            bad(crate::text::shorten(last.trim_start_matches("error: "), 200).into_owned())
+            bad(toolcrib_text::shorten(last.trim_start_matches("error: "), 200).into_owned())
         }
     }
 }

@@ -6,7 +6,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::clean;
 use crate::disclosure::{Guidance, Kind, Setting, Stub};
 use crate::error::Error;
 use crate::limits::Limits;
@@ -16,6 +15,7 @@ use crate::policy::{Activation, Glob, Rules};
 use crate::rank::{By, RankSettings, Table};
 use crate::reply::Form;
 use crate::window;
+use toolcrib_text::clean;
 
 /// The settings of an engine.
 #[derive(Debug, Clone, PartialEq)]

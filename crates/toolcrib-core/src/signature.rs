@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::json::data;
-use crate::text::shorten;
+use toolcrib_text::json::data;
+use toolcrib_text::shorten;
 
 /// Levels that are spelled out.
 const DEPTH: usize = 4;

@@ -277,7 +277,7 @@ pub(crate) fn nearest<'a>(
     spelling: &str,
     floor: u32,
 ) -> Vec<&'a str> {
-    let wanted = squash(unwrap(&crate::text::shorten(spelling, 128)));
+    let wanted = squash(unwrap(&toolcrib_text::shorten(spelling, 128)));
     if wanted.is_empty() {
         return Vec::new();
     }

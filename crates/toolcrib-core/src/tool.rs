@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 /// What a tool without parameters declares.
 pub const EMPTY_SCHEMA: &str = r#"{"type":"object","properties":{}}"#;

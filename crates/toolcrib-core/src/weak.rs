@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::catalog::{Catalog, ToolId};
-use crate::clean;
 use crate::text::{is_stop, words};
+use toolcrib_text::clean;
 
 /// Words a tool needs to be found by anything but its exact name.
 const ENOUGH: usize = 3;

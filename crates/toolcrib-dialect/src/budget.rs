@@ -10,7 +10,7 @@
 //!
 //! Every call, block and item counts as `PART` bytes in addition to its text, so their number is bounded, too.
 
-use toolcrib_core::json;
+use toolcrib_text::json;
 
 use crate::api::Api;
 

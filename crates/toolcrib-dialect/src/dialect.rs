@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use crate::call_ids::MadeId;
 use crate::desk::Desk;

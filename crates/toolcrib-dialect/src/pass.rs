@@ -9,8 +9,8 @@
 
 use std::fmt;
 
-use toolcrib_core::json;
 use toolcrib_core::policy::{Decision, Defers as Deferral, Reason};
+use toolcrib_text::json;
 
 use crate::api::Api;
 use crate::budget::TOOLS;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use crate::api::Api;
 use crate::apis;

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use toolcrib_core::json;
+use toolcrib_text::json;
 
 use crate::api::Api;
 use crate::fingerprint::{Fingerprint, FingerprintBuilder};

@@ -4,7 +4,7 @@
 //! stays as it came. Only a tool that is deferred goes, or changes its text.
 
 use toolcrib_core::disclose::OwnTool;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use crate::budget::TOOLS;
 use crate::mode::Mode;

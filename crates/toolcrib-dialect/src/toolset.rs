@@ -10,13 +10,13 @@ use std::sync::{Arc, OnceLock};
 
 use toolcrib_core::conversation::REVEALS;
 use toolcrib_core::disclose::{OwnNames, OwnTool};
-use toolcrib_core::json;
 use toolcrib_core::listing::TOKENS as LISTING_TOKENS;
 use toolcrib_core::policy::{self, Because, Verdict};
 use toolcrib_core::{
     Catalog, Conversation, Crib, Ledger, Limits, Scope, Settings, TokenCounter, Turn as CoreTurn,
     ingest_beside,
 };
+use toolcrib_text::json;
 
 use crate::api::Api;
 use crate::mode::{Mode, REFERENCES};

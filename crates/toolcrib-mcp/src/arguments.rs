@@ -16,7 +16,7 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use crate::request_id::request_id;
 

@@ -1,6 +1,6 @@
 //! Text that servers control, cleaned before a model or a person reads it.
 //!
-//! [`toolcrib_core::clean`] decides which characters are hidden. Here it is applied to JSON: to everything
+//! [`toolcrib_text::clean`] decides which characters are hidden. Here it is applied to JSON: to everything
 //! that a server says about itself, asks, logs or refuses. Results of calls are only inspected, since a
 //! gateway may not change what a tool returned unless it is configured to.
 
@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rmcp::model::ErrorData;
 use serde_json::Value;
-use toolcrib_core::clean::{Hidden, clean, has_hidden, is_clean, one_line};
-use toolcrib_core::text::shorten;
+use toolcrib_text::clean::{Hidden, clean, has_hidden, is_clean, one_line};
+use toolcrib_text::shorten;
 
 /// Maximum length of a name in a log line, in characters.
 const SHOWN: usize = 80;

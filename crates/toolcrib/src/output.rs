@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use thiserror::Error;
-use toolcrib_core::clean::clean;
 use toolcrib_eval::files::FileError;
+use toolcrib_text::clean::clean;
 
 /// Why a command cannot answer.
 #[derive(Debug, Error)]

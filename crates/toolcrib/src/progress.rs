@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write};
 
-use toolcrib_core::clean::clean;
+use toolcrib_text::clean::clean;
 
 /// Width of the bar, in characters. The line is redrawn only when the bar grows, so a large set costs no more than a small
 /// one.

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 /// Keys under which models put the arguments.
 const ARGUMENT_KEYS: [&str; 5] = ["arguments", "args", "input", "parameters", "params"];

@@ -19,15 +19,15 @@ use serde_json::value::RawValue;
 use crate::catalog::ToolId;
 use crate::conversation::Conversation;
 use crate::crib::Crib;
-use crate::json::{Fields, data};
 use crate::own_names::{Own, OwnNames};
 use crate::reply::{Form, Reply};
 use crate::search::Ask;
 use crate::signature;
 use crate::spelling::{ALIKE, Meaning, likeness};
-use crate::text::shorten;
 use crate::text::words::fold_name;
 use crate::turn::Turn;
+use toolcrib_text::json::{Fields, data};
+use toolcrib_text::shorten;
 
 /// A call to be run: the real tool, the real arguments.
 #[derive(Debug, Clone)]
@@ -185,7 +185,7 @@ impl Crib {
 
     /// The one tool in scope that a name means.
     fn resolve(&self, turn: &Turn<'_>, name: &str) -> Result<ToolId, Box<Refusal>> {
-        let shown = shorten(&crate::clean::one_line(name), 128).into_owned();
+        let shown = shorten(&toolcrib_text::clean::one_line(name), 128).into_owned();
         match self.spellings.resolve(self.catalog(), turn.scope, turn.unlisted, name) {
             Meaning::One(id, _) => Ok(id),
             Meaning::Several(ids) => {

@@ -42,7 +42,7 @@ impl Guard {
         if self.queries.len() == REMEMBERED {
             self.queries.pop_front();
         }
-        self.queries.push_back(crate::text::shorten(query, 80).into_owned());
+        self.queries.push_back(toolcrib_text::shorten(query, 80).into_owned());
         match self.searches {
             n if n >= DESCRIBE_AFTER => Circling::Describe(n),
             n if n >= NUDGE_AFTER => Circling::Nudge(n),

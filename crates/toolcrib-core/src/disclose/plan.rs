@@ -11,11 +11,11 @@ use crate::catalog::ToolId;
 use crate::conversation::{Conversation, Frozen, Ledger, Said};
 use crate::crib::Crib;
 use crate::disclosure::{Disclosure, Kind, OwnTool, Shown};
-use crate::json::{compact, data};
 use crate::listing::{Listing, Place};
 use crate::policy::{Because, Decision, Defers, Facts, Grounds, Reason, Verdict, verdict};
 use crate::tool::{Defer, Shape};
 use crate::turn::Turn;
+use toolcrib_text::json::{compact, data};
 
 /// Names in one announcement.
 const ANNOUNCED: usize = 50;

@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 use crate::crib::Crib;
 use crate::disclosure::{Disclosure, Kind};
 use crate::ingest::group;
-use crate::json::{self, Fields};
 use crate::policy::{Because, Verdict};
 use crate::tool::Shape;
+use toolcrib_text::json::{self, Fields};
 
 impl Crib {
     /// The tools array to send in place of `input`, the one that came in: the very same text when

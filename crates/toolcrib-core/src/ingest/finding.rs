@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::clean::Hidden;
+use toolcrib_text::clean::Hidden;
 
 /// One remark about one tool, or about the place where a tool should be.
 #[derive(Debug, Clone, PartialEq, Eq)]

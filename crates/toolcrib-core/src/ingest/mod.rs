@@ -14,14 +14,14 @@ pub(crate) use schema::{NAMED, Part, walk};
 
 use std::borrow::Cow;
 
-use crate::clean::one_line;
 use crate::error::Error;
-use crate::json::{self, Fields};
 use crate::limits::Limits;
 use crate::own_names::OwnNames;
-use crate::text::shorten;
 use crate::tool::Tool;
 use crate::wire_name;
+use toolcrib_text::clean::one_line;
+use toolcrib_text::json::{self, Fields};
+use toolcrib_text::shorten;
 
 /// What came in, and what is to be said about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

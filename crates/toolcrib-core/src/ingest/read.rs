@@ -6,12 +6,12 @@ use serde_json::value::RawValue;
 
 use super::finding::{Finding, Problem};
 use super::{Ingest, Origin, schema};
-use crate::clean::{self, Hidden};
-use crate::json::{self, Fields};
 use crate::limits::Limits;
 use crate::own_names::OwnNames;
-use crate::text::shorten;
 use crate::tool::{Defer, Shape, Tool};
+use toolcrib_text::clean::{self, Hidden};
+use toolcrib_text::json::{self, Fields};
+use toolcrib_text::shorten;
 
 /// Characters of a server's name that are kept.
 const SERVER_CHARS: usize = 128;

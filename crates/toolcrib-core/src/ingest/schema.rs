@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use super::finding::Problem;
-use crate::json;
 use crate::limits::Limits;
+use toolcrib_text::json;
 
 /// A piece of a schema that a tool can be found by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

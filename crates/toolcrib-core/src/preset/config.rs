@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::settings::Settings;
-use crate::text::shorten;
+use toolcrib_text::shorten;
 
 /// Settings that were read from another system's configuration.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,8 +8,9 @@ use super::relation;
 use crate::catalog::{Catalog, ToolId};
 use crate::limits::Limits;
 use crate::scope::Scope;
-use crate::text::{first_sentence_of, is_stop, split_compound, stem, words};
+use crate::text::{is_stop, split_compound, stem, words};
 use crate::tool::Tool;
+use toolcrib_text::first_sentence_of;
 
 /// A term of the vocabulary, by position.
 pub(super) type Term = u32;

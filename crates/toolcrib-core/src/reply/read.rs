@@ -1,6 +1,6 @@
 //! Reading replies of ours back from a transcript.
 
-use crate::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 /// The tools that a reply of ours loaded, in order, in whatever form it was written; `None` for a
 /// text that is no reply. What looks like one of ours is read as one.

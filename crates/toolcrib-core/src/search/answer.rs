@@ -9,14 +9,14 @@ use crate::catalog::ToolId;
 use crate::conversation::{Circling, Conversation};
 use crate::crib::Crib;
 use crate::disclosure::Kind;
-use crate::json::{compact, data};
 use crate::rank::{Fit, Hit};
 use crate::reply::{Available, Found, Reply, ServerSize};
 use crate::settings::Settings;
 use crate::signature;
-use crate::text::shorten;
 use crate::tool::Defer;
 use crate::turn::Turn;
+use toolcrib_text::json::{compact, data};
+use toolcrib_text::shorten;
 
 /// Characters of a description where only a signature is shown.
 const BRIEF: usize = 400;

@@ -14,8 +14,8 @@ use crate::query::Query;
 use crate::rank::{Correction, Fit, Hit};
 use crate::reply::{Missing, Reply};
 use crate::spelling::{self, ALIKE, Meaning};
-use crate::text::shorten;
 use crate::turn::Turn;
+use toolcrib_text::shorten;
 
 /// What one call of a search tool asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -228,7 +228,7 @@ impl Crib {
 
 /// A name as it was asked for, fit to be shown.
 fn shown(name: &str) -> String {
-    shorten(&crate::clean::one_line(name), 128).into_owned()
+    shorten(&toolcrib_text::clean::one_line(name), 128).into_owned()
 }
 
 /// What was asked, on one line.

@@ -4,11 +4,11 @@ use super::Finds;
 use crate::catalog::Catalog;
 use crate::conversation::Conversation;
 use crate::crib::Crib;
-use crate::json::data;
 use crate::query::Words;
 use crate::rank::{Fit, Hit, Ranking, is_worth_showing};
-use crate::text::shorten;
 use crate::turn::Turn;
+use toolcrib_text::json::data;
+use toolcrib_text::shorten;
 
 /// Characters of a query that a note repeats.
 const REPEATED: usize = 80;

@@ -67,8 +67,11 @@ impl Validator {
             .take(FAULTS)
             .map(|error| Fault {
                 at: error.instance_path().to_string(),
-                problem: crate::text::shorten(&crate::clean::one_line(&error.to_string()), 300)
-                    .into_owned(),
+                problem: toolcrib_text::shorten(
+                    &toolcrib_text::clean::one_line(&error.to_string()),
+                    300,
+                )
+                .into_owned(),
             })
             .collect()
     }

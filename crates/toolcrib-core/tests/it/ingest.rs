@@ -1,8 +1,8 @@
 //! Tools come in, in every shape, and one bad tool takes nobody along.
 
 use serde_json::{Value, json};
-use toolcrib_core::clean::Hidden;
 use toolcrib_core::{Catalog, Defer, Error, Ingest, Limits, Problem, Shape, ingest, signature};
+use toolcrib_text::clean::Hidden;
 
 fn read(text: &str) -> Ingest {
     ingest(text.as_bytes(), Some("label"), &Limits::default()).unwrap()

@@ -271,8 +271,8 @@ proptest! {
         let came = ingest(text.as_bytes(), None, &Limits::default()).unwrap();
         prop_assert!(came.tools.iter().any(|tool| tool.name() == "sibling"), "{:?}", came.findings);
         for tool in &came.tools {
-            prop_assert!(toolcrib_core::clean::is_clean(tool.description()));
-            prop_assert!(toolcrib_core::clean::is_clean(tool.definition()));
+            prop_assert!(toolcrib_text::clean::is_clean(tool.description()));
+            prop_assert!(toolcrib_text::clean::is_clean(tool.definition()));
             prop_assert!(!wire_name::is_reserved(tool.name()));
             prop_assert!(serde_json::from_str::<Value>(tool.schema()).unwrap().is_object());
         }

@@ -26,6 +26,7 @@ fn the_core_depends_on_nothing_that_does_io() {
         "thiserror",
         "toml",
         "toolcrib-embed",
+        "toolcrib-text",
         "unicode-normalization",
     ];
     assert_eq!(names, pure, "a new dependency of the core must be pure, and be listed here");

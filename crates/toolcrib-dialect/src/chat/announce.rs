@@ -3,7 +3,7 @@
 //! It stands inside the user's own message: some servers accept only turns that alternate, so a message of
 //! its own could be refused.
 
-use toolcrib_core::json;
+use toolcrib_text::json;
 
 use super::message::Message;
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::message::{Call, Message};
 use crate::call_ids::{self, MadeId};

@@ -1,6 +1,6 @@
 //! One message of Chat Completions, as far as we must know it.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 /// A message.
 pub(super) struct Message<'a> {

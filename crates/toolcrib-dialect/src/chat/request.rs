@@ -1,6 +1,6 @@
 //! A request of Chat Completions.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::message::{self, Message};
 use crate::request::{Choice, Conversation, Entry, Features, Outline, Rows, Who};

@@ -1,7 +1,7 @@
 //! Whole responses of Chat Completions, several made into one.
 
 use serde_json::Value;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::message::{Call, Message};
 use super::said::usage_of;

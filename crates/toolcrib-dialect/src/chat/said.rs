@@ -3,7 +3,7 @@
 //! What goes back up must be a whole message: the text, whatever fields came beside it, and the calls.
 
 use serde_json::Value;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::response::end;
 use crate::budget::Budget;

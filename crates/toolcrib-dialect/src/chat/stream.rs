@@ -4,7 +4,7 @@
 //! rest of the turn is put together anew: one id, contiguous indices, one end.
 
 use serde_json::Value;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::response::{GAP, finish_reason};
 use super::said::{Call, Fate, Said, usage_of};

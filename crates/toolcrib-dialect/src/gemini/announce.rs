@@ -1,6 +1,6 @@
 //! Inserts the listing into a content of the user.
 
-use toolcrib_core::json;
+use toolcrib_text::json;
 
 use super::content::{Content, Kind, Part};
 

@@ -2,7 +2,7 @@
 //!
 //! The API takes every key in camel and in snake case; what a client wrote stays as it wrote it.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 /// The value under either spelling of a key, and the spelling.
 pub(super) fn either<'a, 'k>(

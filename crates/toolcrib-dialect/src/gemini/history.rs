@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::content::{Content, Kind, Part, signature};
 use crate::dialect::ForwardedCall;

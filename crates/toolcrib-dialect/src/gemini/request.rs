@@ -1,6 +1,6 @@
 //! A request of Gemini.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::content::{Content, Kind, Part, either};
 use crate::request::{Choice, Conversation, Entry, Features, OpenStretch, Outline, Rows, Who};

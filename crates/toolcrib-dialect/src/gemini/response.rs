@@ -1,6 +1,6 @@
 //! Responses of Gemini: one alone, and several made into one.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::content::Content;
 use super::spoken::Spoken;

@@ -1,7 +1,7 @@
 //! What is said in a turn: kept for the upstream as it came, and given to the client as its own.
 
 use serde_json::Value;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::content::{Kind, Part};
 use super::usage;

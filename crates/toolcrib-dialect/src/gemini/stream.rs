@@ -4,7 +4,7 @@
 //! passes as it came; from the first call that is not the client's own on, the rest is written anew: one id,
 //! counts that only grow, one end.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::response::Response;
 use super::spoken::Spoken;

@@ -1,7 +1,7 @@
 //! The `tools` of Gemini: groups of declarations, beside what the provider has of its own.
 
 use toolcrib_core::Shape;
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use crate::tools::{self, Sheet};
 

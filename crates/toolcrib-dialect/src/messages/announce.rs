@@ -3,7 +3,7 @@
 //! It stands inside the user's own message, since the API joins messages of one role anyway. Results of calls
 //! must come first in a message, so the text stands after those.
 
-use toolcrib_core::json;
+use toolcrib_text::json;
 
 use super::content::{self, Block, Content, Message, message};
 

@@ -3,7 +3,7 @@
 //! It is forwarded or held, and put together in either case: what goes back up must be whole, with
 //! every field that came, known to us or not.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::content;
 use crate::budget::{Budget, PART};

@@ -1,6 +1,6 @@
 //! One message, and the blocks it is made of, as far as we must know them.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 /// A message.
 pub(super) struct Message<'a> {

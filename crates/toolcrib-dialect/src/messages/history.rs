@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::content::{self, Block, Content, Message, list, message, reference};
 use crate::call_ids::{self, MadeId};

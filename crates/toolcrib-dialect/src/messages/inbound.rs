@@ -4,7 +4,7 @@
 //! `tool_reference` blocks. A backend without the words for it refuses such a request, or drops half of
 //! it without a word. What is written here says the same without them.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::content::{self, Block, Content, Message, blocks, list, reference};
 use super::history::edit;

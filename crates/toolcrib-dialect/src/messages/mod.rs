@@ -18,7 +18,7 @@ pub mod unbind;
 
 use std::borrow::Cow;
 
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use crate::call_ids::MadeId;
 use crate::dialect::{Dialect, ForwardedCall, Stream, Whole};

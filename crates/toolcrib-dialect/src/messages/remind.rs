@@ -4,7 +4,7 @@
 //! anew. Editing old turns, or `tools`, would cost the cache; a search that never happened, with its
 //! result, costs a few tokens at the end.
 
-use toolcrib_core::json;
+use toolcrib_text::json;
 
 use super::content::message;
 use super::history::result;

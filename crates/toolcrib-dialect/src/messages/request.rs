@@ -1,6 +1,6 @@
 //! A request of Messages, or one that only counts its tokens.
 
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use super::content::{self, Block, Content, Message, blocks, reference};
 use crate::request::{Choice, Conversation, Defers, Entry, OpenStretch, Outline, Rows, Who};

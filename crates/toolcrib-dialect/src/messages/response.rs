@@ -1,7 +1,7 @@
 //! Whole responses of Messages, several made into one.
 
 use serde_json::Value;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::content::{Block, blocks, list, message};
 use crate::desk::{Desk, Settled, Sort};

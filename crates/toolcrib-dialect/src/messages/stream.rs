@@ -4,7 +4,7 @@
 //! are numbered anew, and what ends the message waits for the last round.
 
 use serde_json::Value;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::block::{Block, Fate};
 use super::content;

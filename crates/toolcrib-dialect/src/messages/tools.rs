@@ -5,7 +5,7 @@
 //! four in a request is the client's own affair.
 
 use toolcrib_core::Shape;
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use super::content::{blocks, list};
 use crate::mode::{Hosted, Mode};

@@ -3,7 +3,7 @@
 //! Newer models bind a thought to all that stood before it, and refuse it anywhere else. Where a record is
 //! lost, what stood before cannot be put back; then the thoughts go, and the rest stays as it is.
 
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use super::content::{Message, blocks, list};
 use super::history::{edit, without_thinking};

@@ -16,7 +16,7 @@
 
 use std::collections::HashMap;
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::Unchecked;
 use super::declared::Declared;

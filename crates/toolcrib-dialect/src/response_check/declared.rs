@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use crate::scope::fold;
 use crate::tools;

@@ -1,6 +1,6 @@
 //! Inserts the listing into a message of the user.
 
-use toolcrib_core::json;
+use toolcrib_text::json;
 
 use super::item::Item;
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::item::Item;
 use super::tools::deferred;

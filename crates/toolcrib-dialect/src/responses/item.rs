@@ -4,7 +4,7 @@
 //! serves both: the print of a turn is the same whether it is taken from what went down or from what
 //! comes back.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use crate::request::Who;
 

@@ -19,7 +19,7 @@ mod whole;
 
 use std::borrow::Cow;
 
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use self::frame::Frame;
 pub use self::inbound::Inbound;

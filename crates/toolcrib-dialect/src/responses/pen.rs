@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::item::Item;
 use crate::splice::{changed, place};

@@ -1,6 +1,6 @@
 //! A request of the Responses API.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::item::{Item, named};
 use crate::request::{Choice, Conversation, Defers, Entry, Features, Outline, Rows, Who};

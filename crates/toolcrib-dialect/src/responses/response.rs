@@ -4,7 +4,7 @@
 //! from there needs nothing of ours.
 
 use serde_json::Value;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::frame::Frame;
 use super::taken::{Shown, take};

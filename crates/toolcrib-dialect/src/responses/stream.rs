@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::Value;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::frame::Frame;
 use super::item::Item;

@@ -4,7 +4,7 @@
 //! shown under its real name, everything else is the client's as it came. What goes back up is the item
 //! itself.
 
-use toolcrib_core::json;
+use toolcrib_text::json;
 
 use super::frame::Frame;
 use super::item::{Asked, Item};

@@ -5,8 +5,8 @@
 
 use std::collections::HashSet;
 
-use toolcrib_core::json::{self, Fields};
 use toolcrib_core::{Shape, wire_name};
+use toolcrib_text::json::{self, Fields};
 
 use crate::mode::{Hosted, Mode, Primitive};
 use crate::tools::{self, Keep, Sheet};

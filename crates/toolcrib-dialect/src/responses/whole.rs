@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use serde_json::Value;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::pen::Heard;
 use super::response::{count, end};

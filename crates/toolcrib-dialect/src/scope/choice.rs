@@ -5,7 +5,7 @@
 //! the client has ruled out.
 
 use serde_json::Value;
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use super::Refused;
 use super::entries::{Kept, Narrow, filter, items, list, text};

@@ -10,7 +10,7 @@
 //! A group that has nothing left is left out. An entry that cannot be matched refuses the whole body: some
 //! program might know how to read it.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::words::fold;
 use super::{Refused, Visible};

@@ -3,7 +3,7 @@
 //! Calls in the response to a caller with a limited scope are checked. A body that is not a request of its API, or
 //! that asks for a response in a form that is not read here, is therefore refused before anything is sent.
 
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use super::Refused;
 use crate::api::Api;

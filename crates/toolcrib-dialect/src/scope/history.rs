@@ -6,7 +6,7 @@
 //!
 //! Such entries and blocks are refused in any place or form other than those of the API's reference.
 
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use super::entries::{Kept, Narrow, filter, items, list, text};
 use super::loaders::Loaders;

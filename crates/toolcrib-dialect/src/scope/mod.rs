@@ -17,7 +17,7 @@ mod loaders;
 mod refused;
 mod words;
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use self::entries::{Kept, Narrow, filter, items, list};
 pub(crate) use self::form::check as check_form;

@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde::ser::{Error, Serializer};
 use serde_json::value::RawValue;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::foreign;
 

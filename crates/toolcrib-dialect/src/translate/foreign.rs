@@ -4,7 +4,7 @@
 //! read counts as absent, and what is known but has no counterpart is noted.
 
 use serde::de::{Deserializer, Error, Visitor};
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 /// What was left out of a request, each thing once, in the order it was met.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! A response of Chat Completions, as we read it.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::foreign;
 use crate::usage;

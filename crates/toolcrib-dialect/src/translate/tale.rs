@@ -6,7 +6,7 @@
 //! name, or send a whole call at once are all understood.
 
 use serde::de::IgnoredAny;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::foreign;
 use crate::budget::{Budget, Exceeded, Limits, PART};

@@ -1,6 +1,6 @@
 //! Errors of a backend, whatever shape they have.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::foreign;
 

@@ -61,7 +61,7 @@ pub(super) fn config(config: &Config) -> Checked {
 pub(super) fn name_of(what: &str, name: &str) -> Checked {
     let fits = !name.trim().is_empty() && name.chars().nth(NAME).is_none();
     // Two spaces in a row, or an invisible character, would be cleaned elsewhere and make another name.
-    let plain = toolcrib_core::clean::one_line(name) == name;
+    let plain = toolcrib_text::clean::one_line(name) == name;
     Fault::unless(fits && plain && !name.contains(char::is_control), || {
         let hint = format!("a name has 1 to {NAME} characters, and no control characters");
         Fault::new(&[], format!("is no name for a {what}"), hint)

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 /// The mark, as a key of `_meta`.
 const MARK: &str = "toolcrib/cargo";

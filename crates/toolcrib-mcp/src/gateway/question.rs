@@ -12,8 +12,8 @@
 use rmcp::model::{ErrorCode, ErrorData, LoggingMessageNotificationParam};
 use serde_json::{Map, Value};
 use thiserror::Error;
-use toolcrib_core::clean::{clean, is_clean, one_line};
-use toolcrib_core::text::shorten;
+use toolcrib_text::clean::{clean, is_clean, one_line};
+use toolcrib_text::shorten;
 use url::Url;
 
 use crate::config::Limits;

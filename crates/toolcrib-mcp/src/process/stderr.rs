@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use toolcrib_core::clean::clean;
+use toolcrib_text::clean::clean;
 
 /// How much of a server's stderr is kept, in bytes.
 pub const KEPT: usize = 64 << 10;

@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use super::arrivals::Arrivals;
 use super::backlog::{Backlog, BacklogShare};

@@ -6,7 +6,7 @@
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use crate::gateway::malformed_params;
 use crate::request_id::{Early, request_id};

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use toolcrib_core::text::shorten;
+use toolcrib_text::shorten;
 
 /// Maximum number of remarks about one server that are logged for one shelf.
 const MAX_LINES: usize = 20;

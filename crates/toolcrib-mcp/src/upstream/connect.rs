@@ -319,7 +319,7 @@ async fn last_words(mut process: Process, why: NotConnected) -> NotConnected {
         }
     };
     let _ = tokio::time::timeout(LAST_LINES_WITHIN, read).await;
-    let said = toolcrib_core::clean::one_line(&process.stderr().tail(LAST_LINES));
+    let said = toolcrib_text::clean::one_line(&process.stderr().tail(LAST_LINES));
     // What it started ends after it; nobody waits for that.
     tokio::spawn(process.end());
     let told = match exit {

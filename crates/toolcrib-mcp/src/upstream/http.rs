@@ -350,7 +350,7 @@ fn odd(problem: impl Into<Cow<'static, str>>) -> Error {
 
 fn quoted(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
-    let text = toolcrib_core::clean::one_line(&text);
+    let text = toolcrib_text::clean::one_line(&text);
     if text.is_empty() { "empty".into() } else { text.chars().take(QUOTED).collect() }
 }
 

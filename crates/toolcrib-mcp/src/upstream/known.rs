@@ -9,8 +9,8 @@ use rmcp::model::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolcrib_core::clean::one_line;
-use toolcrib_core::text::shorten;
+use toolcrib_text::clean::one_line;
+use toolcrib_text::shorten;
 
 use super::budget::memory_of;
 use super::definitions::{Definitions, Writer};

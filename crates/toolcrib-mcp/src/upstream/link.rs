@@ -7,7 +7,7 @@ use rmcp::model::{ClientRequest, RequestId, RequestMetaObject, ServerPeerInfo};
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::sync::mpsc;
-use toolcrib_core::clean::one_line;
+use toolcrib_text::clean::one_line;
 
 use super::failed::Failed;
 use super::slots::Progress;

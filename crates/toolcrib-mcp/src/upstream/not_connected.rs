@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use toolcrib_core::clean::one_line;
-use toolcrib_core::text::shorten;
+use toolcrib_text::clean::one_line;
+use toolcrib_text::shorten;
 
 use super::secrets::Secrets;
 use crate::oauth;

@@ -23,7 +23,7 @@ pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
             Some(http) if http.is_connect() => "cannot connect".into(),
             Some(http) if http.is_body() || http.is_decode() => "the answer broke off".into(),
             Some(_) => "the request failed".into(),
-            None => toolcrib_core::clean::one_line(&error.to_string()),
+            None => toolcrib_text::clean::one_line(&error.to_string()),
         };
         if !said.iter().any(|before| before.contains(&text)) {
             said.push(text);

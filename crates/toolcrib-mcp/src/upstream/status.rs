@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use rmcp::model::ServerPeerInfo;
-use toolcrib_core::clean::one_line;
-use toolcrib_core::text::shorten;
+use toolcrib_text::clean::one_line;
+use toolcrib_text::shorten;
 
 use crate::hidden_text::shown;
 use crate::metrics::State;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
-use toolcrib_core::text::shorten;
+use toolcrib_text::shorten;
 
 use super::connect::{self, Connected};
 use super::debounce::Debounce;

@@ -98,7 +98,7 @@ proptest! {
     #[test]
     fn any_server_comes_back(name in "[^\\p{Cc}]{0,20}[a-z]", server in server()) {
         // A name that would be shown as another is refused.
-        prop_assume!(toolcrib_core::clean::one_line(&name) == name);
+        prop_assume!(toolcrib_text::clean::one_line(&name) == name);
         round(&name, &server);
     }
 }

@@ -2,8 +2,8 @@
 
 use toolcrib_core::rank::Fit;
 use toolcrib_core::reply::{Available, Reply};
-use toolcrib_core::text::first_sentence;
 use toolcrib_core::{Ask, Conversation, Scope, Turn};
+use toolcrib_text::first_sentence;
 use toolcrib_tokens::{Counter, Vocabulary};
 
 use crate::args::SearchArgs;

@@ -10,10 +10,10 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use toolcrib_core::clean::one_line;
 use toolcrib_eval::files::FileError;
 use toolcrib_server::config::MAX_BYTES;
 use toolcrib_server::ownership::{self, GroupWrite, Link, Untrusted};
+use toolcrib_text::clean::one_line;
 
 use crate::output::{Failure, remark};
 

@@ -11,7 +11,7 @@ use crate::stage::Stage;
 const TEXT: &str = "over\n2026-01-01T00:00:00Z  INFO forged\rback \u{1b}[2Jclear \u{202e}left \u{200b}zero \u{e0041}tag";
 
 fn is_plain(c: char) -> bool {
-    c == '\n' || !(c.is_control() || toolcrib_core::clean::hidden(c).is_some())
+    c == '\n' || !(c.is_control() || toolcrib_text::clean::hidden(c).is_some())
 }
 
 #[test]

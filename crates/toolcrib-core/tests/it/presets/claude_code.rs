@@ -7,10 +7,10 @@ mod search;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::clean::Hidden;
 use toolcrib_core::listing::Form;
 use toolcrib_core::policy::{Defers, Reason};
 use toolcrib_core::{Crib, Disclosure, Outcome, Preset, Problem, Reply, Shape, Turn, Weakness};
+use toolcrib_text::clean::Hidden;
 
 use crate::support::{Chat, catalog, names, strings, tool};
 

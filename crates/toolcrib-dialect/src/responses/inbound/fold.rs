@@ -1,6 +1,6 @@
 //! A request of a client that defers, for a backend that knows nothing of it.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::names::Names;
 use crate::responses::item::Item;

@@ -8,7 +8,7 @@
 mod fold;
 mod names;
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use self::fold::Fold;
 use super::item::Item;

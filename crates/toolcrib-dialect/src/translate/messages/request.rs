@@ -3,7 +3,7 @@
 //! Message by message, and none looks at another: so a history that grows at its end grows at its end
 //! in translation too. Thinking is left out without a word, since the backend did not think it.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use crate::translate::Untranslatable;
 use crate::translate::ask::{

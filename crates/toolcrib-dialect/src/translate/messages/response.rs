@@ -1,7 +1,7 @@
 //! Whole responses and errors, as Messages has them.
 
 use serde::Serialize;
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use crate::translate::ask::Raw;
 use crate::translate::reply::{self, Call, Finish, Head, Reply};

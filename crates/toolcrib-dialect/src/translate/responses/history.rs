@@ -7,7 +7,7 @@
 //! translation. Reasoning is left out without a word, since the backend did not reason it.
 
 use serde::Serialize;
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use crate::translate::Untranslatable;
 use crate::translate::ask::{Call, Content, GAP, ImageUrl, Message, Outcome, Part};

@@ -1,6 +1,6 @@
 //! A request of Responses, made one of Chat Completions.
 
-use toolcrib_core::json::{self, Fields};
+use toolcrib_text::json::{self, Fields};
 
 use super::history::History;
 use super::response::Echo;

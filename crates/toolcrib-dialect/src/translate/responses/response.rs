@@ -1,7 +1,7 @@
 //! Whole responses and errors, as Responses has them.
 
 use serde::{Deserialize, Serialize};
-use toolcrib_core::json::Fields;
+use toolcrib_text::json::Fields;
 
 use crate::translate::ask::Raw;
 use crate::translate::foreign;

@@ -5,8 +5,8 @@ use toolcrib_core::disclose::Kind;
 use toolcrib_core::listing::{Form, Place};
 use toolcrib_core::rank::Explanation;
 use toolcrib_core::reply::{Available, Reply};
-use toolcrib_core::text::{first_sentence, shorten};
 use toolcrib_core::{Crib, Disclosure};
+use toolcrib_text::{first_sentence, shorten};
 
 use super::play::{Got, ISSUE, Played};
 use super::{Answer, Total, saved};

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::io::IsTerminal as _;
 
-use toolcrib_core::clean::hidden;
+use toolcrib_text::clean::hidden;
 use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt as _;

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde::Serialize;
-use toolcrib_core::clean::one_line;
 use toolcrib_mcp::config::{masked, server_toml};
+use toolcrib_text::clean::one_line;
 
 use crate::args::ImportArgs;
 use crate::output::{Failure, Output, remark};

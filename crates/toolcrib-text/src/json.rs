@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 /// A JSON object as an ordered list of keys and untouched values.
 ///
 /// ```
-/// use toolcrib_core::json::Fields;
+/// use toolcrib_text::json::Fields;
 /// let body = Fields::read(r#"{"model": "m", "seed": 1.00, "tools": []}"#).unwrap();
 /// let edited = body.with(&[("tools", Some("[1]".into())), ("model", None)]);
 /// assert_eq!(edited, r#"{"seed":1.00,"tools":[1]}"#);
@@ -149,21 +149,21 @@ pub fn quote(text: &str) -> String {
 }
 
 /// Catalog text as a quoted string that cannot close any wrapper around it.
-pub(crate) fn data(text: &str) -> String {
+pub fn data(text: &str) -> String {
     quote(text).replace('<', "\\u003c")
 }
 
 /// How deep and how large a JSON text is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Measure {
+pub struct Measure {
     /// Nested objects and arrays.
-    pub(crate) depth: usize,
+    pub depth: usize,
     /// Values of any kind.
-    pub(crate) nodes: usize,
+    pub nodes: usize,
 }
 
 /// Measures valid JSON without parsing it.
-pub(crate) fn measure(text: &str) -> Measure {
+pub fn measure(text: &str) -> Measure {
     let mut measure = Measure { depth: 0, nodes: 1 };
     let mut depth = 0usize;
     let mut rest = text.bytes();
@@ -198,7 +198,7 @@ fn skip_string(rest: &mut std::str::Bytes<'_>) {
 /// Passes every string literal of JSON through `change`, which is told whether it is a key; what it
 /// leaves alone stays byte for byte. A literal that is no text, such as half a surrogate pair, is an error: a raw
 /// value may hold one, and whoever parses it later would stumble.
-pub(crate) fn map_strings(
+pub fn map_strings(
     text: &str,
     mut change: impl FnMut(&str, bool) -> Option<String>,
 ) -> Result<Cow<'_, str>, serde_json::Error> {

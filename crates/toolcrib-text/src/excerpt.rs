@@ -31,7 +31,7 @@ pub fn first_sentence(text: &str, max: usize) -> String {
 }
 
 /// The first sentence as it stands, in at most `max` bytes. A line break ends it too.
-pub(crate) fn first_sentence_of(text: &str, max: usize) -> &str {
+pub fn first_sentence_of(text: &str, max: usize) -> &str {
     let text = text.trim_start();
     let head = text[..text.floor_char_boundary(max)].lines().next().unwrap_or_default();
     &head[..sentence_end(head).unwrap_or(head.len())]

@@ -1,0 +1,12 @@
+//! Text from untrusted sources: JSON that keeps its spelling, hidden characters, and excerpts.
+//!
+//! The crates of Toolcrib share these functions. They are not part of the library's API, so they are not in
+//! `toolcrib-core`.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+pub mod clean;
+mod excerpt;
+pub mod json;
+
+pub use excerpt::{first_sentence, first_sentence_of, shorten};
