@@ -26,7 +26,7 @@ fuzz_target!(|data: (Vec<u8>, Vec<u8>)| {
         let Some(data) = event.data() else { continue };
         assert!(!data.contains('\r') && !name.is_some_and(|name| name.contains(['\n', '\r'])));
         let mut written = Vec::new();
-        sse::write(name, &data, &mut written);
+        sse::write_event(name, &data, &mut written);
         let (again, rest) = read(std::iter::once(&written[..]));
         assert!(again.len() == 1 && rest.is_empty());
         assert_eq!((again[0].name(), again[0].data()), (name, Some(data)));
@@ -34,7 +34,7 @@ fuzz_target!(|data: (Vec<u8>, Vec<u8>)| {
     // Any text can be written, and comes back with its line ends made one.
     if let Ok(text) = std::str::from_utf8(&bytes) {
         let mut written = Vec::new();
-        sse::write(Some("x"), text, &mut written);
+        sse::write_event(Some("x"), text, &mut written);
         let (again, rest) = read(std::iter::once(&written[..]));
         assert!(again.len() == 1 && rest.is_empty());
         assert_eq!(again[0].data().as_deref(), Some(&*text.replace('\r', "\n")));
@@ -52,5 +52,5 @@ fn read<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Event>, Vec<u8>) {
             events.push(event);
         }
     }
-    (events, decoder.rest().to_vec())
+    (events, decoder.take_rest().to_vec())
 }

@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
-use toolcrib_dialect::messages::{inbound, unbind};
-use toolcrib_dialect::{Api, Inbound, Mode, Request};
+use toolcrib_dialect::messages::{deferral_emulation, thinking};
+use toolcrib_dialect::{Api, DeferralEmulation, Mode, Request};
 
 use crate::client::{self, begin, head, history_key, target};
 use crate::played::Next;
@@ -140,17 +140,17 @@ fn check_narrowed(api: Api, target: &str, body: &[u8]) {
 
 /// What else may be done to a body before it goes up.
 fn check_rewritten(text: &str) {
-    let bare = unbind::strip_thinking(text);
-    assert_eq!(unbind::strip_thinking(&bare), bare);
+    let bare = thinking::strip_thinking(text);
+    assert_eq!(thinking::strip_thinking(&bare), bare);
     assert_eq!(heard::is_json(&bare), heard::is_json(text));
-    if let Some(plain) = inbound::translate(text) {
+    if let Some(plain) = deferral_emulation::without_deferral(text) {
         assert!(heard::is_json(&plain), "{plain}");
-        assert_eq!(inbound::translate(&plain), None, "{plain}");
+        assert_eq!(deferral_emulation::without_deferral(&plain), None, "{plain}");
     }
-    if let Some(mut folded) = Inbound::read(text) {
+    if let Some(mut folded) = DeferralEmulation::read(text) {
         assert!(heard::is_json(folded.request()), "{}", folded.request());
         // Its own request is no response; it is JSON all the same.
-        assert_eq!(heard::is_json(&folded.whole(text)), heard::is_json(text));
+        assert_eq!(heard::is_json(&folded.restore_response(text)), heard::is_json(text));
         let mut out = Vec::new();
         let event = format!("data: {}\n\n", json::compact(text));
         for event in heard::events(event.as_bytes()) {

@@ -26,7 +26,7 @@ pub fn events(bytes: &[u8]) -> Vec<Event> {
     while let Some(event) = decoder.next_event().expect("no event is that large") {
         all.push(event);
     }
-    let mut rest = decoder.rest().to_vec();
+    let mut rest = decoder.take_rest().to_vec();
     if !rest.is_empty() {
         rest.extend_from_slice(b"\n\n");
         all.extend(events(&rest));

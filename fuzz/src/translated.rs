@@ -46,7 +46,7 @@ fn check_request(api: Api, body: &str) {
 fn check_whole(api: Api, body: &[u8]) {
     for status in [200, 429] {
         let mut adapter = begun(api, false);
-        let answer = adapter.whole(status, body);
+        let answer = adapter.complete_response(status, body);
         assert!(serde_json::from_slice::<Value>(&answer.body).is_ok(), "{}", text(&answer.body));
         // What is an answer to the client is one to the turn between them.
         let mut turn = client::turn(api, Mode::Bridge, false);

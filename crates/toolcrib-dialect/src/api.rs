@@ -33,7 +33,7 @@ impl Api {
     }
 
     /// Whether a path of this API counts tokens and generates nothing.
-    pub fn counts_at(self, path: &str) -> bool {
+    pub fn is_token_count_path(self, path: &str) -> bool {
         match self {
             Self::Messages => path.ends_with("/messages/count_tokens"),
             Self::Responses => path.ends_with("/responses/input_tokens"),

@@ -51,7 +51,7 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Exceeded {
     /// One event of a stream.
-    #[error("an event of the upstream is larger than {} bytes", crate::sse::EVENT_BYTES)]
+    #[error("an event of the upstream is larger than {} bytes", crate::sse::MAX_EVENT_BYTES)]
     Event,
     /// A response that is read as a whole.
     #[error(

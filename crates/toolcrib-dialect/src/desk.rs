@@ -12,7 +12,7 @@ use toolcrib_core::conversation::REVEALS;
 use toolcrib_core::{Conversation, Ledger, Outcome, Reply};
 
 use crate::budget::{Budget, Limits, PART};
-use crate::call_ids::{CallIds, MadeId};
+use crate::call_ids::{CallIdGenerator, GeneratedId};
 use crate::fingerprint::{Fingerprint, FingerprintBuilder};
 use crate::mode::{Mode, Primitive, REFERENCES};
 use crate::record::{Answer, Reference};
@@ -61,7 +61,7 @@ pub(crate) struct Desk {
     forwarded: Vec<Option<String>>,
     made: Vec<Option<String>>,
     /// Makes ids for calls without one; `None` if the API needs none.
-    ids: Option<CallIds>,
+    ids: Option<CallIdGenerator>,
     /// Whether what the client saw is not what the upstream said.
     altered: bool,
     searches: usize,
@@ -73,7 +73,7 @@ impl Desk {
     pub(crate) fn new(
         toolset: Arc<Toolset>,
         revealed: &[String],
-        ids: Option<CallIds>,
+        ids: Option<CallIdGenerator>,
         limits: Limits,
     ) -> Self {
         let names = revealed.iter().map(String::as_str);
@@ -133,7 +133,7 @@ impl Desk {
     /// The id of a call that has none; `None` if it needs none.
     fn make_id(&mut self, given: Option<&str>, name: &str) -> Option<String> {
         let ids = self.ids.as_mut().filter(|_| given.is_none())?;
-        Some(ids.make(name))
+        Some(ids.generate(name))
     }
 
     fn forward(&mut self, id: Option<&str>, made: Option<String>, name: &str, arguments: &str) {
@@ -265,8 +265,8 @@ impl Desk {
     }
 
     /// The ids that were made in the round that is over.
-    pub(crate) fn take_made_ids(&mut self) -> Vec<MadeId> {
-        self.ids.as_mut().map(CallIds::take).unwrap_or_default()
+    pub(crate) fn take_made_ids(&mut self) -> Vec<GeneratedId> {
+        self.ids.as_mut().map(CallIdGenerator::take_round).unwrap_or_default()
     }
 
     /// The ids of the calls the client got in this turn.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use toolcrib_text::json::Fields;
 
-use crate::call_ids::MadeId;
+use crate::call_ids::GeneratedId;
 use crate::desk::Desk;
 use crate::record::Answer;
 use crate::request::{Conversation, Defers, Outline, Request};
@@ -17,23 +17,23 @@ use crate::usage::Usage;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ForwardedCall<'a> {
     /// The id that the upstream knows it by.
-    pub(crate) given: Option<&'a str>,
+    pub(crate) upstream_id: Option<&'a str>,
     /// The id that the client knows it by.
-    pub(crate) echoed: Option<&'a str>,
+    pub(crate) client_id: Option<&'a str>,
     /// The name that the client knows the tool by.
     pub(crate) name: &'a str,
 }
 
 /// Finds the ids under which the upstream knows the calls of a turn, result by result.
-pub(crate) struct Addresses<'a> {
+pub(crate) struct CallIdMapper<'a> {
     calls: &'a [ForwardedCall<'a>],
     /// For each call, whether it has its result.
-    answered: Vec<bool>,
+    has_result: Vec<bool>,
 }
 
-impl<'a> Addresses<'a> {
+impl<'a> CallIdMapper<'a> {
     pub(crate) fn new(calls: &'a [ForwardedCall<'a>]) -> Self {
-        Self { calls, answered: vec![false; calls.len()] }
+        Self { calls, has_result: vec![false; calls.len()] }
     }
 
     /// Whether no result needs another id.
@@ -46,52 +46,65 @@ impl<'a> Addresses<'a> {
     /// A result is for the first call with its id that has no result yet: some clients use the tool's name as the
     /// id of every call. Among calls without ids, a result that names its tool is for that tool; otherwise
     /// the order decides.
-    pub(crate) fn next(&mut self, echoed: Option<&str>, name: Option<&str>) -> Option<&'a str> {
-        let echoed = echoed.filter(|id| !id.is_empty());
-        let fits = |at: &usize| self.calls[*at].echoed == echoed;
-        let open = |at: &usize| fits(at) && !self.answered[*at];
+    pub(crate) fn upstream_id_for(
+        &mut self,
+        client_id: Option<&str>,
+        name: Option<&str>,
+    ) -> Option<&'a str> {
+        let client_id = client_id.filter(|id| !id.is_empty());
+        let fits = |at: &usize| self.calls[*at].client_id == client_id;
+        let open = |at: &usize| fits(at) && !self.has_result[*at];
         let named = |at: &usize| open(at) && name == Some(self.calls[*at].name);
         let all = 0..self.calls.len();
         let at = all.clone().find(named).or_else(|| all.clone().find(open));
         // Clients repeat themselves.
-        let at = at.or_else(|| all.clone().find(fits).filter(|_| echoed.is_some()))?;
-        self.answered[at] = true;
-        self.calls[at].given.filter(|given| Some(*given) != echoed)
+        let at = at.or_else(|| all.clone().find(fits).filter(|_| client_id.is_some()))?;
+        self.has_result[at] = true;
+        self.calls[at].upstream_id.filter(|upstream_id| Some(*upstream_id) != client_id)
     }
 }
 
 /// One API.
 pub(crate) trait Dialect: Sync {
     /// What is seen at the top of a body.
-    fn outline<'a>(&self, body: &Fields<'a>, target: &str) -> Outline<'a>;
+    fn read_outline<'a>(&self, body: &Fields<'a>, target: &str) -> Outline<'a>;
 
     /// Reads the conversation in a body: `history` is a slice of `text`. `None` if it is none of this API.
-    fn conversation(&self, text: &str, history: &str) -> Option<Conversation>;
+    fn read_conversation(&self, text: &str, history: &str) -> Option<Conversation>;
 
     /// How the client defers tools itself, if it does. `loads_tools`: whether its conversation loads any.
-    fn defers(&self, _tools: &str, _history: &str, _loads_tools: bool) -> Option<Defers> {
+    fn client_deferral(&self, _tools: &str, _history: &str, _loads_tools: bool) -> Option<Defers> {
         None
     }
 
     /// Writes the tools to send in place of those that came in.
-    fn write_tools(&self) -> WriteTools;
+    fn tools_writer(&self) -> WriteTools;
 
     /// An entry of the model's in which calls of deferred tools go through `call` again: how it stands
     /// where no record tells. `None` where it has none.
-    fn wrap(&self, entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String>;
+    fn wrap_deferred_calls(
+        &self,
+        entry: &str,
+        deferred: &dyn Fn(&str) -> bool,
+        call: &str,
+    ) -> Option<String>;
 
     /// An entry of the model's in which calls of deferred tools stand where a reference loads them to:
     /// how it stands where no record tells. `None` where there is nothing to say.
-    fn locate(&self, _entry: &str, _deferred: &dyn Fn(&str) -> bool) -> Option<String> {
+    fn qualify_deferred_calls(
+        &self,
+        _entry: &str,
+        _deferred: &dyn Fn(&str) -> bool,
+    ) -> Option<String> {
         None
     }
 
     /// What follows a turn of the model: the client's entries, with the answers among them that the
     /// client knows nothing of. `said` is the turn as the upstream knows it. `calls` are the calls that the
     /// client got of it, in order; none if it knows all of them by the ids they were given.
-    fn join<'a>(
+    fn insert_hidden_results<'a>(
         &self,
-        said: &[Cow<'_, str>],
+        turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
         calls: &[ForwardedCall<'_>],
@@ -99,21 +112,22 @@ pub(crate) trait Dialect: Sync {
     ) -> Vec<Cow<'a, str>>;
 
     /// A turn of the model in which the calls without an id have those that were made for them.
-    fn with_ids(&self, said: Vec<String>, made: Vec<MadeId>) -> Vec<String>;
+    fn with_generated_ids(&self, turn: Vec<String>, generated: Vec<GeneratedId>) -> Vec<String>;
 
     /// A message of the user's with a text of ours before what the user says; `None` for any other entry.
-    fn announce(&self, entry: &str, text: &str) -> Option<String>;
+    fn insert_announcement(&self, entry: &str, text: &str) -> Option<String>;
 
     /// A message of the user's with this text alone.
     fn user_message(&self, text: &str) -> String;
 
     /// A kept turn, fitted to what the client echoes of it: what the client left out on purpose stays
     /// out, and marks that it set are kept.
-    fn fit(&self, kept: Vec<String>, echo: &[&str], toolset: &Toolset) -> Vec<String>;
+    fn adapt_to_echo(&self, stored: Vec<String>, echoed: &[&str], toolset: &Toolset)
+    -> Vec<String>;
 
     /// Entries for the end of the history that load these tools again, by name and definition. `None`
     /// where the API has nothing of the kind.
-    fn remind(
+    fn reload_tools(
         &self,
         request: &Request,
         toolset: &Toolset,
@@ -121,17 +135,17 @@ pub(crate) trait Dialect: Sync {
     ) -> Option<Vec<String>>;
 
     /// Reads the events of a turn.
-    fn stream(&self, request: &Request) -> Box<dyn Stream>;
+    fn stream_merger(&self, request: &Request) -> Box<dyn StreamMerger>;
 
     /// Reads the whole responses of a turn.
-    fn whole(&self, request: &Request) -> Box<dyn Whole>;
+    fn response_merger(&self, request: &Request) -> Box<dyn ResponseMerger>;
 
     /// What shows a waiting client that somebody is still there.
     fn keep_alive(&self) -> &'static [u8];
 }
 
 /// Reads the events of all rounds of a turn, and writes those of one message.
-pub(crate) trait Stream: Send {
+pub(crate) trait StreamMerger: Send {
     /// Takes an event; what the client gets for it goes to `out`. What ends a message is held back.
     fn event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>);
 
@@ -139,7 +153,7 @@ pub(crate) trait Stream: Send {
     fn has_ended(&self) -> bool;
 
     /// The upstream's events are over: what was said in this round.
-    fn round(&mut self, desk: &mut Desk, out: &mut Vec<u8>) -> Round;
+    fn end_round(&mut self, desk: &mut Desk, out: &mut Vec<u8>) -> Round;
 
     /// The turn is over: the end of the message, with what all rounds took.
     fn finish(&mut self, desk: &Desk, out: &mut Vec<u8>);
@@ -149,9 +163,9 @@ pub(crate) trait Stream: Send {
 }
 
 /// Reads the responses of all rounds of a turn, and writes one.
-pub(crate) trait Whole: Send {
+pub(crate) trait ResponseMerger: Send {
     /// Takes a response; `None` for what is none, which goes to the client as it came.
-    fn round(&mut self, body: &str, desk: &mut Desk) -> Option<Round>;
+    fn add_round(&mut self, body: &str, desk: &mut Desk) -> Option<Round>;
 
     /// The turn is over: one response for all of it.
     fn finish(&mut self, desk: &Desk) -> String;
@@ -163,7 +177,7 @@ pub(crate) struct Round {
     /// The model's turn, as entries that go back up.
     pub(crate) entries: Vec<String>,
     /// How it ended.
-    pub(crate) end: End,
+    pub(crate) end: RoundEnd,
     /// What it took.
     pub(crate) usage: Usage,
     /// The id under which the API keeps it.
@@ -172,36 +186,43 @@ pub(crate) struct Round {
 
 /// How a round ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum RoundEnd {
     /// By itself: calls, if there are any, can be answered.
-    Whole,
+    Complete,
     /// Cut short by a limit or a filter; what it called is not answered.
-    Cut,
+    Truncated,
     /// The provider wants to be asked again with what it said so far.
     Paused,
     /// The upstream broke off, or said that it failed.
-    Broken,
+    Failed,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn call<'a>(given: &'a str, echoed: Option<&'a str>, name: &'a str) -> ForwardedCall<'a> {
-        ForwardedCall { given: Some(given), echoed, name }
+    fn call<'a>(
+        upstream_id: &'a str,
+        client_id: Option<&'a str>,
+        name: &'a str,
+    ) -> ForwardedCall<'a> {
+        ForwardedCall { upstream_id: Some(upstream_id), client_id, name }
     }
 
     #[test]
     fn every_result_gets_the_id_of_a_call_of_its_own() {
         let named = [call("u1", Some("sum"), "sum"), call("u2", Some("sum"), "sum")];
-        let mut ids = Addresses::new(&named);
-        let all = [(); 3].map(|()| ids.next(Some("sum"), None));
+        let mut ids = CallIdMapper::new(&named);
+        let all = [(); 3].map(|()| ids.upstream_id_for(Some("sum"), None));
         assert_eq!(all, [Some("u1"), Some("u2"), Some("u1")], "the third is a repetition");
         let unnamed = [call("u1", None, "sum"), call("u2", None, "weather")];
-        let mut ids = Addresses::new(&unnamed);
-        assert_eq!(ids.next(None, Some("weather")), Some("u2"));
-        assert_eq!(ids.next(Some(""), Some("sum")), Some("u1"));
-        let mut ids = Addresses::new(&unnamed);
-        assert_eq!([(); 3].map(|()| ids.next(None, None)), [Some("u1"), Some("u2"), None]);
+        let mut ids = CallIdMapper::new(&unnamed);
+        assert_eq!(ids.upstream_id_for(None, Some("weather")), Some("u2"));
+        assert_eq!(ids.upstream_id_for(Some(""), Some("sum")), Some("u1"));
+        let mut ids = CallIdMapper::new(&unnamed);
+        assert_eq!(
+            [(); 3].map(|()| ids.upstream_id_for(None, None)),
+            [Some("u1"), Some("u2"), None]
+        );
     }
 }

@@ -122,19 +122,19 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod api;
-mod apis;
 pub mod budget;
 mod call_ids;
 pub mod capability;
 mod chat;
 mod desk;
 mod dialect;
+mod dialects;
 pub mod exchange;
 mod fingerprint;
 mod gemini;
-mod history;
 pub mod messages;
 pub mod mode;
+mod parsed_size;
 pub mod pass;
 mod read;
 mod record;
@@ -148,20 +148,20 @@ mod tools;
 pub mod toolset;
 pub mod translate;
 mod turn;
+mod upstream_history;
 pub mod usage;
-mod weight;
 
 pub use api::Api;
 pub use exchange::Exchange;
 pub use exchange::action::Action;
 pub use mode::Mode;
+pub use parsed_size::parsed_size;
 pub use pass::Bypass;
 pub use read::{Reading, Unread};
 pub use record::Key;
 pub use request::{Defers, Request};
 pub use response_check::Unchecked;
-pub use responses::Inbound;
+pub use responses::DeferralEmulation;
 pub use scope::{Refused, Visible, fold as fold_key};
 pub use toolset::{Plan, Toolset};
 pub use turn::{ROUNDS, Summary};
-pub use weight::weight as memory_weight;

@@ -9,12 +9,12 @@ use std::ops::Range;
 use toolcrib_text::json::{self, Fields};
 
 use crate::api::Api;
-use crate::apis;
 use crate::budget::VALUES;
+use crate::dialects;
 use crate::pass::{Bypass, Facts, Unreadable, pass_through, unreadable};
 use crate::request::{Defers, Previous, Request, model_in_path};
 use crate::scope::{self, Changes, Refused, Visible};
-use crate::splice::{Edits, place};
+use crate::splice::{Edits, range_of};
 use crate::tools;
 
 /// A body after it was read.
@@ -87,7 +87,7 @@ impl Request {
         }
         let hidden: Vec<(Range<usize>, String)> = tools
             .into_iter()
-            .filter_map(|(key, new)| Some((place(&text, body.get(key)?), new)))
+            .filter_map(|(key, new)| Some((range_of(&text, body.get(key)?), new)))
             .collect();
         let read = read(api, target, &text, &body, &hidden);
         checkable(api, read.with(text, hidden))
@@ -127,7 +127,7 @@ impl Read {
                 why,
                 body: edits.apply(&text).into_bytes(),
                 model,
-                model_at: model_at.map(|place| edits.moved(&place)),
+                model_at: model_at.map(|place| edits.range_after(&place)),
             }),
         }
     }
@@ -140,7 +140,7 @@ fn read(
     body: &Fields<'_>,
     hidden: &[(Range<usize>, String)],
 ) -> Read {
-    let model_at = body.get("model").map(|raw| place(text, raw));
+    let model_at = body.get("model").map(|raw| range_of(text, raw));
     let model = if api == Api::Gemini { model_in_path(target) } else { body.string("model") };
     Read { request: request(api, target, text, body, hidden), model, model_at }
 }
@@ -153,10 +153,10 @@ fn request(
     body: &Fields<'_>,
     hidden: &[(Range<usize>, String)],
 ) -> Result<Request, Bypass> {
-    let dialect = apis::of(api);
-    let outline = dialect.outline(body, target);
+    let dialect = dialects::of(api);
+    let outline = dialect.read_outline(body, target);
     let came = body.get("tools").unwrap_or("null");
-    let at = body.get("tools").map(|raw| place(text, raw));
+    let at = body.get("tools").map(|raw| range_of(text, raw));
     // What the caller sees of them.
     let seen = hidden.iter().find(|(place, _)| Some(place) == at.as_ref());
     let tools = seen.map_or(came, |(_, left)| left);
@@ -167,13 +167,13 @@ fn request(
         Some(why) => return Err(why),
         None => {}
     }
-    let conversation = outline.history.and_then(|history| dialect.conversation(text, history));
+    let conversation = outline.history.and_then(|history| dialect.read_conversation(text, history));
     let model = outline.model.or_else(|| body.string("model"));
     let read = conversation.zip(model).zip(outline.history.zip(at));
     let Some(((conversation, model), (history, at))) = read else {
         return Err(not_this_api());
     };
-    let defers = dialect.defers(tools, history, conversation.loads_tools);
+    let defers = dialect.client_deferral(tools, history, conversation.loads_tools);
     let defers = defers.or_else(|| tools::bring_a_search(tools).then_some(Defers::OwnTools));
     let path = target.split('?').next().unwrap_or_default();
     Ok(Request {
@@ -181,12 +181,12 @@ fn request(
         text: String::new(),
         model,
         stream: outline.stream,
-        counts: api.counts_at(path),
+        counts: api.is_token_count_path(path),
         choice: outline.choice,
         tools: at,
-        history: place(text, history),
+        history: range_of(text, history),
         stretches: conversation.stretches,
-        previous: outline.previous.map(|(id, raw)| Previous { id, place: place(text, raw) }),
+        previous: outline.previous.map(|(id, raw)| Previous { id, place: range_of(text, raw) }),
         keeps: outline.keeps,
         defers,
         thinks: outline.thinks,

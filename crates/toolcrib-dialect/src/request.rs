@@ -12,7 +12,7 @@ use toolcrib_text::json;
 
 use crate::api::Api;
 use crate::fingerprint::{Fingerprint, FingerprintBuilder};
-use crate::splice::{Edits, changed};
+use crate::splice::{Edits, splice};
 
 /// A request that can be rewritten.
 #[derive(Debug, Clone)]
@@ -185,12 +185,12 @@ impl Request {
         if let (Some(id), Some(previous)) = (previous, &self.previous) {
             changes.push((previous.place.clone(), json::quote(id)));
         }
-        changed(&self.text, changes)
+        splice(&self.text, changes)
     }
 
     /// The body with only the tools changed: for who may not know of all of them.
     pub fn with_tools(&self, tools: &str) -> String {
-        changed(&self.text, vec![(self.tools.clone(), tools.to_owned())])
+        splice(&self.text, vec![(self.tools.clone(), tools.to_owned())])
     }
 
     /// Asks for another model, if the body names one.
@@ -214,7 +214,7 @@ impl Request {
             return;
         }
         self.text = edits.apply(&self.text);
-        let shift = |place: &mut Range<usize>| *place = edits.moved(place);
+        let shift = |place: &mut Range<usize>| *place = edits.range_after(place);
         shift(&mut self.tools);
         shift(&mut self.history);
         self.model_at.iter_mut().for_each(shift);

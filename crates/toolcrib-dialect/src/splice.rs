@@ -6,13 +6,13 @@
 use std::ops::Range;
 
 /// The place of a part in a text. The part must be a slice of the text.
-pub(crate) fn place(text: &str, part: &str) -> Range<usize> {
+pub(crate) fn range_of(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()
 }
 
 /// A text with some places changed.
-pub(crate) fn changed(text: &str, changes: Vec<(Range<usize>, String)>) -> String {
+pub(crate) fn splice(text: &str, changes: Vec<(Range<usize>, String)>) -> String {
     Edits::new(changes).apply(text)
 }
 
@@ -47,7 +47,7 @@ impl Edits {
 
     /// The place after the changes of what was at `place` before. A changed place must be asked about as a
     /// whole, not for a part of it.
-    pub(crate) fn moved(&self, place: &Range<usize>) -> Range<usize> {
+    pub(crate) fn range_after(&self, place: &Range<usize>) -> Range<usize> {
         let moved = |at: usize| {
             let before = self.0.iter().filter(|(changed, _)| changed.end <= at);
             before.fold(at, |at, (changed, new)| at + new.len() - changed.len())
@@ -69,7 +69,7 @@ mod tests {
         for (before, expected) in
             [(0..1, "a"), (2..4, "BBBB"), (5..8, "ccc"), (9..11, "D"), (12..13, "e")]
         {
-            assert_eq!(&after[edits.moved(&before)], expected);
+            assert_eq!(&after[edits.range_after(&before)], expected);
         }
     }
 }

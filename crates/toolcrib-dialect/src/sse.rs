@@ -8,69 +8,69 @@ use std::borrow::Cow;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::weight::weight;
+use crate::parsed_size::parsed_size;
 
 /// Maximum size of one event, in bytes. Whole images travel in events; an event that never ends does not.
-pub const EVENT_BYTES: usize = 32 << 20;
+pub const MAX_EVENT_BYTES: usize = 32 << 20;
 
-/// An event that grew past [`EVENT_BYTES`].
+/// An event that grew past [`MAX_EVENT_BYTES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an event of the upstream is larger than {EVENT_BYTES} bytes")]
-pub struct TooLarge;
+#[error("an event of the upstream is larger than {MAX_EVENT_BYTES} bytes")]
+pub struct EventTooLarge;
 
 /// Cuts a stream of bytes into events.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: BytesMut,
     /// Where the line begins that is being read.
-    line: usize,
+    line_start: usize,
     /// Up to where that line was looked at.
-    seen: usize,
+    scanned: usize,
     /// Memory that the buffer takes once it is parsed, in bytes.
-    weight: usize,
+    parsed_size: usize,
 }
 
 impl Decoder {
     /// Takes bytes as they came.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
-        self.weight += weight(bytes);
+        self.parsed_size += parsed_size(bytes);
     }
 
     /// The next whole event.
-    pub fn next_event(&mut self) -> Result<Option<Event>, TooLarge> {
-        while let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.seen..]) {
-            let end = self.seen + found;
+    pub fn next_event(&mut self) -> Result<Option<Event>, EventTooLarge> {
+        while let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.scanned..]) {
+            let end = self.scanned + found;
             let after = match (self.buffer[end], self.buffer.get(end + 1)) {
                 (b'\r', Some(b'\n')) => end + 2,
                 // The line feed that belongs to it may still be under way.
                 (b'\r', None) => {
-                    self.seen = end;
+                    self.scanned = end;
                     return Ok(None);
                 }
                 _ => end + 1,
             };
-            let blank = end == self.line;
-            (self.line, self.seen) = (after, after);
+            let blank = end == self.line_start;
+            (self.line_start, self.scanned) = (after, after);
             if blank {
-                (self.line, self.seen) = (0, 0);
+                (self.line_start, self.scanned) = (0, 0);
                 let raw = self.buffer.split_to(after).freeze();
-                self.weight -= weight(&raw);
+                self.parsed_size -= parsed_size(&raw);
                 return Ok(Some(Event { raw }));
             }
         }
-        self.seen = self.buffer.len();
-        if self.buffer.len() > EVENT_BYTES { Err(TooLarge) } else { Ok(None) }
+        self.scanned = self.buffer.len();
+        if self.buffer.len() > MAX_EVENT_BYTES { Err(EventTooLarge) } else { Ok(None) }
     }
 
     /// Memory taken by an incomplete event, in bytes.
     pub fn held_bytes(&self) -> usize {
-        self.weight
+        self.parsed_size
     }
 
     /// What came after the last whole event.
-    pub fn rest(&mut self) -> Bytes {
-        (self.line, self.seen, self.weight) = (0, 0, 0);
+    pub fn take_rest(&mut self) -> Bytes {
+        (self.line_start, self.scanned, self.parsed_size) = (0, 0, 0);
         self.buffer.split().freeze()
     }
 }
@@ -142,7 +142,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// An event of ours: `event:` where the API names its events, and one line of data.
-pub fn write(name: Option<&str>, data: &str, out: &mut Vec<u8>) {
+pub fn write_event(name: Option<&str>, data: &str, out: &mut Vec<u8>) {
     if let Some(name) = name {
         out.extend_from_slice(b"event: ");
         out.extend_from_slice(name.as_bytes());
@@ -170,7 +170,7 @@ mod tests {
                 events.push(event.raw().to_vec());
             }
         }
-        (events, decoder.rest().to_vec())
+        (events, decoder.take_rest().to_vec())
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn what_we_write_reads_back() {
         let mut out = Vec::new();
-        write(Some("x"), "{\n}", &mut out);
+        write_event(Some("x"), "{\n}", &mut out);
         assert_eq!(out, b"event: x\ndata: {\ndata: }\n\n");
         let (events, rest) = cut(&[&out]);
         assert_eq!((events.len(), rest.len()), (1, 0));

@@ -19,16 +19,18 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::apis;
 use crate::budget::{Exceeded, Limits};
-use crate::call_ids::CallIds;
+use crate::call_ids::CallIdGenerator;
 use crate::desk::Desk;
-use crate::dialect::{Dialect, End, Round, Stream, Whole};
-use crate::history::{called, hash, history, lost, reminder};
+use crate::dialect::{Dialect, ResponseMerger, Round, RoundEnd, StreamMerger};
+use crate::dialects;
 use crate::record::{Answer, Key, Past, Places, Record};
 use crate::request::Request;
 use crate::sse::{Decoder, Event};
 use crate::toolset::Toolset;
+use crate::upstream_history::{
+    announcement_hash, called_tools, reload_entries, tools_without_record, upstream_history,
+};
 use crate::usage::Usage;
 
 /// Hidden rounds of one turn, at most, unless it is said otherwise.
@@ -90,8 +92,8 @@ pub(crate) struct Turn {
     loaded_before: Vec<String>,
     limit: usize,
     limits: Limits,
-    stream: Option<Box<dyn Stream>>,
-    whole: Option<Box<dyn Whole>>,
+    stream: Option<Box<dyn StreamMerger>>,
+    whole: Option<Box<dyn ResponseMerger>>,
     decoder: Decoder,
     broken: bool,
     /// Ids of the responses that the API keeps.
@@ -115,15 +117,15 @@ impl Turn {
         limit: usize,
         limits: Limits,
     ) -> Self {
-        let dialect = apis::of(request.api);
-        let lost = lost(&request, &past, &toolset);
+        let dialect = dialects::of(request.api);
+        let lost = tools_without_record(&request, &past, &toolset);
         let reminder =
-            if lost.is_empty() { None } else { reminder(dialect, &request, &toolset, &lost) };
+            if lost.is_empty() { None } else { reload_entries(dialect, &request, &toolset, &lost) };
         let mut revealed = past.revealed();
         let mut reminded = Vec::new();
         // What is shown again is known again; where finding a tool changes `tools`, calling it did too.
         let shown = |name: &String| reminder.is_some() && lost.contains(name);
-        for name in called(&request).filter(|name| toolset.mode().grows() || shown(name)) {
+        for name in called_tools(&request).filter(|name| toolset.mode().grows() || shown(name)) {
             if toolset.is_deferred(name) && !revealed.contains(name) {
                 revealed.push(name.clone());
                 reminded.push(name.clone());
@@ -132,9 +134,9 @@ impl Turn {
         let loaded_before = past.loaded();
         let continues = past.previous.is_some();
         let previous = past.previous.as_ref().and_then(|record| record.response.clone());
-        let stream = request.stream.then(|| dialect.stream(&request));
-        let base = history(dialect, &request, past, &toolset);
-        let ids = CallIds::new(request.api, places.seed());
+        let stream = request.stream.then(|| dialect.stream_merger(&request));
+        let base = upstream_history(dialect, &request, past, &toolset);
+        let ids = CallIdGenerator::new(request.api, places.seed());
         Self {
             desk: Desk::new(Arc::clone(&toolset), &revealed, ids, limits),
             dialect,
@@ -212,17 +214,17 @@ impl Turn {
 
     /// The streamed response is over.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) -> Next {
-        let rest = self.decoder.rest();
+        let rest = self.decoder.take_rest();
         if !rest.is_empty() && self.exceeded().is_none() {
             // Some servers forget the blank line after the last event.
             self.event(&Event::from_bytes(rest), out);
         }
         let Some(stream) = &mut self.stream else { return Next::Done(Done::default()) };
-        let mut round = stream.round(&mut self.desk, out);
+        let mut round = stream.end_round(&mut self.desk, out);
         if self.exceeded().is_some() {
-            round.end = End::Broken;
+            round.end = RoundEnd::Failed;
         }
-        let broken = round.end == End::Broken;
+        let broken = round.end == RoundEnd::Failed;
         let next = self.next(round);
         let broken = broken || self.exceeded().is_some();
         if let (Next::Done(_), Some(stream), false) = (&next, &mut self.stream, broken) {
@@ -236,8 +238,8 @@ impl Turn {
     pub(crate) fn whole(&mut self, body: &[u8]) -> Option<Next> {
         let text = std::str::from_utf8(body).ok()?;
         // Also for a request that asks for events: some servers answer as a whole all the same.
-        let whole = self.whole.get_or_insert_with(|| self.dialect.whole(&self.request));
-        let round = whole.round(text, &mut self.desk)?;
+        let whole = self.whole.get_or_insert_with(|| self.dialect.response_merger(&self.request));
+        let round = whole.add_round(text, &mut self.desk)?;
         let mut next = self.next(round);
         if let (Next::Done(done), Some(whole)) = (&mut next, &mut self.whole) {
             done.body = Some(whole.finish(&self.desk));
@@ -302,7 +304,7 @@ impl Turn {
         let Round { mut entries, end, usage, response } = round;
         let made = self.desk.take_made_ids();
         if !made.is_empty() {
-            entries = self.dialect.with_ids(entries, made);
+            entries = self.dialect.with_generated_ids(entries, made);
         }
         if self.summary.rounds == 0 {
             self.summary.first = usage;
@@ -314,9 +316,9 @@ impl Turn {
         self.responses.extend(response);
         let mut answers = self.desk.take_answers();
         let answerable =
-            end == End::Whole && !answers.is_empty() && self.desk.forwarded().is_empty();
+            end == RoundEnd::Complete && !answers.is_empty() && self.desk.forwarded().is_empty();
         // Who pauses before saying anything would be asked the very same again.
-        let paused = end == End::Paused && !entries.is_empty();
+        let paused = end == RoundEnd::Paused && !entries.is_empty();
         let continues = (answerable || paused) && self.summary.rounds <= self.limit;
         if continues && self.desk.budget.is_full() {
             // What the model said is not all here, so it cannot be sent back.
@@ -327,14 +329,15 @@ impl Turn {
                 answers.iter_mut().for_each(Answer::close);
             }
             let said: Vec<Cow<'_, str>> = entries.iter().map(Cow::from).collect();
-            let joined = self.dialect.join(&said, Vec::new(), &answers, &[], &self.toolset);
+            let joined =
+                self.dialect.insert_hidden_results(&said, Vec::new(), &answers, &[], &self.toolset);
             let joined: Vec<String> = joined.into_iter().map(Cow::into_owned).collect();
             self.hidden.extend(entries);
             self.hidden.extend(joined);
             return Next::Again;
         }
         let records = match end {
-            End::Broken => Vec::new(),
+            RoundEnd::Failed => Vec::new(),
             _ if self.desk.budget.is_full() || self.exceeded().is_some() => Vec::new(),
             _ => self.records(entries, answers),
         };
@@ -351,7 +354,7 @@ impl Turn {
             || loaded != self.loaded_before;
         // A client that names the response it continues sends nothing of those before it: what is
         // known of them goes from one to the next.
-        let announced = self.toolset.announcement().map(hash);
+        let announced = self.toolset.announcement().map(announcement_hash);
         let announces = announced.is_some() && !self.responses.is_empty();
         if !differs && !self.continues && !announces {
             return Vec::new();

@@ -7,11 +7,11 @@
 use serde_json::{Number, Value};
 
 /// Maximum size of a usage object, in bytes. They have a few hundred; a parsed value takes many times its text.
-const BYTES: usize = 16 << 10;
+const MAX_BYTES: usize = 16 << 10;
 
 /// A usage object; `None` for anything else, and for one that is too large.
 pub(crate) fn parse(raw: &str) -> Option<Value> {
-    if raw.len() > BYTES {
+    if raw.len() > MAX_BYTES {
         return None;
     }
     serde_json::from_str::<Value>(raw).ok().filter(Value::is_object)
@@ -30,14 +30,14 @@ pub(crate) fn add(sum: &mut Value, later: &Value) {
                 }
             }
         }
-        (Value::Number(sum), Value::Number(later)) => *sum = plus(sum, later),
+        (Value::Number(sum), Value::Number(later)) => *sum = add_numbers(sum, later),
         // A count that one round left out is no count.
         (_, Value::Null) => {}
         (sum, later) => *sum = later.clone(),
     }
 }
 
-fn plus(a: &Number, b: &Number) -> Number {
+fn add_numbers(a: &Number, b: &Number) -> Number {
     let whole = a.as_u64().zip(b.as_u64()).and_then(|(a, b)| a.checked_add(b));
     let number = whole.map(Number::from).or_else(|| {
         let sum = a.as_f64().unwrap_or_default() + b.as_f64().unwrap_or_default();
@@ -66,7 +66,7 @@ impl std::ops::AddAssign for Usage {
 }
 
 /// A count in a usage object; zero where it is not there.
-pub(crate) fn count(usage: &Value, path: &[&str]) -> u64 {
+pub(crate) fn token_count(usage: &Value, path: &[&str]) -> u64 {
     let mut value = usage;
     for key in path {
         match value.get(key) {

@@ -52,7 +52,7 @@ pub(crate) fn event(api: Api, status: StatusCode, text: &str) -> Vec<u8> {
         ),
     };
     let mut event = Vec::new();
-    sse::write(name, &data, &mut event);
+    sse::write_event(name, &data, &mut event);
     event
 }
 

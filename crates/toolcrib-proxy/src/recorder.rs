@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
-use toolcrib_dialect::{Api, memory_weight, sse};
+use toolcrib_dialect::{Api, parsed_size, sse};
 use toolcrib_server::MemoryShare;
 
 use crate::proxy::Proxy;
@@ -62,7 +62,7 @@ impl Recorder {
             Scan::Whole(all, _) if all.len() + bytes.len() > WHOLE_BYTES => self.stop(),
             Scan::Whole(all, weight) => {
                 all.extend_from_slice(bytes);
-                *weight += memory_weight(bytes);
+                *weight += parsed_size(bytes);
             }
             Scan::Events(decoder) => {
                 decoder.push(bytes);
@@ -74,7 +74,7 @@ impl Recorder {
                             }
                         }
                         Ok(None) => break,
-                        Err(sse::TooLarge) => {
+                        Err(sse::EventTooLarge) => {
                             self.stop();
                             break;
                         }
@@ -106,7 +106,7 @@ impl Recorder {
         match std::mem::replace(&mut self.scan, Scan::Stopped) {
             Scan::Whole(all, _) => stored_ids::collect(self.api, &all, &mut ids),
             Scan::Events(mut decoder) => {
-                let rest = sse::Event::from_bytes(decoder.rest());
+                let rest = sse::Event::from_bytes(decoder.take_rest());
                 if let Some(data) = rest.data() {
                     stored_ids::collect(self.api, data.as_bytes(), &mut ids);
                 }

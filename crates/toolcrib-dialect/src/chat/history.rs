@@ -4,22 +4,29 @@ use std::borrow::Cow;
 
 use toolcrib_text::json::{self, Fields};
 
-use super::message::{Call, Message};
-use crate::call_ids::{self, MadeId};
-use crate::dialect::{Addresses, ForwardedCall};
+use super::message::{ChatCall, ChatMessage};
+use crate::call_ids::{self, GeneratedId};
+use crate::dialect::{CallIdMapper, ForwardedCall};
 use crate::record::Answer;
 
 /// A message whose calls of deferred tools go through `call` again.
-pub(super) fn wrap(entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {
-    let message = Message::read(entry)?;
+pub(super) fn wrap_deferred_calls(
+    entry: &str,
+    deferred: &dyn Fn(&str) -> bool,
+    call: &str,
+) -> Option<String> {
+    let message = ChatMessage::read(entry)?;
     let calls = json::items(message.fields().get("tool_calls")?)?;
     let mut wrapped = false;
     let calls: Vec<String> = calls
         .into_iter()
-        .map(|raw| match Call::read(raw.get()).filter(|known| deferred(&known.name)) {
+        .map(|raw| match ChatCall::read(raw.get()).filter(|known| deferred(&known.name)) {
             Some(known) => {
                 wrapped = true;
-                known.with(call, &inside(&known.name, known.arguments.as_deref()))
+                known.with_function(
+                    call,
+                    &wrapped_arguments(&known.name, known.arguments.as_deref()),
+                )
             }
             None => raw.get().to_owned(),
         })
@@ -29,13 +36,13 @@ pub(super) fn wrap(entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> 
 }
 
 /// The arguments of a call that stands for another.
-fn inside(name: &str, arguments: Option<&str>) -> String {
+fn wrapped_arguments(name: &str, arguments: Option<&str>) -> String {
     let arguments = arguments.filter(|text| Fields::read(text).is_some()).unwrap_or("{}");
     format!(r#"{{"name":{},"arguments":{arguments}}}"#, json::quote(name))
 }
 
 /// Answers stand right after the calls, before anything the client says.
-pub(super) fn join<'a>(
+pub(super) fn insert_hidden_results<'a>(
     entries: Vec<&'a str>,
     answers: &[Answer],
     calls: &[ForwardedCall<'_>],
@@ -45,34 +52,34 @@ pub(super) fn join<'a>(
         let text = json::quote(&answer.text);
         Cow::Owned(format!(r#"{{"role":"tool","tool_call_id":{id},"content":{text}}}"#))
     });
-    let mut ids = Addresses::new(calls);
-    ours.chain(entries.into_iter().map(|entry| addressed(entry, &mut ids))).collect()
+    let mut ids = CallIdMapper::new(calls);
+    ours.chain(entries.into_iter().map(|entry| with_upstream_id(entry, &mut ids))).collect()
 }
 
 /// A result under the id that the upstream knows its call by, if the client knows it by another or by none.
-fn addressed<'a>(entry: &'a str, ids: &mut Addresses<'_>) -> Cow<'a, str> {
+fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, str> {
     // Taking every entry apart costs, and few clients change ids.
     if ids.is_empty() {
         return Cow::Borrowed(entry);
     }
-    let message = Message::read(entry).filter(|message| message.role == "tool");
+    let message = ChatMessage::read(entry).filter(|message| message.role == "tool");
     let new = message.and_then(|message| {
         let name = message.fields().string("name");
-        let id = ids.next(message.answers.as_deref(), name.as_deref())?;
+        let id = ids.upstream_id_for(message.tool_call_id.as_deref(), name.as_deref())?;
         Some(message.fields().with(&[("tool_call_id", Some(json::quote(id)))]))
     });
     new.map_or(Cow::Borrowed(entry), Cow::Owned)
 }
 
 /// A message whose calls without an id have those that were made for them.
-pub(super) fn with_ids(entry: &str, made: &mut Vec<MadeId>) -> Option<String> {
-    let message = Message::read(entry)?;
+pub(super) fn with_generated_ids(entry: &str, made: &mut Vec<GeneratedId>) -> Option<String> {
+    let message = ChatMessage::read(entry)?;
     let calls = json::items(message.fields().get("tool_calls")?)?;
     let calls = calls.into_iter().map(|raw| {
-        let unnamed = |call: &Call<'_>| call.id.as_ref().is_none_or(String::is_empty);
-        let call = Call::read(raw.get()).filter(unnamed);
+        let unnamed = |call: &ChatCall<'_>| call.id.as_ref().is_none_or(String::is_empty);
+        let call = ChatCall::read(raw.get()).filter(unnamed);
         let new = call.and_then(|call| {
-            let id = call_ids::take(made, &call.name)?;
+            let id = call_ids::take_for(made, &call.name)?;
             Some(call.fields.with(&[("id", Some(json::quote(&id)))]))
         });
         new.unwrap_or_else(|| raw.get().to_owned())

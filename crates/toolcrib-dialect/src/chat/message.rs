@@ -3,15 +3,15 @@
 use toolcrib_text::json::{self, Fields};
 
 /// A message.
-pub(super) struct Message<'a> {
+pub(super) struct ChatMessage<'a> {
     fields: Fields<'a>,
     pub(super) role: String,
     /// The call that it answers.
-    pub(super) answers: Option<String>,
+    pub(super) tool_call_id: Option<String>,
 }
 
 /// A call in it.
-pub(super) struct Call<'a> {
+pub(super) struct ChatCall<'a> {
     pub(super) fields: Fields<'a>,
     pub(super) id: Option<String>,
     pub(super) name: String,
@@ -19,12 +19,12 @@ pub(super) struct Call<'a> {
     pub(super) arguments: Option<String>,
 }
 
-impl<'a> Message<'a> {
+impl<'a> ChatMessage<'a> {
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let fields = Fields::read(text)?;
         let role = fields.string("role")?;
-        let answers = fields.string("tool_call_id");
-        Some(Self { fields, role, answers })
+        let tool_call_id = fields.string("tool_call_id");
+        Some(Self { fields, role, tool_call_id })
     }
 
     /// Its texts, in order: one string, or several parts.
@@ -41,9 +41,9 @@ impl<'a> Message<'a> {
     }
 
     /// Its calls, in order.
-    pub(super) fn calls(&self) -> Vec<Call<'a>> {
+    pub(super) fn calls(&self) -> Vec<ChatCall<'a>> {
         let calls = self.fields.get("tool_calls").and_then(json::items).unwrap_or_default();
-        calls.into_iter().filter_map(|call| Call::read(call.get())).collect()
+        calls.into_iter().filter_map(|call| ChatCall::read(call.get())).collect()
     }
 
     pub(super) fn fields(&self) -> &Fields<'a> {
@@ -51,7 +51,7 @@ impl<'a> Message<'a> {
     }
 }
 
-impl<'a> Call<'a> {
+impl<'a> ChatCall<'a> {
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let fields = Fields::read(text)?;
         let id = fields.string("id");
@@ -66,7 +66,7 @@ impl<'a> Call<'a> {
     }
 
     /// The same call, of another function.
-    pub(super) fn with(&self, name: &str, arguments: &str) -> String {
+    pub(super) fn with_function(&self, name: &str, arguments: &str) -> String {
         let function = self.fields.get("function").and_then(Fields::read);
         let edits =
             [("name", Some(json::quote(name))), ("arguments", Some(json::quote(arguments)))];

@@ -2,12 +2,12 @@
 
 use toolcrib_text::json::{self, Fields};
 
-use super::message::{self, Message};
+use super::message::{self, ChatMessage};
 use crate::request::{Choice, Conversation, Entry, Features, Outline, Rows, Who};
-use crate::splice::place;
+use crate::splice::range_of;
 
 /// Reads the top of a body.
-pub(super) fn outline<'a>(body: &Fields<'a>) -> Outline<'a> {
+pub(super) fn read_outline<'a>(body: &Fields<'a>) -> Outline<'a> {
     let has = |key: &str| body.get(key).is_some();
     Outline {
         history: body.get("messages"),
@@ -23,13 +23,13 @@ pub(super) fn outline<'a>(body: &Fields<'a>) -> Outline<'a> {
 }
 
 /// Reads the conversation in a body.
-pub(super) fn conversation(text: &str, messages: &str) -> Option<Conversation> {
+pub(super) fn read_conversation(text: &str, messages: &str) -> Option<Conversation> {
     let mut rows = Rows::default();
     for entry in json::items(messages)? {
         let entry = entry.get();
-        let message = Message::read(entry)?;
+        let message = ChatMessage::read(entry)?;
         let who = if message.role == "assistant" { Who::Model } else { Who::Client };
-        let stretch = rows.add(who, Entry::At(place(text, entry)));
+        let stretch = rows.add(who, Entry::At(range_of(text, entry)));
         // What a system says may change from one request to the next: the time, a folder.
         if who == Who::Model || message.role == "user" {
             message.texts(&mut |text| stretch.print.text(text));
@@ -38,7 +38,7 @@ pub(super) fn conversation(text: &str, messages: &str) -> Option<Conversation> {
             let arguments = call.arguments.as_deref().unwrap_or_default();
             stretch.call(call.id, call.name, arguments);
         }
-        if let Some(id) = message.answers {
+        if let Some(id) = message.tool_call_id {
             stretch.print.call(Some(&id), "", "");
         }
     }

@@ -3,15 +3,15 @@
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
-use super::message::{Call, Message};
-use super::said::usage_of;
+use super::message::{ChatCall, ChatMessage};
+use super::streamed_round::read_usage;
 use crate::desk::{Desk, Settled, Sort};
-use crate::dialect::{End, Round, Whole};
+use crate::dialect::{ResponseMerger, Round, RoundEnd};
 use crate::usage;
 
 /// The responses of a turn.
 #[derive(Debug, Default)]
-pub(super) struct Completions {
+pub(super) struct ChatResponseMerger {
     /// The last one, as it came.
     body: String,
     rounds: usize,
@@ -20,17 +20,17 @@ pub(super) struct Completions {
     text: String,
     calls: Vec<String>,
     /// Whether a call was dropped.
-    lost: bool,
+    dropped_call: bool,
     usage: Option<Value>,
 }
 
-impl Whole for Completions {
-    fn round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
+impl ResponseMerger for ChatResponseMerger {
+    fn add_round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
         let fields = Fields::read(body)?;
         let choices = json::items(fields.get("choices")?)?;
         let choice = Fields::read(choices.first()?.get())?;
         let raw = choice.get("message")?;
-        let message = Message::read(raw)?;
+        let message = ChatMessage::read(raw)?;
         self.rounds += 1;
         body.clone_into(&mut self.body);
         if self.first.is_none() {
@@ -38,14 +38,17 @@ impl Whole for Completions {
             self.first = Some((own("id"), own("created")));
         }
         let finish = choice.string("finish_reason").unwrap_or_default();
-        let end = end(&finish);
+        let end = round_end(&finish);
         message.texts(&mut |text| {
             desk.text(text);
-            self.say(text);
+            self.add_text(text);
         });
         let calls = message.fields().get("tool_calls").and_then(json::items).unwrap_or_default();
-        let answered: Vec<&str> =
-            calls.iter().map(|call| call.get()).filter(|call| self.call(call, end, desk)).collect();
+        let answered: Vec<&str> = calls
+            .iter()
+            .map(|call| call.get())
+            .filter(|call| self.add_call(call, end, desk))
+            .collect();
         let entry = if answered.len() == calls.len() {
             raw.to_owned()
         } else {
@@ -56,42 +59,42 @@ impl Whole for Completions {
             let text = text.unwrap_or(r#""""#).to_owned();
             message.fields().with(&[("content", Some(text)), ("tool_calls", left)])
         };
-        let mut taken = usage::Usage::default();
+        let mut round_usage = usage::Usage::default();
         if let Some(used) = fields.get("usage").and_then(usage::parse) {
-            taken = usage_of(&used);
+            round_usage = read_usage(&used);
             match &mut self.usage {
                 Some(sum) => usage::add(sum, &used),
                 None => self.usage = Some(used),
             }
         }
-        Some(Round { entries: vec![entry], end, usage: taken, response: None })
+        Some(Round { entries: vec![entry], end, usage: round_usage, response: None })
     }
 
     fn finish(&mut self, desk: &Desk) -> String {
         let body = std::mem::take(&mut self.body);
-        if self.rounds == 1 && !desk.altered() && !self.lost {
+        if self.rounds == 1 && !desk.altered() && !self.dropped_call {
             return body;
         }
         self.merged(&body, desk).unwrap_or(body)
     }
 }
 
-impl Completions {
+impl ChatResponseMerger {
     /// Adds to the text that the client gets; what different rounds say is set apart.
-    fn say(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
         if !self.text.is_empty() {
-            self.text.push_str(GAP);
+            self.text.push_str(TEXT_SEPARATOR);
         }
         self.text.push_str(text);
     }
 
     /// Takes a call; whether somebody will answer it. One that is held in a round that was cut short may
     /// be cut itself, and is dropped.
-    fn call(&mut self, raw: &str, end: End, desk: &mut Desk) -> bool {
-        let Some(call) = Call::read(raw) else {
+    fn add_call(&mut self, raw: &str, end: RoundEnd, desk: &mut Desk) -> bool {
+        let Some(call) = ChatCall::read(raw) else {
             self.calls.push(raw.to_owned());
             return true;
         };
@@ -102,12 +105,12 @@ impl Completions {
         if custom || desk.sort(&call.name) == Sort::Live {
             desk.live(id, &call.name, &arguments);
             self.calls.push(raw.to_owned());
-        } else if end == End::Cut {
-            self.lost = true;
+        } else if end == RoundEnd::Truncated {
+            self.dropped_call = true;
             return false;
         } else if let Settled::Forward { name, arguments } = desk.settle(id, &call.name, &arguments)
         {
-            self.calls.push(call.with(&name, &arguments));
+            self.calls.push(call.with_function(&name, &arguments));
         }
         true
     }
@@ -139,13 +142,13 @@ impl Completions {
 }
 
 /// What stands between texts of two rounds.
-pub(super) const GAP: &str = "\n\n";
+pub(super) const TEXT_SEPARATOR: &str = "\n\n";
 
 /// How a round ended, by its `finish_reason`. Some servers say `stop` where there are calls.
-pub(super) fn end(finish: &str) -> End {
+pub(super) fn round_end(finish: &str) -> RoundEnd {
     match finish {
-        "length" | "content_filter" => End::Cut,
-        _ => End::Whole,
+        "length" | "content_filter" => RoundEnd::Truncated,
+        _ => RoundEnd::Complete,
     }
 }
 

@@ -6,44 +6,44 @@
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
-use super::response::{GAP, finish_reason};
-use super::said::{Call, Fate, Said, usage_of};
+use super::response::{TEXT_SEPARATOR, finish_reason};
+use super::streamed_round::{CallState, StreamedCall, StreamedRound, read_usage};
 use crate::budget::{CALLS, PART};
 use crate::desk::{Desk, Settled, Sort};
-use crate::dialect::{End, Round, Stream};
+use crate::dialect::{Round, RoundEnd, StreamMerger};
 use crate::sse::{self, Event};
 use crate::usage;
 
 /// Maximum size of what chunks of ours repeat, in bytes: one field, and all of them.
-const FIELD: usize = 1 << 10;
-const TEMPLATE: usize = 64 << 10;
+const MAX_REPEATED_FIELD_BYTES: usize = 1 << 10;
+const MAX_TEMPLATE_BYTES: usize = 64 << 10;
 
 /// The chunks of a turn.
 #[derive(Debug, Default)]
-pub(super) struct Chunks {
+pub(super) struct ChatStreamMerger {
     rounds: usize,
     /// `id` and `created` of the first chunk.
     first: Option<(String, String)>,
     /// The last chunk with a choice: what a chunk of ours is written over.
     template: String,
     /// Calls that the client got.
-    sent: usize,
+    forwarded_calls: usize,
     /// Whether the client got any text in an earlier round, and whether in this one.
-    spoke_before: bool,
-    round: Said,
+    had_text_before: bool,
+    round: StreamedRound,
     /// What ends the message, held back.
     finish: Option<String>,
     usage_chunk: Option<String>,
     usage: Option<Value>,
     done: bool,
     /// Whether everything so far went to the client as it came.
-    plain: bool,
+    unchanged: bool,
 }
 
-impl Stream for Chunks {
+impl StreamMerger for ChatStreamMerger {
     fn event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
         if self.rounds == 0 {
-            (self.rounds, self.plain) = (1, true);
+            (self.rounds, self.unchanged) = (1, true);
         }
         let Some(data) = event.data() else {
             out.extend_from_slice(event.raw());
@@ -51,8 +51,8 @@ impl Stream for Chunks {
         };
         if data.trim() == "[DONE]" {
             (self.done, self.round.ended) = (true, true);
-            self.settle_all(desk, out);
-            if self.is_plain() {
+            self.decide_held_calls(desk, out);
+            if self.is_unchanged() {
                 out.extend_from_slice(event.raw());
             }
             return;
@@ -70,16 +70,16 @@ impl Stream for Chunks {
             }
             Some([first, more @ ..]) => {
                 // One was asked for, and the calls of only one are checked: the client gets no others.
-                self.plain &= more.is_empty();
+                self.unchanged &= more.is_empty();
                 match Fields::read(first.get()) {
-                    Some(choice) => self.chunk(event, &fields, &choice, desk, out),
+                    Some(choice) => self.add_chunk(event, &fields, &choice, desk, out),
                     None => out.extend_from_slice(event.raw()),
                 }
             }
             Some([]) if fields.get("usage").is_some_and(|usage| usage != "null") => {
-                self.count(&fields);
+                self.record_usage(&fields);
                 self.usage_chunk = Some(data.into_owned());
-                if self.is_plain() {
+                if self.is_unchanged() {
                     out.extend_from_slice(event.raw());
                 }
             }
@@ -95,29 +95,29 @@ impl Stream for Chunks {
         self.done
     }
 
-    fn round(&mut self, desk: &mut Desk, out: &mut Vec<u8>) -> Round {
+    fn end_round(&mut self, desk: &mut Desk, out: &mut Vec<u8>) -> Round {
         if self.round.ended {
-            self.settle_all(desk, out);
+            self.decide_held_calls(desk, out);
         }
         let end = match self.round.ended && !self.round.failed {
-            false => End::Broken,
-            true if self.round.is_cut() => End::Cut,
-            true => End::Whole,
+            false => RoundEnd::Failed,
+            true if self.round.is_truncated() => RoundEnd::Truncated,
+            true => RoundEnd::Complete,
         };
-        self.spoke_before |= self.round.spoke;
-        let said = std::mem::take(&mut self.round);
-        match (&mut self.usage, &said.used) {
+        self.had_text_before |= self.round.has_text;
+        let round = std::mem::take(&mut self.round);
+        match (&mut self.usage, &round.used) {
             (Some(sum), Some(used)) => usage::add(sum, used),
             (sum @ None, Some(used)) => *sum = Some(used.clone()),
             (_, None) => {}
         }
         self.rounds += 1;
-        let usage = said.usage;
-        Round { entries: vec![said.entry()], end, usage, response: None }
+        let usage = round.usage;
+        Round { entries: vec![round.into_entry()], end, usage, response: None }
     }
 
     fn finish(&mut self, desk: &Desk, out: &mut Vec<u8>) {
-        if self.plain {
+        if self.unchanged {
             return;
         }
         let sum = self.usage.as_ref().map(Value::to_string);
@@ -127,10 +127,10 @@ impl Stream for Chunks {
         if let Some(chunk) = self.usage_chunk.take()
             && let Some(fields) = Fields::read(&chunk)
         {
-            sse::write(None, &self.own(&fields, &[("usage", sum)]), out);
+            sse::write_event(None, &self.with_first_id(&fields, &[("usage", sum)]), out);
         }
         if self.done {
-            sse::write(None, "[DONE]", out);
+            sse::write_event(None, "[DONE]", out);
         }
     }
 
@@ -141,19 +141,19 @@ impl Stream for Chunks {
             || format!(r#"{{"message":"the upstream answered {status}","type":"upstream_error","param":null,"code":null}}"#),
             std::borrow::Cow::into_owned,
         );
-        sse::write(None, &format!(r#"{{"error":{error}}}"#), out);
+        sse::write_event(None, &format!(r#"{{"error":{error}}}"#), out);
     }
 }
 
-impl Chunks {
+impl ChatStreamMerger {
     /// Whether the rest of this round can still pass as it comes.
-    fn is_plain(&mut self) -> bool {
-        let held = self.round.calls.iter().any(|call| call.fate == Fate::Held);
-        self.plain &= self.rounds == 1 && !held;
-        self.plain
+    fn is_unchanged(&mut self) -> bool {
+        let held = self.round.calls.iter().any(|call| call.state == CallState::Held);
+        self.unchanged &= self.rounds == 1 && !held;
+        self.unchanged
     }
 
-    fn chunk(
+    fn add_chunk(
         &mut self,
         event: &Event,
         fields: &Fields<'_>,
@@ -163,20 +163,25 @@ impl Chunks {
     ) {
         self.template = template(fields);
         if self.first.is_none() {
-            let own =
-                |key| fields.get(key).filter(|raw| raw.len() <= FIELD).unwrap_or("null").to_owned();
+            let own = |key| {
+                fields
+                    .get(key)
+                    .filter(|raw| raw.len() <= MAX_REPEATED_FIELD_BYTES)
+                    .unwrap_or("null")
+                    .to_owned()
+            };
             self.first = Some((own("id"), own("created")));
         }
         let delta = choice.get("delta").and_then(Fields::read);
-        let spoke = self.round.spoke;
+        let has_text = self.round.has_text;
         let mut live = Vec::new();
         if let Some(delta) = &delta {
-            self.round.hear(delta, &mut desk.budget);
+            self.round.add_delta(delta, &mut desk.budget);
             if let Some(text) = delta.string("content") {
                 desk.text(&text);
             }
             for call in delta.get("tool_calls").and_then(json::items).unwrap_or_default() {
-                live.extend(self.call(call.get(), desk));
+                live.extend(self.add_call_piece(call.get(), desk));
             }
         }
         let finish = choice.string("finish_reason");
@@ -185,30 +190,30 @@ impl Chunks {
             (self.round.finish, self.round.ended) = (finish, true);
         }
         if fields.get("usage").is_some_and(|usage| usage != "null") {
-            self.count(fields);
+            self.record_usage(fields);
         }
-        if self.is_plain() {
+        if self.is_unchanged() {
             out.extend_from_slice(event.raw());
         } else {
             // What was forwarded before a call that was held stands before it.
             if let Some(delta) = delta {
-                self.forward(fields, choice, &delta, &live, spoke, out);
+                self.forward_delta(fields, choice, &delta, &live, has_text, out);
             }
             self.finish = ended.then(|| fields.with(&[])).or(self.finish.take());
         }
         if ended {
-            self.settle_all(desk, out);
+            self.decide_held_calls(desk, out);
         }
     }
 
     /// A chunk of which the client gets only what is its own.
-    fn forward(
+    fn forward_delta(
         &mut self,
         fields: &Fields<'_>,
         choice: &Fields<'_>,
         delta: &Fields<'_>,
         live: &[String],
-        spoke: bool,
+        has_text: bool,
         out: &mut Vec<u8>,
     ) {
         let mut edits: Vec<(&str, Option<String>)> = Vec::new();
@@ -218,8 +223,8 @@ impl Chunks {
             // There is one message, and its role was said.
             edits.push(("role", None));
             match &text {
-                Some(text) if self.spoke_before && !spoke => {
-                    edits.push(("content", Some(json::quote(&format!("{GAP}{text}")))));
+                Some(text) if self.had_text_before && !has_text => {
+                    edits.push(("content", Some(json::quote(&format!("{TEXT_SEPARATOR}{text}")))));
                 }
                 Some(_) => {}
                 // A list of parts is not ours to read.
@@ -233,19 +238,20 @@ impl Chunks {
         }
         let choice = choice.with(&[("delta", Some(delta)), ("finish_reason", Some("null".into()))]);
         let usage = fields.get("usage").map(|_| "null".to_owned());
-        let chunk = self.own(fields, &[("choices", Some(format!("[{choice}]"))), ("usage", usage)]);
-        sse::write(None, &chunk, out);
+        let chunk = self
+            .with_first_id(fields, &[("choices", Some(format!("[{choice}]"))), ("usage", usage)]);
+        sse::write_event(None, &chunk, out);
     }
 
     /// A piece of a call; what the client gets of it.
-    fn call(&mut self, raw: &str, desk: &mut Desk) -> Option<String> {
+    fn add_call_piece(&mut self, raw: &str, desk: &mut Desk) -> Option<String> {
         // The turn is over, and more calls would only cost time.
         if desk.budget.exceeded().is_some() {
             return None;
         }
         let piece = Fields::read(raw)?;
         let known = self.round.calls.len();
-        let at = self.place(&piece);
+        let at = self.find_or_add_call(&piece);
         if self.round.calls.len() > known {
             desk.budget.hold(PART);
             if self.round.calls.len() > CALLS {
@@ -254,25 +260,29 @@ impl Chunks {
         }
         let call = &mut self.round.calls[at];
         let begins = call.name.is_empty();
-        call.add(&piece, &mut desk.budget);
-        if begins && call.fate == Fate::Held && call.sort(desk) == Sort::Live && !self.holds(at) {
-            self.round.calls[at].fate = Fate::Live(self.sent);
-            self.sent += 1;
+        call.add_piece(&piece, &mut desk.budget);
+        if begins
+            && call.state == CallState::Held
+            && call.sort(desk) == Sort::Live
+            && !self.is_earlier_call_held(at)
+        {
+            self.round.calls[at].state = CallState::Forwarded(self.forwarded_calls);
+            self.forwarded_calls += 1;
         }
-        match self.round.calls[at].fate {
-            Fate::Live(index) => Some(piece.with(&[("index", Some(index.to_string()))])),
+        match self.round.calls[at].state {
+            CallState::Forwarded(index) => Some(piece.with(&[("index", Some(index.to_string()))])),
             _ => None,
         }
     }
 
     /// Whether an earlier call is still held: then a later one waits, so that their order stays.
-    fn holds(&self, at: usize) -> bool {
-        self.round.calls[..at].iter().any(|call| call.fate == Fate::Held)
+    fn is_earlier_call_held(&self, at: usize) -> bool {
+        self.round.calls[..at].iter().any(|call| call.state == CallState::Held)
     }
 
     /// The call that a piece belongs to. One that begins does not mean that those before it are whole:
     /// servers exist that begin all calls at once.
-    fn place(&mut self, piece: &Fields<'_>) -> usize {
+    fn find_or_add_call(&mut self, piece: &Fields<'_>) -> usize {
         let index = piece.get("index").and_then(|raw| raw.parse().ok());
         let id = piece.string("id").filter(|id| !id.is_empty());
         let calls = &self.round.calls;
@@ -281,38 +291,38 @@ impl Chunks {
             // Servers that repeat an index tell their calls apart by id.
             (Some(_), Some(_)) => {
                 // Others change the id of a call that is under way; a call that begins has a name.
-                let begins = begins(piece);
-                let is_same = |call: &Call| call.id.is_none() || call.id == id || !begins;
+                let begins = is_first_piece(piece);
+                let is_same = |call: &StreamedCall| call.id.is_none() || call.id == id || !begins;
                 calls.iter().rposition(|call| call.index == index && is_same(call))
             }
             (None, Some(_)) => calls.iter().rposition(|call| call.id == id),
             (None, None) => calls.len().checked_sub(1),
         };
         found.unwrap_or_else(|| {
-            self.round.calls.push(Call { index, ..Call::default() });
+            self.round.calls.push(StreamedCall { index, ..StreamedCall::default() });
             self.round.calls.len() - 1
         })
     }
 
     /// Decides about the calls that are held, in order; those for the client are sent. A round that was
     /// cut short may have cut its last call too, so that none is decided about.
-    fn settle_all(&mut self, desk: &mut Desk, out: &mut Vec<u8>) {
-        let (over, cut) = (self.round.ended, self.round.is_cut());
+    fn decide_held_calls(&mut self, desk: &mut Desk, out: &mut Vec<u8>) {
+        let (over, cut) = (self.round.ended, self.round.is_truncated());
         for at in 0..self.round.calls.len() {
             let call = &mut self.round.calls[at];
             let id = call.id.as_deref();
             let mut forward = None;
-            match call.fate {
-                Fate::Settled | Fate::Lost => continue,
-                Fate::Live(_) if !over => continue,
-                Fate::Live(_) => desk.live(id, &call.name, call.json()),
-                Fate::Held if cut => self.plain = false,
+            match call.state {
+                CallState::Decided | CallState::Dropped => continue,
+                CallState::Forwarded(_) if !over => continue,
+                CallState::Forwarded(_) => desk.live(id, &call.name, call.json_arguments()),
+                CallState::Held if cut => self.unchanged = false,
                 // A name that came in pieces, or a call that waited for another.
-                Fate::Held if call.sort(desk) == Sort::Live => {
-                    desk.live(id, &call.name, call.json());
+                CallState::Held if call.sort(desk) == Sort::Live => {
+                    desk.live(id, &call.name, call.json_arguments());
                     forward = Some((call.name.clone(), call.arguments.clone()));
                 }
-                Fate::Held => {
+                CallState::Held => {
                     if let Settled::Forward { name, arguments } =
                         desk.settle(id, &call.name, &call.arguments)
                     {
@@ -320,26 +330,30 @@ impl Chunks {
                     }
                 }
             }
-            self.plain &= call.fate != Fate::Held;
-            call.fate = if call.fate == Fate::Held && cut { Fate::Lost } else { Fate::Settled };
+            self.unchanged &= call.state != CallState::Held;
+            call.state = if call.state == CallState::Held && cut {
+                CallState::Dropped
+            } else {
+                CallState::Decided
+            };
             if let Some((name, arguments)) = forward {
-                self.send(at, &name, &arguments, out);
+                self.send_call(at, &name, &arguments, out);
             }
         }
     }
 
     /// A chunk with a whole call.
-    fn send(&mut self, at: usize, name: &str, arguments: &str, out: &mut Vec<u8>) {
-        let call = self.round.calls[at].write(name, arguments, Some(self.sent));
-        self.sent += 1;
+    fn send_call(&mut self, at: usize, name: &str, arguments: &str, out: &mut Vec<u8>) {
+        let call = self.round.calls[at].write(name, arguments, Some(self.forwarded_calls));
+        self.forwarded_calls += 1;
         let choice =
             format!(r#"[{{"index":0,"delta":{{"tool_calls":[{call}]}},"finish_reason":null}}]"#);
         let template = std::mem::take(&mut self.template);
         if let Some(fields) = Fields::read(&template) {
             let usage = fields.get("usage").map(|_| "null".to_owned());
-            sse::write(
+            sse::write_event(
                 None,
-                &self.own(&fields, &[("choices", Some(choice)), ("usage", usage)]),
+                &self.with_first_id(&fields, &[("choices", Some(choice)), ("usage", usage)]),
                 out,
             );
         }
@@ -355,20 +369,20 @@ impl Chunks {
         let counted = fields.get("usage").is_some_and(|usage| usage != "null");
         let usage = if counted { sum.cloned() } else { fields.get("usage").map(str::to_owned) };
         let edits = [("choices", Some(format!("[{choice}]"))), ("usage", usage)];
-        sse::write(None, &self.own(&fields, &edits), out);
+        sse::write_event(None, &self.with_first_id(&fields, &edits), out);
     }
 
     /// A chunk as one of the message that the client began to read.
-    fn own(&self, fields: &Fields<'_>, edits: &[(&str, Option<String>)]) -> String {
+    fn with_first_id(&self, fields: &Fields<'_>, edits: &[(&str, Option<String>)]) -> String {
         let (id, created) = self.first.clone().unwrap_or_default();
         let mut all = vec![("id", Some(id)), ("created", Some(created))];
         all.extend_from_slice(edits);
         fields.with(&all)
     }
 
-    fn count(&mut self, fields: &Fields<'_>) {
+    fn record_usage(&mut self, fields: &Fields<'_>) {
         let Some(used) = fields.get("usage").and_then(usage::parse) else { return };
-        self.round.usage = usage_of(&used);
+        self.round.usage = read_usage(&used);
         // Some servers say with every chunk what it took so far: the last one counts.
         self.round.used = Some(used);
     }
@@ -378,17 +392,17 @@ impl Chunks {
 /// was held repeats them, so fields that are too large are left out.
 fn template(fields: &Fields<'_>) -> String {
     let bare = fields.with(&[("choices", Some("[]".to_owned()))]);
-    if bare.len() <= TEMPLATE {
+    if bare.len() <= MAX_TEMPLATE_BYTES {
         return bare;
     }
-    let large = fields.iter().filter(|(_, raw)| raw.len() > FIELD);
+    let large = fields.iter().filter(|(_, raw)| raw.len() > MAX_REPEATED_FIELD_BYTES);
     let large: Vec<(&str, Option<String>)> = large.map(|(key, _)| (key, None)).collect();
     let small = fields.with(&large);
-    if small.len() <= TEMPLATE { small } else { r#"{"choices":[]}"#.to_owned() }
+    if small.len() <= MAX_TEMPLATE_BYTES { small } else { r#"{"choices":[]}"#.to_owned() }
 }
 
 /// Whether a piece of a call is its first.
-fn begins(piece: &Fields<'_>) -> bool {
+fn is_first_piece(piece: &Fields<'_>) -> bool {
     ["function", "custom"].iter().any(|key| {
         let named = piece.get(key).and_then(Fields::read).and_then(|inner| inner.string("name"));
         named.is_some_and(|name| !name.is_empty())

@@ -10,10 +10,10 @@ use bytes::Bytes;
 use super::action::{Action, Body, Done, Ending, Start};
 use super::{Exchange, State};
 use crate::budget::Exceeded;
+use crate::parsed_size::parsed_size;
 use crate::record::Key;
 use crate::response_check::{ResponseCheck, Unchecked};
 use crate::turn::{Next, Summary, Turn};
-use crate::weight::weight;
 
 impl Exchange {
     /// The upstream was not reached, or broke off before the head of its response.
@@ -127,7 +127,7 @@ impl Exchange {
                 if self.collected > self.limits.response {
                     return self.exceed(Exceeded::Response(self.limits.response));
                 }
-                self.weight = if body.is_empty() { 0 } else { self.weight } + weight(&bytes);
+                self.weight = if body.is_empty() { 0 } else { self.weight } + parsed_size(&bytes);
                 body.extend_from_slice(&bytes);
             }
             State::Streaming => {

@@ -33,10 +33,9 @@ use self::action::{Action, Ending, Outgoing, Report, Setup};
 use self::fallback::{Attempt, Fallback, report, understands};
 use self::translation::{Translation, Translator};
 use crate::api::Api;
-use crate::apis;
 use crate::budget::Limits;
 use crate::capability::Hosted;
-use crate::history;
+use crate::dialects;
 use crate::messages;
 use crate::mode::RequestedMode;
 use crate::pass::{Bypass, Facts, pass_through};
@@ -46,6 +45,7 @@ use crate::request::Request;
 use crate::response_check::ResponseCheck;
 use crate::toolset::{Plan, Toolset};
 use crate::turn::{Summary, Turn};
+use crate::upstream_history;
 
 /// What an exchange waits for.
 #[derive(Debug)]
@@ -254,7 +254,7 @@ impl Exchange {
             self.translator.plain = true;
             return request.text.into_bytes();
         }
-        let plain = messages::inbound::plain_request(&request);
+        let plain = messages::deferral_emulation::without_deferral_in(&request);
         plain.unwrap_or(request.text).into_bytes()
     }
 
@@ -310,9 +310,10 @@ impl Exchange {
         else {
             return;
         };
-        let (attempt, dialect) = (*attempt, apis::of(request.api));
+        let (attempt, dialect) = (*attempt, dialects::of(request.api));
         if !is_second {
-            let more = history::must_load(dialect, request, &self.past, &toolset);
+            let more =
+                upstream_history::tools_to_send_in_full(dialect, request, &self.past, &toolset);
             if !more.is_empty() {
                 return self.prepare(attempt, [self.past.loaded(), more].concat(), true);
             }

@@ -7,8 +7,8 @@
 
 use crate::api::Api;
 use crate::budget::{Exceeded, Limits};
-use crate::messages::unbind::strip_thinking;
-use crate::responses::Inbound;
+use crate::messages::thinking::strip_thinking;
+use crate::responses::DeferralEmulation;
 use crate::sse::{Decoder, Event};
 use crate::translate::{Adapter, Untranslatable, adapter};
 
@@ -38,7 +38,7 @@ pub(super) struct Translated {
 /// The way back: one round's response, in the client's API.
 #[derive(Debug)]
 pub(super) struct Translation {
-    inbound: Option<Inbound>,
+    emulation: Option<DeferralEmulation>,
     adapter: Option<Adapter>,
     decoder: Decoder,
 }
@@ -52,9 +52,9 @@ impl Translator {
     /// A body for the upstream, and the way back for its response.
     pub(super) fn request(self, body: String) -> Result<(Translated, Translation), Untranslatable> {
         let mut body = if self.without_thinking { strip_thinking(&body) } else { body };
-        let inbound = if self.plain { Inbound::read(&body) } else { None };
-        if let Some(inbound) = &inbound {
-            inbound.request().clone_into(&mut body);
+        let emulation = if self.plain { DeferralEmulation::read(&body) } else { None };
+        if let Some(emulation) = &emulation {
+            emulation.request().clone_into(&mut body);
         }
         let (mut path, mut dropped) = (None, Vec::new());
         let adapter = self.speaks.and_then(|speaks| adapter(self.api, speaks));
@@ -64,7 +64,7 @@ impl Translator {
             adapter.dropped().clone_into(&mut dropped);
             (body, path) = (adapted.body, Some(adapted.path));
         }
-        let back = Translation { inbound, adapter, decoder: Decoder::default() };
+        let back = Translation { emulation, adapter, decoder: Decoder::default() };
         Ok((Translated { body, path, dropped }, back))
     }
 }
@@ -72,20 +72,20 @@ impl Translator {
 impl Translation {
     /// Whether the response must be translated back.
     pub(super) fn changes(&self) -> bool {
-        self.inbound.is_some() || self.adapter.is_some()
+        self.emulation.is_some() || self.adapter.is_some()
     }
 
     /// A complete response: its status and its body.
     pub(super) fn whole(&mut self, status: u16, body: Vec<u8>) -> (u16, Vec<u8>) {
         let (status, body) = match &mut self.adapter {
             Some(adapter) => {
-                let answer = adapter.whole(status, &body);
+                let answer = adapter.complete_response(status, &body);
                 (answer.status, answer.body)
             }
             None => (status, body),
         };
-        match (&self.inbound, std::str::from_utf8(&body)) {
-            (Some(inbound), Ok(text)) => (status, inbound.whole(text).into_bytes()),
+        match (&self.emulation, std::str::from_utf8(&body)) {
+            (Some(emulation), Ok(text)) => (status, emulation.restore_response(text).into_bytes()),
             _ => (status, body),
         }
     }
@@ -119,26 +119,28 @@ impl Translation {
             adapter.end(&mut theirs);
             self.events(&theirs, out);
         }
-        let rest = self.decoder.rest();
-        match &mut self.inbound {
+        let rest = self.decoder.take_rest();
+        match &mut self.emulation {
             // Some servers forget the blank line after the last event.
-            Some(inbound) if !rest.is_empty() => inbound.event(&Event::from_bytes(rest), out),
+            Some(emulation) if !rest.is_empty() => {
+                emulation.restore_event(&Event::from_bytes(rest), out)
+            }
             _ => out.extend_from_slice(&rest),
         }
     }
 
     fn events(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        let Some(inbound) = &mut self.inbound else {
+        let Some(emulation) = &mut self.emulation else {
             out.extend_from_slice(bytes);
             return;
         };
         self.decoder.push(bytes);
         loop {
             match self.decoder.next_event() {
-                Ok(Some(event)) => inbound.event(&event, out),
+                Ok(Some(event)) => emulation.restore_event(&event, out),
                 Ok(None) => return,
                 // Too large to translate: forwarded as it is. A turn, if there is one, reports it.
-                Err(_) => return out.extend_from_slice(&self.decoder.rest()),
+                Err(_) => return out.extend_from_slice(&self.decoder.take_rest()),
             }
         }
     }

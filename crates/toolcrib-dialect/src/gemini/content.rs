@@ -5,7 +5,7 @@
 use toolcrib_text::json::{self, Fields};
 
 /// The value under either spelling of a key, and the spelling.
-pub(super) fn either<'a, 'k>(
+pub(super) fn get_either<'a, 'k>(
     fields: &Fields<'a>,
     [camel, snake]: [&'k str; 2],
 ) -> Option<(&'k str, &'a str)> {
@@ -14,24 +14,24 @@ pub(super) fn either<'a, 'k>(
 
 /// The signature of a part, as JSON.
 pub(super) fn signature<'a>(part: &Fields<'a>) -> Option<&'a str> {
-    either(part, ["thoughtSignature", "thought_signature"]).map(|(_, raw)| raw)
+    get_either(part, ["thoughtSignature", "thought_signature"]).map(|(_, raw)| raw)
 }
 
 /// A content: one entry of the history, or what a candidate says.
 pub(super) struct Content<'a> {
     pub(super) fields: Fields<'a>,
     /// Whether the model says it; who leaves the role out is the user.
-    pub(super) by_model: bool,
+    pub(super) is_model: bool,
     pub(super) parts: Vec<&'a str>,
 }
 
 impl<'a> Content<'a> {
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let fields = Fields::read(text)?;
-        let by_model = fields.string("role").as_deref() == Some("model");
+        let is_model = fields.string("role").as_deref() == Some("model");
         let parts = fields.get("parts").and_then(json::items).unwrap_or_default();
         let parts = parts.into_iter().map(serde_json::value::RawValue::get).collect();
-        Some(Self { fields, by_model, parts })
+        Some(Self { fields, is_model, parts })
     }
 
     /// The same content with other parts.
@@ -43,23 +43,23 @@ impl<'a> Content<'a> {
 /// A part.
 pub(super) struct Part<'a> {
     pub(super) fields: Fields<'a>,
-    pub(super) kind: Kind<'a>,
+    pub(super) kind: PartKind<'a>,
 }
 
 /// What a part is.
-pub(super) enum Kind<'a> {
+pub(super) enum PartKind<'a> {
     /// Text that is shown.
     Text(String),
     /// The model's thoughts, in words.
     Thought(String),
-    Call(Call<'a>),
-    Answer(Call<'a>),
+    Call(FunctionPart<'a>),
+    Result(FunctionPart<'a>),
     /// An image, code, or something newer than this file.
     Other,
 }
 
 /// A call, or the answer to one.
-pub(super) struct Call<'a> {
+pub(super) struct FunctionPart<'a> {
     key: &'static str,
     fields: Fields<'a>,
     pub(super) id: Option<String>,
@@ -71,42 +71,44 @@ pub(super) struct Call<'a> {
 impl<'a> Part<'a> {
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let fields = Fields::read(text)?;
-        let kind = if let Some(call) = Call::read(&fields, ["functionCall", "function_call"]) {
-            Kind::Call(call)
-        } else if let Some(answer) = Call::read(&fields, ["functionResponse", "function_response"])
-        {
-            Kind::Answer(answer)
-        } else {
-            match fields.string("text") {
-                Some(text) if fields.get("thought") == Some("true") => Kind::Thought(text),
-                Some(text) => Kind::Text(text),
-                None => Kind::Other,
-            }
-        };
+        let kind =
+            if let Some(call) = FunctionPart::read(&fields, ["functionCall", "function_call"]) {
+                PartKind::Call(call)
+            } else if let Some(answer) =
+                FunctionPart::read(&fields, ["functionResponse", "function_response"])
+            {
+                PartKind::Result(answer)
+            } else {
+                match fields.string("text") {
+                    Some(text) if fields.get("thought") == Some("true") => PartKind::Thought(text),
+                    Some(text) => PartKind::Text(text),
+                    None => PartKind::Other,
+                }
+            };
         Some(Self { fields, kind })
     }
 
     /// The part with its call under another name; a signature beside it stays.
-    pub(super) fn renamed(&self, name: &str, args: Option<&str>) -> Option<String> {
+    pub(super) fn with_call(&self, name: &str, args: Option<&str>) -> Option<String> {
         self.edited(name, args.map(|args| ("args", Some(args.to_owned()))))
     }
 
     /// The part as the answer to the call of that name and id; without an id if the call has none.
-    pub(super) fn answering(&self, name: &str, id: Option<&str>) -> Option<String> {
+    pub(super) fn as_result_of(&self, name: &str, id: Option<&str>) -> Option<String> {
         self.edited(name, Some(("id", id.map(json::quote))))
     }
 
     fn edited(&self, name: &str, edit: Option<(&str, Option<String>)>) -> Option<String> {
-        let (Kind::Call(call) | Kind::Answer(call)) = &self.kind else { return None };
+        let (PartKind::Call(call) | PartKind::Result(call)) = &self.kind else { return None };
         let mut edits = vec![("name", Some(json::quote(name)))];
         edits.extend(edit);
         Some(self.fields.with(&[(call.key, Some(call.fields.with(&edits)))]))
     }
 }
 
-impl<'a> Call<'a> {
+impl<'a> FunctionPart<'a> {
     fn read(part: &Fields<'a>, keys: [&'static str; 2]) -> Option<Self> {
-        let (key, raw) = either(part, keys)?;
+        let (key, raw) = get_either(part, keys)?;
         let fields = Fields::read(raw)?;
         let id = fields.string("id").filter(|id| !id.is_empty());
         let name = fields.string("name")?;

@@ -3,12 +3,12 @@
 //! It has no words for deferring, so tools go through the bridge. Calls arrive whole and often without
 //! an id; what stands in for one is their order. Model and stream are said in the path, not in the body.
 
-mod announce;
+mod announcement;
 mod content;
 mod history;
+mod part_merger;
 mod request;
 mod response;
-mod spoken;
 mod stream;
 mod tools;
 mod usage;
@@ -17,71 +17,81 @@ use std::borrow::Cow;
 
 use toolcrib_text::json::Fields;
 
-use crate::call_ids::MadeId;
-use crate::dialect::{Dialect, ForwardedCall, Stream, Whole};
+use crate::call_ids::GeneratedId;
+use crate::dialect::{Dialect, ForwardedCall, ResponseMerger, StreamMerger};
 use crate::record::Answer;
 use crate::request::{Conversation, Outline, Request};
 use crate::tools::WriteTools;
 use crate::toolset::Toolset;
 
 /// The dialect.
-pub(crate) struct Gemini;
+pub(crate) struct GeminiDialect;
 
-impl Dialect for Gemini {
-    fn outline<'a>(&self, body: &Fields<'a>, target: &str) -> Outline<'a> {
-        request::outline(body, target)
+impl Dialect for GeminiDialect {
+    fn read_outline<'a>(&self, body: &Fields<'a>, target: &str) -> Outline<'a> {
+        request::read_outline(body, target)
     }
 
-    fn conversation(&self, text: &str, history: &str) -> Option<Conversation> {
-        request::conversation(text, history)
+    fn read_conversation(&self, text: &str, history: &str) -> Option<Conversation> {
+        request::read_conversation(text, history)
     }
 
-    fn write_tools(&self) -> WriteTools {
+    fn tools_writer(&self) -> WriteTools {
         tools::write
     }
 
-    fn wrap(&self, entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {
-        history::wrap(entry, deferred, call)
+    fn wrap_deferred_calls(
+        &self,
+        entry: &str,
+        deferred: &dyn Fn(&str) -> bool,
+        call: &str,
+    ) -> Option<String> {
+        history::wrap_deferred_calls(entry, deferred, call)
     }
 
-    fn join<'a>(
+    fn insert_hidden_results<'a>(
         &self,
-        said: &[Cow<'_, str>],
+        turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
         calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
-        history::join(said, entries, answers, calls, toolset.names().call)
+        history::insert_hidden_results(turn, entries, answers, calls, toolset.names().call)
     }
 
     /// Ids are optional in this API: a call without one stays without.
-    fn with_ids(&self, said: Vec<String>, _made: Vec<MadeId>) -> Vec<String> {
-        said
+    fn with_generated_ids(&self, turn: Vec<String>, _generated: Vec<GeneratedId>) -> Vec<String> {
+        turn
     }
 
-    fn announce(&self, entry: &str, text: &str) -> Option<String> {
-        announce::announce(entry, text)
+    fn insert_announcement(&self, entry: &str, text: &str) -> Option<String> {
+        announcement::insert_announcement(entry, text)
     }
 
     fn user_message(&self, text: &str) -> String {
-        announce::user_message(text)
+        announcement::user_message(text)
     }
 
-    fn fit(&self, kept: Vec<String>, _echo: &[&str], _toolset: &Toolset) -> Vec<String> {
-        kept
+    fn adapt_to_echo(
+        &self,
+        stored: Vec<String>,
+        _echoed: &[&str],
+        _toolset: &Toolset,
+    ) -> Vec<String> {
+        stored
     }
 
-    fn remind(&self, _: &Request, _: &Toolset, _: &[(&str, &str)]) -> Option<Vec<String>> {
+    fn reload_tools(&self, _: &Request, _: &Toolset, _: &[(&str, &str)]) -> Option<Vec<String>> {
         None
     }
 
-    fn stream(&self, _request: &Request) -> Box<dyn Stream> {
-        Box::new(stream::Pieces::default())
+    fn stream_merger(&self, _request: &Request) -> Box<dyn StreamMerger> {
+        Box::new(stream::GeminiStreamMerger::default())
     }
 
-    fn whole(&self, _request: &Request) -> Box<dyn Whole> {
-        Box::new(response::Responses::default())
+    fn response_merger(&self, _request: &Request) -> Box<dyn ResponseMerger> {
+        Box::new(response::GeminiResponseMerger::default())
     }
 
     /// Nothing: clients of this API take every line for data, and stumble over a comment.

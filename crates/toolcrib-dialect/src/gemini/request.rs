@@ -2,32 +2,32 @@
 
 use toolcrib_text::json::{self, Fields};
 
-use super::content::{Content, Kind, Part, either};
+use super::content::{Content, Part, PartKind, get_either};
 use crate::request::{Choice, Conversation, Entry, Features, OpenStretch, Outline, Rows, Who};
-use crate::splice::place;
+use crate::splice::range_of;
 
 /// Reads the top of a body, and the path it was sent to.
-pub(super) fn outline<'a>(body: &Fields<'a>, target: &str) -> Outline<'a> {
+pub(super) fn read_outline<'a>(body: &Fields<'a>, target: &str) -> Outline<'a> {
     // Without a model and a method in the path it is no request of this API, whatever the body says.
-    let Some(asked) = asked(target) else { return Outline::default() };
+    let Some(operation) = parse_path(target) else { return Outline::default() };
     let is_set = |value: Option<(&str, &str)>| value.is_some_and(|(_, raw)| raw != "null");
-    let inner = |keys| either(body, keys).and_then(|(_, raw)| Fields::read(raw));
+    let inner = |keys| get_either(body, keys).and_then(|(_, raw)| Fields::read(raw));
     let generation = inner(["generationConfig", "generation_config"]);
     let count =
-        generation.as_ref().and_then(|it| either(it, ["candidateCount", "candidate_count"]));
+        generation.as_ref().and_then(|it| get_either(it, ["candidateCount", "candidate_count"]));
     let calling = inner(["toolConfig", "tool_config"])
-        .and_then(|it| either(&it, ["functionCallingConfig", "function_calling_config"]))
+        .and_then(|it| get_either(&it, ["functionCallingConfig", "function_calling_config"]))
         .and_then(|(_, raw)| Fields::read(raw));
     let in_pieces = ["streamFunctionCallArguments", "stream_function_call_arguments"];
-    let in_pieces = calling.as_ref().and_then(|it| either(it, in_pieces));
+    let in_pieces = calling.as_ref().and_then(|it| get_either(it, in_pieces));
     Outline {
         history: body.get("contents"),
-        model: Some(asked.model),
-        stream: asked.stream,
+        model: Some(operation.model),
+        stream: operation.stream,
         choice: calling.as_ref().map_or(Choice::Auto, choice),
         features: Features {
-            streamed_without_events: asked.stream && !asked.events,
-            cached_content: is_set(either(body, ["cachedContent", "cached_content"])),
+            streamed_without_events: operation.stream && !operation.events,
+            cached_content: is_set(get_either(body, ["cachedContent", "cached_content"])),
             several_answers: is_set(count.filter(|(_, count)| *count != "1")),
             calls_in_pieces: in_pieces.is_some_and(|(_, it)| it == "true"),
             ..Features::default()
@@ -37,31 +37,31 @@ pub(super) fn outline<'a>(body: &Fields<'a>, target: &str) -> Outline<'a> {
 }
 
 /// Reads the conversation in a body.
-pub(super) fn conversation(text: &str, contents: &str) -> Option<Conversation> {
+pub(super) fn read_conversation(text: &str, contents: &str) -> Option<Conversation> {
     let mut rows = Rows::default();
     for entry in json::items(contents)? {
         let entry = entry.get();
         let content = Content::read(entry)?;
-        let who = if content.by_model { Who::Model } else { Who::Client };
-        let stretch = rows.add(who, Entry::At(place(text, entry)));
+        let who = if content.is_model { Who::Model } else { Who::Client };
+        let stretch = rows.add(who, Entry::At(range_of(text, entry)));
         content
             .parts
             .iter()
             .filter_map(|part| Part::read(part))
-            .for_each(|part| print(stretch, part));
+            .for_each(|part| add_to_fingerprint(stretch, part));
     }
     Some(rows.done())
 }
 
 /// What a path asks for.
-struct Asked {
+struct Operation {
     model: String,
     stream: bool,
     /// Whether the stream is to be server-sent events.
     events: bool,
 }
 
-fn asked(target: &str) -> Option<Asked> {
+fn parse_path(target: &str) -> Option<Operation> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let (model, method) = path.rsplit('/').next()?.rsplit_once(':')?;
     let stream = match method {
@@ -70,28 +70,28 @@ fn asked(target: &str) -> Option<Asked> {
         _ => return None,
     };
     let events = query.split('&').any(|pair| matches!(pair, "alt=sse" | "$alt=sse" | "%24alt=sse"));
-    (!model.is_empty()).then(|| Asked { model: model.to_owned(), stream, events })
+    (!model.is_empty()).then(|| Operation { model: model.to_owned(), stream, events })
 }
 
 /// Adds what a part says to what its speaker says.
-fn print(stretch: &mut OpenStretch, part: Part<'_>) {
+fn add_to_fingerprint(stretch: &mut OpenStretch, part: Part<'_>) {
     match part.kind {
-        Kind::Text(text) => stretch.print.text(&text),
-        Kind::Call(call) => {
+        PartKind::Text(text) => stretch.print.text(&text),
+        PartKind::Call(call) => {
             stretch.call(call.id, call.name, call.args);
         }
         // Of an answer only what it answers: clients shorten old ones.
-        Kind::Answer(answer) => {
+        PartKind::Result(answer) => {
             stretch.print.call(answer.id.as_deref(), &answer.name, "");
         }
-        Kind::Thought(_) | Kind::Other => {}
+        PartKind::Thought(_) | PartKind::Other => {}
     }
 }
 
 /// What the function calling config says.
 fn choice(calling: &Fields<'_>) -> Choice {
     let mode = calling.string("mode").unwrap_or_default();
-    let allowed = either(calling, ["allowedFunctionNames", "allowed_function_names"]);
+    let allowed = get_either(calling, ["allowedFunctionNames", "allowed_function_names"]);
     let allowed: Vec<String> =
         allowed.and_then(|(_, raw)| serde_json::from_str(raw).ok()).unwrap_or_default();
     match mode.as_str() {

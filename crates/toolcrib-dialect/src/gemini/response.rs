@@ -3,18 +3,18 @@
 use toolcrib_text::json::{self, Fields};
 
 use super::content::Content;
-use super::spoken::Spoken;
+use super::part_merger::PartMerger;
 use crate::desk::Desk;
-use crate::dialect::{End, Round, Whole};
+use crate::dialect::{ResponseMerger, Round, RoundEnd};
 
 /// A response, or an event of one: both have the same shape.
-pub(super) struct Response<'a> {
+pub(super) struct GeminiResponse<'a> {
     pub(super) fields: Fields<'a>,
     candidate: Option<Fields<'a>>,
     pub(super) content: Option<Content<'a>>,
 }
 
-impl<'a> Response<'a> {
+impl<'a> GeminiResponse<'a> {
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let fields = Fields::read(text)?;
         let known = ["candidates", "promptFeedback", "usageMetadata"];
@@ -30,22 +30,22 @@ impl<'a> Response<'a> {
     }
 
     /// How the round ended, if this is its end. `STOP` is also said where there are calls.
-    pub(super) fn end(&self) -> Option<End> {
+    pub(super) fn end(&self) -> Option<RoundEnd> {
         let reason = self.candidate.as_ref().and_then(|it| it.string("finishReason"));
         match reason.as_deref() {
-            Some("STOP" | "FINISH_REASON_UNSPECIFIED") => Some(End::Whole),
-            Some(_) => Some(End::Cut),
-            None => self.is_refused().then_some(End::Cut),
+            Some("STOP" | "FINISH_REASON_UNSPECIFIED") => Some(RoundEnd::Complete),
+            Some(_) => Some(RoundEnd::Truncated),
+            None => self.is_blocked().then_some(RoundEnd::Truncated),
         }
     }
 
     /// Whether the question is not answered at all.
-    pub(super) fn is_refused(&self) -> bool {
+    pub(super) fn is_blocked(&self) -> bool {
         self.candidate.is_none() && self.fields.get("promptFeedback").is_some()
     }
 
     /// Whether it tells the client something beside its parts, its end and its counts.
-    pub(super) fn tells_more(&self) -> bool {
+    pub(super) fn has_other_fields(&self) -> bool {
         let usual = ["content", "finishReason", "finishMessage", "index"];
         let more = |it: &Fields<'_>| it.iter().any(|(key, _)| !usual.contains(&key));
         let around = ["candidates", "usageMetadata", "modelVersion", "responseId", "createTime"];
@@ -57,19 +57,24 @@ impl<'a> Response<'a> {
     /// its streams: clients take a content without parts for a broken turn and forget it.
     pub(super) fn with(&self, parts: &[String], edits: &[(&str, Option<String>)]) -> String {
         let Some(candidate) = &self.candidate else { return self.fields.with(edits) };
-        let content = self.said(parts).or_else(|| candidate.get("content").map(str::to_owned));
-        self.around(&candidate.with(&[("content", content)]), edits)
+        let content =
+            self.content_with(parts).or_else(|| candidate.get("content").map(str::to_owned));
+        self.with_candidate(&candidate.with(&[("content", content)]), edits)
     }
 
     /// The parts in a response of their own, which does not end the turn.
-    pub(super) fn only(&self, parts: &[String], edits: &[(&str, Option<String>)]) -> String {
+    pub(super) fn with_parts_only(
+        &self,
+        parts: &[String],
+        edits: &[(&str, Option<String>)],
+    ) -> String {
         let index = self.candidate.as_ref().and_then(|it| it.get("index"));
         let index = index.map(|index| format!(r#","index":{index}"#)).unwrap_or_default();
-        let content = self.said(parts).unwrap_or_default();
-        self.around(&format!(r#"{{"content":{content}{index}}}"#), edits)
+        let content = self.content_with(parts).unwrap_or_default();
+        self.with_candidate(&format!(r#"{{"content":{content}{index}}}"#), edits)
     }
 
-    fn said(&self, parts: &[String]) -> Option<String> {
+    fn content_with(&self, parts: &[String]) -> Option<String> {
         if parts.is_empty() && self.parts().is_empty() {
             return None;
         }
@@ -81,7 +86,7 @@ impl<'a> Response<'a> {
         })
     }
 
-    fn around(&self, candidate: &str, edits: &[(&str, Option<String>)]) -> String {
+    fn with_candidate(&self, candidate: &str, edits: &[(&str, Option<String>)]) -> String {
         let mut all = vec![("candidates", Some(format!("[{candidate}]")))];
         all.extend_from_slice(edits);
         self.fields.with(&all)
@@ -90,29 +95,29 @@ impl<'a> Response<'a> {
 
 /// The responses of a turn.
 #[derive(Debug, Default)]
-pub(super) struct Responses {
+pub(super) struct GeminiResponseMerger {
     /// The last one, as it came.
     body: String,
     rounds: usize,
-    spoken: Spoken,
+    merger: PartMerger,
     /// What the client gets, of all rounds.
     parts: Vec<String>,
 }
 
-impl Whole for Responses {
-    fn round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
-        let response = Response::read(body)?;
+impl ResponseMerger for GeminiResponseMerger {
+    fn add_round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
+        let response = GeminiResponse::read(body)?;
         body.clone_into(&mut self.body);
         self.rounds += 1;
-        self.spoken.note(&response.fields);
+        self.merger.record_head(&response.fields);
         for part in response.parts() {
-            self.parts.extend(self.spoken.hear(part, desk));
+            self.parts.extend(self.merger.add_part(part, desk));
         }
         let entry = response.content.as_ref().filter(|content| !content.parts.is_empty());
         let entry =
             entry.map(|content| content.fields.with(&[("role", Some(r#""model""#.into()))]));
-        let end = response.end().unwrap_or(End::Whole);
-        let (_, usage) = self.spoken.round();
+        let end = response.end().unwrap_or(RoundEnd::Complete);
+        let (_, usage) = self.merger.end_round();
         Some(Round { entries: entry.into_iter().collect(), end, usage, response: None })
     }
 
@@ -121,7 +126,7 @@ impl Whole for Responses {
         if self.rounds == 1 && !desk.altered() {
             return body;
         }
-        let Some(response) = Response::read(&body) else { return body };
-        response.with(&self.parts, &self.spoken.own(&response.fields, true))
+        let Some(response) = GeminiResponse::read(&body) else { return body };
+        response.with(&self.parts, &self.merger.turn_fields(&response.fields, true))
     }
 }

@@ -6,54 +6,54 @@
 
 use toolcrib_text::json::{self, Fields};
 
-use super::response::Response;
-use super::spoken::Spoken;
+use super::part_merger::PartMerger;
+use super::response::GeminiResponse;
 use crate::desk::Desk;
-use crate::dialect::{End, Round, Stream};
+use crate::dialect::{Round, RoundEnd, StreamMerger};
 use crate::sse::{self, Event};
 
 /// The events of a turn.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
-    spoken: Spoken,
+pub(super) struct GeminiStreamMerger {
+    merger: PartMerger,
     /// Whether the round is over, and what comes is of another.
-    over: bool,
+    is_round_over: bool,
     /// How the round ended, once it did.
-    end: Option<End>,
+    end: Option<RoundEnd>,
     /// The event that ends the response, held back.
-    last: Option<String>,
+    end_event: Option<String>,
     failed: bool,
 }
 
-impl Stream for Pieces {
+impl StreamMerger for GeminiStreamMerger {
     fn event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
         let data = event.data();
         let data = data.as_deref().unwrap_or_default();
-        let Some(response) = Response::read(data) else {
+        let Some(response) = GeminiResponse::read(data) else {
             self.failed |= Fields::read(data).is_some_and(|fields| fields.get("error").is_some());
             out.extend_from_slice(event.raw());
             return;
         };
-        if std::mem::take(&mut self.over) {
-            self.last = None;
+        if std::mem::take(&mut self.is_round_over) {
+            self.end_event = None;
         }
         self.failed |= response.fields.get("error").is_some();
-        self.spoken.note(&response.fields);
+        self.merger.record_head(&response.fields);
         let parts: Vec<String> =
-            response.parts().iter().filter_map(|part| self.spoken.hear(part, desk)).collect();
+            response.parts().iter().filter_map(|part| self.merger.add_part(part, desk)).collect();
         let end = response.end();
         self.end = end.or(self.end);
-        if !self.spoken.altered {
+        if !self.merger.altered {
             out.extend_from_slice(event.raw());
             return;
         }
-        let own = self.spoken.own(&response.fields, false);
-        if end.is_some() && !response.is_refused() {
-            self.last = Some(data.to_owned());
+        let own = self.merger.turn_fields(&response.fields, false);
+        if end.is_some() && !response.is_blocked() {
+            self.end_event = Some(data.to_owned());
             if !parts.is_empty() {
-                write(&response.only(&parts, &own), out);
+                write(&response.with_parts_only(&parts, &own), out);
             }
-        } else if !parts.is_empty() || response.tells_more() {
+        } else if !parts.is_empty() || response.has_other_fields() {
             write(&response.with(&parts, &own), out);
         }
     }
@@ -62,19 +62,19 @@ impl Stream for Pieces {
         false
     }
 
-    fn round(&mut self, _desk: &mut Desk, _out: &mut Vec<u8>) -> Round {
-        let end = self.end.take().filter(|_| !self.failed).unwrap_or(End::Broken);
-        self.over = true;
-        let (parts, usage) = self.spoken.round();
+    fn end_round(&mut self, _desk: &mut Desk, _out: &mut Vec<u8>) -> Round {
+        let end = self.end.take().filter(|_| !self.failed).unwrap_or(RoundEnd::Failed);
+        self.is_round_over = true;
+        let (parts, usage) = self.merger.end_round();
         let entry = format!(r#"{{"parts":[{}],"role":"model"}}"#, parts.join(","));
         let entries = if parts.is_empty() { Vec::new() } else { vec![entry] };
         Round { entries, end, usage, response: None }
     }
 
     fn finish(&mut self, _desk: &Desk, out: &mut Vec<u8>) {
-        let last = self.last.take();
-        if let Some(response) = last.as_deref().and_then(Response::read) {
-            write(&response.with(&[], &self.spoken.own(&response.fields, true)), out);
+        let end_event = self.end_event.take();
+        if let Some(response) = end_event.as_deref().and_then(GeminiResponse::read) {
+            write(&response.with(&[], &self.merger.turn_fields(&response.fields, true)), out);
         }
     }
 
@@ -90,5 +90,5 @@ impl Stream for Pieces {
 
 /// An event of ours, in one line: clients of this API do not put several together.
 fn write(data: &str, out: &mut Vec<u8>) {
-    sse::write(None, &json::compact(data), out);
+    sse::write_event(None, &json::compact(data), out);
 }

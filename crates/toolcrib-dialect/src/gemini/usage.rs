@@ -6,7 +6,7 @@ use crate::usage::{self, Usage};
 
 /// What a `usageMetadata` says.
 pub(super) fn read(used: &Value) -> Usage {
-    let count = |key| usage::count(used, &[key]);
+    let count = |key| usage::token_count(used, &[key]);
     Usage {
         input: count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount")),
         cached: count("cachedContentTokenCount"),

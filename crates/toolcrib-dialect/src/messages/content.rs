@@ -34,7 +34,7 @@ impl<'a> Message<'a> {
         if let Some(text) = self.fields.string("content") {
             return Some(Content::Text(text));
         }
-        Some(Content::Blocks(blocks(self.fields.get("content")?)?))
+        Some(Content::Blocks(items(self.fields.get("content")?)?))
     }
 
     /// Its blocks, read; a text alone has none.
@@ -47,7 +47,7 @@ impl<'a> Message<'a> {
 
     /// The same message with other blocks.
     pub(super) fn with(&self, blocks: &[String]) -> String {
-        self.fields.with(&[("content", Some(list(blocks)))])
+        self.fields.with(&[("content", Some(json_list(blocks)))])
     }
 }
 
@@ -88,16 +88,16 @@ impl<'a> Block<'a> {
     }
 
     /// The tools that the provider's search found.
-    pub(super) fn found(&self) -> Vec<String> {
+    pub(super) fn found_tools(&self) -> Vec<String> {
         let content = self.fields.get("content").and_then(Fields::read);
         let list = content.as_ref().and_then(|content| content.get("tool_references"));
-        let list = list.and_then(blocks).unwrap_or_default();
+        let list = list.and_then(items).unwrap_or_default();
         list.into_iter().filter_map(|raw| Fields::read(raw)?.string("tool_name")).collect()
     }
 }
 
 /// The name of a `tool_reference` block; `None` for any other.
-pub(super) fn reference(text: &str) -> Option<String> {
+pub(super) fn referenced_tool(text: &str) -> Option<String> {
     let block = Block::read(text).filter(|block| block.kind == "tool_reference")?;
     block.fields.string("tool_name")
 }
@@ -109,21 +109,21 @@ pub(super) fn is_search_name(name: &str) -> bool {
 }
 
 /// The items of a list, as they came.
-pub(super) fn blocks(text: &str) -> Option<Vec<&str>> {
+pub(super) fn items(text: &str) -> Option<Vec<&str>> {
     Some(json::items(text)?.into_iter().map(serde_json::value::RawValue::get).collect())
 }
 
 /// Items as a list.
-pub(super) fn list(items: &[String]) -> String {
+pub(super) fn json_list(items: &[String]) -> String {
     format!("[{}]", items.join(","))
 }
 
 /// A message of ours.
-pub(super) fn message(role: &str, blocks: &[String]) -> String {
-    format!(r#"{{"role":"{role}","content":{}}}"#, list(blocks))
+pub(super) fn write_message(role: &str, blocks: &[String]) -> String {
+    format!(r#"{{"role":"{role}","content":{}}}"#, json_list(blocks))
 }
 
 /// A text block of ours.
-pub(super) fn text(text: &str) -> String {
+pub(super) fn text_block(text: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, json::quote(text))
 }

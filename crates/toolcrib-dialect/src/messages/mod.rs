@@ -4,96 +4,111 @@
 //! and a signature may be bound to every byte before it. It is also the one with words for deferring:
 //! `defer_loading`, `tool_reference`, and a search of the provider's own.
 
-mod announce;
-mod block;
+mod announcement;
 mod content;
+pub mod deferral_emulation;
 mod history;
-pub mod inbound;
-mod remind;
+mod reload;
 mod request;
 mod response;
 mod stream;
+mod streamed_round;
+pub mod thinking;
 mod tools;
-pub mod unbind;
 
 use std::borrow::Cow;
 
 use toolcrib_text::json::Fields;
 
-use crate::call_ids::MadeId;
-use crate::dialect::{Dialect, ForwardedCall, Stream, Whole};
+use crate::call_ids::GeneratedId;
+use crate::dialect::{Dialect, ForwardedCall, ResponseMerger, StreamMerger};
 use crate::record::Answer;
 use crate::request::{Conversation, Defers, Outline, Request};
 use crate::tools::WriteTools;
 use crate::toolset::Toolset;
 
 /// The dialect.
-pub(crate) struct Messages;
+pub(crate) struct MessagesDialect;
 
-impl Dialect for Messages {
-    fn outline<'a>(&self, body: &Fields<'a>, _target: &str) -> Outline<'a> {
-        request::outline(body)
+impl Dialect for MessagesDialect {
+    fn read_outline<'a>(&self, body: &Fields<'a>, _target: &str) -> Outline<'a> {
+        request::read_outline(body)
     }
 
-    fn conversation(&self, text: &str, history: &str) -> Option<Conversation> {
-        request::conversation(text, history)
+    fn read_conversation(&self, text: &str, history: &str) -> Option<Conversation> {
+        request::read_conversation(text, history)
     }
 
-    fn defers(&self, tools: &str, history: &str, _loads_tools: bool) -> Option<Defers> {
-        request::defers(tools, history)
+    fn client_deferral(&self, tools: &str, history: &str, _loads_tools: bool) -> Option<Defers> {
+        request::client_deferral(tools, history)
     }
 
-    fn write_tools(&self) -> WriteTools {
+    fn tools_writer(&self) -> WriteTools {
         tools::write
     }
 
-    fn wrap(&self, entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {
-        history::wrap(entry, deferred, call)
+    fn wrap_deferred_calls(
+        &self,
+        entry: &str,
+        deferred: &dyn Fn(&str) -> bool,
+        call: &str,
+    ) -> Option<String> {
+        history::wrap_deferred_calls(entry, deferred, call)
     }
 
-    fn join<'a>(
+    fn insert_hidden_results<'a>(
         &self,
-        _said: &[Cow<'_, str>],
+        _turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
         calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
-        history::join(entries, answers, calls, toolset)
+        history::insert_hidden_results(entries, answers, calls, toolset)
     }
 
-    fn with_ids(&self, said: Vec<String>, mut made: Vec<MadeId>) -> Vec<String> {
-        let with_ids = |entry: String| history::with_ids(&entry, &mut made).unwrap_or(entry);
-        said.into_iter().map(with_ids).collect()
+    fn with_generated_ids(
+        &self,
+        turn: Vec<String>,
+        mut generated: Vec<GeneratedId>,
+    ) -> Vec<String> {
+        let with_generated_ids =
+            |entry: String| history::with_generated_ids(&entry, &mut generated).unwrap_or(entry);
+        turn.into_iter().map(with_generated_ids).collect()
     }
 
-    fn announce(&self, entry: &str, text: &str) -> Option<String> {
-        announce::announce(entry, text)
+    fn insert_announcement(&self, entry: &str, text: &str) -> Option<String> {
+        announcement::insert_announcement(entry, text)
     }
 
     fn user_message(&self, text: &str) -> String {
-        announce::user_message(text)
+        announcement::user_message(text)
     }
 
-    fn fit(&self, kept: Vec<String>, echo: &[&str], toolset: &Toolset) -> Vec<String> {
-        history::fit(kept, echo, toolset)
+    fn adapt_to_echo(
+        &self,
+        stored: Vec<String>,
+        echoed: &[&str],
+        toolset: &Toolset,
+    ) -> Vec<String> {
+        history::adapt_to_echo(stored, echoed, toolset)
     }
 
-    fn remind(
+    fn reload_tools(
         &self,
         request: &Request,
         toolset: &Toolset,
         tools: &[(&str, &str)],
     ) -> Option<Vec<String>> {
-        remind::remind(request, toolset, tools)
+        reload::reload_tools(request, toolset, tools)
     }
 
-    fn stream(&self, _request: &Request) -> Box<dyn Stream> {
-        Box::new(stream::Events::default())
+    fn stream_merger(&self, _request: &Request) -> Box<dyn StreamMerger> {
+        Box::new(stream::MessagesStreamMerger::default())
     }
 
-    fn whole(&self, _request: &Request) -> Box<dyn Whole> {
-        Box::new(response::Responses::default())
+    fn response_merger(&self, _request: &Request) -> Box<dyn ResponseMerger> {
+        Box::new(response::MessagesResponseMerger::default())
     }
 
     fn keep_alive(&self) -> &'static [u8] {

@@ -2,12 +2,12 @@
 
 use toolcrib_text::json::Fields;
 
-use super::content::{self, Block, Content, Message, blocks, reference};
+use super::content::{self, Block, Content, Message, items, referenced_tool};
 use crate::request::{Choice, Conversation, Defers, Entry, OpenStretch, Outline, Rows, Who};
-use crate::splice::place;
+use crate::splice::range_of;
 
 /// Reads the top of a body.
-pub(super) fn outline<'a>(body: &Fields<'a>) -> Outline<'a> {
+pub(super) fn read_outline<'a>(body: &Fields<'a>) -> Outline<'a> {
     let thinking = body.get("thinking").and_then(Fields::read);
     let thinks =
         thinking.is_some_and(|thinking| thinking.string("type").as_deref() != Some("disabled"));
@@ -21,21 +21,21 @@ pub(super) fn outline<'a>(body: &Fields<'a>) -> Outline<'a> {
 }
 
 /// Reads the conversation in a body.
-pub(super) fn conversation(text: &str, messages: &str) -> Option<Conversation> {
+pub(super) fn read_conversation(text: &str, messages: &str) -> Option<Conversation> {
     let mut rows = Rows::default();
-    for entry in blocks(messages)? {
+    for entry in items(messages)? {
         let message = Message::read(entry)?;
         let who = if message.role == "assistant" { Who::Model } else { Who::Client };
-        let stretch = rows.add(who, Entry::At(place(text, entry)));
+        let stretch = rows.add(who, Entry::At(range_of(text, entry)));
         // What a system says may change from one request to the next: the time, a folder.
         let says = who == Who::Model || message.role == "user";
-        note(&message, says, stretch);
+        add_to_fingerprint(&message, says, stretch);
     }
     Some(rows.done())
 }
 
 /// Notes what a message says. Thinking is not part of it: clients drop it as they like.
-fn note(message: &Message<'_>, says: bool, stretch: &mut OpenStretch) {
+fn add_to_fingerprint(message: &Message<'_>, says: bool, stretch: &mut OpenStretch) {
     if let (Some(Content::Text(text)), true) = (message.content(), says) {
         stretch.print.text(&text);
     }
@@ -68,37 +68,37 @@ fn choice(text: &str) -> Choice {
 }
 
 /// How a client defers, by its tools and its history.
-pub(super) fn defers(tools: &str, messages: &str) -> Option<Defers> {
+pub(super) fn client_deferral(tools: &str, messages: &str) -> Option<Defers> {
     // Few clients do, and the tools of all others need not be taken apart to see it.
     let may = tools.contains("tool_search") || tools.contains("defer_loading");
-    let tools = if may { blocks(tools).unwrap_or_default() } else { Vec::new() };
+    let tools = if may { items(tools).unwrap_or_default() } else { Vec::new() };
     let tools: Vec<Fields<'_>> = tools.into_iter().filter_map(Fields::read).collect();
-    if tools.iter().any(is_search) {
+    if tools.iter().any(is_tool_search) {
         return Some(Defers::Hosted);
     }
     let refers = || {
         messages.contains("tool_reference")
-            && blocks(messages)
+            && items(messages)
                 .unwrap_or_default()
                 .into_iter()
-                .any(|entry| !loads(entry).is_empty())
+                .any(|entry| !loaded_by(entry).is_empty())
     };
     // Tools that are added on the way are nowhere else, and whoever adds them defers.
     let adds = || {
-        let entries = blocks(messages).unwrap_or_default().into_iter();
+        let entries = items(messages).unwrap_or_default().into_iter();
         messages.contains("tool_addition")
-            && entries.filter_map(Fields::read).any(|entry| is_addition(&entry))
+            && entries.filter_map(Fields::read).any(|entry| adds_tools(&entry))
     };
     (tools.iter().any(is_deferred) || refers() || adds()).then_some(Defers::References)
 }
 
-pub(super) fn is_search(tool: &Fields<'_>) -> bool {
+pub(super) fn is_tool_search(tool: &Fields<'_>) -> bool {
     tool.string("type").is_some_and(|kind| content::is_search_name(&kind))
 }
 
 /// Whether a message adds tools to the conversation.
-fn is_addition(message: &Fields<'_>) -> bool {
-    let content = message.get("content").and_then(blocks).unwrap_or_default();
+fn adds_tools(message: &Fields<'_>) -> bool {
+    let content = message.get("content").and_then(items).unwrap_or_default();
     let adds = |block: &Fields<'_>| block.string("type").as_deref() == Some("tool_addition");
     message.string("role").as_deref() == Some("system")
         && content.into_iter().filter_map(Fields::read).any(|block| adds(&block))
@@ -109,16 +109,16 @@ pub(super) fn is_deferred(tool: &Fields<'_>) -> bool {
 }
 
 /// The content of a result, where it is made of blocks.
-pub(super) fn inside<'a>(block: &Block<'a>) -> Option<Vec<&'a str>> {
+pub(super) fn result_blocks<'a>(block: &Block<'a>) -> Option<Vec<&'a str>> {
     if block.kind != "tool_result" {
         return None;
     }
-    blocks(block.fields.get("content")?)
+    items(block.fields.get("content")?)
 }
 
 /// The tools that the results in a message load.
-pub(super) fn loads(entry: &str) -> Vec<String> {
+pub(super) fn loaded_by(entry: &str) -> Vec<String> {
     let results = Message::read(entry).map(|message| message.blocks()).unwrap_or_default();
-    let inner = results.iter().filter_map(inside).flatten();
-    inner.filter_map(reference).collect()
+    let inner = results.iter().filter_map(result_blocks).flatten();
+    inner.filter_map(referenced_tool).collect()
 }

@@ -3,14 +3,14 @@
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
-use super::content::{Block, blocks, list, message};
+use super::content::{self, Block};
 use crate::desk::{Desk, Settled, Sort};
-use crate::dialect::{End, Round, Whole};
+use crate::dialect::{ResponseMerger, Round, RoundEnd};
 use crate::usage::{self, Usage};
 
 /// The responses of a turn.
 #[derive(Debug, Default)]
-pub(super) struct Responses {
+pub(super) struct MessagesResponseMerger {
     /// The last one, as it came.
     body: String,
     rounds: usize,
@@ -23,33 +23,33 @@ pub(super) struct Responses {
     altered: bool,
 }
 
-impl Whole for Responses {
-    fn round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
+impl ResponseMerger for MessagesResponseMerger {
+    fn add_round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
         let fields = Fields::read(body)?;
-        let content = blocks(fields.get("content")?)?;
+        let content = content::items(fields.get("content")?)?;
         self.rounds += 1;
         body.clone_into(&mut self.body);
         if self.id.is_none() {
             self.id = Some(fields.get("id").unwrap_or("null").to_owned());
         }
-        let end = end(fields.string("stop_reason").as_deref(), desk);
-        let mut said = Vec::with_capacity(content.len());
+        let end = round_end(fields.string("stop_reason").as_deref(), desk);
+        let mut blocks = Vec::with_capacity(content.len());
         for (at, raw) in content.iter().enumerate() {
             // Only the last block can have been cut.
-            let cut = end == End::Cut && at + 1 == content.len();
-            if self.block(raw, cut, desk) {
-                said.push((*raw).to_owned());
+            let cut = end == RoundEnd::Truncated && at + 1 == content.len();
+            if self.add_block(raw, cut, desk) {
+                blocks.push((*raw).to_owned());
             }
         }
         let used = fields.get("usage").and_then(usage::parse);
-        let taken = used.as_ref().map(usage_of).unwrap_or_default();
+        let round_usage = used.as_ref().map(read_usage).unwrap_or_default();
         if let Some(used) = used {
             match &mut self.usage {
                 Some(sum) => usage::add(sum, &used),
                 None => self.usage = Some(used),
             }
         }
-        Some(Round { entries: entry(&said), end, usage: taken, response: None })
+        Some(Round { entries: entry(&blocks), end, usage: round_usage, response: None })
     }
 
     fn finish(&mut self, desk: &Desk) -> String {
@@ -61,9 +61,9 @@ impl Whole for Responses {
     }
 }
 
-impl Responses {
+impl MessagesResponseMerger {
     /// Takes a block; whether it is part of what goes back up.
-    fn block(&mut self, raw: &str, cut: bool, desk: &mut Desk) -> bool {
+    fn add_block(&mut self, raw: &str, cut: bool, desk: &mut Desk) -> bool {
         let Some(block) = Block::read(raw) else {
             self.content.push(raw.to_owned());
             return true;
@@ -71,7 +71,7 @@ impl Responses {
         if block.is_search() && desk.hosts() {
             self.altered = true;
             desk.hide();
-            desk.found(block.found());
+            desk.found(block.found_tools());
             return true;
         }
         if let Some((id, name, input)) = block.call() {
@@ -102,7 +102,7 @@ impl Responses {
         let reason = fields.get("stop_reason").unwrap_or("null");
         Some(fields.with(&[
             ("id", self.id.clone()),
-            ("content", Some(list(&self.content))),
+            ("content", Some(content::json_list(&self.content))),
             ("stop_reason", Some(stop_reason(reason, desk))),
             ("usage", self.usage.as_ref().map(Value::to_string)),
         ]))
@@ -110,17 +110,17 @@ impl Responses {
 }
 
 /// The model's turn as it goes back up; the API refuses one with nothing in it.
-pub(super) fn entry(said: &[String]) -> Vec<String> {
-    if said.is_empty() { Vec::new() } else { vec![message("assistant", said)] }
+pub(super) fn entry(blocks: &[String]) -> Vec<String> {
+    if blocks.is_empty() { Vec::new() } else { vec![content::write_message("assistant", blocks)] }
 }
 
 /// How a round ended, by its `stop_reason`. Where the search is the provider's the client knows nothing
 /// of it, so that going on after a pause is left to us.
-pub(super) fn end(reason: Option<&str>, desk: &Desk) -> End {
+pub(super) fn round_end(reason: Option<&str>, desk: &Desk) -> RoundEnd {
     match reason {
-        Some("max_tokens" | "model_context_window_exceeded" | "refusal") => End::Cut,
-        Some("pause_turn") if desk.hosts() => End::Paused,
-        _ => End::Whole,
+        Some("max_tokens" | "model_context_window_exceeded" | "refusal") => RoundEnd::Truncated,
+        Some("pause_turn") if desk.hosts() => RoundEnd::Paused,
+        _ => RoundEnd::Complete,
     }
 }
 
@@ -131,13 +131,13 @@ pub(super) fn stop_reason(raw: &str, desk: &Desk) -> String {
 }
 
 /// What a usage object says. `input_tokens` has only what came after the cached part.
-pub(super) fn usage_of(used: &Value) -> Usage {
-    let cached = usage::count(used, &["cache_read_input_tokens"]);
-    let written = usage::count(used, &["cache_creation_input_tokens"]);
-    let rest = usage::count(used, &["input_tokens"]);
+pub(super) fn read_usage(used: &Value) -> Usage {
+    let cached = usage::token_count(used, &["cache_read_input_tokens"]);
+    let written = usage::token_count(used, &["cache_creation_input_tokens"]);
+    let rest = usage::token_count(used, &["input_tokens"]);
     Usage {
         input: rest.saturating_add(written).saturating_add(cached),
         cached,
-        output: usage::count(used, &["output_tokens"]),
+        output: usage::token_count(used, &["output_tokens"]),
     }
 }

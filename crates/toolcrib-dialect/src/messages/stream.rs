@@ -6,28 +6,28 @@
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
-use super::block::{Block, Fate};
 use super::content;
-use super::response::{end, entry, stop_reason, usage_of};
+use super::response::{entry, read_usage, round_end, stop_reason};
+use super::streamed_round::{BlockState, StreamedBlock};
 use crate::desk::{Desk, Settled, Sort};
-use crate::dialect::{End, Round, Stream};
+use crate::dialect::{Round, RoundEnd, StreamMerger};
 use crate::sse::{self, Event};
 use crate::usage;
 
 /// Maximum number of counts in a usage object.
-const COUNTS: usize = 256;
+const MAX_USAGE_KEYS: usize = 256;
 
 /// The events of a turn.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(super) struct MessagesStreamMerger {
     rounds: usize,
     /// Whether everything so far went to the client as it came.
-    plain: bool,
+    unchanged: bool,
     /// Blocks that the client got.
-    sent: usize,
-    round: Said,
+    forwarded_blocks: usize,
+    round: StreamedRound,
     /// What ends the message, held back.
-    delta: Option<String>,
+    held_delta: Option<String>,
     /// Tokens of the rounds that are over.
     usage: Option<Value>,
     failed: bool,
@@ -35,20 +35,20 @@ pub(super) struct Events {
 
 /// What was said in a round.
 #[derive(Debug, Default)]
-struct Said {
-    begun: bool,
-    blocks: Vec<Block>,
+struct StreamedRound {
+    started: bool,
+    blocks: Vec<StreamedBlock>,
     reason: Option<String>,
     ended: bool,
     /// Counts as the upstream gives them: each later one is the whole, and not what came since.
     usage: Option<Value>,
 }
 
-impl Stream for Events {
+impl StreamMerger for MessagesStreamMerger {
     fn event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
-        if !self.round.begun {
+        if !self.round.started {
             self.rounds += 1;
-            (self.round.begun, self.plain) = (true, self.rounds == 1);
+            (self.round.started, self.unchanged) = (true, self.rounds == 1);
         }
         let data = event.data();
         let fields = data.as_deref().and_then(Fields::read);
@@ -58,16 +58,16 @@ impl Stream for Events {
             return;
         };
         match kind.as_str() {
-            "message_start" => self.begin(event, &fields, out),
-            "content_block_start" => self.start(event, &fields, desk, out),
+            "message_start" => self.on_message_start(event, &fields, out),
+            "content_block_start" => self.on_block_start(event, &fields, desk, out),
             "content_block_delta" | "content_block_stop" => {
-                self.more(event, &kind, &fields, desk, out);
+                self.on_block_event(event, &kind, &fields, desk, out);
             }
-            "message_delta" => self.delta(event, &fields, desk, out),
+            "message_delta" => self.on_message_delta(event, &fields, desk, out),
             "message_stop" => {
                 self.round.ended = true;
-                self.settle(desk, out);
-                if self.plain {
+                self.decide_calls(desk, out);
+                if self.unchanged {
                     out.extend_from_slice(event.raw());
                 }
             }
@@ -82,26 +82,26 @@ impl Stream for Events {
         self.round.ended
     }
 
-    fn round(&mut self, desk: &mut Desk, _out: &mut Vec<u8>) -> Round {
-        let said = std::mem::take(&mut self.round);
-        let whole = said.ended && !self.failed;
-        let end = if whole { end(said.reason.as_deref(), desk) } else { End::Broken };
-        let blocks: Vec<String> = said.blocks.iter().filter_map(Block::entry).collect();
-        let taken = said.usage.as_ref().map(usage_of).unwrap_or_default();
-        if let Some(used) = said.usage {
+    fn end_round(&mut self, desk: &mut Desk, _out: &mut Vec<u8>) -> Round {
+        let round = std::mem::take(&mut self.round);
+        let whole = round.ended && !self.failed;
+        let end = if whole { round_end(round.reason.as_deref(), desk) } else { RoundEnd::Failed };
+        let blocks: Vec<String> = round.blocks.iter().filter_map(StreamedBlock::entry).collect();
+        let round_usage = round.usage.as_ref().map(read_usage).unwrap_or_default();
+        if let Some(used) = round.usage {
             match &mut self.usage {
                 Some(sum) => usage::add(sum, &used),
                 None => self.usage = Some(used),
             }
         }
-        Round { entries: entry(&blocks), end, usage: taken, response: None }
+        Round { entries: entry(&blocks), end, usage: round_usage, response: None }
     }
 
     fn finish(&mut self, desk: &Desk, out: &mut Vec<u8>) {
-        if self.plain {
+        if self.unchanged {
             return;
         }
-        if let Some(held) = self.delta.take()
+        if let Some(held) = self.held_delta.take()
             && let Some(fields) = Fields::read(&held)
         {
             let mut edits = Vec::new();
@@ -110,11 +110,11 @@ impl Stream for Events {
                 edits.push(("delta", Some(delta.with(&[("stop_reason", Some(reason))]))));
             }
             if self.rounds > 1 {
-                edits.push(("usage", self.sum(fields.get("usage"))));
+                edits.push(("usage", self.total_usage(fields.get("usage"))));
             }
-            sse::write(Some("message_delta"), &fields.with(&edits), out);
+            sse::write_event(Some("message_delta"), &fields.with(&edits), out);
         }
-        sse::write(Some("message_stop"), r#"{"type":"message_stop"}"#, out);
+        sse::write_event(Some("message_stop"), r#"{"type":"message_stop"}"#, out);
     }
 
     fn fail(&mut self, status: u16, body: &[u8], _desk: &Desk, out: &mut Vec<u8>) {
@@ -126,58 +126,64 @@ impl Stream for Events {
                 r#"{{"type":"error","error":{{"type":"api_error","message":"the upstream answered {status}"}}}}"#
             )
         });
-        sse::write(Some("error"), &json::compact(&error), out);
+        sse::write_event(Some("error"), &json::compact(&error), out);
     }
 }
 
-impl Events {
+impl MessagesStreamMerger {
     /// There is one message, and the client was told of it in the first round.
-    fn begin(&mut self, event: &Event, fields: &Fields<'_>, out: &mut Vec<u8>) {
+    fn on_message_start(&mut self, event: &Event, fields: &Fields<'_>, out: &mut Vec<u8>) {
         let message = fields.get("message").and_then(Fields::read);
-        self.count(message.as_ref().and_then(|message| message.get("usage")));
+        self.record_usage(message.as_ref().and_then(|message| message.get("usage")));
         if self.rounds == 1 {
             out.extend_from_slice(event.raw());
         }
     }
 
-    fn start(&mut self, event: &Event, fields: &Fields<'_>, desk: &mut Desk, out: &mut Vec<u8>) {
-        self.settle(desk, out);
+    fn on_block_start(
+        &mut self,
+        event: &Event,
+        fields: &Fields<'_>,
+        desk: &mut Desk,
+        out: &mut Vec<u8>,
+    ) {
+        self.decide_calls(desk, out);
         let raw = fields.get("content_block").unwrap_or("null");
-        let mut block = Block::new(index(fields), raw);
-        block.fate = self.fate(&block, raw, desk);
-        block.count(&mut desk.budget);
-        if let Fate::Live(index) = block.fate {
-            self.sent = index.saturating_add(1);
+        let mut block = StreamedBlock::new(index(fields), raw);
+        block.state = self.initial_state(&block, raw, desk);
+        block.count_start(&mut desk.budget);
+        if let BlockState::Forwarded(index) = block.state {
+            self.forwarded_blocks = index.saturating_add(1);
             forward(event, "content_block_start", fields, index, out);
         } else {
-            self.plain = false;
+            self.unchanged = false;
         }
         self.round.blocks.push(block);
     }
 
-    fn fate(&self, block: &Block, raw: &str, desk: &mut Desk) -> Fate {
+    fn initial_state(&self, block: &StreamedBlock, raw: &str, desk: &mut Desk) -> BlockState {
         let read = content::Block::read(raw);
         if let Some(search) = read.as_ref().filter(|read| read.is_search() && desk.hosts()) {
             desk.hide();
-            desk.found(search.found());
-            return Fate::Settled;
+            desk.found(search.found_tools());
+            return BlockState::Decided;
         }
         if let Some((_, name)) = &block.call {
             // A call after one that is held waits for it, so that their order stays.
-            let waits = self.round.blocks.iter().any(|block| block.fate == Fate::Held);
+            let waits = self.round.blocks.iter().any(|block| block.state == BlockState::Held);
             if waits || desk.sort(name) == Sort::Held {
-                return Fate::Held;
+                return BlockState::Held;
             }
         } else if let Some(text) = read.filter(|read| read.kind == "text") {
             desk.text(&text.fields.string("text").unwrap_or_default());
         }
         // As long as all passes as it came, the upstream's numbers are the client's.
-        let theirs = block.index.filter(|_| self.plain).and_then(|index| index.try_into().ok());
-        Fate::Live(theirs.unwrap_or(self.sent))
+        let theirs = block.index.filter(|_| self.unchanged).and_then(|index| index.try_into().ok());
+        BlockState::Forwarded(theirs.unwrap_or(self.forwarded_blocks))
     }
 
     /// A delta or the end of a block.
-    fn more(
+    fn on_block_event(
         &mut self,
         event: &Event,
         kind: &str,
@@ -191,58 +197,64 @@ impl Events {
             out.extend_from_slice(event.raw());
             return;
         };
-        block.whole |= kind == "content_block_stop";
+        block.complete |= kind == "content_block_stop";
         if let Some(delta) = fields.get("delta").and_then(Fields::read) {
             if delta.string("type").as_deref() == Some("text_delta") {
                 desk.text(&delta.string("text").unwrap_or_default());
             }
-            block.add(&delta, &mut desk.budget);
+            block.add_delta(&delta, &mut desk.budget);
         }
-        if let Fate::Live(index) = block.fate {
+        if let BlockState::Forwarded(index) = block.state {
             forward(event, kind, fields, index, out);
         }
     }
 
-    fn delta(&mut self, event: &Event, fields: &Fields<'_>, desk: &mut Desk, out: &mut Vec<u8>) {
-        self.count(fields.get("usage"));
+    fn on_message_delta(
+        &mut self,
+        event: &Event,
+        fields: &Fields<'_>,
+        desk: &mut Desk,
+        out: &mut Vec<u8>,
+    ) {
+        self.record_usage(fields.get("usage"));
         let delta = fields.get("delta").and_then(Fields::read);
         let reason = delta.and_then(|delta| delta.string("stop_reason"));
         if reason.is_some() {
             (self.round.ended, self.round.reason) = (true, reason.clone());
-            self.settle(desk, out);
-            self.plain &= end(reason.as_deref(), desk) != End::Paused;
+            self.decide_calls(desk, out);
+            self.unchanged &= round_end(reason.as_deref(), desk) != RoundEnd::Paused;
         }
-        if self.plain {
+        if self.unchanged {
             out.extend_from_slice(event.raw());
-        } else if reason.is_some() || self.delta.is_none() {
-            self.delta = Some(fields.with(&[]));
+        } else if reason.is_some() || self.held_delta.is_none() {
+            self.held_delta = Some(fields.with(&[]));
         }
     }
 
     /// Decides about calls in order, as far as they are whole: a call is once the next block begins, or
     /// the round has ended by itself. One that a limit may have cut is not decided about.
-    fn settle(&mut self, desk: &mut Desk, out: &mut Vec<u8>) {
+    fn decide_calls(&mut self, desk: &mut Desk, out: &mut Vec<u8>) {
         let over = self.round.ended;
-        let cut = over && end(self.round.reason.as_deref(), desk) == End::Cut;
+        let cut = over && round_end(self.round.reason.as_deref(), desk) == RoundEnd::Truncated;
         for block in &mut self.round.blocks {
             let Some((id, name)) = block.call.clone() else { continue };
-            if matches!(block.fate, Fate::Settled | Fate::Cut) || block.noted {
+            if matches!(block.state, BlockState::Decided | BlockState::Dropped) || block.recorded {
                 continue;
             }
-            if !block.whole && !over {
+            if !block.complete && !over {
                 break;
             }
             let (id, input) = (id.as_deref(), block.input());
-            if let Fate::Live(_) = block.fate {
+            if let BlockState::Forwarded(_) = block.state {
                 desk.live(id, &name, &input);
-                block.noted = true;
+                block.recorded = true;
                 continue;
             }
             if cut {
-                block.fate = Fate::Cut;
+                block.state = BlockState::Dropped;
                 continue;
             }
-            block.fate = Fate::Settled;
+            block.state = BlockState::Decided;
             let settled = if desk.sort(&name) == Sort::Live {
                 // It waited for another.
                 desk.live(id, &name, &input);
@@ -251,17 +263,19 @@ impl Events {
                 desk.settle(id, &name, &input)
             };
             if let Settled::Forward { name, arguments } = settled {
-                block.send(self.sent, &name, &arguments, out);
-                self.sent = self.sent.saturating_add(1);
+                block.write_events(self.forwarded_blocks, &name, &arguments, out);
+                self.forwarded_blocks = self.forwarded_blocks.saturating_add(1);
             }
         }
     }
 
-    fn count(&mut self, used: Option<&str>) {
+    fn record_usage(&mut self, used: Option<&str>) {
         let used = used.and_then(usage::parse);
         match (&mut self.round.usage, used) {
             // Keys that are new each time would add up.
-            (Some(Value::Object(known)), Some(Value::Object(later))) if known.len() < COUNTS => {
+            (Some(Value::Object(known)), Some(Value::Object(later)))
+                if known.len() < MAX_USAGE_KEYS =>
+            {
                 known.extend(later.into_iter().filter(|(_, value)| !value.is_null()));
             }
             (known @ None, Some(used)) => *known = Some(used),
@@ -271,18 +285,18 @@ impl Events {
 
     /// What all rounds took, under the keys that the last one has at its end and those that a client
     /// knows from the first one's beginning.
-    fn sum(&self, last: Option<&str>) -> Option<String> {
+    fn total_usage(&self, last: Option<&str>) -> Option<String> {
         let sum = self.usage.as_ref()?;
         let last = last.and_then(usage::parse);
-        let Some(Value::Object(mut told)) = last else { return Some(sum.to_string()) };
+        let Some(Value::Object(mut total)) = last else { return Some(sum.to_string()) };
         for key in ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"] {
-            told.entry(key).or_insert(Value::Null);
+            total.entry(key).or_insert(Value::Null);
         }
-        for (key, value) in &mut told {
+        for (key, value) in &mut total {
             *value = sum.get(key).cloned().unwrap_or(Value::Null);
         }
-        told.retain(|_, value| !value.is_null());
-        Some(Value::Object(told).to_string())
+        total.retain(|_, value| !value.is_null());
+        Some(Value::Object(total).to_string())
     }
 }
 
@@ -296,6 +310,6 @@ fn forward(event: &Event, kind: &str, fields: &Fields<'_>, index: usize, out: &m
     if fields.get("index").is_none_or(|raw| raw == index.to_string()) {
         out.extend_from_slice(event.raw());
     } else {
-        sse::write(Some(kind), &fields.with(&[("index", Some(index.to_string()))]), out);
+        sse::write_event(Some(kind), &fields.with(&[("index", Some(index.to_string()))]), out);
     }
 }

@@ -7,7 +7,7 @@
 use toolcrib_core::Shape;
 use toolcrib_text::json::Fields;
 
-use super::content::{blocks, list};
+use super::content::{items, json_list};
 use crate::mode::{Hosted, Mode};
 use crate::tools::{self, Keep, Sheet};
 
@@ -17,18 +17,18 @@ pub(super) fn write(input: &str, sheet: &Sheet<'_>) -> String {
         fields.with(&[("defer_loading", Some("true".into())), ("cache_control", None)])
     };
     let mut entries = tools::kept(input, sheet, &defer);
-    entries.extend(ours(sheet, &entries));
-    if let Some(mark) = homeless(input, sheet)
+    entries.extend(own_tools(sheet, &entries));
+    if let Some(breakpoint) = displaced_breakpoint(input, sheet)
         && let Some(last) = entries.iter_mut().rev().find(|entry| is_loaded(entry))
         && let Some(fields) = Fields::read(last)
     {
-        *last = fields.with(&[("cache_control", Some(mark))]);
+        *last = fields.with(&[("cache_control", Some(breakpoint))]);
     }
-    entries.extend(sheet.found.iter().map(|found| unmarked(found)));
-    list(&entries)
+    entries.extend(sheet.found.iter().map(|found| without_breakpoint(found)));
+    json_list(&entries)
 }
 
-fn ours(sheet: &Sheet<'_>, entries: &[String]) -> Vec<String> {
+fn own_tools(sheet: &Sheet<'_>, entries: &[String]) -> Vec<String> {
     let Mode::Hosted(search) = sheet.mode else {
         return sheet.own.iter().map(|own| own.definition(Shape::Anthropic)).collect();
     };
@@ -52,24 +52,26 @@ fn ours(sheet: &Sheet<'_>, entries: &[String]) -> Vec<String> {
 
 /// The last mark of the client's that stands on a tool that is not sent in full, with no mark after it
 /// on one that is.
-fn homeless(input: &str, sheet: &Sheet<'_>) -> Option<String> {
-    let mut mark = None;
-    for item in blocks(input).unwrap_or_default() {
+fn displaced_breakpoint(input: &str, sheet: &Sheet<'_>) -> Option<String> {
+    let mut breakpoint = None;
+    for item in items(input).unwrap_or_default() {
         let Some(fields) = Fields::read(item) else { continue };
-        let Some(here) = mark_of(&fields) else { continue };
+        let Some(here) = breakpoint_of(&fields) else { continue };
         let keep = tools::name(&fields).map_or(Keep::AsIs, |name| (sheet.keep)(&name));
-        mark = match keep {
+        breakpoint = match keep {
             Keep::Drop | Keep::Deferred => Some(here.to_owned()),
-            Keep::Text(text) if Fields::read(text).is_none_or(|stub| mark_of(&stub).is_none()) => {
+            Keep::Text(text)
+                if Fields::read(text).is_none_or(|stub| breakpoint_of(&stub).is_none()) =>
+            {
                 Some(here.to_owned())
             }
             Keep::AsIs | Keep::Text(_) => None,
         };
     }
-    mark
+    breakpoint
 }
 
-fn mark_of<'a>(fields: &Fields<'a>) -> Option<&'a str> {
+fn breakpoint_of<'a>(fields: &Fields<'a>) -> Option<&'a str> {
     fields.get("cache_control").filter(|raw| *raw != "null")
 }
 
@@ -78,7 +80,7 @@ fn is_loaded(entry: &str) -> bool {
 }
 
 /// A definition that was found: its mark has moved already.
-fn unmarked(definition: &str) -> String {
+fn without_breakpoint(definition: &str) -> String {
     match Fields::read(definition).filter(|fields| fields.get("cache_control").is_some()) {
         Some(fields) => fields.with(&[("cache_control", None)]),
         None => definition.to_owned(),

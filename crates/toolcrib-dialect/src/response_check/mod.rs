@@ -93,7 +93,7 @@ impl ResponseCheck {
 
     /// Takes the end of a stream: some servers omit the blank line after the last event.
     pub(crate) fn rest(&mut self) -> Result<Bytes, Unchecked> {
-        let rest = self.decoder.rest();
+        let rest = self.decoder.take_rest();
         self.event(&Event::from_bytes(rest.clone()))?;
         Ok(rest)
     }

@@ -6,14 +6,18 @@ use toolcrib_text::json::{self, Fields};
 
 use super::item::Item;
 use super::tools::deferred;
-use crate::call_ids::{self, MadeId};
-use crate::dialect::{Addresses, ForwardedCall};
+use crate::call_ids::{self, GeneratedId};
+use crate::dialect::{CallIdMapper, ForwardedCall};
 use crate::mode::{Mode, Primitive};
 use crate::record::{Answer, Reference};
 use crate::toolset::Toolset;
 
 /// A call of a deferred tool, through `call` again.
-pub(super) fn wrap(entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {
+pub(super) fn wrap_deferred_calls(
+    entry: &str,
+    deferred: &dyn Fn(&str) -> bool,
+    call: &str,
+) -> Option<String> {
     let (item, name) = deferred_call(entry, deferred)?;
     let arguments = item.fields.string("arguments");
     let arguments = arguments.as_deref().filter(|text| Fields::read(text).is_some());
@@ -27,7 +31,10 @@ pub(super) fn wrap(entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> 
 }
 
 /// A call of a deferred tool, in the namespace that it has once it is loaded by an item.
-pub(super) fn locate(entry: &str, deferred: &dyn Fn(&str) -> bool) -> Option<String> {
+pub(super) fn qualify_deferred_calls(
+    entry: &str,
+    deferred: &dyn Fn(&str) -> bool,
+) -> Option<String> {
     let (item, name) = deferred_call(entry, deferred)?;
     let there = item.fields.string("namespace").is_some_and(|space| space == name);
     // The client's own namespace is not where the tool is loaded to.
@@ -44,8 +51,8 @@ fn deferred_call<'a>(
 }
 
 /// Answers stand right after the calls, before anything the client says.
-pub(super) fn join<'a>(
-    said: &[Cow<'_, str>],
+pub(super) fn insert_hidden_results<'a>(
+    turn: &[Cow<'_, str>],
     entries: Vec<&'a str>,
     answers: &[Answer],
     calls: &[ForwardedCall<'_>],
@@ -55,7 +62,7 @@ pub(super) fn join<'a>(
     let mut loaded: Vec<&Reference> = Vec::new();
     for answer in answers {
         let id = json::quote(answer.id.as_deref().unwrap_or_default());
-        let kind = kind_of_call(said, answer, toolset);
+        let kind = call_type(turn, answer, toolset);
         if kind == "tool_search_call" {
             let tools: Vec<String> = answer
                 .references
@@ -86,45 +93,45 @@ pub(super) fn join<'a>(
     }
     if !loaded.is_empty() {
         let tools: Vec<&str> = loaded.iter().map(|tool| tool.definition.as_str()).collect();
-        all.push(Cow::Owned(additional(&tools)));
+        all.push(Cow::Owned(additional_tools_item(&tools)));
     }
-    let mut ids = Addresses::new(calls);
-    all.extend(entries.into_iter().map(|entry| addressed(entry, &mut ids)));
+    let mut ids = CallIdMapper::new(calls);
+    all.extend(entries.into_iter().map(|entry| with_upstream_id(entry, &mut ids)));
     all
 }
 
 /// An output under the id that the upstream knows its call by, if the client knows it by another or by none.
-fn addressed<'a>(entry: &'a str, ids: &mut Addresses<'_>) -> Cow<'a, str> {
+fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, str> {
     // Taking every entry apart costs, and few clients change ids.
     if ids.is_empty() {
         return Cow::Borrowed(entry);
     }
     let item = Item::read(entry).filter(|item| item.kind.ends_with("_output"));
     let new = item.and_then(|item| {
-        let id = ids.next(item.call_id().as_deref(), None)?;
+        let id = ids.upstream_id_for(item.call_id().as_deref(), None)?;
         Some(item.fields.with(&[("call_id", Some(json::quote(id)))]))
     });
     new.map_or(Cow::Borrowed(entry), Cow::Owned)
 }
 
 /// A call with the id that was made for it, if it has none.
-pub(super) fn with_ids(entry: &str, made: &mut Vec<MadeId>) -> Option<String> {
+pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) -> Option<String> {
     let item = Item::read(entry)?;
-    let asked = item.asks().filter(|asked| asked.id.is_none())?;
-    let id = call_ids::take(made, &asked.name)?;
+    let call = item.client_call().filter(|call| call.id.is_none())?;
+    let id = call_ids::take_for(generated, &call.name)?;
     Some(item.fields.with(&[("call_id", Some(json::quote(&id)))]))
 }
 
 /// The item that declares tools in the middle of a conversation.
-pub(super) fn additional(definitions: &[&str]) -> String {
+pub(super) fn additional_tools_item(definitions: &[&str]) -> String {
     let tools = definitions.join(",");
     format!(r#"{{"type":"additional_tools","role":"developer","tools":[{tools}]}}"#)
 }
 
 /// The type of the call that an answer is for: of a function, of a custom tool, or of the API's own tool
 /// search. If only the provider has the call, the mode of deferral decides.
-fn kind_of_call(said: &[Cow<'_, str>], answer: &Answer, toolset: &Toolset) -> &'static str {
-    let call = said.iter().rev().filter_map(|entry| Item::read(entry)).find(|item| {
+fn call_type(turn: &[Cow<'_, str>], answer: &Answer, toolset: &Toolset) -> &'static str {
+    let call = turn.iter().rev().filter_map(|entry| Item::read(entry)).find(|item| {
         item.kind.ends_with("_call") && item.call_id().as_deref() == answer.id.as_deref()
     });
     let is_search = toolset.mode() == Mode::Reference(Primitive::SearchOutput)
@@ -139,15 +146,15 @@ fn kind_of_call(said: &[Cow<'_, str>], answer: &Answer, toolset: &Toolset) -> &'
 
 /// A kept turn without its reasoning, where the client has dropped it: what another model thought is
 /// refused. Ids go with it, since they say that a reasoning belongs to what follows.
-pub(super) fn fit(kept: Vec<String>, echo: &[&str]) -> Vec<String> {
+pub(super) fn adapt_to_echo(stored: Vec<String>, echoed: &[&str]) -> Vec<String> {
     let thinks = |text: &str| Item::read(text).is_some_and(|item| item.kind == "reasoning");
     let refers = |text: &&str| Item::read(text).is_some_and(|item| item.kind == "item_reference");
-    let dropped = kept.iter().any(|entry| thinks(entry))
-        && !echo.iter().any(|entry| thinks(entry) || refers(entry));
+    let dropped = stored.iter().any(|entry| thinks(entry))
+        && !echoed.iter().any(|entry| thinks(entry) || refers(entry));
     if !dropped {
-        return kept;
+        return stored;
     }
-    let left = kept.into_iter().filter(|entry| !thinks(entry));
+    let left = stored.into_iter().filter(|entry| !thinks(entry));
     left.map(|entry| match Item::read(&entry) {
         Some(item) if item.who() == crate::request::Who::Model => item.fields.with(&[("id", None)]),
         _ => entry,

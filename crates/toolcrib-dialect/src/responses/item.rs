@@ -16,7 +16,7 @@ pub(super) struct Item<'a> {
 }
 
 /// A call that the client answers.
-pub(super) struct Asked {
+pub(super) struct ItemCall {
     pub(super) id: Option<String>,
     /// The tool's name; for what has none, such as a shell, the type.
     pub(super) name: String,
@@ -66,7 +66,7 @@ impl<'a> Item<'a> {
     }
 
     /// The call in it, if it is one that waits for the client.
-    pub(super) fn asks(&self) -> Option<Asked> {
+    pub(super) fn client_call(&self) -> Option<ItemCall> {
         let text = |key: &str| {
             let raw = || self.fields.get(key).filter(|raw| *raw != "null").map(str::to_owned);
             // Some servers send the object itself.
@@ -74,22 +74,26 @@ impl<'a> Item<'a> {
         };
         let id = self.call_id();
         match self.kind.as_str() {
-            "function_call" => Some(Asked { id, name: self.name()?, arguments: text("arguments") }),
-            "custom_tool_call" => Some(Asked { id, name: self.name()?, arguments: text("input") }),
+            "function_call" => {
+                Some(ItemCall { id, name: self.name()?, arguments: text("arguments") })
+            }
+            "custom_tool_call" => {
+                Some(ItemCall { id, name: self.name()?, arguments: text("input") })
+            }
             "mcp_approval_request" => {
                 let (id, name) = (self.fields.string("id"), self.kind.clone());
-                Some(Asked { id, name, arguments: String::new() })
+                Some(ItemCall { id, name, arguments: String::new() })
             }
             // A search of tools, a shell, a screen: the provider's own have no such id.
             kind if kind.ends_with("_call") && id.is_some() => {
-                Some(Asked { id, name: self.kind.clone(), arguments: text("arguments") })
+                Some(ItemCall { id, name: self.kind.clone(), arguments: text("arguments") })
             }
             _ => None,
         }
     }
 
     /// The call that it answers.
-    pub(super) fn answers(&self) -> Option<String> {
+    pub(super) fn answered_call_id(&self) -> Option<String> {
         match self.kind.as_str() {
             "mcp_approval_response" => self.fields.string("approval_request_id"),
             kind if kind.ends_with("_output") => self.call_id(),
@@ -106,13 +110,13 @@ impl<'a> Item<'a> {
     }
 
     /// Whether the model came to its end.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         !matches!(self.fields.string("status").as_deref(), Some("incomplete" | "in_progress"))
     }
 }
 
 /// The name in a tool or a choice of one that a client may call by name.
-pub(super) fn named(text: &str) -> Option<String> {
+pub(super) fn callable_name(text: &str) -> Option<String> {
     let fields = Fields::read(text)?;
     let kind = fields.string("type")?;
     matches!(kind.as_str(), "function" | "custom").then(|| fields.string("name")).flatten()

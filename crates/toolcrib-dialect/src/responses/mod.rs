@@ -4,104 +4,123 @@
 //! words for loading a tool in the middle of a conversation, it may keep responses so that a client
 //! sends only what is new, and it repeats the request in each response.
 
-mod announce;
-mod frame;
+mod announcement;
+mod deferral_emulation;
+mod echo_restorer;
+mod event_writer;
 mod history;
-mod inbound;
 mod item;
-mod pen;
+mod item_decision;
+mod lifecycle_events;
 mod request;
 mod response;
 mod stream;
-mod taken;
 mod tools;
-mod whole;
 
 use std::borrow::Cow;
 
 use toolcrib_text::json::Fields;
 
-use self::frame::Frame;
-pub use self::inbound::Inbound;
-use crate::call_ids::MadeId;
-use crate::dialect::{Dialect, ForwardedCall, Stream, Whole};
+pub use self::deferral_emulation::DeferralEmulation;
+use self::echo_restorer::EchoRestorer;
+use crate::call_ids::GeneratedId;
+use crate::dialect::{Dialect, ForwardedCall, ResponseMerger, StreamMerger};
 use crate::record::Answer;
 use crate::request::{Conversation, Defers, Outline, Request};
 use crate::tools::WriteTools;
 use crate::toolset::Toolset;
 
 /// The dialect.
-pub(crate) struct Responses;
+pub(crate) struct ResponsesDialect;
 
-impl Dialect for Responses {
-    fn outline<'a>(&self, body: &Fields<'a>, _target: &str) -> Outline<'a> {
-        request::outline(body)
+impl Dialect for ResponsesDialect {
+    fn read_outline<'a>(&self, body: &Fields<'a>, _target: &str) -> Outline<'a> {
+        request::read_outline(body)
     }
 
-    fn conversation(&self, text: &str, history: &str) -> Option<Conversation> {
-        request::conversation(text, history)
+    fn read_conversation(&self, text: &str, history: &str) -> Option<Conversation> {
+        request::read_conversation(text, history)
     }
 
-    fn defers(&self, tools: &str, _history: &str, loads_tools: bool) -> Option<Defers> {
-        request::defers(tools).or(loads_tools.then_some(Defers::References))
+    fn client_deferral(&self, tools: &str, _history: &str, loads_tools: bool) -> Option<Defers> {
+        request::client_deferral(tools).or(loads_tools.then_some(Defers::References))
     }
 
-    fn write_tools(&self) -> WriteTools {
+    fn tools_writer(&self) -> WriteTools {
         tools::write
     }
 
-    fn wrap(&self, entry: &str, deferred: &dyn Fn(&str) -> bool, call: &str) -> Option<String> {
-        history::wrap(entry, deferred, call)
-    }
-
-    fn locate(&self, entry: &str, deferred: &dyn Fn(&str) -> bool) -> Option<String> {
-        history::locate(entry, deferred)
-    }
-
-    fn join<'a>(
+    fn wrap_deferred_calls(
         &self,
-        said: &[Cow<'_, str>],
+        entry: &str,
+        deferred: &dyn Fn(&str) -> bool,
+        call: &str,
+    ) -> Option<String> {
+        history::wrap_deferred_calls(entry, deferred, call)
+    }
+
+    fn qualify_deferred_calls(
+        &self,
+        entry: &str,
+        deferred: &dyn Fn(&str) -> bool,
+    ) -> Option<String> {
+        history::qualify_deferred_calls(entry, deferred)
+    }
+
+    fn insert_hidden_results<'a>(
+        &self,
+        turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,
         answers: &[Answer],
         calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
-        history::join(said, entries, answers, calls, toolset)
+        history::insert_hidden_results(turn, entries, answers, calls, toolset)
     }
 
-    fn with_ids(&self, said: Vec<String>, mut made: Vec<MadeId>) -> Vec<String> {
-        let with_ids = |entry: String| history::with_ids(&entry, &mut made).unwrap_or(entry);
-        said.into_iter().map(with_ids).collect()
+    fn with_generated_ids(
+        &self,
+        turn: Vec<String>,
+        mut generated: Vec<GeneratedId>,
+    ) -> Vec<String> {
+        let with_generated_ids =
+            |entry: String| history::with_generated_ids(&entry, &mut generated).unwrap_or(entry);
+        turn.into_iter().map(with_generated_ids).collect()
     }
 
-    fn announce(&self, entry: &str, text: &str) -> Option<String> {
-        announce::announce(entry, text)
+    fn insert_announcement(&self, entry: &str, text: &str) -> Option<String> {
+        announcement::insert_announcement(entry, text)
     }
 
     fn user_message(&self, text: &str) -> String {
-        announce::user_message(text)
+        announcement::user_message(text)
     }
 
-    fn fit(&self, kept: Vec<String>, echo: &[&str], _toolset: &Toolset) -> Vec<String> {
-        history::fit(kept, echo)
+    fn adapt_to_echo(
+        &self,
+        stored: Vec<String>,
+        echoed: &[&str],
+        _toolset: &Toolset,
+    ) -> Vec<String> {
+        history::adapt_to_echo(stored, echoed)
     }
 
-    fn remind(
+    fn reload_tools(
         &self,
         _request: &Request,
         _toolset: &Toolset,
         tools: &[(&str, &str)],
     ) -> Option<Vec<String>> {
         let definitions: Vec<&str> = tools.iter().map(|(_, definition)| *definition).collect();
-        Some(vec![history::additional(&definitions)])
+        Some(vec![history::additional_tools_item(&definitions)])
     }
 
-    fn stream(&self, request: &Request) -> Box<dyn Stream> {
-        Box::new(stream::Events::new(Frame::of(request)))
+    fn stream_merger(&self, request: &Request) -> Box<dyn StreamMerger> {
+        Box::new(stream::ResponsesStreamMerger::new(EchoRestorer::of(request)))
     }
 
-    fn whole(&self, request: &Request) -> Box<dyn Whole> {
-        Box::new(response::Bodies::new(Frame::of(request)))
+    fn response_merger(&self, request: &Request) -> Box<dyn ResponseMerger> {
+        Box::new(response::ResponsesResponseMerger::new(EchoRestorer::of(request)))
     }
 
     fn keep_alive(&self) -> &'static [u8] {

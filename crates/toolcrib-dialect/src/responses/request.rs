@@ -2,12 +2,12 @@
 
 use toolcrib_text::json::{self, Fields};
 
-use super::item::{Item, named};
+use super::item::{Item, callable_name};
 use crate::request::{Choice, Conversation, Defers, Entry, Features, Outline, Rows, Who};
-use crate::splice::place;
+use crate::splice::range_of;
 
 /// Reads the top of a body.
-pub(super) fn outline<'a>(body: &Fields<'a>) -> Outline<'a> {
+pub(super) fn read_outline<'a>(body: &Fields<'a>) -> Outline<'a> {
     let given = |key: &str| body.get(key).filter(|raw| *raw != "null");
     let previous = given("previous_response_id");
     Outline {
@@ -26,7 +26,7 @@ pub(super) fn outline<'a>(body: &Fields<'a>) -> Outline<'a> {
 }
 
 /// Reads the conversation in a body: a text, or a list of items.
-pub(super) fn conversation(text: &str, input: &str) -> Option<Conversation> {
+pub(super) fn read_conversation(text: &str, input: &str) -> Option<Conversation> {
     let mut rows = Rows::default();
     if let Ok(words) = serde_json::from_str::<String>(input) {
         let entry = format!(r#"{{"type":"message","role":"user","content":{}}}"#, input.trim());
@@ -40,7 +40,7 @@ pub(super) fn conversation(text: &str, input: &str) -> Option<Conversation> {
             item.kind.as_str(),
             "tool_search_call" | "tool_search_output" | "additional_tools"
         );
-        add(&mut rows, &item, Entry::At(place(text, entry.get())));
+        add(&mut rows, &item, Entry::At(range_of(text, entry.get())));
     }
     Some(Conversation { loads_tools, ..rows.done() })
 }
@@ -53,10 +53,10 @@ fn add(rows: &mut Rows, item: &Item<'_>, entry: Entry) {
     if who == Who::Model || user {
         item.texts(&mut |text| stretch.print.text(text));
     }
-    if let Some(asked) = item.asks() {
-        stretch.call(asked.id, asked.name, &asked.arguments);
+    if let Some(call) = item.client_call() {
+        stretch.call(call.id, call.name, &call.arguments);
     }
-    if let Some(id) = item.answers() {
+    if let Some(id) = item.answered_call_id() {
         stretch.print.call(Some(&id), "", "");
     }
 }
@@ -71,20 +71,20 @@ fn choice(text: &str) -> Choice {
     let Some(fields) = Fields::read(text) else { return Choice::Auto };
     if fields.string("type").as_deref() == Some("allowed_tools") {
         let tools = fields.get("tools").and_then(json::items).unwrap_or_default();
-        return Choice::Named(tools.iter().filter_map(|tool| named(tool.get())).collect());
+        return Choice::Named(tools.iter().filter_map(|tool| callable_name(tool.get())).collect());
     }
-    named(text).map_or(Choice::Auto, |name| Choice::Named(vec![name]))
+    callable_name(text).map_or(Choice::Auto, |name| Choice::Named(vec![name]))
 }
 
 /// How the client defers tools itself, if its tools say so.
-pub(super) fn defers(tools: &str) -> Option<Defers> {
+pub(super) fn client_deferral(tools: &str) -> Option<Defers> {
     // Few clients do, and the tools of all others need not be taken apart to see it.
     if !tools.contains("tool_search") {
         return None;
     }
     for tool in json::items(tools)? {
         let Some(fields) = Fields::read(tool.get()) else { continue };
-        if is_search(&fields) {
+        if is_tool_search(&fields) {
             let own = fields.string("execution").as_deref() == Some("client");
             return Some(if own { Defers::References } else { Defers::Hosted });
         }
@@ -93,7 +93,7 @@ pub(super) fn defers(tools: &str) -> Option<Defers> {
 }
 
 /// Whether a tool is a search of tools, under any of its names.
-pub(super) fn is_search(tool: &Fields<'_>) -> bool {
+pub(super) fn is_tool_search(tool: &Fields<'_>) -> bool {
     let kind = tool.string("type").unwrap_or_default();
     matches!(kind.as_str(), "tool_search" | "openrouter:tool_search" | "orq:tool_search")
 }

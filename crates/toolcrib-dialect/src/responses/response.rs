@@ -6,17 +6,17 @@
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
-use super::frame::Frame;
-use super::taken::{Shown, take};
+use super::echo_restorer::EchoRestorer;
+use super::item_decision::{ClientItem, decide_item};
 use crate::desk::Desk;
-use crate::dialect::{End, Round, Whole};
-use crate::splice::{changed, place};
+use crate::dialect::{ResponseMerger, Round, RoundEnd};
+use crate::splice::{range_of, splice};
 use crate::usage::{self, Usage};
 
 /// The responses of a turn.
 #[derive(Debug)]
-pub(super) struct Bodies {
-    frame: Frame,
+pub(super) struct ResponsesResponseMerger {
+    echo: EchoRestorer,
     /// The last one, as it came.
     body: String,
     rounds: usize,
@@ -27,10 +27,10 @@ pub(super) struct Bodies {
     usage: Option<Value>,
 }
 
-impl Bodies {
-    pub(super) fn new(frame: Frame) -> Self {
+impl ResponsesResponseMerger {
+    pub(super) fn new(echo: EchoRestorer) -> Self {
         Self {
-            frame,
+            echo,
             body: String::new(),
             rounds: 0,
             output: Vec::new(),
@@ -40,26 +40,26 @@ impl Bodies {
     }
 }
 
-impl Whole for Bodies {
-    fn round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
+impl ResponseMerger for ResponsesResponseMerger {
+    fn add_round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
         let fields = Fields::read(body)?;
         let output = json::items(fields.get("output")?)?;
         self.rounds += 1;
         body.clone_into(&mut self.body);
         let mut entries = Vec::with_capacity(output.len());
         for item in output {
-            let taken = take(item.get(), false, &self.frame, desk);
-            entries.extend(taken.entry);
-            self.altered |= taken.shown != Shown::AsItCame;
-            match taken.shown {
-                Shown::AsItCame => self.output.push(item.get().to_owned()),
-                Shown::As(text) => self.output.push(text),
-                Shown::Nothing => {}
+            let decision = decide_item(item.get(), false, &self.echo, desk);
+            entries.extend(decision.entry);
+            self.altered |= decision.client != ClientItem::AsReceived;
+            match decision.client {
+                ClientItem::AsReceived => self.output.push(item.get().to_owned()),
+                ClientItem::Rewritten(text) => self.output.push(text),
+                ClientItem::Hidden => {}
             }
         }
-        let usage = count(&fields, &mut self.usage);
-        let end = end(&fields.string("status").unwrap_or_default());
-        let response = fields.string("id").filter(|_| self.frame.keeps);
+        let usage = add_usage(&fields, &mut self.usage);
+        let end = round_end(&fields.string("status").unwrap_or_default());
+        let response = fields.string("id").filter(|_| self.echo.keeps);
         Some(Round { entries, end, usage, response })
     }
 
@@ -70,35 +70,35 @@ impl Whole for Bodies {
         if desk.toolset().passes_through() && !altered {
             return body;
         }
-        let mut changes = self.frame.mend(&body, &fields, desk.toolset());
+        let mut changes = self.echo.restore(&body, &fields, desk.toolset());
         if altered {
-            let output = fields.get("output").map(|raw| place(&body, raw));
+            let output = fields.get("output").map(|raw| range_of(&body, raw));
             changes.extend(output.map(|at| (at, format!("[{}]", self.output.join(",")))));
-            let usage = fields.get("usage").map(|raw| place(&body, raw));
+            let usage = fields.get("usage").map(|raw| range_of(&body, raw));
             changes.extend(usage.zip(self.usage.as_ref().map(Value::to_string)));
         }
-        changed(&body, changes)
+        splice(&body, changes)
     }
 }
 
 /// How a response ended, by its `status`.
-pub(super) fn end(status: &str) -> End {
+pub(super) fn round_end(status: &str) -> RoundEnd {
     match status {
-        "incomplete" => End::Cut,
-        "failed" | "cancelled" => End::Broken,
-        _ => End::Whole,
+        "incomplete" => RoundEnd::Truncated,
+        "failed" | "cancelled" => RoundEnd::Failed,
+        _ => RoundEnd::Complete,
     }
 }
 
 /// Adds what a response took to what those before it took.
-pub(super) fn count(response: &Fields<'_>, sum: &mut Option<Value>) -> Usage {
+pub(super) fn add_usage(response: &Fields<'_>, sum: &mut Option<Value>) -> Usage {
     let Some(used) = response.get("usage").and_then(usage::parse) else {
         return Usage::default();
     };
     let usage = Usage {
-        input: usage::count(&used, &["input_tokens"]),
-        cached: usage::count(&used, &["input_tokens_details", "cached_tokens"]),
-        output: usage::count(&used, &["output_tokens"]),
+        input: usage::token_count(&used, &["input_tokens"]),
+        cached: usage::token_count(&used, &["input_tokens_details", "cached_tokens"]),
+        output: usage::token_count(&used, &["output_tokens"]),
     };
     match sum {
         Some(sum) => usage::add(sum, &used),

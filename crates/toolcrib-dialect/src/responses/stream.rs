@@ -10,89 +10,93 @@ use std::ops::Range;
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
-use super::frame::Frame;
+use super::echo_restorer::EchoRestorer;
+use super::event_writer::{EventWriter, UpstreamEvent};
 use super::item::Item;
-use super::pen::{Heard, Pen};
-use super::taken::{self, Shown, Taken, sort, take};
+use super::item_decision::{self, ClientItem, ItemDecision, decide_item, item_routing};
 use crate::budget::PART;
 use crate::desk::{Desk, Sort};
-use crate::dialect::{End, Round, Stream};
-use crate::splice::{changed, place};
+use crate::dialect::{Round, RoundEnd, StreamMerger};
+use crate::splice::{range_of, splice};
 use crate::sse::Event;
 use crate::usage::Usage;
 
 /// The events of a turn.
 #[derive(Debug)]
-pub(super) struct Events {
-    pub(super) frame: Frame,
-    pub(super) pen: Pen,
+pub(super) struct ResponsesStreamMerger {
+    pub(super) echo: EchoRestorer,
+    pub(super) writer: EventWriter,
     /// Rounds that are over.
     pub(super) rounds: usize,
     /// `id` and `created_at` of the first response, and the response as it began.
     pub(super) first: Option<(String, String)>,
-    pub(super) begun: String,
+    pub(super) started_response: String,
     /// The items that the client got, by the index it knows them under.
     pub(super) output: Vec<(u64, String)>,
-    pub(super) round: Said,
+    pub(super) round: StreamedRound,
     /// What ends the response, and what came after it.
-    pub(super) last: Vec<Event>,
+    pub(super) end_events: Vec<Event>,
     pub(super) usage: Option<Value>,
     /// Events so far that repeat the client's tools.
-    pub(super) repeats: usize,
+    pub(super) lifecycle_events: usize,
 }
 
 /// What was said in a round.
 #[derive(Debug, Default)]
-pub(super) struct Said {
-    pub(super) slots: Vec<Slot>,
+pub(super) struct StreamedRound {
+    pub(super) items: Vec<OutputItem>,
     /// Items as they go back up, by the upstream's index.
     entries: Vec<(u64, String)>,
     /// The item that is held and not yet decided about. There is one at most, since all others wait.
     pub(super) held: Option<u64>,
     /// Events of items that wait for it, with the upstream's index.
     pub(super) waiting: Vec<(u64, Event)>,
-    pub(super) end: Option<End>,
+    pub(super) end: Option<RoundEnd>,
     pub(super) usage: Usage,
     pub(super) response: Option<String>,
 }
 
 /// An item under way.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Slot {
+pub(super) struct OutputItem {
     /// The upstream's index, and the client's if it is forwarded as it comes.
     index: u64,
     shown: Option<u64>,
     pub(super) done: bool,
 }
 
-impl Stream for Events {
+impl StreamMerger for ResponsesStreamMerger {
     fn event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
-        self.hear(event, desk, out);
+        self.on_event(event, desk, out);
         if self.round.held.is_none() {
-            self.hear_waiting(desk, out);
+            self.process_waiting(desk, out);
         }
     }
 
     fn has_ended(&self) -> bool {
-        !self.last.is_empty()
+        !self.end_events.is_empty()
     }
 
-    fn round(&mut self, _desk: &mut Desk, _out: &mut Vec<u8>) -> Round {
-        let mut said = std::mem::take(&mut self.round);
+    fn end_round(&mut self, _desk: &mut Desk, _out: &mut Vec<u8>) -> Round {
+        let mut round = std::mem::take(&mut self.round);
         self.rounds += 1;
-        said.entries.sort_by_key(|(index, _)| *index);
-        let entries = said.entries.into_iter().map(|(_, entry)| entry).collect();
-        let end = said.end.unwrap_or(End::Broken);
-        Round { entries, end, usage: said.usage, response: said.response }
+        round.entries.sort_by_key(|(index, _)| *index);
+        let entries = round.entries.into_iter().map(|(_, entry)| entry).collect();
+        let end = round.end.unwrap_or(RoundEnd::Failed);
+        Round { entries, end, usage: round.usage, response: round.response }
     }
 
     fn finish(&mut self, desk: &Desk, out: &mut Vec<u8>) {
-        let mut last = std::mem::take(&mut self.last).into_iter();
+        let mut last = std::mem::take(&mut self.end_events).into_iter();
         if let Some(event) = last.next()
             && let Some(data) = event.data()
             && let Some(fields) = Fields::read(&data)
         {
-            self.terminal(Heard { event: &event, data: &data, fields: &fields }, desk, out);
+            self.write_terminal_event(
+                UpstreamEvent { event: &event, data: &data, fields: &fields },
+                desk,
+                out,
+            );
         }
         last.for_each(|event| out.extend_from_slice(event.raw()));
     }
@@ -106,50 +110,53 @@ impl Stream for Events {
         let code = told("code").or_else(|| told("type"));
         let code = json::quote(code.as_deref().unwrap_or("server_error"));
         let error = format!(r#"{{"code":{code},"message":{}}}"#, json::quote(&message));
-        let begun = std::mem::take(&mut self.begun);
-        let begun = match Fields::read(&begun) {
-            Some(response) => changed(&begun, self.frame.mend(&begun, &response, desk.toolset())),
-            None => begun,
+        let started_response = std::mem::take(&mut self.started_response);
+        let started_response = match Fields::read(&started_response) {
+            Some(response) => splice(
+                &started_response,
+                self.echo.restore(&started_response, &response, desk.toolset()),
+            ),
+            None => started_response,
         };
-        let Some(response) = Fields::read(&begun) else {
+        let Some(response) = Fields::read(&started_response) else {
             let more =
                 format!(r#","code":{code},"message":{},"param":null"#, json::quote(&message));
-            return self.pen.write("error", &more, out);
+            return self.writer.write_new("error", &more, out);
         };
         let response = response.with(&[
             ("status", Some(r#""failed""#.to_owned())),
             ("error", Some(error)),
-            ("output", Some(self.shown())),
+            ("output", Some(self.output_list())),
         ]);
-        self.pen.write("response.failed", &format!(r#","response":{response}"#), out);
+        self.writer.write_new("response.failed", &format!(r#","response":{response}"#), out);
     }
 }
 
-impl Events {
-    pub(super) fn new(frame: Frame) -> Self {
+impl ResponsesStreamMerger {
+    pub(super) fn new(echo: EchoRestorer) -> Self {
         Self {
-            frame,
-            pen: Pen::default(),
+            echo,
+            writer: EventWriter::default(),
             rounds: 0,
             first: None,
-            begun: String::new(),
+            started_response: String::new(),
             output: Vec::new(),
-            round: Said::default(),
-            last: Vec::new(),
+            round: StreamedRound::default(),
+            end_events: Vec::new(),
             usage: None,
-            repeats: 0,
+            lifecycle_events: 0,
         }
     }
 
-    fn hear(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
-        if self.round.end.is_some_and(|end| end != End::Broken) {
+    fn on_event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
+        if self.round.end.is_some_and(|end| end != RoundEnd::Failed) {
             // Such as `[DONE]`, which some servers add.
             desk.budget.hold(PART + event.raw().len());
-            self.last.push(event.clone());
+            self.end_events.push(event.clone());
             return;
         }
         if self.rounds > 0 {
-            self.pen.own();
+            self.writer.renumber();
         }
         let data = event.data();
         let Some((data, fields)) =
@@ -158,13 +165,13 @@ impl Events {
             out.extend_from_slice(event.raw());
             return;
         };
-        let heard = Heard { event, data, fields: &fields };
+        let upstream = UpstreamEvent { event, data, fields: &fields };
         let kind = fields.string("type");
         let kind = kind.as_deref().or(event.name()).unwrap_or_default();
         let index = fields.get("output_index").and_then(|raw| raw.parse::<u64>().ok());
         match (kind, index) {
             ("response.created" | "response.in_progress" | "response.queued", _) => {
-                self.opening(heard, desk, out);
+                self.on_response_start(upstream, desk, out);
             }
             (
                 "response.completed"
@@ -172,36 +179,36 @@ impl Events {
                 | "response.failed"
                 | "response.cancelled",
                 _,
-            ) => self.ending(kind, heard, desk, out),
+            ) => self.on_response_end(kind, upstream, desk, out),
             ("error", _) | ("", None) if kind == "error" || fields.get("error").is_some() => {
-                self.round.end = Some(End::Broken);
+                self.round.end = Some(RoundEnd::Failed);
                 out.extend_from_slice(event.raw());
             }
             (_, Some(index)) => {
-                if self.holds(index) {
+                if self.must_wait(index) {
                     desk.budget.hold(PART + event.raw().len());
                     self.round.waiting.push((index, event.clone()));
                 } else {
-                    self.item(kind, index, heard, desk, out);
+                    self.on_item_event(kind, index, upstream, desk, out);
                 }
             }
-            (_, None) => self.pen.over(heard, None, Vec::new(), out),
+            (_, None) => self.writer.write_edited(upstream, None, Vec::new(), out),
         }
     }
 
     /// Hears what waits, in order, as far as nothing holds it. A loop, and not something that an item
     /// calls when it is whole: a server may end a thousand items in reverse.
-    pub(super) fn hear_waiting(&mut self, desk: &mut Desk, out: &mut Vec<u8>) {
+    pub(super) fn process_waiting(&mut self, desk: &mut Desk, out: &mut Vec<u8>) {
         let mut at = 0;
         while let Some((index, _)) = self.round.waiting.get(at) {
-            if self.holds(*index) {
+            if self.must_wait(*index) {
                 at += 1;
                 continue;
             }
             let held = self.round.held;
             let (_, event) = self.round.waiting.remove(at);
             desk.budget.release(PART + event.raw().len());
-            self.hear(&event, desk, out);
+            self.on_event(&event, desk, out);
             if held.is_some() && self.round.held.is_none() {
                 at = 0;
             }
@@ -209,44 +216,44 @@ impl Events {
     }
 
     /// Whether an item other than this one is held and not yet decided about.
-    fn holds(&self, index: u64) -> bool {
+    fn must_wait(&self, index: u64) -> bool {
         self.round.held.is_some_and(|held| held != index)
     }
 
-    fn item(
+    fn on_item_event(
         &mut self,
         kind: &str,
         index: u64,
-        heard: Heard<'_>,
+        upstream: UpstreamEvent<'_>,
         desk: &mut Desk,
         out: &mut Vec<u8>,
     ) {
-        let slot = self.round.slots.iter().rfind(|slot| slot.index == index).copied();
-        match (kind, heard.fields.get("item")) {
+        let item_ = self.round.items.iter().rfind(|item_| item_.index == index).copied();
+        match (kind, upstream.fields.get("item")) {
             // Always a new one: some servers give every item the same index.
             ("response.output_item.added", Some(raw)) => {
-                let live = sort(raw, desk) == Sort::Live;
-                let shown = self.slot(index, live, desk);
+                let live = item_routing(raw, desk) == Sort::Live;
+                let shown = self.add_item(index, live, desk);
                 if shown.is_some() {
-                    let changes = self.renamed(heard.data, raw, desk);
-                    self.pen.over(heard, shown, changes, out);
+                    let changes = self.restored_call(upstream.data, raw, desk);
+                    self.writer.write_edited(upstream, shown, changes, out);
                 }
             }
             ("response.output_item.done", Some(raw)) => {
-                self.done(index, raw, Some(heard), desk, out);
+                self.on_item_done(index, raw, Some(upstream), desk, out);
             }
             _ => {
                 // A server that leaves out how an item begins: its arguments may be ours.
                 let live = !kind.starts_with("response.function_call_arguments");
-                let shown = match slot {
-                    Some(slot) => slot.shown,
-                    None => self.slot(index, live, desk),
+                let shown = match item_ {
+                    Some(item_) => item_.shown,
+                    None => self.add_item(index, live, desk),
                 };
                 if shown.is_some() {
-                    self.pen.over(heard, shown, Vec::new(), out);
+                    self.writer.write_edited(upstream, shown, Vec::new(), out);
                 } else {
                     // The complete item repeats this text, so it is not kept; counting it bounds the stream.
-                    let more = heard.fields.get("delta").unwrap_or_default().len();
+                    let more = upstream.fields.get("delta").unwrap_or_default().len();
                     desk.budget.hold(more);
                 }
             }
@@ -254,72 +261,73 @@ impl Events {
     }
 
     /// A new item, and the index that the client knows it under.
-    fn slot(&mut self, index: u64, live: bool, desk: &mut Desk) -> Option<u64> {
+    fn add_item(&mut self, index: u64, live: bool, desk: &mut Desk) -> Option<u64> {
         desk.budget.hold(PART);
         if !live {
-            self.pen.own();
+            self.writer.renumber();
             self.round.held = Some(index);
         }
-        let shown = live.then(|| self.pen.index(index));
-        self.round.slots.push(Slot { index, shown, done: false });
+        let shown = live.then(|| self.writer.next_index(index));
+        self.round.items.push(OutputItem { index, shown, done: false });
         shown
     }
 
     /// What changes in an item that begins, so that the client knows its tool.
-    fn renamed(&self, data: &str, raw: &str, desk: &Desk) -> Vec<(Range<usize>, String)> {
+    fn restored_call(&self, data: &str, raw: &str, desk: &Desk) -> Vec<(Range<usize>, String)> {
         let call = Item::read(raw).filter(|item| item.kind == "function_call");
         let call = call.filter(|_| !desk.toolset().passes_through());
-        let new =
-            call.and_then(|item| taken::shown(&item, &item.name()?, &self.frame, desk.toolset()));
-        new.map(|new| vec![(place(data, raw), new)]).unwrap_or_default()
+        let new = call.and_then(|item| {
+            item_decision::call_for_client(&item, &item.name()?, &self.echo, desk.toolset())
+        });
+        new.map(|new| vec![(range_of(data, raw), new)]).unwrap_or_default()
     }
 
     /// An item is whole.
-    pub(super) fn done(
+    pub(super) fn on_item_done(
         &mut self,
         index: u64,
         raw: &str,
-        heard: Option<Heard<'_>>,
+        upstream: Option<UpstreamEvent<'_>>,
         desk: &mut Desk,
         out: &mut Vec<u8>,
     ) {
-        let known = self.round.slots.iter().rfind(|slot| slot.index == index).copied();
-        let live = sort(raw, desk) == Sort::Live;
+        let known = self.round.items.iter().rfind(|item_| item_.index == index).copied();
+        let live = item_routing(raw, desk) == Sort::Live;
         // What the client was told of is never held: this is another of the same index.
-        let known = known.filter(|slot| slot.shown.is_none() || live);
-        if known.is_some_and(|slot| slot.done) {
+        let known = known.filter(|item_| item_.shown.is_none() || live);
+        if known.is_some_and(|item_| item_.done) {
             return;
         }
         let shown = match known {
-            Some(slot) => slot.shown,
-            None => self.slot(index, live, desk),
+            Some(item_) => item_.shown,
+            None => self.add_item(index, live, desk),
         };
-        let Taken { entry, shown: seen } = take(raw, shown.is_some(), &self.frame, desk);
+        let ItemDecision { entry, client } = decide_item(raw, shown.is_some(), &self.echo, desk);
         // What the client has already is only for the record, unless the end has to be rewritten.
         let size = raw.len() + entry.as_ref().map_or(0, String::len);
-        let is_kept = if shown.is_some() && !self.pen.is_own() {
+        let is_kept = if shown.is_some() && !self.writer.is_renumbering() {
             desk.budget.copy(size)
         } else {
             desk.budget.hold(size);
             true
         };
         self.round.entries.extend(entry.filter(|_| is_kept).map(|entry| (index, entry)));
-        let text = match seen {
-            Shown::AsItCame => Some(Cow::Borrowed(raw)),
-            Shown::As(text) => Some(Cow::Owned(text)),
-            Shown::Nothing => None,
+        let text = match client {
+            ClientItem::AsReceived => Some(Cow::Borrowed(raw)),
+            ClientItem::Rewritten(text) => Some(Cow::Owned(text)),
+            ClientItem::Hidden => None,
         };
         if let Some(text) = text {
-            let at = shown.unwrap_or_else(|| self.pen.index(index));
-            match (shown, heard) {
-                (Some(_), Some(heard)) => {
+            let at = shown.unwrap_or_else(|| self.writer.next_index(index));
+            match (shown, upstream) {
+                (Some(_), Some(upstream)) => {
                     let changes = match &text {
-                        Cow::Owned(new) => vec![(place(heard.data, raw), new.clone())],
+                        Cow::Owned(new) => vec![(range_of(upstream.data, raw), new.clone())],
                         Cow::Borrowed(_) => Vec::new(),
                     };
-                    self.pen.over(heard, shown, changes, out);
+                    self.writer.write_edited(upstream, shown, changes, out);
                 }
-                (None, _) => self.pen.item(at, &text, out),
+                (None, _) => self.writer.write_item(at, &text, out),
                 // It stands in the response that ends all, and had no events.
                 (Some(_), None) => {}
             }
@@ -327,8 +335,8 @@ impl Events {
                 self.output.push((at, text.into_owned()));
             }
         }
-        for slot in self.round.slots.iter_mut().filter(|slot| slot.index == index) {
-            slot.done = true;
+        for item_ in self.round.items.iter_mut().filter(|item_| item_.index == index) {
+            item_.done = true;
         }
         self.round.held = self.round.held.filter(|held| *held != index);
     }
@@ -367,7 +375,8 @@ mod tests {
         let desk =
             Desk::new(Arc::new(Toolset::new(plan, request.tools())), &[], None, Limits::default());
         let mut out = Vec::new();
-        Events::new(Frame::of(&request)).fail(502, b"<html>", &desk, &mut out);
+        ResponsesStreamMerger::new(EchoRestorer::of(&request))
+            .fail(502, b"<html>", &desk, &mut out);
         let data = r#"{"type":"error","code":"server_error","message":"the upstream answered 502","param":null}"#;
         assert_eq!(String::from_utf8(out).unwrap(), format!("data: {data}\n\n"));
     }

@@ -19,25 +19,25 @@
 //! Reading order: `ask` (what goes up), `reply` and `tale` (what comes down, whole and in pieces),
 //! `trouble` (what went wrong), and one folder for each API of a client.
 
-mod ask;
-mod foreign;
+mod backend_error;
+mod chat_request;
+mod chat_response;
+mod chunk_assembler;
+mod lenient;
 mod messages;
-mod reply;
 mod responses;
-mod tale;
-mod trouble;
 
-use self::foreign::Dropped;
-use self::reply::Reply;
-use self::tale::{Step, Tale};
-use self::trouble::Trouble;
+use self::backend_error::BackendError;
+use self::chat_response::ChatResponse;
+use self::chunk_assembler::{ChunkAssembler, StreamStep};
+use self::lenient::DroppedContent;
 use crate::api::Api;
 use crate::budget::{Exceeded, Limits};
 use crate::sse::{Decoder, Event};
 
 /// What goes to the backend instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Adapted {
+pub struct AdaptedRequest {
     /// Where it goes.
     pub path: &'static str,
     /// The body.
@@ -46,7 +46,7 @@ pub struct Adapted {
 
 /// What the client's API would have answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct AdaptedResponse {
     /// The status: the backend's own, unless it said success and sent none.
     pub status: u16,
     /// The body.
@@ -63,7 +63,7 @@ pub enum Untranslatable {
     #[error(
         "`{0}` refers to what a server keeps, and this backend keeps nothing: send the whole history"
     )]
-    Kept(&'static str),
+    NeedsServerState(&'static str),
 }
 
 impl Untranslatable {
@@ -71,22 +71,22 @@ impl Untranslatable {
     pub fn param(self) -> Option<&'static str> {
         match self {
             Self::NotAnObject => None,
-            Self::Kept(field) => Some(field),
+            Self::NeedsServerState(field) => Some(field),
         }
     }
 }
 
 /// The adapter that lets clients of `from` use a backend of `to`; `None` where there is none.
 pub fn adapter(from: Api, to: Api) -> Option<Adapter> {
-    let side: Box<dyn Side> = match (from, to) {
-        (Api::Messages, Api::Chat) => Box::<messages::Messages>::default(),
-        (Api::Responses, Api::Chat) => Box::<responses::Responses>::default(),
+    let client: Box<dyn ClientApi> = match (from, to) {
+        (Api::Messages, Api::Chat) => Box::<messages::MessagesOverChat>::default(),
+        (Api::Responses, Api::Chat) => Box::<responses::ResponsesOverChat>::default(),
         _ => return None,
     };
     Some(Adapter {
-        side,
+        client,
         decoder: Decoder::default(),
-        tale: Tale::default(),
+        assembler: ChunkAssembler::default(),
         dropped: Vec::new(),
         limits: Limits::default(),
         exceeded: None,
@@ -94,28 +94,32 @@ pub fn adapter(from: Api, to: Api) -> Option<Adapter> {
 }
 
 /// One API of a client, over Chat Completions.
-trait Side: Send {
+trait ClientApi: Send {
     /// The body that goes up. What is known of earlier rounds is forgotten.
-    fn ask(&mut self, body: &str, dropped: &mut Dropped) -> Result<String, Untranslatable>;
+    fn translate_request(
+        &mut self,
+        body: &str,
+        dropped: &mut DroppedContent,
+    ) -> Result<String, Untranslatable>;
 
     /// A whole response.
-    fn reply(&self, reply: &Reply) -> String;
+    fn translate_response(&self, response: &ChatResponse) -> String;
 
     /// The body of an error.
-    fn trouble(&self, trouble: &Trouble) -> String;
+    fn translate_error(&self, error: &BackendError) -> String;
 
     /// Bytes that are held for the end of a streamed response.
-    fn held(&self) -> usize;
+    fn held_bytes(&self) -> usize;
 
     /// The events for one step of a streamed response.
-    fn step(&mut self, step: Step, out: &mut Vec<u8>);
+    fn write_step(&mut self, step: StreamStep, out: &mut Vec<u8>);
 }
 
 /// Stands between a turn in one API and a backend of another, for as many rounds as the turn has.
 pub struct Adapter {
-    side: Box<dyn Side>,
+    client: Box<dyn ClientApi>,
     decoder: Decoder,
-    tale: Tale,
+    assembler: ChunkAssembler,
     dropped: Vec<String>,
     limits: Limits,
     exceeded: Option<Exceeded>,
@@ -143,20 +147,20 @@ impl Adapter {
 
     /// Bytes of the response that are held.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.tale.held_bytes() + self.decoder.held_bytes()
+        self.assembler.held_bytes() + self.decoder.held_bytes()
     }
 
     /// Begins a round: takes the body that would go to a backend of the client's API.
-    pub fn request(&mut self, body: &str) -> Result<Adapted, Untranslatable> {
-        let mut dropped = Dropped::default();
-        let body_up = self.side.ask(body, &mut dropped)?;
+    pub fn request(&mut self, body: &str) -> Result<AdaptedRequest, Untranslatable> {
+        let mut dropped = DroppedContent::default();
+        let chat_body = self.client.translate_request(body, &mut dropped)?;
         self.dropped = dropped.into_names();
         self.decoder = Decoder::default();
         // Stands in for ids that a backend forgets: the same for the same request, and for no other.
         let id = blake3::hash(body.as_bytes()).to_hex()[..24].to_owned();
-        self.tale = Tale::new(id, self.limits);
+        self.assembler = ChunkAssembler::new(id, self.limits);
         self.exceeded = None;
-        Ok(Adapted { path: "/v1/chat/completions", body: body_up })
+        Ok(AdaptedRequest { path: "/v1/chat/completions", body: chat_body })
     }
 
     /// What had no counterpart in the last request, each once: tools, kinds of content, fields.
@@ -165,13 +169,20 @@ impl Adapter {
     }
 
     /// Takes a response that is no stream, be it an answer or an error.
-    pub fn whole(&mut self, status: u16, body: &[u8]) -> Answer {
-        let reply = if status < 400 { Reply::read(body, self.tale.fallback()) } else { None };
-        if let Some(reply) = reply {
-            return Answer { status, body: self.side.reply(&reply).into_bytes() };
+    pub fn complete_response(&mut self, status: u16, body: &[u8]) -> AdaptedResponse {
+        let response =
+            if status < 400 { ChatResponse::read(body, self.assembler.fallback()) } else { None };
+        if let Some(response) = response {
+            return AdaptedResponse {
+                status,
+                body: self.client.translate_response(&response).into_bytes(),
+            };
         }
-        let trouble = Trouble::of_response(status, body);
-        Answer { status: trouble.status, body: self.side.trouble(&trouble).into_bytes() }
+        let error = BackendError::from_response(status, body);
+        AdaptedResponse {
+            status: error.status,
+            body: self.client.translate_error(&error).into_bytes(),
+        }
     }
 
     /// Takes bytes of a streamed response; the events of the client's API go to `out`.
@@ -181,9 +192,9 @@ impl Adapter {
             match self.decoder.next_event() {
                 Ok(Some(event)) => {
                     self.event(&event, out);
-                    let is_large = self.side.held() > self.limits.turn;
+                    let is_large = self.client.held_bytes() > self.limits.turn;
                     let large = is_large.then_some(Exceeded::Turn(self.limits.turn));
-                    self.exceeded = self.tale.exceeded().or(large);
+                    self.exceeded = self.assembler.exceeded().or(large);
                 }
                 Ok(None) => return,
                 Err(_) => self.exceeded = Some(Exceeded::Event),
@@ -191,26 +202,26 @@ impl Adapter {
         }
         self.decoder = Decoder::default();
         if let Some(exceeded) = self.exceeded {
-            let steps = self.tale.fail(Trouble::own(&exceeded.to_string()));
+            let steps = self.assembler.fail(BackendError::detected(&exceeded.to_string()));
             self.write(steps, out);
         }
     }
 
     /// The streamed response is over, properly or not.
     pub fn end(&mut self, out: &mut Vec<u8>) {
-        let rest = self.decoder.rest();
+        let rest = self.decoder.take_rest();
         if !rest.is_empty() {
             // Some servers forget the blank line after the last event.
             self.event(&Event::from_bytes(rest), out);
         }
-        let steps = self.tale.end();
+        let steps = self.assembler.end();
         self.write(steps, out);
     }
 
     fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
         match event.data() {
             Some(data) => {
-                let steps = self.tale.hear(&data);
+                let steps = self.assembler.add_chunk(&data);
                 self.write(steps, out);
             }
             // A comment keeps a connection warm in every API; what it says is for nobody.
@@ -219,9 +230,9 @@ impl Adapter {
         }
     }
 
-    fn write(&mut self, steps: Vec<Step>, out: &mut Vec<u8>) {
+    fn write(&mut self, steps: Vec<StreamStep>, out: &mut Vec<u8>) {
         for step in steps {
-            self.side.step(step, out);
+            self.client.write_step(step, out);
         }
     }
 }

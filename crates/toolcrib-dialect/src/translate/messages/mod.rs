@@ -4,41 +4,45 @@ mod request;
 mod response;
 mod stream;
 
-use self::stream::Blocks;
-use super::foreign::Dropped;
-use super::reply::Reply;
-use super::tale::Step;
-use super::trouble::Trouble;
-use super::{Side, Untranslatable};
+use self::stream::BlockWriter;
+use super::backend_error::BackendError;
+use super::chat_response::ChatResponse;
+use super::chunk_assembler::StreamStep;
+use super::lenient::DroppedContent;
+use super::{ClientApi, Untranslatable};
 
 /// Messages over Chat Completions.
 #[derive(Debug, Default)]
-pub(super) struct Messages {
+pub(super) struct MessagesOverChat {
     /// The model that was asked for.
     model: String,
-    blocks: Blocks,
+    blocks: BlockWriter,
 }
 
-impl Side for Messages {
-    fn ask(&mut self, body: &str, dropped: &mut Dropped) -> Result<String, Untranslatable> {
-        let (model, ask) = request::translate(body, dropped)?;
-        *self = Self { blocks: Blocks::new(model.clone()), model };
-        Ok(ask.write())
+impl ClientApi for MessagesOverChat {
+    fn translate_request(
+        &mut self,
+        body: &str,
+        dropped: &mut DroppedContent,
+    ) -> Result<String, Untranslatable> {
+        let (model, request) = request::translate(body, dropped)?;
+        *self = Self { blocks: BlockWriter::new(model.clone()), model };
+        Ok(request.write())
     }
 
-    fn reply(&self, reply: &Reply) -> String {
-        response::message(reply, &self.model)
+    fn translate_response(&self, response: &ChatResponse) -> String {
+        response::message(response, &self.model)
     }
 
-    fn trouble(&self, trouble: &Trouble) -> String {
-        response::error(trouble)
+    fn translate_error(&self, error: &BackendError) -> String {
+        response::error(error)
     }
 
-    fn held(&self) -> usize {
+    fn held_bytes(&self) -> usize {
         0
     }
 
-    fn step(&mut self, step: Step, out: &mut Vec<u8>) {
-        self.blocks.step(step, out);
+    fn write_step(&mut self, step: StreamStep, out: &mut Vec<u8>) {
+        self.blocks.write_step(step, out);
     }
 }

@@ -6,14 +6,15 @@
 use toolcrib_text::json::{self, Fields};
 
 use crate::translate::Untranslatable;
-use crate::translate::ask::{
-    Ask, Call, Choice, Content, Format, Function, GAP, ImageUrl, Message, Named, NamedSchema,
-    Outcome, Part, Raw, Tool,
+use crate::translate::chat_request::{
+    ChatMessage, ChatRequest, ContentPart, FunctionChoice, FunctionDefinition, FunctionTool,
+    ImageUrl, NamedSchema, RawJson, RequestCall, ResponseFormat, TEXT_SEPARATOR, ToolChoice,
+    ToolResult, UserContent,
 };
-use crate::translate::foreign::{self, Dropped};
+use crate::translate::lenient::{self, DroppedContent};
 
 /// The fields that are translated.
-const KNOWN: [&str; 13] = [
+const TRANSLATED_FIELDS: [&str; 13] = [
     "model",
     "messages",
     "system",
@@ -32,95 +33,105 @@ const KNOWN: [&str; 13] = [
 /// The model that is asked for, and what it is asked.
 pub(super) fn translate(
     body: &str,
-    dropped: &mut Dropped,
-) -> Result<(String, Ask), Untranslatable> {
+    dropped: &mut DroppedContent,
+) -> Result<(String, ChatRequest), Untranslatable> {
     let fields = Fields::read(body).ok_or(Untranslatable::NotAnObject)?;
-    for (key, _) in fields.iter().filter(|(key, _)| !KNOWN.contains(key)) {
+    for (key, _) in fields.iter().filter(|(key, _)| !TRANSLATED_FIELDS.contains(key)) {
         dropped.note("field", key);
     }
-    let mut ask = Ask {
-        model: Raw::of(&fields, "model"),
-        max_tokens: Raw::of(&fields, "max_tokens"),
-        temperature: Raw::of(&fields, "temperature"),
-        top_p: Raw::of(&fields, "top_p"),
-        stop: foreign::value(&fields, "stop_sequences")
+    let mut request = ChatRequest {
+        model: RawJson::of(&fields, "model"),
+        max_tokens: RawJson::of(&fields, "max_tokens"),
+        temperature: RawJson::of(&fields, "temperature"),
+        top_p: RawJson::of(&fields, "top_p"),
+        stop: lenient::value(&fields, "stop_sequences")
             .filter(|raw| json::items(raw).is_some_and(|stops| !stops.is_empty()))
-            .map(Raw::new),
+            .map(RawJson::new),
         response_format: format(&fields),
-        stream: foreign::flag(&fields, "stream"),
+        stream: lenient::flag(&fields, "stream"),
         tools: tools(&fields, dropped),
-        ..Ask::default()
+        ..ChatRequest::default()
     };
-    if let Some(choice) = foreign::object(&fields, "tool_choice") {
-        ask.tool_choice = tool_choice(&choice);
-        let alone = foreign::flag(&choice, "disable_parallel_tool_use") == Some(true);
-        ask.parallel_tool_calls = alone.then_some(false);
+    if let Some(choice) = lenient::object(&fields, "tool_choice") {
+        request.tool_choice = tool_choice(&choice);
+        let alone = lenient::flag(&choice, "disable_parallel_tool_use") == Some(true);
+        request.parallel_tool_calls = alone.then_some(false);
     }
-    ask.set_user(foreign::object(&fields, "metadata").and_then(|of| foreign::text(&of, "user_id")));
+    request.set_user(
+        lenient::object(&fields, "metadata").and_then(|of| lenient::text(&of, "user_id")),
+    );
     let system = fields.get("system").map(|raw| texts(raw, dropped)).unwrap_or_default();
     if !system.is_empty() {
-        ask.messages.push(Message::System { content: system });
+        request.messages.push(ChatMessage::System { content: system });
     }
     for raw in fields.get("messages").and_then(json::items).unwrap_or_default() {
         if let Some(message) = Fields::read(raw.get()) {
-            translate_message(&message, &mut ask.messages, dropped);
+            translate_message(&message, &mut request.messages, dropped);
         }
     }
-    Ok((foreign::text(&fields, "model").unwrap_or_default(), ask))
+    Ok((lenient::text(&fields, "model").unwrap_or_default(), request))
 }
 
-fn format(fields: &Fields<'_>) -> Option<Format> {
-    let within = foreign::object(fields, "output_config");
-    let format = within.and_then(|config| foreign::object(&config, "format"));
+fn format(fields: &Fields<'_>) -> Option<ResponseFormat> {
+    let within = lenient::object(fields, "output_config");
+    let format = within.and_then(|config| lenient::object(&config, "format"));
     // What it was called while it was new.
-    let format = format.or_else(|| foreign::object(fields, "output_format"))?;
-    let schema = Raw::of(&format, "schema")?;
+    let format = format.or_else(|| lenient::object(fields, "output_format"))?;
+    let schema = RawJson::of(&format, "schema")?;
     let json_schema = NamedSchema {
         name: "output".to_owned(),
         description: None,
         schema: Some(schema),
         strict: Some(true),
     };
-    Some(Format::JsonSchema { json_schema })
+    Some(ResponseFormat::JsonSchema { json_schema })
 }
 
-fn tools(fields: &Fields<'_>, dropped: &mut Dropped) -> Vec<Tool> {
+fn tools(fields: &Fields<'_>, dropped: &mut DroppedContent) -> Vec<FunctionTool> {
     let mut tools = Vec::new();
     for raw in fields.get("tools").and_then(json::items).unwrap_or_default() {
         let Some(tool) = Fields::read(raw.get()) else { continue };
-        let kind = foreign::text(&tool, "type").unwrap_or_else(|| "custom".to_owned());
-        let name = foreign::text(&tool, "name").unwrap_or_default();
-        let parameters = Raw::of(&tool, "input_schema");
+        let kind = lenient::text(&tool, "type").unwrap_or_else(|| "custom".to_owned());
+        let name = lenient::text(&tool, "name").unwrap_or_default();
+        let parameters = RawJson::of(&tool, "input_schema");
         // Tools that Anthropic's servers run or know the schema of have none.
         if kind != "custom" && parameters.is_none() {
             dropped.note("tool", if name.is_empty() { &kind } else { &name });
             continue;
         }
-        let description = foreign::text(&tool, "description");
-        let strict = foreign::flag(&tool, "strict") == Some(true);
-        tools.push(Tool::Function { function: Function { name, description, parameters, strict } });
+        let description = lenient::text(&tool, "description");
+        let strict = lenient::flag(&tool, "strict") == Some(true);
+        tools.push(FunctionTool::Function {
+            function: FunctionDefinition { name, description, parameters, strict },
+        });
     }
     tools
 }
 
-fn tool_choice(choice: &Fields<'_>) -> Option<Choice> {
-    match foreign::text(choice, "type")?.as_str() {
-        "auto" => Some(Choice::Word("auto")),
-        "any" => Some(Choice::Word("required")),
-        "none" => Some(Choice::Word("none")),
-        "tool" => foreign::text(choice, "name").map(|name| Choice::Named(Named::new(name))),
+fn tool_choice(choice: &Fields<'_>) -> Option<ToolChoice> {
+    match lenient::text(choice, "type")?.as_str() {
+        "auto" => Some(ToolChoice::Word("auto")),
+        "any" => Some(ToolChoice::Word("required")),
+        "none" => Some(ToolChoice::Word("none")),
+        "tool" => {
+            lenient::text(choice, "name").map(|name| ToolChoice::Named(FunctionChoice::new(name)))
+        }
         _ => None,
     }
 }
 
-fn translate_message(message: &Fields<'_>, out: &mut Vec<Message>, dropped: &mut Dropped) {
+fn translate_message(
+    message: &Fields<'_>,
+    out: &mut Vec<ChatMessage>,
+    dropped: &mut DroppedContent,
+) {
     let Some(content) = message.get("content") else { return };
-    match foreign::text(message, "role").as_deref() {
+    match lenient::text(message, "role").as_deref() {
         Some("assistant") => out.extend(assistant(content, dropped)),
         Some("system") => {
             let content = texts(content, dropped);
             if !content.is_empty() {
-                out.push(Message::System { content });
+                out.push(ChatMessage::System { content });
             }
         }
         _ => user(content, out, dropped),
@@ -131,43 +142,43 @@ fn translate_message(message: &Fields<'_>, out: &mut Vec<Message>, dropped: &mut
 fn blocks(content: &str) -> Vec<(String, Fields<'_>)> {
     let items = json::items(content).unwrap_or_default().into_iter();
     let blocks = items.filter_map(|raw| Fields::read(raw.get()));
-    blocks.map(|block| (foreign::text(&block, "type").unwrap_or_default(), block)).collect()
+    blocks.map(|block| (lenient::text(&block, "type").unwrap_or_default(), block)).collect()
 }
 
 /// A content of which only the text counts.
-fn texts(content: &str, dropped: &mut Dropped) -> String {
-    if let Some(text) = foreign::string(content) {
+fn texts(content: &str, dropped: &mut DroppedContent) -> String {
+    if let Some(text) = lenient::string(content) {
         return text;
     }
     let mut texts = Vec::new();
     for (kind, block) in blocks(content) {
         match kind.as_str() {
-            "text" => texts.extend(foreign::text(&block, "text")),
+            "text" => texts.extend(lenient::text(&block, "text")),
             _ => dropped.note("content", &kind),
         }
     }
-    texts.join(GAP)
+    texts.join(TEXT_SEPARATOR)
 }
 
-fn assistant(content: &str, dropped: &mut Dropped) -> Option<Message> {
-    let mut text = foreign::string(content).unwrap_or_default();
+fn assistant(content: &str, dropped: &mut DroppedContent) -> Option<ChatMessage> {
+    let mut text = lenient::string(content).unwrap_or_default();
     let mut tool_calls = Vec::new();
     // Neighbours are one text, cut where a citation begins; others are not.
     let mut apart = false;
     for (kind, block) in blocks(content) {
         match kind.as_str() {
             "text" => {
-                let piece = foreign::text(&block, "text").unwrap_or_default();
+                let piece = lenient::text(&block, "text").unwrap_or_default();
                 if apart && !text.is_empty() && !piece.is_empty() {
-                    text.push_str(GAP);
+                    text.push_str(TEXT_SEPARATOR);
                 }
                 text.push_str(&piece);
                 apart = false;
                 continue;
             }
-            "tool_use" => tool_calls.push(Call::new(
-                foreign::text(&block, "id").unwrap_or_default(),
-                foreign::text(&block, "name").unwrap_or_default(),
+            "tool_use" => tool_calls.push(RequestCall::new(
+                lenient::text(&block, "id").unwrap_or_default(),
+                lenient::text(&block, "name").unwrap_or_default(),
                 block.get("input").unwrap_or("{}").to_owned(),
             )),
             "thinking" | "redacted_thinking" => {}
@@ -178,71 +189,76 @@ fn assistant(content: &str, dropped: &mut Dropped) -> Option<Message> {
     if text.is_empty() && tool_calls.is_empty() {
         return None;
     }
-    Some(Message::Assistant { content: (!text.is_empty()).then_some(text), tool_calls })
+    Some(ChatMessage::Assistant { content: (!text.is_empty()).then_some(text), tool_calls })
 }
 
 /// Results of calls, then whatever else the user says, in one message.
-fn user(content: &str, out: &mut Vec<Message>, dropped: &mut Dropped) {
+fn user(content: &str, out: &mut Vec<ChatMessage>, dropped: &mut DroppedContent) {
     let mut after = Vec::new();
-    let mut said = Vec::new();
-    said.extend(foreign::string(content).map(|text| Part::Text { text }));
+    let mut parts = Vec::new();
+    parts.extend(lenient::string(content).map(|text| ContentPart::Text { text }));
     for (kind, block) in blocks(content) {
         if kind == "tool_result" {
-            let id = foreign::text(&block, "tool_use_id").unwrap_or_default();
-            let failed = foreign::flag(&block, "is_error") == Some(true);
-            out.push(outcome(&block, dropped).message(id, failed, &mut after));
+            let id = lenient::text(&block, "tool_use_id").unwrap_or_default();
+            let failed = lenient::flag(&block, "is_error") == Some(true);
+            out.push(tool_result(&block, dropped).message(id, failed, &mut after));
         } else {
-            shown(&kind, &block, &mut said, dropped);
+            add_content(&kind, &block, &mut parts, dropped);
         }
     }
-    after.append(&mut said);
-    out.extend(Content::of(after).map(|content| Message::User { content }));
+    after.append(&mut parts);
+    out.extend(UserContent::of(after).map(|content| ChatMessage::User { content }));
 }
 
-fn outcome(result: &Fields<'_>, dropped: &mut Dropped) -> Outcome {
-    let mut outcome = Outcome::default();
-    let content = result.get("content").unwrap_or("null");
-    if let Some(text) = foreign::string(content) {
-        outcome.text(text);
+fn tool_result(block: &Fields<'_>, dropped: &mut DroppedContent) -> ToolResult {
+    let mut result = ToolResult::default();
+    let content = block.get("content").unwrap_or("null");
+    if let Some(text) = lenient::string(content) {
+        result.text(text);
     }
     for (kind, block) in blocks(content) {
         let mut parts = Vec::new();
-        shown(&kind, &block, &mut parts, dropped);
+        add_content(&kind, &block, &mut parts, dropped);
         for part in parts {
             match part {
-                Part::Text { text } => outcome.text(text),
-                Part::ImageUrl { image_url } => outcome.image(image_url),
+                ContentPart::Text { text } => result.text(text),
+                ContentPart::ImageUrl { image_url } => result.image(image_url),
             }
         }
     }
-    outcome
+    result
 }
 
 /// What a user or a tool shows the model.
-fn shown(kind: &str, block: &Fields<'_>, out: &mut Vec<Part>, dropped: &mut Dropped) {
-    let mut say = |text: Option<String>| out.extend(text.map(|text| Part::Text { text }));
+fn add_content(
+    kind: &str,
+    block: &Fields<'_>,
+    out: &mut Vec<ContentPart>,
+    dropped: &mut DroppedContent,
+) {
+    let mut say = |text: Option<String>| out.extend(text.map(|text| ContentPart::Text { text }));
     match kind {
-        "text" => say(foreign::text(block, "text")),
+        "text" => say(lenient::text(block, "text")),
         "tool_reference" => {
-            say(foreign::text(block, "tool_name").map(|name| format!("Tool {name} is loaded.")));
+            say(lenient::text(block, "tool_name").map(|name| format!("Tool {name} is loaded.")));
         }
         "search_result" => {
-            say(foreign::text(block, "title"));
-            say(foreign::text(block, "source"));
-            within(block.get("content"), out, dropped);
+            say(lenient::text(block, "title"));
+            say(lenient::text(block, "source"));
+            add_nested(block.get("content"), out, dropped);
         }
         "image" => match image(block) {
-            Some(image_url) => out.push(Part::ImageUrl { image_url }),
-            None => missing("image", out, dropped),
+            Some(image_url) => out.push(ContentPart::ImageUrl { image_url }),
+            None => add_placeholder("image", out, dropped),
         },
         "document" => {
-            say(foreign::text(block, "title"));
-            let source = foreign::object(block, "source");
-            let kind = source.as_ref().and_then(|source| foreign::text(source, "type"));
+            say(lenient::text(block, "title"));
+            let source = lenient::object(block, "source");
+            let kind = source.as_ref().and_then(|source| lenient::text(source, "type"));
             match (kind.as_deref(), &source) {
-                (Some("text"), Some(source)) => say(foreign::text(source, "data")),
-                (Some("content"), Some(source)) => within(source.get("content"), out, dropped),
-                _ => missing("document", out, dropped),
+                (Some("text"), Some(source)) => say(lenient::text(source, "data")),
+                (Some("content"), Some(source)) => add_nested(source.get("content"), out, dropped),
+                _ => add_placeholder("document", out, dropped),
             }
         }
         _ => dropped.note("content", kind),
@@ -250,30 +266,30 @@ fn shown(kind: &str, block: &Fields<'_>, out: &mut Vec<Part>, dropped: &mut Drop
 }
 
 /// The text and the images inside a block.
-fn within(content: Option<&str>, out: &mut Vec<Part>, dropped: &mut Dropped) {
+fn add_nested(content: Option<&str>, out: &mut Vec<ContentPart>, dropped: &mut DroppedContent) {
     let content = content.unwrap_or_default();
-    out.extend(foreign::string(content).map(|text| Part::Text { text }));
+    out.extend(lenient::string(content).map(|text| ContentPart::Text { text }));
     for (kind, block) in blocks(content) {
         match kind.as_str() {
-            "text" | "image" => shown(&kind, &block, out, dropped),
+            "text" | "image" => add_content(&kind, &block, out, dropped),
             _ => dropped.note("content", &kind),
         }
     }
 }
 
 /// What the model would look for in vain: it is told so.
-fn missing(what: &str, out: &mut Vec<Part>, dropped: &mut Dropped) {
+fn add_placeholder(what: &str, out: &mut Vec<ContentPart>, dropped: &mut DroppedContent) {
     dropped.note("content", what);
-    out.push(Part::Text { text: format!("(The {what} cannot be shown here.)") });
+    out.push(ContentPart::Text { text: format!("(The {what} cannot be shown here.)") });
 }
 
 fn image(block: &Fields<'_>) -> Option<ImageUrl> {
-    let source = foreign::object(block, "source")?;
-    let url = match foreign::text(&source, "type")?.as_str() {
-        "url" => foreign::text(&source, "url")?,
+    let source = lenient::object(block, "source")?;
+    let url = match lenient::text(&source, "type")?.as_str() {
+        "url" => lenient::text(&source, "url")?,
         "base64" => {
-            let media = foreign::text(&source, "media_type")?;
-            format!("data:{media};base64,{}", foreign::text(&source, "data")?)
+            let media = lenient::text(&source, "media_type")?;
+            format!("data:{media};base64,{}", lenient::text(&source, "data")?)
         }
         _ => return None,
     };

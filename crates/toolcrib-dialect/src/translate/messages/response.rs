@@ -3,43 +3,45 @@
 use serde::Serialize;
 use toolcrib_text::json::Fields;
 
-use crate::translate::ask::Raw;
-use crate::translate::reply::{self, Call, Finish, Head, Reply};
-use crate::translate::trouble::Trouble;
+use crate::translate::backend_error::BackendError;
+use crate::translate::chat_request::RawJson;
+use crate::translate::chat_response::{
+    self, ChatResponse, FinishReason, ResponseCall, ResponseHead,
+};
 
 /// A message, whole or at its beginning.
 #[derive(Debug, Serialize)]
-pub(super) struct Message<'a> {
+pub(super) struct OutputMessage<'a> {
     id: String,
     r#type: &'static str,
     role: &'static str,
     model: &'a str,
-    content: Vec<Block<'a>>,
+    content: Vec<OutputBlock<'a>>,
     stop_reason: Option<&'static str>,
     stop_sequence: Option<&'static str>,
-    usage: Usage,
+    usage: MessagesUsage,
 }
 
 /// A part of its content.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Block<'a> {
+pub(super) enum OutputBlock<'a> {
     Text { text: &'a str },
-    ToolUse { id: &'a str, name: &'a str, input: Raw },
+    ToolUse { id: &'a str, name: &'a str, input: RawJson },
 }
 
 /// Tokens, as Messages counts them: each token once, be it fresh, read from a cache or written to it.
 #[derive(Debug, Default, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the API's own names")]
-pub(super) struct Usage {
+pub(super) struct MessagesUsage {
     input_tokens: u64,
     cache_creation_input_tokens: u64,
     cache_read_input_tokens: u64,
     output_tokens: u64,
 }
 
-impl From<reply::Usage> for Usage {
-    fn from(usage: reply::Usage) -> Self {
+impl From<chat_response::ChatUsage> for MessagesUsage {
+    fn from(usage: chat_response::ChatUsage) -> Self {
         Self {
             input_tokens: usage.input.saturating_sub(usage.cached).saturating_sub(usage.written),
             cache_creation_input_tokens: usage.written,
@@ -49,9 +51,9 @@ impl From<reply::Usage> for Usage {
     }
 }
 
-impl<'a> Message<'a> {
+impl<'a> OutputMessage<'a> {
     /// A message that has only begun. `model` is the one that was asked for.
-    pub(super) fn begin(head: &'a Head, model: &'a str) -> Self {
+    pub(super) fn begin(head: &'a ResponseHead, model: &'a str) -> Self {
         Self {
             id: format!("msg_{}", head.id),
             r#type: "message",
@@ -60,56 +62,58 @@ impl<'a> Message<'a> {
             content: Vec::new(),
             stop_reason: None,
             stop_sequence: None,
-            usage: Usage::default(),
+            usage: MessagesUsage::default(),
         }
     }
 }
 
 /// A whole response.
-pub(super) fn message(reply: &Reply, model: &str) -> String {
-    let mut message = Message::begin(&reply.head, model);
-    if !reply.text.is_empty() {
-        message.content.push(Block::Text { text: &reply.text });
+pub(super) fn message(response: &ChatResponse, model: &str) -> String {
+    let mut message = OutputMessage::begin(&response.head, model);
+    if !response.text.is_empty() {
+        message.content.push(OutputBlock::Text { text: &response.text });
     }
-    message.content.extend(reply.calls.iter().map(tool_use));
-    message.stop_reason = Some(stop_reason(reply.finish));
-    message.usage = reply.usage.into();
+    message.content.extend(response.calls.iter().map(tool_use));
+    message.stop_reason = Some(stop_reason(response.finish));
+    message.usage = response.usage.into();
     serde_json::to_string(&message).unwrap_or_default()
 }
 
-fn tool_use(call: &Call) -> Block<'_> {
-    Block::ToolUse { id: &call.id, name: &call.name, input: input(&call.arguments) }
+fn tool_use(call: &ResponseCall) -> OutputBlock<'_> {
+    OutputBlock::ToolUse { id: &call.id, name: &call.name, input: input(&call.arguments) }
 }
 
 /// Arguments as the object that they must be. What is none is kept under `_raw`: the tool will refuse
 /// it, and the model sees what it wrote. An empty object in its place would be a call that the model
 /// never made, and one that some tools accept.
-fn input(arguments: &str) -> Raw {
+fn input(arguments: &str) -> RawJson {
     let arguments = arguments.trim();
     match arguments {
-        "" | "null" => Raw::new("{}"),
-        _ if Fields::read(arguments).is_some() => Raw::new(arguments),
+        "" | "null" => RawJson::new("{}"),
+        _ if Fields::read(arguments).is_some() => RawJson::new(arguments),
         _ => {
             #[derive(Serialize)]
-            struct Unread<'a> {
+            struct UnparsedInput<'a> {
                 _raw: &'a str,
             }
-            Raw::new(&serde_json::to_string(&Unread { _raw: arguments }).unwrap_or_default())
+            RawJson::new(
+                &serde_json::to_string(&UnparsedInput { _raw: arguments }).unwrap_or_default(),
+            )
         }
     }
 }
 
-pub(super) fn stop_reason(finish: Finish) -> &'static str {
+pub(super) fn stop_reason(finish: FinishReason) -> &'static str {
     match finish {
-        Finish::Stop => "end_turn",
-        Finish::Calls => "tool_use",
-        Finish::Length => "max_tokens",
-        Finish::Filter => "refusal",
+        FinishReason::Stop => "end_turn",
+        FinishReason::ToolCalls => "tool_use",
+        FinishReason::Length => "max_tokens",
+        FinishReason::ContentFilter => "refusal",
     }
 }
 
 /// The body of an error, and the data of an event that is one.
-pub(super) fn error(trouble: &Trouble) -> String {
+pub(super) fn error(error: &BackendError) -> String {
     #[derive(Serialize)]
     struct Body<'a> {
         r#type: &'static str,
@@ -120,7 +124,7 @@ pub(super) fn error(trouble: &Trouble) -> String {
         r#type: &'static str,
         message: &'a str,
     }
-    let kind = match trouble.status {
+    let kind = match error.status {
         401 => "authentication_error",
         402 => "billing_error",
         403 => "permission_error",
@@ -132,6 +136,6 @@ pub(super) fn error(trouble: &Trouble) -> String {
         504 => "timeout_error",
         _ => "api_error",
     };
-    let error = Inner { r#type: kind, message: &trouble.message };
-    serde_json::to_string(&Body { r#type: "error", error }).unwrap_or_default()
+    let inner = Inner { r#type: kind, message: &error.message };
+    serde_json::to_string(&Body { r#type: "error", error: inner }).unwrap_or_default()
 }

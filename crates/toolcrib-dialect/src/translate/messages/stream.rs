@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::response::{self, Message, Usage, stop_reason};
+use super::response::{self, MessagesUsage, OutputMessage, stop_reason};
 use crate::sse;
-use crate::translate::tale::Step;
+use crate::translate::chunk_assembler::StreamStep;
 
 /// A message under way.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
+pub(super) struct BlockWriter {
     /// The model that was asked for.
     model: String,
     /// The index of the block that is open, or of the next one.
@@ -18,39 +18,39 @@ pub(super) struct Blocks {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Event<'a> {
-    MessageStart { message: Message<'a> },
-    ContentBlockStart { index: usize, content_block: Start<'a> },
-    ContentBlockDelta { index: usize, delta: Delta<'a> },
+enum MessagesEvent<'a> {
+    MessageStart { message: OutputMessage<'a> },
+    ContentBlockStart { index: usize, content_block: BlockStart<'a> },
+    ContentBlockDelta { index: usize, delta: BlockDelta<'a> },
     ContentBlockStop { index: usize },
-    MessageDelta { delta: Stop, usage: Usage },
+    MessageDelta { delta: StopDelta, usage: MessagesUsage },
     MessageStop,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Start<'a> {
+enum BlockStart<'a> {
     Text { text: &'a str },
-    ToolUse { id: &'a str, name: &'a str, input: Empty },
+    ToolUse { id: &'a str, name: &'a str, input: EmptyInput },
 }
 
 #[derive(Serialize)]
-struct Empty {}
+struct EmptyInput {}
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Delta<'a> {
+enum BlockDelta<'a> {
     TextDelta { text: &'a str },
     InputJsonDelta { partial_json: &'a str },
 }
 
 #[derive(Serialize)]
-struct Stop {
+struct StopDelta {
     stop_reason: &'static str,
     stop_sequence: Option<&'static str>,
 }
 
-impl Event<'_> {
+impl MessagesEvent<'_> {
     fn name(&self) -> &'static str {
         match self {
             Self::MessageStart { .. } => "message_start",
@@ -64,54 +64,54 @@ impl Event<'_> {
 
     fn write(&self, out: &mut Vec<u8>) {
         let data = serde_json::to_string(self).unwrap_or_default();
-        sse::write(Some(self.name()), &data, out);
+        sse::write_event(Some(self.name()), &data, out);
     }
 }
 
-impl Blocks {
+impl BlockWriter {
     pub(super) fn new(model: String) -> Self {
         Self { model, ..Self::default() }
     }
 
-    pub(super) fn step(&mut self, step: Step, out: &mut Vec<u8>) {
+    pub(super) fn write_step(&mut self, step: StreamStep, out: &mut Vec<u8>) {
         let index = self.index;
         match step {
-            Step::Begin(head) => {
-                let message = Message::begin(&head, &self.model);
-                Event::MessageStart { message }.write(out);
+            StreamStep::Begin(head) => {
+                let message = OutputMessage::begin(&head, &self.model);
+                MessagesEvent::MessageStart { message }.write(out);
             }
-            Step::Text(text) => {
+            StreamStep::Text(text) => {
                 if !self.open {
-                    let content_block = Start::Text { text: "" };
+                    let content_block = BlockStart::Text { text: "" };
                     self.start(content_block, out);
                 }
-                let delta = Delta::TextDelta { text: &text };
-                Event::ContentBlockDelta { index, delta }.write(out);
+                let delta = BlockDelta::TextDelta { text: &text };
+                MessagesEvent::ContentBlockDelta { index, delta }.write(out);
             }
-            Step::Call { id, name } => {
-                self.start(Start::ToolUse { id: &id, name: &name, input: Empty {} }, out);
+            StreamStep::CallStart { id, name } => {
+                self.start(BlockStart::ToolUse { id: &id, name: &name, input: EmptyInput {} }, out);
             }
-            Step::Arguments(json) => {
-                let delta = Delta::InputJsonDelta { partial_json: &json };
-                Event::ContentBlockDelta { index, delta }.write(out);
+            StreamStep::Arguments(json) => {
+                let delta = BlockDelta::InputJsonDelta { partial_json: &json };
+                MessagesEvent::ContentBlockDelta { index, delta }.write(out);
             }
-            Step::Close { .. } => {
-                Event::ContentBlockStop { index }.write(out);
+            StreamStep::PartEnd { .. } => {
+                MessagesEvent::ContentBlockStop { index }.write(out);
                 (self.index, self.open) = (index + 1, false);
             }
-            Step::End { finish, usage } => {
-                let delta = Stop { stop_reason: stop_reason(finish), stop_sequence: None };
-                Event::MessageDelta { delta, usage: usage.into() }.write(out);
-                Event::MessageStop.write(out);
+            StreamStep::End { finish, usage } => {
+                let delta = StopDelta { stop_reason: stop_reason(finish), stop_sequence: None };
+                MessagesEvent::MessageDelta { delta, usage: usage.into() }.write(out);
+                MessagesEvent::MessageStop.write(out);
             }
-            Step::Trouble { trouble, .. } => {
-                sse::write(Some("error"), &response::error(&trouble), out);
+            StreamStep::Failed { error, .. } => {
+                sse::write_event(Some("error"), &response::error(&error), out);
             }
         }
     }
 
-    fn start(&mut self, content_block: Start<'_>, out: &mut Vec<u8>) {
+    fn start(&mut self, content_block: BlockStart<'_>, out: &mut Vec<u8>) {
         self.open = true;
-        Event::ContentBlockStart { index: self.index, content_block }.write(out);
+        MessagesEvent::ContentBlockStart { index: self.index, content_block }.write(out);
     }
 }

@@ -5,46 +5,50 @@ mod request;
 mod response;
 mod stream;
 
-use self::response::Echo;
-use self::stream::Items;
-use crate::translate::foreign::Dropped;
-use crate::translate::reply::Reply;
-use crate::translate::tale::Step;
-use crate::translate::trouble::Trouble;
-use crate::translate::{Side, Untranslatable};
+use self::response::RequestEcho;
+use self::stream::ItemWriter;
+use crate::translate::backend_error::BackendError;
+use crate::translate::chat_response::ChatResponse;
+use crate::translate::chunk_assembler::StreamStep;
+use crate::translate::lenient::DroppedContent;
+use crate::translate::{ClientApi, Untranslatable};
 
 /// Responses over Chat Completions.
 #[derive(Debug, Default)]
-pub(super) struct Responses {
-    items: Items,
+pub(super) struct ResponsesOverChat {
+    items: ItemWriter,
 }
 
-impl Side for Responses {
-    fn ask(&mut self, body: &str, dropped: &mut Dropped) -> Result<String, Untranslatable> {
-        let (echo, ask) = request::translate(body, dropped)?;
-        *self = Self { items: Items::new(echo) };
-        Ok(ask.write())
+impl ClientApi for ResponsesOverChat {
+    fn translate_request(
+        &mut self,
+        body: &str,
+        dropped: &mut DroppedContent,
+    ) -> Result<String, Untranslatable> {
+        let (echo, request) = request::translate(body, dropped)?;
+        *self = Self { items: ItemWriter::new(echo) };
+        Ok(request.write())
     }
 
-    fn reply(&self, reply: &Reply) -> String {
-        response::response(reply, self.echo())
+    fn translate_response(&self, response: &ChatResponse) -> String {
+        response::response(response, self.echo())
     }
 
-    fn trouble(&self, trouble: &Trouble) -> String {
-        response::error(trouble)
+    fn translate_error(&self, error: &BackendError) -> String {
+        response::error(error)
     }
 
-    fn held(&self) -> usize {
-        self.items.held()
+    fn held_bytes(&self) -> usize {
+        self.items.held_bytes()
     }
 
-    fn step(&mut self, step: Step, out: &mut Vec<u8>) {
-        self.items.step(step, out);
+    fn write_step(&mut self, step: StreamStep, out: &mut Vec<u8>) {
+        self.items.write_step(step, out);
     }
 }
 
-impl Responses {
-    fn echo(&self) -> &Echo {
+impl ResponsesOverChat {
+    fn echo(&self) -> &RequestEcho {
         self.items.echo()
     }
 }

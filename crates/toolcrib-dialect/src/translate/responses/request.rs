@@ -2,16 +2,17 @@
 
 use toolcrib_text::json::{self, Fields};
 
-use super::history::History;
-use super::response::Echo;
+use super::history::MessageBuilder;
+use super::response::RequestEcho;
 use crate::translate::Untranslatable;
-use crate::translate::ask::{
-    Allowed, Among, Ask, Choice, Format, Function, GAP, Named, NamedSchema, Raw, Tool,
+use crate::translate::chat_request::{
+    AllowedTools, AllowedToolsChoice, ChatRequest, FunctionChoice, FunctionDefinition,
+    FunctionTool, NamedSchema, RawJson, ResponseFormat, TEXT_SEPARATOR, ToolChoice,
 };
-use crate::translate::foreign::{self, Dropped};
+use crate::translate::lenient::{self, DroppedContent};
 
 /// The fields that are translated.
-const KNOWN: [&str; 13] = [
+const TRANSLATED_FIELDS: [&str; 13] = [
     "model",
     "input",
     "instructions",
@@ -28,45 +29,48 @@ const KNOWN: [&str; 13] = [
 ];
 
 /// The fields that only OpenAI's own servers can honour, and that no answer could do without.
-const KEPT: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
+const STATEFUL_FIELDS: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 
 /// What the response will repeat, and what the model is asked.
-pub(super) fn translate(body: &str, dropped: &mut Dropped) -> Result<(Echo, Ask), Untranslatable> {
+pub(super) fn translate(
+    body: &str,
+    dropped: &mut DroppedContent,
+) -> Result<(RequestEcho, ChatRequest), Untranslatable> {
     let fields = Fields::read(body).ok_or(Untranslatable::NotAnObject)?;
-    for field in KEPT {
-        if foreign::value(&fields, field).is_some() {
-            return Err(Untranslatable::Kept(field));
+    for field in STATEFUL_FIELDS {
+        if lenient::value(&fields, field).is_some() {
+            return Err(Untranslatable::NeedsServerState(field));
         }
     }
-    if foreign::flag(&fields, "background") == Some(true) {
-        return Err(Untranslatable::Kept("background"));
+    if lenient::flag(&fields, "background") == Some(true) {
+        return Err(Untranslatable::NeedsServerState("background"));
     }
-    for (key, raw) in fields.iter().filter(|(key, _)| !KNOWN.contains(key)) {
+    for (key, raw) in fields.iter().filter(|(key, _)| !TRANSLATED_FIELDS.contains(key)) {
         if raw != "null" {
             dropped.note("field", key);
         }
     }
     let mut custom = Vec::new();
-    let reasoning = foreign::object(&fields, "reasoning");
-    let mut ask = Ask {
-        model: Raw::of(&fields, "model"),
-        max_tokens: Raw::of(&fields, "max_output_tokens"),
-        temperature: Raw::of(&fields, "temperature"),
-        top_p: Raw::of(&fields, "top_p"),
-        reasoning_effort: reasoning.and_then(|reasoning| Raw::of(&reasoning, "effort")),
-        response_format: foreign::object(&fields, "text")
-            .and_then(|text| foreign::object(&text, "format"))
+    let reasoning = lenient::object(&fields, "reasoning");
+    let mut request = ChatRequest {
+        model: RawJson::of(&fields, "model"),
+        max_tokens: RawJson::of(&fields, "max_output_tokens"),
+        temperature: RawJson::of(&fields, "temperature"),
+        top_p: RawJson::of(&fields, "top_p"),
+        reasoning_effort: reasoning.and_then(|reasoning| RawJson::of(&reasoning, "effort")),
+        response_format: lenient::object(&fields, "text")
+            .and_then(|text| lenient::object(&text, "format"))
             .and_then(|format| response_format(&format)),
-        stream: foreign::flag(&fields, "stream"),
+        stream: lenient::flag(&fields, "stream"),
         tools: tools(&fields, &mut custom, dropped),
         tool_choice: tool_choice(&fields, dropped),
-        parallel_tool_calls: foreign::flag(&fields, "parallel_tool_calls"),
-        ..Ask::default()
+        parallel_tool_calls: lenient::flag(&fields, "parallel_tool_calls"),
+        ..ChatRequest::default()
     };
-    ask.set_user(foreign::text(&fields, "user"));
-    let mut history = History::new(foreign::text(&fields, "instructions"));
+    request.set_user(lenient::text(&fields, "user"));
+    let mut history = MessageBuilder::new(lenient::text(&fields, "instructions"));
     let input = fields.get("input").unwrap_or("[]");
-    if let Some(text) = foreign::string(input) {
+    if let Some(text) = lenient::string(input) {
         history.user(text);
     }
     for raw in json::items(input).unwrap_or_default() {
@@ -74,19 +78,19 @@ pub(super) fn translate(body: &str, dropped: &mut Dropped) -> Result<(Echo, Ask)
             history.item(&item, dropped)?;
         }
     }
-    ask.messages = history.into_messages();
-    Ok((Echo::of(&fields, custom), ask))
+    request.messages = history.into_messages();
+    Ok((RequestEcho::new(&fields, custom), request))
 }
 
-fn response_format(format: &Fields<'_>) -> Option<Format> {
-    match foreign::text(format, "type")?.as_str() {
-        "json_object" => Some(Format::JsonObject),
-        "json_schema" => Some(Format::JsonSchema {
+fn response_format(format: &Fields<'_>) -> Option<ResponseFormat> {
+    match lenient::text(format, "type")?.as_str() {
+        "json_object" => Some(ResponseFormat::JsonObject),
+        "json_schema" => Some(ResponseFormat::JsonSchema {
             json_schema: NamedSchema {
-                name: foreign::text(format, "name").unwrap_or_else(|| "output".to_owned()),
-                description: foreign::text(format, "description"),
-                schema: Raw::of(format, "schema"),
-                strict: foreign::flag(format, "strict"),
+                name: lenient::text(format, "name").unwrap_or_else(|| "output".to_owned()),
+                description: lenient::text(format, "description"),
+                schema: RawJson::of(format, "schema"),
+                strict: lenient::flag(format, "strict"),
             },
         }),
         _ => None,
@@ -94,70 +98,75 @@ fn response_format(format: &Fields<'_>) -> Option<Format> {
 }
 
 /// The tools as functions; the names of those that take text instead of JSON go to `custom`.
-fn tools(fields: &Fields<'_>, custom: &mut Vec<String>, dropped: &mut Dropped) -> Vec<Tool> {
+fn tools(
+    fields: &Fields<'_>,
+    custom: &mut Vec<String>,
+    dropped: &mut DroppedContent,
+) -> Vec<FunctionTool> {
     let mut tools = Vec::new();
     for raw in fields.get("tools").and_then(json::items).unwrap_or_default() {
         let Some(tool) = Fields::read(raw.get()) else { continue };
-        let kind = foreign::text(&tool, "type").unwrap_or_default();
-        let name = foreign::text(&tool, "name").unwrap_or_default();
-        let description = foreign::text(&tool, "description");
+        let kind = lenient::text(&tool, "type").unwrap_or_default();
+        let name = lenient::text(&tool, "name").unwrap_or_default();
+        let description = lenient::text(&tool, "description");
         let function = match kind.as_str() {
             "function" => {
-                let strict = foreign::flag(&tool, "strict") == Some(true);
-                let parameters = Raw::of(&tool, "parameters");
-                Function { name, description, parameters, strict }
+                let strict = lenient::flag(&tool, "strict") == Some(true);
+                let parameters = RawJson::of(&tool, "parameters");
+                FunctionDefinition { name, description, parameters, strict }
             }
             "custom" => {
                 custom.push(name.clone());
-                let description = Some(explained(description, &tool));
-                let parameters = Some(Raw::new(INPUT));
-                Function { name, description, parameters, strict: false }
+                let description = Some(custom_description(description, &tool));
+                let parameters = Some(RawJson::new(INPUT_SCHEMA));
+                FunctionDefinition { name, description, parameters, strict: false }
             }
             _ => {
                 dropped.note("tool", if name.is_empty() { &kind } else { &name });
                 continue;
             }
         };
-        tools.push(Tool::Function { function });
+        tools.push(FunctionTool::Function { function });
     }
     tools
 }
 
 /// The one argument that stands for the text of a custom tool.
-const INPUT: &str = r#"{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"],"additionalProperties":false}"#;
+const INPUT_SCHEMA: &str = r#"{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"],"additionalProperties":false}"#;
 
 /// The description of a custom tool. No backend holds a model to its grammar, so the model must read it.
-fn explained(description: Option<String>, tool: &Fields<'_>) -> String {
+fn custom_description(description: Option<String>, tool: &Fields<'_>) -> String {
     let mut texts: Vec<String> = description.into_iter().collect();
-    if let Some(format) = foreign::object(tool, "format")
-        && let Some(grammar) = foreign::text(&format, "definition")
+    if let Some(format) = lenient::object(tool, "format")
+        && let Some(grammar) = lenient::text(&format, "definition")
     {
-        let syntax = foreign::text(&format, "syntax").unwrap_or_else(|| "formal".to_owned());
+        let syntax = lenient::text(&format, "syntax").unwrap_or_else(|| "formal".to_owned());
         texts.push(format!("The input must follow this {syntax} grammar:\n{grammar}"));
     }
-    texts.join(GAP)
+    texts.join(TEXT_SEPARATOR)
 }
 
-fn tool_choice(fields: &Fields<'_>, dropped: &mut Dropped) -> Option<Choice> {
-    let raw = foreign::value(fields, "tool_choice")?;
-    if let Some(word) = foreign::string(raw) {
-        return self::word(&word).map(Choice::Word);
+fn tool_choice(fields: &Fields<'_>, dropped: &mut DroppedContent) -> Option<ToolChoice> {
+    let raw = lenient::value(fields, "tool_choice")?;
+    if let Some(word) = lenient::string(raw) {
+        return choice_word(&word).map(ToolChoice::Word);
     }
     let choice = Fields::read(raw)?;
-    let kind = foreign::text(&choice, "type").unwrap_or_default();
+    let kind = lenient::text(&choice, "type").unwrap_or_default();
     match kind.as_str() {
         "function" | "custom" => {
-            foreign::text(&choice, "name").map(|name| Choice::Named(Named::new(name)))
+            lenient::text(&choice, "name").map(|name| ToolChoice::Named(FunctionChoice::new(name)))
         }
         "allowed_tools" => {
-            let mode = foreign::text(&choice, "mode").and_then(|mode| word(&mode));
+            let mode = lenient::text(&choice, "mode").and_then(|mode| choice_word(&mode));
             let tools = choice.get("tools").and_then(json::items).unwrap_or_default();
             let names = tools
                 .into_iter()
-                .filter_map(|raw| foreign::text(&Fields::read(raw.get())?, "name"))
-                .map(Named::new);
-            let allowed_tools = Among { mode: mode.unwrap_or("auto"), tools: names.collect() };
-            Some(Choice::Some(Allowed::AllowedTools { allowed_tools }))
+                .filter_map(|raw| lenient::text(&Fields::read(raw.get())?, "name"))
+                .map(FunctionChoice::new);
+            let allowed_tools =
+                AllowedTools { mode: mode.unwrap_or("auto"), tools: names.collect() };
+            Some(ToolChoice::Some(AllowedToolsChoice::AllowedTools { allowed_tools }))
         }
         _ => {
             dropped.note("tool choice", &kind);
@@ -166,6 +175,6 @@ fn tool_choice(fields: &Fields<'_>, dropped: &mut Dropped) -> Option<Choice> {
     }
 }
 
-fn word(word: &str) -> Option<&'static str> {
+fn choice_word(word: &str) -> Option<&'static str> {
     ["auto", "none", "required"].into_iter().find(|known| *known == word)
 }

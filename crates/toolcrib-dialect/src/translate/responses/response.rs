@@ -3,43 +3,45 @@
 use serde::{Deserialize, Serialize};
 use toolcrib_text::json::Fields;
 
-use crate::translate::ask::Raw;
-use crate::translate::foreign;
-use crate::translate::reply::{self, Call, Finish, Head, Reply};
-use crate::translate::trouble::Trouble;
+use crate::translate::backend_error::BackendError;
+use crate::translate::chat_request::RawJson;
+use crate::translate::chat_response::{
+    self, ChatResponse, FinishReason, ResponseCall, ResponseHead,
+};
+use crate::translate::lenient;
 
 /// What a response repeats of its request, and which of the functions stand for custom tools.
 #[derive(Debug, Default)]
-pub(super) struct Echo {
+pub(super) struct RequestEcho {
     model: String,
     custom: Vec<String>,
-    fields: Repeated,
+    fields: EchoedFields,
 }
 
 /// The fields that are repeated as they came, and else as OpenAI would fill them in.
 #[derive(Debug, Default, Serialize)]
-struct Repeated {
-    instructions: Option<Raw>,
-    max_output_tokens: Option<Raw>,
-    metadata: Option<Raw>,
-    parallel_tool_calls: Option<Raw>,
-    reasoning: Option<Raw>,
-    temperature: Option<Raw>,
-    text: Option<Raw>,
-    tool_choice: Option<Raw>,
-    tools: Option<Raw>,
-    top_p: Option<Raw>,
-    user: Option<Raw>,
+struct EchoedFields {
+    instructions: Option<RawJson>,
+    max_output_tokens: Option<RawJson>,
+    metadata: Option<RawJson>,
+    parallel_tool_calls: Option<RawJson>,
+    reasoning: Option<RawJson>,
+    temperature: Option<RawJson>,
+    text: Option<RawJson>,
+    tool_choice: Option<RawJson>,
+    tools: Option<RawJson>,
+    top_p: Option<RawJson>,
+    user: Option<RawJson>,
 }
 
-impl Echo {
-    pub(super) fn of(fields: &Fields<'_>, custom: Vec<String>) -> Self {
-        let raw = |key: &str| Raw::of(fields, key);
-        let or = |key: &str, default: &str| raw(key).or_else(|| Some(Raw::new(default)));
+impl RequestEcho {
+    pub(super) fn new(fields: &Fields<'_>, custom: Vec<String>) -> Self {
+        let raw = |key: &str| RawJson::of(fields, key);
+        let or = |key: &str, default: &str| raw(key).or_else(|| Some(RawJson::new(default)));
         Self {
-            model: foreign::text(fields, "model").unwrap_or_default(),
+            model: lenient::text(fields, "model").unwrap_or_default(),
             custom,
-            fields: Repeated {
+            fields: EchoedFields {
                 instructions: raw("instructions"),
                 max_output_tokens: raw("max_output_tokens"),
                 metadata: or("metadata", "{}"),
@@ -56,14 +58,20 @@ impl Echo {
     }
 
     /// The item for a call of the model.
-    pub(super) fn call(&self, call: &Call, id: &str, status: &'static str) -> Item {
+    pub(super) fn call(&self, call: &ResponseCall, id: &str, status: &'static str) -> OutputItem {
         let (call_id, name) = (call.id.clone(), call.name.clone());
         if self.is_custom(&name) {
             let input = input(&call.arguments);
-            return Item::CustomToolCall { id: format!("ctc_{id}"), status, call_id, name, input };
+            return OutputItem::CustomToolCall {
+                id: format!("ctc_{id}"),
+                status,
+                call_id,
+                name,
+                input,
+            };
         }
         let arguments = call.arguments.clone();
-        Item::FunctionCall { id: format!("fc_{id}"), status, call_id, name, arguments }
+        OutputItem::FunctionCall { id: format!("fc_{id}"), status, call_id, name, arguments }
     }
 
     pub(super) fn is_custom(&self, name: &str) -> bool {
@@ -73,44 +81,44 @@ impl Echo {
 
 /// A response, at any stage.
 #[derive(Serialize)]
-pub(super) struct Response<'a> {
+pub(super) struct ResponseObject<'a> {
     id: String,
     object: &'static str,
     created_at: u64,
     pub(super) status: &'static str,
-    pub(super) error: Option<Failure<'a>>,
-    pub(super) incomplete_details: Option<Incomplete>,
+    pub(super) error: Option<ResponseError<'a>>,
+    pub(super) incomplete_details: Option<IncompleteDetails>,
     model: &'a str,
-    pub(super) output: &'a [Item],
+    pub(super) output: &'a [OutputItem],
     previous_response_id: Option<&'static str>,
     /// Nothing is kept, whatever was asked: who goes on from this id must hear so.
     store: bool,
     truncation: &'static str,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<ResponsesUsage>,
     #[serde(flatten)]
-    echo: &'a Repeated,
+    echo: &'a EchoedFields,
 }
 
 #[derive(Serialize)]
-pub(super) struct Failure<'a> {
+pub(super) struct ResponseError<'a> {
     code: &'a str,
     message: &'a str,
 }
 
 #[derive(Serialize)]
-pub(super) struct Incomplete {
+pub(super) struct IncompleteDetails {
     reason: &'static str,
 }
 
 /// A part of the output.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Item {
+pub(super) enum OutputItem {
     Message {
         id: String,
         status: &'static str,
         role: &'static str,
-        content: Vec<Part>,
+        content: Vec<TextPart>,
     },
     FunctionCall {
         id: String,
@@ -131,25 +139,25 @@ pub(super) enum Item {
 /// A part of a message.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Part {
+pub(super) enum TextPart {
     OutputText { text: String, annotations: [(); 0], logprobs: [(); 0] },
 }
 
-impl Part {
+impl TextPart {
     pub(super) fn new(text: String) -> Self {
         Self::OutputText { text, annotations: [], logprobs: [] }
     }
 }
 
-impl Item {
-    pub(super) fn message(id: &str, status: &'static str, content: Vec<Part>) -> Self {
+impl OutputItem {
+    pub(super) fn message(id: &str, status: &'static str, content: Vec<TextPart>) -> Self {
         Self::Message { id: format!("msg_{id}"), status, role: "assistant", content }
     }
 }
 
 /// Tokens, as Responses counts them.
 #[derive(Serialize)]
-pub(super) struct Usage {
+pub(super) struct ResponsesUsage {
     input_tokens: u64,
     input_tokens_details: InputDetails,
     output_tokens: u64,
@@ -168,8 +176,8 @@ struct OutputDetails {
     reasoning_tokens: u64,
 }
 
-impl From<reply::Usage> for Usage {
-    fn from(usage: reply::Usage) -> Self {
+impl From<chat_response::ChatUsage> for ResponsesUsage {
+    fn from(usage: chat_response::ChatUsage) -> Self {
         Self {
             input_tokens: usage.input,
             input_tokens_details: InputDetails {
@@ -183,9 +191,9 @@ impl From<reply::Usage> for Usage {
     }
 }
 
-impl<'a> Response<'a> {
+impl<'a> ResponseObject<'a> {
     /// A response that has only begun.
-    pub(super) fn begin(head: &'a Head, echo: &'a Echo) -> Self {
+    pub(super) fn begin(head: &'a ResponseHead, echo: &'a RequestEcho) -> Self {
         Self {
             id: format!("resp_{}", head.id),
             object: "response",
@@ -204,15 +212,20 @@ impl<'a> Response<'a> {
     }
 
     /// The response as it ended.
-    pub(super) fn end(self, output: &'a [Item], finish: Finish, usage: reply::Usage) -> Self {
+    pub(super) fn end(
+        self,
+        output: &'a [OutputItem],
+        finish: FinishReason,
+        usage: chat_response::ChatUsage,
+    ) -> Self {
         let reason = match finish {
-            Finish::Stop | Finish::Calls => None,
-            Finish::Length => Some("max_output_tokens"),
-            Finish::Filter => Some("content_filter"),
+            FinishReason::Stop | FinishReason::ToolCalls => None,
+            FinishReason::Length => Some("max_output_tokens"),
+            FinishReason::ContentFilter => Some("content_filter"),
         };
         Self {
-            status: status(reason.is_some()),
-            incomplete_details: reason.map(|reason| Incomplete { reason }),
+            status: item_status(reason.is_some()),
+            incomplete_details: reason.map(|reason| IncompleteDetails { reason }),
             output,
             usage: Some(usage.into()),
             ..self
@@ -220,37 +233,37 @@ impl<'a> Response<'a> {
     }
 
     /// The response as it failed.
-    pub(super) fn fail(self, output: &'a [Item], trouble: &'a Trouble) -> Self {
-        let code = trouble.code.as_deref().unwrap_or(match trouble.status {
+    pub(super) fn fail(self, output: &'a [OutputItem], error: &'a BackendError) -> Self {
+        let code = error.code.as_deref().unwrap_or(match error.status {
             429 => "rate_limit_exceeded",
             _ => "server_error",
         });
-        let error = Some(Failure { code, message: &trouble.message });
+        let error = Some(ResponseError { code, message: &error.message });
         Self { status: "failed", error, output, ..self }
     }
 }
 
-pub(super) fn status(cut: bool) -> &'static str {
-    if cut { "incomplete" } else { "completed" }
+pub(super) fn item_status(truncated: bool) -> &'static str {
+    if truncated { "incomplete" } else { "completed" }
 }
 
 /// A whole response.
-pub(super) fn response(reply: &Reply, echo: &Echo) -> String {
+pub(super) fn response(reply: &ChatResponse, echo: &RequestEcho) -> String {
     let mut output = Vec::new();
     let last = usize::from(!reply.text.is_empty()) + reply.calls.len();
-    let place = |at: usize| {
-        let cut = at + 1 == last && reply.finish.is_cut();
-        (format!("{}_{at}", reply.head.id), status(cut))
+    let id_and_status = |at: usize| {
+        let cut = at + 1 == last && reply.finish.is_truncated();
+        (format!("{}_{at}", reply.head.id), item_status(cut))
     };
     if !reply.text.is_empty() {
-        let (id, status) = place(0);
-        output.push(Item::message(&id, status, vec![Part::new(reply.text.clone())]));
+        let (id, status) = id_and_status(0);
+        output.push(OutputItem::message(&id, status, vec![TextPart::new(reply.text.clone())]));
     }
     for call in &reply.calls {
-        let (id, status) = place(output.len());
+        let (id, status) = id_and_status(output.len());
         output.push(echo.call(call, &id, status));
     }
-    let response = Response::begin(&reply.head, echo).end(&output, reply.finish, reply.usage);
+    let response = ResponseObject::begin(&reply.head, echo).end(&output, reply.finish, reply.usage);
     serde_json::to_string(&response).unwrap_or_default()
 }
 
@@ -269,10 +282,10 @@ pub(super) fn input(arguments: &str) -> String {
 }
 
 /// The body of an error. OpenAI's APIs share its shape, so that it passes as it came where it has it.
-pub(super) fn error(trouble: &Trouble) -> String {
+pub(super) fn error(error: &BackendError) -> String {
     #[derive(Serialize)]
     struct Body {
-        error: Raw,
+        error: RawJson,
     }
     #[derive(Serialize)]
     struct Inner<'a> {
@@ -281,14 +294,14 @@ pub(super) fn error(trouble: &Trouble) -> String {
         param: Option<&'static str>,
         code: Option<&'static str>,
     }
-    let kind = match trouble.status {
+    let kind = match error.status {
         429 => "rate_limit_error",
         400..=499 => "invalid_request_error",
         _ => "server_error",
     };
-    let raw = trouble.raw.clone().unwrap_or_else(|| {
-        let inner = Inner { message: &trouble.message, r#type: kind, param: None, code: None };
+    let raw = error.raw.clone().unwrap_or_else(|| {
+        let inner = Inner { message: &error.message, r#type: kind, param: None, code: None };
         serde_json::to_string(&inner).unwrap_or_default()
     });
-    serde_json::to_string(&Body { error: Raw::new(&raw) }).unwrap_or_default()
+    serde_json::to_string(&Body { error: RawJson::new(&raw) }).unwrap_or_default()
 }

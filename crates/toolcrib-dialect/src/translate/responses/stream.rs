@@ -2,62 +2,62 @@
 
 use serde::Serialize;
 
-use super::response::{Echo, Item, Part, Response, input, status};
+use super::response::{OutputItem, RequestEcho, ResponseObject, TextPart, input, item_status};
 use crate::sse;
-use crate::translate::reply::{Call, Head};
-use crate::translate::tale::Step;
+use crate::translate::chat_response::{ResponseCall, ResponseHead};
+use crate::translate::chunk_assembler::StreamStep;
 
 /// A response under way.
 #[derive(Debug, Default)]
-pub(super) struct Items {
-    echo: Echo,
-    head: Option<Head>,
+pub(super) struct ItemWriter {
+    echo: RequestEcho,
+    head: Option<ResponseHead>,
     /// The number of the next event.
-    number: u64,
-    done: Vec<Item>,
-    open: Option<Open>,
+    sequence_number: u64,
+    done: Vec<OutputItem>,
+    open: Option<OpenItem>,
     /// Bytes of text and arguments so far: the last event repeats all of them.
     held: usize,
 }
 
 /// The item that is being told.
 #[derive(Debug)]
-enum Open {
+enum OpenItem {
     Text(String),
-    Call(Call),
+    Call(ResponseCall),
 }
 
 #[derive(Serialize)]
-struct Event<'a> {
+struct ResponsesEvent<'a> {
     r#type: &'a str,
     sequence_number: u64,
     #[serde(flatten)]
-    body: Body<'a>,
+    body: EventBody<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Body<'a> {
+enum EventBody<'a> {
     Response {
-        response: Response<'a>,
+        response: ResponseObject<'a>,
     },
     Item {
         output_index: usize,
-        item: &'a Item,
+        item: &'a OutputItem,
     },
-    Inside {
+    ItemEvent {
         item_id: &'a str,
         output_index: usize,
         #[serde(flatten)]
-        what: What<'a>,
+        event: ItemEvent<'a>,
     },
 }
 
 /// Something inside an item.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum What<'a> {
-    Part { content_index: usize, part: &'a Part },
+enum ItemEvent<'a> {
+    Part { content_index: usize, part: &'a TextPart },
     TextDelta { content_index: usize, delta: &'a str, logprobs: [(); 0] },
     TextDone { content_index: usize, text: &'a str, logprobs: [(); 0] },
     Delta { delta: &'a str },
@@ -65,112 +65,117 @@ enum What<'a> {
     Input { input: &'a str },
 }
 
-impl Items {
-    pub(super) fn new(echo: Echo) -> Self {
+impl ItemWriter {
+    pub(super) fn new(echo: RequestEcho) -> Self {
         Self { echo, ..Self::default() }
     }
 
-    pub(super) fn echo(&self) -> &Echo {
+    pub(super) fn echo(&self) -> &RequestEcho {
         &self.echo
     }
 
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         self.held
     }
 
-    pub(super) fn step(&mut self, step: Step, out: &mut Vec<u8>) {
+    pub(super) fn write_step(&mut self, step: StreamStep, out: &mut Vec<u8>) {
         match step {
-            Step::Begin(head) => self.begin(head, out),
-            Step::Text(piece) => self.text(&piece, out),
-            Step::Call { id, name } => {
-                let call = Call { id, name, arguments: String::new() };
+            StreamStep::Begin(head) => self.begin(head, out),
+            StreamStep::Text(piece) => self.text(&piece, out),
+            StreamStep::CallStart { id, name } => {
+                let call = ResponseCall { id, name, arguments: String::new() };
                 let item = self.echo.call(&call, &self.id(), "in_progress");
-                self.open = Some(Open::Call(call));
-                self.item("response.output_item.added", &item, out);
+                self.open = Some(OpenItem::Call(call));
+                self.write_item("response.output_item.added", &item, out);
             }
-            Step::Arguments(piece) => {
-                let Some(Open::Call(call)) = &mut self.open else { return };
+            StreamStep::Arguments(piece) => {
+                let Some(OpenItem::Call(call)) = &mut self.open else { return };
                 self.held += piece.len();
                 call.arguments.push_str(&piece);
                 // The text of a custom tool is wrapped, and can be told only once it is whole.
                 if !self.echo.is_custom(&call.name) {
-                    let what = What::Delta { delta: &piece };
-                    self.inside("response.function_call_arguments.delta", "fc", what, out);
+                    let event = ItemEvent::Delta { delta: &piece };
+                    self.write_item_event(
+                        "response.function_call_arguments.delta",
+                        "fc",
+                        event,
+                        out,
+                    );
                 }
             }
-            Step::Close { cut } => self.close(status(cut), out),
-            Step::End { finish, usage } => {
+            StreamStep::PartEnd { truncated } => self.close(item_status(truncated), out),
+            StreamStep::End { finish, usage } => {
                 let head = self.head.clone().unwrap_or_default();
                 let done = std::mem::take(&mut self.done);
                 let echo = std::mem::take(&mut self.echo);
-                let response = Response::begin(&head, &echo).end(&done, finish, usage);
+                let response = ResponseObject::begin(&head, &echo).end(&done, finish, usage);
                 let name = format!("response.{}", response.status);
-                self.write(&name, Body::Response { response }, out);
+                self.write(&name, EventBody::Response { response }, out);
             }
-            Step::Trouble { head, trouble } => {
+            StreamStep::Failed { head, error } => {
                 if self.head.is_none() {
                     self.begin(head.clone(), out);
                 }
                 let done = std::mem::take(&mut self.done);
                 let echo = std::mem::take(&mut self.echo);
-                let response = Response::begin(&head, &echo).fail(&done, &trouble);
-                self.write("response.failed", Body::Response { response }, out);
+                let response = ResponseObject::begin(&head, &echo).fail(&done, &error);
+                self.write("response.failed", EventBody::Response { response }, out);
             }
         }
     }
 
-    fn begin(&mut self, head: Head, out: &mut Vec<u8>) {
+    fn begin(&mut self, head: ResponseHead, out: &mut Vec<u8>) {
         let echo = std::mem::take(&mut self.echo);
         for name in ["response.created", "response.in_progress"] {
-            let response = Response::begin(&head, &echo);
-            self.write(name, Body::Response { response }, out);
+            let response = ResponseObject::begin(&head, &echo);
+            self.write(name, EventBody::Response { response }, out);
         }
         (self.echo, self.head) = (echo, Some(head));
     }
 
     fn text(&mut self, piece: &str, out: &mut Vec<u8>) {
         if self.open.is_none() {
-            let item = Item::message(&self.id(), "in_progress", Vec::new());
-            self.open = Some(Open::Text(String::new()));
-            self.item("response.output_item.added", &item, out);
-            let part = Part::new(String::new());
-            let what = What::Part { content_index: 0, part: &part };
-            self.inside("response.content_part.added", "msg", what, out);
+            let item = OutputItem::message(&self.id(), "in_progress", Vec::new());
+            self.open = Some(OpenItem::Text(String::new()));
+            self.write_item("response.output_item.added", &item, out);
+            let part = TextPart::new(String::new());
+            let event = ItemEvent::Part { content_index: 0, part: &part };
+            self.write_item_event("response.content_part.added", "msg", event, out);
         }
-        if let Some(Open::Text(text)) = &mut self.open {
+        if let Some(OpenItem::Text(text)) = &mut self.open {
             self.held += piece.len();
             text.push_str(piece);
         }
-        let what = What::TextDelta { content_index: 0, delta: piece, logprobs: [] };
-        self.inside("response.output_text.delta", "msg", what, out);
+        let event = ItemEvent::TextDelta { content_index: 0, delta: piece, logprobs: [] };
+        self.write_item_event("response.output_text.delta", "msg", event, out);
     }
 
     fn close(&mut self, status: &'static str, out: &mut Vec<u8>) {
         let item = match self.open.take() {
             None => return,
-            Some(Open::Text(text)) => {
-                let what = What::TextDone { content_index: 0, text: &text, logprobs: [] };
-                self.inside("response.output_text.done", "msg", what, out);
-                let part = Part::new(text);
-                let what = What::Part { content_index: 0, part: &part };
-                self.inside("response.content_part.done", "msg", what, out);
-                Item::message(&self.id(), status, vec![part])
+            Some(OpenItem::Text(text)) => {
+                let event = ItemEvent::TextDone { content_index: 0, text: &text, logprobs: [] };
+                self.write_item_event("response.output_text.done", "msg", event, out);
+                let part = TextPart::new(text);
+                let event = ItemEvent::Part { content_index: 0, part: &part };
+                self.write_item_event("response.content_part.done", "msg", event, out);
+                OutputItem::message(&self.id(), status, vec![part])
             }
-            Some(Open::Call(call)) if self.echo.is_custom(&call.name) => {
+            Some(OpenItem::Call(call)) if self.echo.is_custom(&call.name) => {
                 let text = input(&call.arguments);
-                let what = What::Delta { delta: &text };
-                self.inside("response.custom_tool_call_input.delta", "ctc", what, out);
-                let what = What::Input { input: &text };
-                self.inside("response.custom_tool_call_input.done", "ctc", what, out);
+                let event = ItemEvent::Delta { delta: &text };
+                self.write_item_event("response.custom_tool_call_input.delta", "ctc", event, out);
+                let event = ItemEvent::Input { input: &text };
+                self.write_item_event("response.custom_tool_call_input.done", "ctc", event, out);
                 self.echo.call(&call, &self.id(), status)
             }
-            Some(Open::Call(call)) => {
-                let what = What::Arguments { name: &call.name, arguments: &call.arguments };
-                self.inside("response.function_call_arguments.done", "fc", what, out);
+            Some(OpenItem::Call(call)) => {
+                let event = ItemEvent::Arguments { name: &call.name, arguments: &call.arguments };
+                self.write_item_event("response.function_call_arguments.done", "fc", event, out);
                 self.echo.call(&call, &self.id(), status)
             }
         };
-        self.item("response.output_item.done", &item, out);
+        self.write_item("response.output_item.done", &item, out);
         self.done.push(item);
     }
 
@@ -180,20 +185,26 @@ impl Items {
         format!("{id}_{}", self.done.len())
     }
 
-    fn item(&mut self, name: &str, item: &Item, out: &mut Vec<u8>) {
-        self.write(name, Body::Item { output_index: self.done.len(), item }, out);
+    fn write_item(&mut self, name: &str, item: &OutputItem, out: &mut Vec<u8>) {
+        self.write(name, EventBody::Item { output_index: self.done.len(), item }, out);
     }
 
-    fn inside(&mut self, name: &str, kind: &str, what: What<'_>, out: &mut Vec<u8>) {
+    fn write_item_event(
+        &mut self,
+        name: &str,
+        kind: &str,
+        event: ItemEvent<'_>,
+        out: &mut Vec<u8>,
+    ) {
         let item_id = format!("{kind}_{}", self.id());
         let output_index = self.done.len();
-        self.write(name, Body::Inside { item_id: &item_id, output_index, what }, out);
+        self.write(name, EventBody::ItemEvent { item_id: &item_id, output_index, event }, out);
     }
 
-    fn write(&mut self, name: &str, body: Body<'_>, out: &mut Vec<u8>) {
-        let event = Event { r#type: name, sequence_number: self.number, body };
+    fn write(&mut self, name: &str, body: EventBody<'_>, out: &mut Vec<u8>) {
+        let event = ResponsesEvent { r#type: name, sequence_number: self.sequence_number, body };
         let data = serde_json::to_string(&event).unwrap_or_default();
-        sse::write(Some(name), &data, out);
-        self.number += 1;
+        sse::write_event(Some(name), &data, out);
+        self.sequence_number += 1;
     }
 }

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
-use toolcrib_dialect::messages::unbind::strip_thinking;
+use toolcrib_dialect::messages::thinking::strip_thinking;
 use toolcrib_dialect::mode::{Hosted, Primitive};
 
 use super::{

@@ -379,13 +379,13 @@ proptest! {
         mode in proptest::sample::select(MODES.to_vec()),
     ) {
         let _ = Request::read(Api::Messages, TARGET, shape.clone().into_bytes());
-        let _ = toolcrib_dialect::messages::inbound::translate(&shape);
+        let _ = toolcrib_dialect::messages::deferral_emulation::without_deferral(&shape);
         let mut body = request(&json!([]), false);
         let message = format!(r#"{{"role":"{role}","content":{value}}}"#);
         body["messages"] = json!([user("Hi."), serde_json::from_str::<Value>(&message).unwrap()]);
         let body = body.to_string();
-        let _ = toolcrib_dialect::messages::inbound::translate(&body);
-        let _ = toolcrib_dialect::messages::unbind::strip_thinking(&body);
+        let _ = toolcrib_dialect::messages::deferral_emulation::without_deferral(&body);
+        let _ = toolcrib_dialect::messages::thinking::strip_thinking(&body);
         let mut turn = talk(mode).turn(TARGET, &body);
         let _ = turn.request();
         let _ = turn.whole(shape.as_bytes());

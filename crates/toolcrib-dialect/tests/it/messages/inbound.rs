@@ -1,7 +1,7 @@
 //! Clients that defer by themselves.
 
 use serde_json::{Value, json};
-use toolcrib_dialect::messages::inbound::translate;
+use toolcrib_dialect::messages::deferral_emulation::without_deferral;
 use toolcrib_dialect::{Api, Defers, Request};
 
 use super::{TARGET, call, result, text, user};
@@ -26,7 +26,7 @@ fn defers(body: &str) -> Option<Defers> {
 }
 
 fn translated(body: &str) -> Value {
-    serde_json::from_str(&translate(body).unwrap()).unwrap()
+    serde_json::from_str(&without_deferral(body).unwrap()).unwrap()
 }
 
 /// A search of the client's own, as its history has it.
@@ -44,9 +44,9 @@ fn searched(id: &str, names: &[&str]) -> [Value; 2] {
 fn a_client_that_does_not_defer_is_left_alone() {
     let plain = body(json!([tool("a")]), json!([user("what is a tool_reference?")]));
     assert_eq!(defers(&plain), None);
-    assert_eq!(translate(&plain), None);
+    assert_eq!(without_deferral(&plain), None);
     for odd in ["", "[]", "{}", r#"{"messages":[]}"#, r#"{"messages":1,"tools":2}"#] {
-        assert_eq!(translate(odd), None);
+        assert_eq!(without_deferral(odd), None);
     }
 }
 
@@ -131,7 +131,7 @@ fn whatever_else_is_there_keeps_its_bytes() {
     let text = r#"{"x": 1.00, "tools": [{"name":"a", "input_schema":{"z": 1e2}}, {"name":"b","defer_loading":true, "k": [ ]}],
         "messages": [{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"tool_reference","tool_name":"b","cache_control":{"type":"ephemeral"}}, {"type":"text", "text":"n"}], "is_error": false}]}], "y" : null }"#;
     assert_eq!(
-        translate(text).unwrap(),
+        without_deferral(text).unwrap(),
         r#"{"x": 1.00, "tools": [{"name":"a", "input_schema":{"z": 1e2}},{"name":"b","k":[ ]}],
         "messages": [{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","cache_control":{"type":"ephemeral"},"text":"The tool b is loaded."},{"type":"text", "text":"n"}],"is_error":false}]}], "y" : null }"#
     );

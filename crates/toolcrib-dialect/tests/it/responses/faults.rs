@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib_dialect::sse::Decoder;
-use toolcrib_dialect::{Api, Inbound, Request};
+use toolcrib_dialect::{Api, DeferralEmulation, Request};
 
 use super::{
     BOTH, Events, TARGET, answer, answers, bridge, call, client_tools, message, output, reasoning,
@@ -323,14 +323,14 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        if let Some(mut inbound) = std::str::from_utf8(&bytes).ok().and_then(Inbound::read) {
+        if let Some(mut emulation) = std::str::from_utf8(&bytes).ok().and_then(DeferralEmulation::read) {
             let (mut decoder, mut out) = (Decoder::default(), Vec::new());
             decoder.push(&rounds().concat().into_bytes());
             decoder.push(&noise);
             while let Ok(Some(event)) = decoder.next_event() {
-                inbound.event(&event, &mut out);
+                emulation.restore_event(&event, &mut out);
             }
-            inbound.whole(&String::from_utf8_lossy(&bytes));
+            emulation.restore_response(&String::from_utf8_lossy(&bytes));
         }
         let _ = Request::read(Api::Responses, TARGET, bytes);
         let _ = Request::read(Api::Responses, TARGET, noise);

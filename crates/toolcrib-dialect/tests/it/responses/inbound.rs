@@ -1,7 +1,7 @@
 //! Codex, before a backend that knows only functions.
 
 use serde_json::{Value, json};
-use toolcrib_dialect::Inbound;
+use toolcrib_dialect::DeferralEmulation;
 use toolcrib_dialect::sse::Decoder;
 
 use super::{Events, call, message, output, response, user};
@@ -53,15 +53,15 @@ fn body() -> Value {
         "store": false})
 }
 
-fn inbound(body: &Value) -> (Inbound, Value) {
-    let inbound = Inbound::read(&body.to_string()).unwrap();
-    let up = serde_json::from_str(inbound.request()).unwrap();
-    (inbound, up)
+fn emulation(body: &Value) -> (DeferralEmulation, Value) {
+    let emulation = DeferralEmulation::read(&body.to_string()).unwrap();
+    let up = serde_json::from_str(emulation.request()).unwrap();
+    (emulation, up)
 }
 
 #[test]
 fn a_request_becomes_functions_and_calls() {
-    let (_, up) = inbound(&body());
+    let (_, up) = emulation(&body());
     let search = json!({"type": "function", "name": "tool_search", "description": "Finds tools.",
         "parameters": search_tool()["parameters"], "strict": false});
     let mut expected = body();
@@ -86,7 +86,7 @@ fn a_request_becomes_functions_and_calls() {
 
 #[test]
 fn tools_only_grow() {
-    let (_, before) = inbound(&body());
+    let (_, before) = emulation(&body());
     let mut later = body();
     let input = later["input"].as_array_mut().unwrap();
     input.push(json!({"type": "additional_tools", "role": "developer", "tools": [function("find"), function("late")]}));
@@ -95,11 +95,11 @@ fn tools_only_grow() {
         input.push(json!({"type": "tool_search_call", "execution": "client", "call_id": id, "arguments": {}}));
         input.push(json!({"type": "tool_search_output", "execution": "client", "call_id": id, "tools": tools}));
     }
-    let (_, after) = inbound(&later);
+    let (_, after) = emulation(&later);
     let (before, after) = (before["tools"].as_array().unwrap(), after["tools"].as_array().unwrap());
     assert_eq!(&after[..before.len()], before);
     assert_eq!(after[before.len()..], [function("find"), function("late")]);
-    let (_, up) = inbound(&later);
+    let (_, up) = emulation(&later);
     assert_eq!(
         up["input"].as_array().unwrap().last(),
         Some(&output("call_s3", "Nothing new was loaded."))
@@ -128,27 +128,28 @@ fn meant() -> [Value; 4] {
 
 #[test]
 fn a_whole_response_becomes_what_the_client_said() {
-    let (inbound, _) = inbound(&body());
+    let (emulation, _) = emulation(&body());
     let upstream = response(1, "completed", &said(), &Value::Null);
     let mut expected = response(1, "completed", &meant(), &Value::Null);
     expected["tools"] = client_tools();
-    let got: Value = serde_json::from_str(&inbound.whole(&upstream.to_string())).unwrap();
+    let got: Value =
+        serde_json::from_str(&emulation.restore_response(&upstream.to_string())).unwrap();
     assert_eq!(got, expected);
-    assert_eq!(inbound.whole("<html>"), "<html>");
+    assert_eq!(emulation.restore_response("<html>"), "<html>");
 }
 
-fn events(inbound: &mut Inbound, text: &str) -> String {
+fn events(emulation: &mut DeferralEmulation, text: &str) -> String {
     let (mut decoder, mut out) = (Decoder::default(), Vec::new());
     decoder.push(text.as_bytes());
     while let Some(event) = decoder.next_event().unwrap() {
-        inbound.event(&event, &mut out);
+        emulation.restore_event(&event, &mut out);
     }
     String::from_utf8(out).unwrap()
 }
 
 #[test]
 fn a_stream_becomes_what_the_client_said() {
-    let (mut inbound, _) = inbound(&body());
+    let (mut emulation, _) = emulation(&body());
     let mut upstream = Events::default();
     upstream.add(
         "response.created",
@@ -161,7 +162,7 @@ fn a_stream_becomes_what_the_client_said() {
         "response.completed",
         &json!({"response": response(1, "completed", &said(), &Value::Null)}),
     );
-    let text = events(&mut inbound, &(upstream.text + "data: [DONE]\n\n"));
+    let text = events(&mut emulation, &(upstream.text + "data: [DONE]\n\n"));
 
     let own = |status: &str, output: &[Value]| {
         let mut own = response(1, status, output, &Value::Null);
@@ -189,9 +190,9 @@ fn a_stream_becomes_what_the_client_said() {
 #[test]
 fn what_needs_nothing_is_left_alone() {
     let plain = json!({"model": "m", "input": [user("hi"), call("c", "shell", "{}")], "tools": [function("shell")]});
-    assert!(Inbound::read(&plain.to_string()).is_none());
-    assert!(Inbound::read("[]").is_none());
-    assert!(Inbound::read(r#"{"input": "hi"}"#).is_none());
+    assert!(DeferralEmulation::read(&plain.to_string()).is_none());
+    assert!(DeferralEmulation::read("[]").is_none());
+    assert!(DeferralEmulation::read(r#"{"input": "hi"}"#).is_none());
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn the_providers_own_search_leaves_all_tools() {
             {"type": "tool_search_output", "execution": "server", "call_id": null, "tools": [deferred]},
         ],
         "tools": [deferred, {"type": "tool_search"}]});
-    let (_, up) = inbound(&body);
+    let (_, up) = emulation(&body);
     assert_eq!(up, json!({"model": "m", "input": [user("hi")], "tools": [function("find")]}));
 }
 
@@ -222,9 +223,9 @@ fn what_a_client_defers_waits_until_it_is_loaded() {
             .map(|tool| tool["name"].as_str().unwrap().to_owned())
             .collect()
     };
-    assert_eq!(names(&inbound(&body).1), ["crm__ping", "tool_search"]);
+    assert_eq!(names(&emulation(&body).1), ["crm__ping", "tool_search"]);
     body["input"].as_array_mut().unwrap().extend(searched()[1..3].iter().cloned());
-    assert_eq!(names(&inbound(&body).1), ["crm__ping", "tool_search", "crm__find"]);
+    assert_eq!(names(&emulation(&body).1), ["crm__ping", "tool_search", "crm__find"]);
 }
 
 #[test]
@@ -232,10 +233,11 @@ fn a_choice_names_what_the_backend_knows() {
     let with = |choice: Value| {
         let mut body = body();
         body["tool_choice"] = choice.clone();
-        let (inbound, up) = inbound(&body);
+        let (emulation, up) = emulation(&body);
         let mut echoed = response(1, "completed", &[], &Value::Null);
         echoed["tool_choice"] = up["tool_choice"].clone();
-        let got: Value = serde_json::from_str(&inbound.whole(&echoed.to_string())).unwrap();
+        let got: Value =
+            serde_json::from_str(&emulation.restore_response(&echoed.to_string())).unwrap();
         assert_eq!(got["tool_choice"], choice, "and back");
         up["tool_choice"].clone()
     };
@@ -256,13 +258,13 @@ fn a_choice_names_what_the_backend_knows() {
 fn a_client_with_a_function_of_that_name_keeps_it() {
     let mut body = body();
     body["tools"].as_array_mut().unwrap().push(function("tool_search"));
-    let (inbound, up) = inbound(&body);
+    let (emulation, up) = emulation(&body);
     let name = up["tools"][3]["name"].as_str().unwrap();
     assert_ne!(name, "tool_search");
     assert_eq!(up["input"][1]["name"], name);
     let items = [call("call_a", "tool_search", "{}"), call("call_b", name, "no json")];
     let got: Value = serde_json::from_str(
-        &inbound.whole(&response(1, "completed", &items, &Value::Null).to_string()),
+        &emulation.restore_response(&response(1, "completed", &items, &Value::Null).to_string()),
     )
     .unwrap();
     assert_eq!(got["output"][0], items[0]);

@@ -1,7 +1,7 @@
 //! What is right by the letter, and more than anybody would send.
 
 use serde_json::{Value, json};
-use toolcrib_dialect::Inbound;
+use toolcrib_dialect::DeferralEmulation;
 
 use super::{
     Events, TARGET, answer, bridge, call, message, request, response, search, seen, talk, user,
@@ -54,7 +54,7 @@ fn a_choice_in_a_choice_is_left_alone_however_deep() {
     let choice = r#"{"tools":["#.repeat(deep) + &"]}".repeat(deep);
     let tools = r#"[{"type":"tool_search"}]"#;
     let text = format!(r#"{{"model":"m","input":"hi","tools":{tools},"tool_choice":{choice}}}"#);
-    assert!(Inbound::read(&text).unwrap().request().contains(&choice));
+    assert!(DeferralEmulation::read(&text).unwrap().request().contains(&choice));
 }
 
 #[test]

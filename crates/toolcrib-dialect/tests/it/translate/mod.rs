@@ -25,7 +25,7 @@ fn asked(from: Api, body: &Value) -> (Adapter, Value) {
 
 /// The answer to a whole response.
 fn whole(adapter: &mut Adapter, status: u16, body: &str) -> (u16, Value) {
-    let answer = adapter.whole(status, body.as_bytes());
+    let answer = adapter.complete_response(status, body.as_bytes());
     (answer.status, serde_json::from_slice(&answer.body).unwrap())
 }
 

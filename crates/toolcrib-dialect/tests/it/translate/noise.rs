@@ -97,13 +97,13 @@ proptest! {
             let mut adapter = adapter(api, Api::Chat).unwrap();
             let mut out = Vec::new();
             let _ = adapter.request(&String::from_utf8_lossy(&bytes));
-            adapter.whole(status, &bytes);
+            adapter.complete_response(status, &bytes);
             adapter.bytes(&bytes, &mut out);
             for value in &values {
                 if let Ok(adapted) = adapter.request(&value.to_string()) {
                     prop_assert!(serde_json::from_str::<Value>(&adapted.body).is_ok());
                 }
-                let answer = adapter.whole(status, value.to_string().as_bytes());
+                let answer = adapter.complete_response(status, value.to_string().as_bytes());
                 prop_assert!(serde_json::from_slice::<Value>(&answer.body).is_ok());
             }
             out.clear();

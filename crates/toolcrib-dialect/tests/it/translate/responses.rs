@@ -143,7 +143,7 @@ fn what_only_a_server_with_a_memory_could_answer_is_refused() {
         ("item_reference", json!({"input": [{"type": "item_reference", "id": "msg_1"}]})),
     ] {
         let refused = adapter(Responses, Chat).unwrap().request(&body.to_string()).unwrap_err();
-        assert_eq!(refused, Untranslatable::Kept(field));
+        assert_eq!(refused, Untranslatable::NeedsServerState(field));
         assert_eq!(refused.param(), Some(field));
         assert!(
             refused.to_string().starts_with(&format!("`{field}` refers to what a server keeps"))

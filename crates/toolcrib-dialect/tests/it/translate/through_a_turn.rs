@@ -56,7 +56,7 @@ fn play(talk: &mut Talk, body: &Value, answers: &[String]) -> (Vec<Value>, Strin
             turn.bytes(&translated, &mut out);
             turn.end(&mut out)
         } else {
-            turn.whole(&adapter.whole(200, answer.as_bytes()).body).unwrap()
+            turn.whole(&adapter.complete_response(200, answer.as_bytes()).body).unwrap()
         };
         if let Next::Done(done) = next {
             assert_eq!(up.len(), answers.len());

@@ -8,9 +8,9 @@ use toolcrib_text::json::Fields;
 
 /// What was left out of a request, each thing once, in the order it was met.
 #[derive(Debug, Default)]
-pub(super) struct Dropped(Vec<String>);
+pub(super) struct DroppedContent(Vec<String>);
 
-impl Dropped {
+impl DroppedContent {
     /// Notes one thing: `tool`, `content`, `item`, `field`, and its own name.
     pub(super) fn note(&mut self, what: &str, name: &str) {
         let name = format!("{what} `{name}`");
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_was_left_out_is_named_once() {
-        let mut dropped = Dropped::default();
+        let mut dropped = DroppedContent::default();
         for name in ["a", "b", "a"] {
             dropped.note("tool", name);
         }

@@ -5,7 +5,7 @@ use toolcrib_text::json;
 use super::item::Item;
 
 /// The message with the text first.
-pub(super) fn announce(entry: &str, text: &str) -> Option<String> {
+pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let item = Item::read(entry).filter(|item| item.kind == "message")?;
     if item.fields.string("role").as_deref() != Some("user") {
         return None;

@@ -5,21 +5,21 @@
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
-use super::response::end;
+use super::response::round_end;
 use crate::budget::Budget;
 use crate::desk::{Desk, Sort};
-use crate::dialect::End;
+use crate::dialect::RoundEnd;
 use crate::usage::{self, Usage};
 
 /// What was said in a round.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct StreamedRound {
     pub(super) text: String,
     /// Whether there was any text, kept or not.
-    pub(super) spoke: bool,
+    pub(super) has_text: bool,
     /// Other parts of the message, such as a reasoning that must be sent back.
     pub(super) extra: Vec<(String, Value)>,
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<StreamedCall>,
     pub(super) finish: Option<String>,
     pub(super) usage: Usage,
     /// The same, as the server says it.
@@ -31,7 +31,7 @@ pub(super) struct Said {
 
 /// A call under way.
 #[derive(Debug, Default)]
-pub(super) struct Call {
+pub(super) struct StreamedCall {
     pub(super) index: Option<u64>,
     pub(super) id: Option<String>,
     pub(super) name: String,
@@ -40,27 +40,27 @@ pub(super) struct Call {
     pub(super) custom: bool,
     /// Whatever else came with it.
     pub(super) extra: Vec<(String, String)>,
-    pub(super) fate: Fate,
+    pub(super) state: CallState,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum CallState {
     #[default]
     Held,
     /// Forwarded under this index.
-    Live(usize),
-    Settled,
+    Forwarded(usize),
+    Decided,
     /// Held in a round that was cut short: nobody will answer it, so nobody may see it.
-    Lost,
+    Dropped,
 }
 
-impl Said {
-    pub(super) fn is_cut(&self) -> bool {
-        self.finish.as_deref().is_some_and(|reason| end(reason) == End::Cut)
+impl StreamedRound {
+    pub(super) fn is_truncated(&self) -> bool {
+        self.finish.as_deref().is_some_and(|reason| round_end(reason) == RoundEnd::Truncated)
     }
 
     /// Notes the parts of a delta for the message that goes back up.
-    pub(super) fn hear(&mut self, delta: &Fields<'_>, budget: &mut Budget) {
+    pub(super) fn add_delta(&mut self, delta: &Fields<'_>, budget: &mut Budget) {
         for (key, raw) in delta.iter() {
             // A parsed value takes many times its text.
             let weight = if raw.starts_with('"') { raw.len() } else { 16 * raw.len() };
@@ -68,7 +68,7 @@ impl Said {
                 "role" | "tool_calls" => {}
                 "content" => {
                     let text = delta.string("content").unwrap_or_default();
-                    self.spoke |= !text.is_empty();
+                    self.has_text |= !text.is_empty();
                     if budget.copy(text.len()) {
                         self.text.push_str(&text);
                     }
@@ -92,12 +92,12 @@ impl Said {
     }
 
     /// The message, as it goes back up.
-    pub(super) fn entry(self) -> String {
+    pub(super) fn into_entry(self) -> String {
         let mut out = String::from(r#"{"role":"assistant","content":"#);
         let calls: Vec<String> = self
             .calls
             .iter()
-            .filter(|call| call.fate != Fate::Lost)
+            .filter(|call| call.state != CallState::Dropped)
             .map(|call| call.write(&call.name, &call.arguments, None))
             .collect();
         let null = self.text.is_empty() && !calls.is_empty();
@@ -113,8 +113,8 @@ impl Said {
     }
 }
 
-impl Call {
-    pub(super) fn add(&mut self, piece: &Fields<'_>, budget: &mut Budget) {
+impl StreamedCall {
+    pub(super) fn add_piece(&mut self, piece: &Fields<'_>, budget: &mut Budget) {
         for (key, raw) in piece.iter() {
             match key {
                 "index" => {}
@@ -136,7 +136,7 @@ impl Call {
                     let arguments = function.get(key).filter(|raw| *raw != "null");
                     let text = function.string(key).or(arguments.map(str::to_owned));
                     let text = text.unwrap_or_default();
-                    if let Fate::Live(_) = self.fate {
+                    if let CallState::Forwarded(_) = self.state {
                         // The client has them; here they are only for the record.
                         if !budget.copy(text.len()) {
                             continue;
@@ -156,7 +156,7 @@ impl Call {
     }
 
     /// Its arguments; a custom tool has none.
-    pub(super) fn json(&self) -> &str {
+    pub(super) fn json_arguments(&self) -> &str {
         if self.custom { "" } else { &self.arguments }
     }
 
@@ -184,10 +184,10 @@ impl Call {
 }
 
 /// What a usage object says.
-pub(super) fn usage_of(used: &Value) -> Usage {
+pub(super) fn read_usage(used: &Value) -> Usage {
     Usage {
-        input: usage::count(used, &["prompt_tokens"]),
-        cached: usage::count(used, &["prompt_tokens_details", "cached_tokens"]),
-        output: usage::count(used, &["completion_tokens"]),
+        input: usage::token_count(used, &["prompt_tokens"]),
+        cached: usage::token_count(used, &["prompt_tokens_details", "cached_tokens"]),
+        output: usage::token_count(used, &["completion_tokens"]),
     }
 }

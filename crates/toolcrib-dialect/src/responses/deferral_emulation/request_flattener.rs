@@ -2,21 +2,21 @@
 
 use toolcrib_text::json::{self, Fields};
 
-use super::names::Names;
+use super::flat_names::FlatNames;
 use crate::responses::item::Item;
-use crate::responses::request::is_search;
+use crate::responses::request::is_tool_search;
 use crate::tools;
 
 /// What the search is called, and what it takes where the client does not say.
-const SEARCH: &str = "tool_search";
-const DESCRIPTION: &str = "Finds tools and loads them.";
-const PARAMETERS: &str =
+const SEARCH_NAME: &str = "tool_search";
+const SEARCH_DESCRIPTION: &str = "Finds tools and loads them.";
+const SEARCH_PARAMETERS: &str =
     r#"{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}"#;
 
 /// A request under way.
 #[derive(Debug, Default)]
-pub(super) struct Fold {
-    pub(super) names: Names,
+pub(super) struct RequestFlattener {
+    pub(super) names: FlatNames,
     /// The function that stands for the client's search.
     pub(super) search: Option<String>,
     /// The provider's own search is asked for: then there is no telling what it would have found.
@@ -24,41 +24,41 @@ pub(super) struct Fold {
     tools: Vec<String>,
     declared: Vec<String>,
     /// Whether anything is not as it came.
-    pub(super) folded: bool,
+    pub(super) changed: bool,
 }
 
-impl Fold {
+impl RequestFlattener {
     /// Takes the client's `tools`.
-    pub(super) fn tools(&mut self, input: &str) {
+    pub(super) fn add_tools(&mut self, input: &str) {
         let all: Vec<&str> =
             json::items(input).unwrap_or_default().iter().map(|item| item.get()).collect();
         let read: Vec<Option<Fields<'_>>> = all.iter().map(|text| Fields::read(text)).collect();
         // Names that stand for themselves come first: a flat one must not take theirs.
         for fields in read.iter().flatten().filter(|fields| tools::members(fields).is_none()) {
             if let Some(name) = tools::name(fields) {
-                self.names.keep(name);
+                self.names.reserve(name);
             }
             self.hosted |=
-                is_search(fields) && fields.string("execution").as_deref() != Some("client");
+                is_tool_search(fields) && fields.string("execution").as_deref() != Some("client");
         }
         for (text, fields) in all.iter().zip(&read) {
             match fields {
-                Some(fields) if is_search(fields) => self.search(fields),
+                Some(fields) if is_tool_search(fields) => self.add_search(fields),
                 Some(fields) => self.declare(text, fields, self.hosted),
                 None => self.tools.push((*text).to_owned()),
             }
         }
     }
 
-    fn search(&mut self, fields: &Fields<'_>) {
-        self.folded = true;
+    fn add_search(&mut self, fields: &Fields<'_>) {
+        self.changed = true;
         if self.hosted || self.search.is_some() {
             return;
         }
-        let name = self.names.claim(SEARCH);
+        let name = self.names.unique(SEARCH_NAME);
         let said = |key: &str| fields.get(key).filter(|raw| *raw != "null").map(str::to_owned);
-        let description = said("description").unwrap_or_else(|| json::quote(DESCRIPTION));
-        let parameters = said("parameters").unwrap_or_else(|| PARAMETERS.to_owned());
+        let description = said("description").unwrap_or_else(|| json::quote(SEARCH_DESCRIPTION));
+        let parameters = said("parameters").unwrap_or_else(|| SEARCH_PARAMETERS.to_owned());
         self.tools.push(format!(
             r#"{{"type":"function","name":{},"description":{description},"parameters":{parameters},"strict":false}}"#,
             json::quote(&name)
@@ -71,23 +71,23 @@ impl Fold {
     fn declare(&mut self, text: &str, fields: &Fields<'_>, loaded: bool) {
         let Some((_, members)) = tools::members(fields) else {
             let name = tools::name(fields);
-            return self.one(text, fields, name, loaded);
+            return self.declare_one(text, fields, name, loaded);
         };
-        self.folded = true;
+        self.changed = true;
         let namespace = fields.string("name").unwrap_or_default();
         for member in members {
             let Some(fields) = Fields::read(member) else { continue };
             let name = tools::name(&fields).map(|name| self.names.flatten(&namespace, &name));
             let renamed = fields.with(&[("name", name.as_deref().map(json::quote))]);
             if let Some(fields) = Fields::read(&renamed) {
-                self.one(&renamed, &fields, name, loaded);
+                self.declare_one(&renamed, &fields, name, loaded);
             }
         }
     }
 
-    fn one(&mut self, text: &str, fields: &Fields<'_>, name: Option<String>, loaded: bool) {
+    fn declare_one(&mut self, text: &str, fields: &Fields<'_>, name: Option<String>, loaded: bool) {
         let marked = fields.get("defer_loading").is_some();
-        self.folded |= marked;
+        self.changed |= marked;
         if !loaded && fields.get("defer_loading") == Some("true") {
             return;
         }
@@ -113,27 +113,27 @@ impl Fold {
     }
 
     /// An item of the history; `None` for one that the backend must not see.
-    pub(super) fn item(&mut self, text: &str) -> Option<String> {
+    pub(super) fn flatten_item(&mut self, text: &str) -> Option<String> {
         let Some(item) = Item::read(text) else { return Some(text.to_owned()) };
         let listed = item.fields.get("tools");
         match (item.kind.as_str(), item.call_id()) {
             // The provider's own search had its tools declared, or declares them here.
             ("additional_tools", _) | ("tool_search_call" | "tool_search_output", None) => {
-                self.folded = true;
+                self.changed = true;
                 self.load(listed.unwrap_or_default());
                 None
             }
             ("tool_search_call", Some(id)) => {
-                self.folded = true;
-                let search = json::quote(self.search.as_deref().unwrap_or(SEARCH));
-                let arguments = item.asks().map(|asked| asked.arguments).unwrap_or_default();
+                self.changed = true;
+                let search = json::quote(self.search.as_deref().unwrap_or(SEARCH_NAME));
+                let arguments = item.client_call().map(|call| call.arguments).unwrap_or_default();
                 let (id, arguments) = (json::quote(&id), json::quote(&arguments));
                 Some(format!(
                     r#"{{"type":"function_call","call_id":{id},"name":{search},"arguments":{arguments}}}"#
                 ))
             }
             ("tool_search_output", Some(id)) => {
-                self.folded = true;
+                self.changed = true;
                 let told = match self.load(listed.unwrap_or_default()).join(", ") {
                     none if none.is_empty() => "Nothing new was loaded.".to_owned(),
                     names => format!("Loaded, and callable from now on: {names}"),
@@ -141,14 +141,14 @@ impl Fold {
                 let (id, told) = (json::quote(&id), json::quote(&told));
                 Some(format!(r#"{{"type":"function_call_output","call_id":{id},"output":{told}}}"#))
             }
-            _ => Some(self.called(&item.fields).unwrap_or_else(|| text.to_owned())),
+            _ => Some(self.flatten_namespace(&item.fields).unwrap_or_else(|| text.to_owned())),
         }
     }
 
     /// A call, an answer or a choice whose namespace goes into its name; `None` for one without.
-    pub(super) fn called(&mut self, fields: &Fields<'_>) -> Option<String> {
+    pub(super) fn flatten_namespace(&mut self, fields: &Fields<'_>) -> Option<String> {
         let namespace = fields.string("namespace")?;
-        self.folded = true;
+        self.changed = true;
         let name = fields.string("name").map(|name| self.names.flatten(&namespace, &name));
         let mut edits = vec![("namespace", None)];
         edits.extend(name.map(|name| ("name", Some(json::quote(&name)))));
@@ -156,7 +156,7 @@ impl Fold {
     }
 
     /// `tools` for the backend: what the client declares, then what was loaded, in order.
-    pub(super) fn written(&self) -> String {
+    pub(super) fn tools_json(&self) -> String {
         format!("[{}]", self.tools.join(","))
     }
 }

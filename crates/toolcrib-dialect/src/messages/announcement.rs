@@ -5,10 +5,10 @@
 
 use toolcrib_text::json;
 
-use super::content::{self, Block, Content, Message, message};
+use super::content::{self, Block, Content, Message, write_message};
 
 /// The message with the text before what the user says.
-pub(super) fn announce(entry: &str, text: &str) -> Option<String> {
+pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let user = Message::read(entry).filter(|message| message.role == "user")?;
     match user.content()? {
         Content::Text(said) => {
@@ -20,7 +20,7 @@ pub(super) fn announce(entry: &str, text: &str) -> Option<String> {
                 |raw: &&&str| Block::read(raw).is_some_and(|block| block.kind == "tool_result");
             let results = blocks.iter().take_while(is_result).count();
             let mut blocks: Vec<String> = blocks.into_iter().map(str::to_owned).collect();
-            blocks.insert(results, content::text(text));
+            blocks.insert(results, content::text_block(text));
             Some(user.with(&blocks))
         }
     }
@@ -28,5 +28,5 @@ pub(super) fn announce(entry: &str, text: &str) -> Option<String> {
 
 /// A message with the text alone.
 pub(super) fn user_message(text: &str) -> String {
-    message("user", &[content::text(text)])
+    write_message("user", &[content::text_block(text)])
 }

@@ -2,14 +2,14 @@
 
 use toolcrib_text::json::{self, Fields};
 
-use super::foreign;
+use super::lenient;
 
 /// Bytes of an error that is no JSON, at most: enough for a sentence, too little for a page.
-const TEXT_BYTES: usize = 500;
+const MAX_TEXT_BYTES: usize = 500;
 
 /// Something went wrong at the backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct BackendError {
     /// The status, or what it would have been, had it been known in time.
     pub(super) status: u16,
     pub(super) message: String,
@@ -19,19 +19,19 @@ pub(super) struct Trouble {
     pub(super) raw: Option<String>,
 }
 
-impl Trouble {
+impl BackendError {
     /// What we noticed ourselves about the backend's answer.
-    pub(super) fn own(message: &str) -> Self {
+    pub(super) fn detected(message: &str) -> Self {
         Self { status: 502, message: message.to_owned(), code: None, raw: None }
     }
 
     /// A response that is no answer.
-    pub(super) fn of_response(status: u16, body: &[u8]) -> Self {
+    pub(super) fn from_response(status: u16, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
-        if let Some(trouble) =
-            Fields::read(&text).and_then(|fields| Self::of_object(&fields, status))
+        if let Some(error) =
+            Fields::read(&text).and_then(|fields| Self::from_object(&fields, status))
         {
-            return trouble;
+            return error;
         }
         let text = text.trim();
         let message = if text.is_empty() || text.starts_with(['<', '{', '[']) {
@@ -39,38 +39,38 @@ impl Trouble {
         } else {
             format!(
                 "the backend answered {status}: {}",
-                &text[..text.floor_char_boundary(TEXT_BYTES)]
+                &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]
             )
         };
-        Self { status: status_or(status, None), ..Self::own(&message) }
+        Self { status: error_status(status, None), ..Self::detected(&message) }
     }
 
     /// The error in an object; `None` where there is none.
-    pub(super) fn of_object(fields: &Fields<'_>, status: u16) -> Option<Self> {
-        let Some(inner) = foreign::object(fields, "error") else {
+    pub(super) fn from_object(fields: &Fields<'_>, status: u16) -> Option<Self> {
+        let Some(inner) = lenient::object(fields, "error") else {
             // `{"error": "…"}`, and what web frameworks say when nobody is asked.
             let found = ["error", "message", "detail"]
                 .iter()
-                .find_map(|key| foreign::text(fields, key).filter(|text| !text.is_empty()))?;
-            return Some(Self { status: status_or(status, None), ..Self::own(&found) });
+                .find_map(|key| lenient::text(fields, key).filter(|text| !text.is_empty()))?;
+            return Some(Self { status: error_status(status, None), ..Self::detected(&found) });
         };
         let code = inner.get("code").filter(|raw| *raw != "null");
         let number = code.and_then(|raw| raw.trim_matches('"').parse().ok());
-        let message = foreign::text(&inner, "message");
+        let message = lenient::text(&inner, "message");
         Some(Self {
-            status: status_or(status, number),
+            status: error_status(status, number),
             raw: message
                 .as_ref()
                 .and(fields.get("error"))
                 .map(|raw| json::compact(raw).into_owned()),
             message: message.unwrap_or_else(|| "the backend gave no reason".to_owned()),
-            code: code.and_then(foreign::string),
+            code: code.and_then(lenient::string),
         })
     }
 }
 
 /// The status of an error: a success is none, and then the code may be one.
-fn status_or(status: u16, code: Option<u16>) -> u16 {
+fn error_status(status: u16, code: Option<u16>) -> u16 {
     match code {
         _ if status >= 400 => status,
         Some(code @ 400..=599) => code,

@@ -6,8 +6,8 @@
 
 use toolcrib_text::json;
 
-use super::frame::Frame;
-use super::item::{Asked, Item};
+use super::echo_restorer::EchoRestorer;
+use super::item::{Item, ItemCall};
 use crate::desk::{Desk, Settled, Sort};
 use crate::mode::Mode;
 use crate::tools;
@@ -15,99 +15,104 @@ use crate::toolset::Toolset;
 
 /// What becomes of an item.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct ItemDecision {
     /// What goes back up; nothing for what the API would refuse.
     pub(super) entry: Option<String>,
-    pub(super) shown: Shown,
+    pub(super) client: ClientItem,
 }
 
 /// What the client gets.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Shown {
-    AsItCame,
-    As(String),
-    Nothing,
+pub(super) enum ClientItem {
+    AsReceived,
+    Rewritten(String),
+    Hidden,
 }
 
 /// How an item is to be treated from its first event on.
-pub(super) fn sort(raw: &str, desk: &Desk) -> Sort {
+pub(super) fn item_routing(raw: &str, desk: &Desk) -> Sort {
     match Item::read(raw) {
         Some(item) if item.kind == "function_call" => {
             item.name().map_or(Sort::Held, |name| desk.sort(&name))
         }
-        Some(item) if is_stray(&item, desk) => Sort::Held,
+        Some(item) if is_undeclared_custom_call(&item, desk) => Sort::Held,
         // Ours, or the provider's: a request of a client that has one of its own passes through.
-        Some(item) if is_search(&item) => Sort::Held,
+        Some(item) if is_tool_search(&item) => Sort::Held,
         _ => Sort::Live,
     }
 }
 
 /// Decides about an item that is whole. One that the client already has part of is `live`, and stays.
-pub(super) fn take(raw: &str, live: bool, frame: &Frame, desk: &mut Desk) -> Taken {
-    let whole = |shown| Taken { entry: Some(raw.to_owned()), shown };
-    let Some(item) = Item::read(raw) else { return whole(Shown::AsItCame) };
-    if is_search(&item) && !live {
-        return searched(raw, &item, desk);
+pub(super) fn decide_item(
+    raw: &str,
+    live: bool,
+    echo: &EchoRestorer,
+    desk: &mut Desk,
+) -> ItemDecision {
+    let whole = |shown| ItemDecision { entry: Some(raw.to_owned()), client: shown };
+    let Some(item) = Item::read(raw) else { return whole(ClientItem::AsReceived) };
+    if is_tool_search(&item) && !live {
+        return decide_search(raw, &item, desk);
     }
     item.texts(&mut |text| desk.text(text));
-    match item.asks() {
-        Some(asked) if item.kind == "function_call" || is_stray(&item, desk) => {
-            called(raw, &item, &asked, live, frame, desk)
+    match item.client_call() {
+        Some(call) if item.kind == "function_call" || is_undeclared_custom_call(&item, desk) => {
+            decide_call(raw, &item, &call, live, echo, desk)
         }
-        Some(asked) => {
-            desk.live(asked.id.as_deref(), &asked.name, &asked.arguments);
-            whole(Shown::AsItCame)
+        Some(call) => {
+            desk.live(call.id.as_deref(), &call.name, &call.arguments);
+            whole(ClientItem::AsReceived)
         }
         None => {
-            let lost = item.kind == "reasoning" && !frame.keeps && !is_sealed(&item);
+            let lost = item.kind == "reasoning" && !echo.keeps && !has_encrypted_content(&item);
             let entry = (!lost).then(|| raw.to_owned());
-            Taken { entry, shown: Shown::AsItCame }
+            ItemDecision { entry, client: ClientItem::AsReceived }
         }
     }
 }
 
 /// A search by the words of the API: ours, or the provider's own.
-fn searched(raw: &str, item: &Item<'_>, desk: &mut Desk) -> Taken {
-    if let Some(asked) = item.asks() {
-        if !item.is_whole() {
-            return Taken { entry: None, shown: Shown::Nothing };
+fn decide_search(raw: &str, item: &Item<'_>, desk: &mut Desk) -> ItemDecision {
+    if let Some(call) = item.client_call() {
+        if !item.is_complete() {
+            return ItemDecision { entry: None, client: ClientItem::Hidden };
         }
         let search = desk.toolset().names().search;
-        desk.settle(asked.id.as_deref(), search, &asked.arguments);
+        desk.settle(call.id.as_deref(), search, &call.arguments);
     } else {
         desk.hide();
         desk.found(item.fields.get("tools").map(tools::names).unwrap_or_default());
     }
-    Taken { entry: Some(raw.to_owned()), shown: Shown::Nothing }
+    ItemDecision { entry: Some(raw.to_owned()), client: ClientItem::Hidden }
 }
 
-fn called(
+fn decide_call(
     raw: &str,
     item: &Item<'_>,
-    asked: &Asked,
+    call: &ItemCall,
     live: bool,
-    frame: &Frame,
+    echo: &EchoRestorer,
     desk: &mut Desk,
-) -> Taken {
-    let (id, name) = (asked.id.as_deref(), asked.name.as_str());
-    let entry = Some(entry(raw, item, name, desk));
+) -> ItemDecision {
+    let (id, name) = (call.id.as_deref(), call.name.as_str());
+    let entry = Some(call_for_upstream(raw, item, name, desk));
     if live || desk.sort(name) == Sort::Live {
-        desk.live(id, name, &asked.arguments);
+        desk.live(id, name, &call.arguments);
         let untouched = desk.toolset().passes_through();
-        return match shown(item, name, frame, desk.toolset()).filter(|_| !untouched) {
+        return match call_for_client(item, name, echo, desk.toolset()).filter(|_| !untouched) {
             Some(changed) => {
                 desk.hide();
-                Taken { entry, shown: Shown::As(changed) }
+                ItemDecision { entry, client: ClientItem::Rewritten(changed) }
             }
-            None => Taken { entry, shown: Shown::AsItCame },
+            None => ItemDecision { entry, client: ClientItem::AsReceived },
         };
     }
-    if !item.is_whole() {
+    if !item.is_complete() {
         // Half a call that the client has not seen would wait for its answer forever.
-        return Taken { entry: None, shown: Shown::Nothing };
+        return ItemDecision { entry: None, client: ClientItem::Hidden };
     }
-    let shown = match desk.settle(id, name, &asked.arguments) {
-        Settled::Hidden => Shown::Nothing,
+    let shown = match desk.settle(id, name, &call.arguments) {
+        Settled::Hidden => ClientItem::Hidden,
         Settled::Forward { name, arguments } => {
             let mut edits = vec![
                 ("name", Some(json::quote(&name))),
@@ -116,27 +121,27 @@ fn called(
             if item.kind == "custom_tool_call" {
                 edits.extend([("type", Some(r#""function_call""#.to_owned())), ("input", None)]);
             }
-            edits.extend(frame.namespace(&item.fields, &name, desk.toolset()));
-            Shown::As(item.fields.with(&edits))
+            edits.extend(echo.restore_namespace(&item.fields, &name, desk.toolset()));
+            ClientItem::Rewritten(item.fields.with(&edits))
         }
     };
-    Taken { entry, shown }
+    ItemDecision { entry, client: shown }
 }
 
 /// A call as the client is to see it, where that is not as it came.
-pub(super) fn shown(
+pub(super) fn call_for_client(
     item: &Item<'_>,
     name: &str,
-    frame: &Frame,
+    echo: &EchoRestorer,
     toolset: &Toolset,
 ) -> Option<String> {
-    let edits = frame.namespace(&item.fields, name, toolset);
+    let edits = echo.restore_namespace(&item.fields, name, toolset);
     (!edits.is_empty()).then(|| item.fields.with(&edits))
 }
 
 /// A call as it goes back up. A tool that is loaded by an item lives in a namespace of its own name,
 /// and a call of it from before it was loaded is looked for there.
-fn entry(raw: &str, item: &Item<'_>, name: &str, desk: &Desk) -> String {
+fn call_for_upstream(raw: &str, item: &Item<'_>, name: &str, desk: &Desk) -> String {
     let toolset = desk.toolset();
     let loads = matches!(toolset.mode(), Mode::Reference(_)) && toolset.is_deferred(name);
     if loads && item.fields.string("namespace").is_none() {
@@ -147,16 +152,16 @@ fn entry(raw: &str, item: &Item<'_>, name: &str, desk: &Desk) -> String {
 }
 
 /// Whether it is a call of a custom tool that the client does not have.
-fn is_stray(item: &Item<'_>, desk: &Desk) -> bool {
+fn is_undeclared_custom_call(item: &Item<'_>, desk: &Desk) -> bool {
     item.kind == "custom_tool_call"
         && item.name().is_none_or(|name| !desk.toolset().is_declared(&name))
 }
 
-fn is_search(item: &Item<'_>) -> bool {
+fn is_tool_search(item: &Item<'_>) -> bool {
     matches!(item.kind.as_str(), "tool_search_call" | "tool_search_output")
 }
 
 /// Whether a reasoning can be read by an API that did not keep it.
-fn is_sealed(item: &Item<'_>) -> bool {
+fn has_encrypted_content(item: &Item<'_>) -> bool {
     item.fields.get("encrypted_content").is_some_and(|raw| raw != "null")
 }

@@ -8,67 +8,67 @@
 use serde::de::IgnoredAny;
 use toolcrib_text::json::{self, Fields};
 
-use super::foreign;
+use super::lenient;
 use crate::budget::{Budget, Exceeded, Limits, PART};
 
-use super::reply::{self, Finish, Head, Usage};
-use super::trouble::Trouble;
+use super::backend_error::BackendError;
+use super::chat_response::{self, ChatUsage, FinishReason, ResponseHead};
 
 /// What happens next in a streamed response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum StreamStep {
     /// The first of all, unless there was trouble at once.
-    Begin(Head),
+    Begin(ResponseHead),
     /// Text, of the part that is open or of a new one.
     Text(String),
     /// A call begins.
-    Call { id: String, name: String },
+    CallStart { id: String, name: String },
     /// More of its arguments.
     Arguments(String),
     /// The part that is open is over; it may have been cut in half.
-    Close { cut: bool },
+    PartEnd { truncated: bool },
     /// Nothing comes after this.
-    End { finish: Finish, usage: Usage },
+    End { finish: FinishReason, usage: ChatUsage },
     /// Nor after this. The head is that of the response, whether it began or not.
-    Trouble { head: Head, trouble: Trouble },
+    Failed { head: ResponseHead, error: BackendError },
 }
 
 /// A response under way.
 #[derive(Debug, Default)]
-pub(super) struct Tale {
+pub(super) struct ChunkAssembler {
     /// The id of a response that has none.
     fallback: String,
-    head: Option<Head>,
-    parts: Vec<Part>,
+    head: Option<ResponseHead>,
+    parts: Vec<AssembledPart>,
     /// How many of the parts are closed.
     closed: usize,
     finish: Option<String>,
-    usage: Usage,
+    usage: ChatUsage,
     over: bool,
     /// What waits to be passed on.
     budget: Budget,
 }
 
 #[derive(Debug)]
-enum Part {
+enum AssembledPart {
     /// What of it was not yet passed on.
     Text(String),
-    Call(Call),
+    Call(AssembledCall),
 }
 
 #[derive(Debug, Default)]
-struct Call {
+struct AssembledCall {
     index: Option<u64>,
     id: Option<String>,
     name: String,
     arguments: String,
     /// Bytes of the arguments that were passed on, once the call itself was.
-    told: Option<usize>,
+    emitted: Option<usize>,
     /// How long they were when they were last found to be less than whole.
     checked: usize,
 }
 
-impl Tale {
+impl ChunkAssembler {
     pub(super) fn new(fallback: String, limits: Limits) -> Self {
         Self { fallback, budget: Budget::new(limits), ..Self::default() }
     }
@@ -88,7 +88,7 @@ impl Tale {
     }
 
     /// Takes the data of one event.
-    pub(super) fn hear(&mut self, data: &str) -> Vec<Step> {
+    pub(super) fn add_chunk(&mut self, data: &str) -> Vec<StreamStep> {
         let mut steps = Vec::new();
         if self.over {
             return steps;
@@ -98,12 +98,12 @@ impl Tale {
             return self.end();
         }
         let Some(chunk) = Fields::read(data) else { return steps };
-        if foreign::value(&chunk, "error").is_some()
-            && let Some(trouble) = Trouble::of_object(&chunk, 200)
+        if lenient::value(&chunk, "error").is_some()
+            && let Some(error) = BackendError::from_object(&chunk, 200)
         {
-            return self.fail(trouble);
+            return self.fail(error);
         }
-        if let Some(usage) = Usage::read(&chunk) {
+        if let Some(usage) = ChatUsage::read(&chunk) {
             self.usage = usage;
         }
         let choices = chunk.get("choices").and_then(json::items).unwrap_or_default();
@@ -111,104 +111,105 @@ impl Tale {
             return steps;
         };
         if self.head.is_none() {
-            let head = Head::read(&chunk, &self.fallback);
+            let head = ResponseHead::read(&chunk, &self.fallback);
             self.head = Some(head.clone());
-            steps.push(Step::Begin(head));
+            steps.push(StreamStep::Begin(head));
         }
-        if let Some(delta) = foreign::object(&choice, "delta") {
-            self.say(reply::spoken(&delta));
+        if let Some(delta) = lenient::object(&choice, "delta") {
+            self.add_text(chat_response::message_text(&delta));
             for piece in delta.get("tool_calls").and_then(json::items).unwrap_or_default() {
                 if self.budget.exceeded().is_some() {
                     return steps;
                 }
                 if let Some(piece) = Fields::read(piece.get()) {
-                    self.call(&piece);
+                    self.add_call_piece(&piece);
                 }
             }
         }
-        if let Some(reason) = foreign::text(&choice, "finish_reason") {
+        if let Some(reason) = lenient::text(&choice, "finish_reason") {
             self.finish = Some(reason);
         }
-        self.tell(&mut steps);
+        self.emit(&mut steps);
         steps
     }
 
     /// No more comes.
-    pub(super) fn end(&mut self) -> Vec<Step> {
+    pub(super) fn end(&mut self) -> Vec<StreamStep> {
         if self.over {
             return Vec::new();
         }
         if self.finish.is_none() || self.head.is_none() {
-            return self.fail(Trouble::own("the backend's stream broke off"));
+            return self.fail(BackendError::detected("the backend's stream broke off"));
         }
         let mut steps = Vec::new();
-        self.tell(&mut steps);
+        self.emit(&mut steps);
         self.over = true;
-        steps.push(Step::End { finish: self.finish(), usage: self.usage });
+        steps.push(StreamStep::End { finish: self.finish_reason(), usage: self.usage });
         steps
     }
 
     /// It is over, and badly.
-    pub(super) fn fail(&mut self, trouble: Trouble) -> Vec<Step> {
+    pub(super) fn fail(&mut self, error: BackendError) -> Vec<StreamStep> {
         if std::mem::replace(&mut self.over, true) {
             return Vec::new();
         }
-        let fallback = || Head { id: self.fallback.clone(), ..Head::default() };
-        vec![Step::Trouble { head: self.head.clone().unwrap_or_else(fallback), trouble }]
+        let fallback = || ResponseHead { id: self.fallback.clone(), ..ResponseHead::default() };
+        vec![StreamStep::Failed { head: self.head.clone().unwrap_or_else(fallback), error }]
     }
 
-    fn finish(&self) -> Finish {
-        let calls = self.parts.iter().any(|part| matches!(part, Part::Call(_)));
-        Finish::of(self.finish.as_deref().unwrap_or_default(), calls)
+    fn finish_reason(&self) -> FinishReason {
+        let calls = self.parts.iter().any(|part| matches!(part, AssembledPart::Call(_)));
+        FinishReason::new(self.finish.as_deref().unwrap_or_default(), calls)
     }
 
-    fn say(&mut self, piece: String) {
+    fn add_text(&mut self, piece: String) {
         if piece.is_empty() {
             return;
         }
         let open = self.closed < self.parts.len();
         self.budget.hold(piece.len());
         match self.parts.last_mut() {
-            Some(Part::Text(text)) if open => text.push_str(&piece),
+            Some(AssembledPart::Text(text)) if open => text.push_str(&piece),
             _ => {
                 self.budget.hold(PART);
-                self.parts.push(Part::Text(piece));
+                self.parts.push(AssembledPart::Text(piece));
             }
         }
     }
 
-    fn call(&mut self, piece: &Fields<'_>) {
+    fn add_call_piece(&mut self, piece: &Fields<'_>) {
         let index = piece.get("index").and_then(|raw| raw.parse().ok());
-        let id = foreign::text(piece, "id").filter(|id| !id.is_empty());
-        let at = self.place(index, id.as_deref()).unwrap_or_else(|| {
+        let id = lenient::text(piece, "id").filter(|id| !id.is_empty());
+        let at = self.find_call(index, id.as_deref()).unwrap_or_else(|| {
             self.budget.hold(PART);
             self.budget.call();
-            self.parts.push(Part::Call(Call { index, ..Call::default() }));
+            self.parts
+                .push(AssembledPart::Call(AssembledCall { index, ..AssembledCall::default() }));
             self.parts.len() - 1
         });
-        let Part::Call(call) = &mut self.parts[at] else { return };
+        let AssembledPart::Call(call) = &mut self.parts[at] else { return };
         if at < self.closed {
             // It was passed on as a whole.
             return;
         }
         call.id = call.id.take().or(id);
-        let Some(function) = foreign::object(piece, "function") else { return };
-        let name = foreign::text(&function, "name").unwrap_or_default();
+        let Some(function) = lenient::object(piece, "function") else { return };
+        let name = lenient::text(&function, "name").unwrap_or_default();
         // A name may come in pieces, and some servers repeat it with every piece of the arguments.
         if name != call.name {
             self.budget.hold(name.len());
             call.name.push_str(&name);
         }
-        let arguments = reply::arguments(&function);
+        let arguments = chat_response::arguments(&function);
         self.budget.hold_arguments(call.arguments.len() + arguments.len(), arguments.len());
         call.arguments.push_str(&arguments);
     }
 
     /// The call that a piece belongs to.
-    fn place(&self, index: Option<u64>, id: Option<&str>) -> Option<usize> {
+    fn find_call(&self, index: Option<u64>, id: Option<&str>) -> Option<usize> {
         let mut calls = self.parts.iter().enumerate().rev().filter_map(|(at, part)| match part {
-            Part::Call(call) => Some((at, call)),
-            Part::Text(_) => None,
+            AssembledPart::Call(call) => Some((at, call)),
+            AssembledPart::Text(_) => None,
         });
         let found = match (index, id) {
             (Some(_), None) => calls.find(|(_, call)| call.index == index),
@@ -223,45 +224,47 @@ impl Tale {
     }
 
     /// Passes on what can be, in order.
-    fn tell(&mut self, steps: &mut Vec<Step>) {
+    fn emit(&mut self, steps: &mut Vec<StreamStep>) {
         let finished = self.finish.is_some();
-        let cut = finished && self.finish().is_cut();
+        let truncated = finished && self.finish_reason().is_truncated();
         while self.closed < self.parts.len() {
             let (at, last) = (self.closed, self.closed + 1 == self.parts.len());
-            let calls =
-                self.parts[..at].iter().filter(|part| matches!(part, Part::Call(_))).count();
+            let calls = self.parts[..at]
+                .iter()
+                .filter(|part| matches!(part, AssembledPart::Call(_)))
+                .count();
             let over = match &mut self.parts[at] {
-                Part::Text(text) => {
+                AssembledPart::Text(text) => {
                     if !text.is_empty() {
                         self.budget.release(text.len());
-                        steps.push(Step::Text(std::mem::take(text)));
+                        steps.push(StreamStep::Text(std::mem::take(text)));
                     }
                     finished || !last
                 }
-                Part::Call(call) => {
-                    let over = finished || (!last && call.is_whole());
+                AssembledPart::Call(call) => {
+                    let over = finished || (!last && call.is_complete());
                     let fallback = || self.head.as_ref().map(|head| head.call_id(calls));
-                    call.tell(over, fallback, steps);
+                    call.emit(over, fallback, steps);
                     over
                 }
             };
             if !over {
                 return;
             }
-            if let Part::Call(call) = &mut self.parts[at] {
+            if let AssembledPart::Call(call) = &mut self.parts[at] {
                 self.budget.release(call.arguments.len());
                 call.arguments = String::new();
             }
-            steps.push(Step::Close { cut: cut && last });
+            steps.push(StreamStep::PartEnd { truncated: truncated && last });
             self.closed += 1;
         }
     }
 }
 
-impl Call {
+impl AssembledCall {
     /// Whether the arguments are a whole object, so that nothing can be missing. Those of a call
     /// without arguments may be no text at all, which only the end of the stream can tell.
-    fn is_whole(&mut self) -> bool {
+    fn is_complete(&mut self) -> bool {
         let grown = self.checked < self.arguments.len();
         let whole = grown
             && self.arguments.trim_end().ends_with('}')
@@ -271,17 +274,17 @@ impl Call {
     }
 
     /// Passes on what is new. The call itself waits for its first argument: then its name is whole.
-    fn tell(&mut self, over: bool, id: impl Fn() -> Option<String>, steps: &mut Vec<Step>) {
-        if self.told.is_none() && (over || !self.arguments.is_empty()) {
+    fn emit(&mut self, over: bool, id: impl Fn() -> Option<String>, steps: &mut Vec<StreamStep>) {
+        if self.emitted.is_none() && (over || !self.arguments.is_empty()) {
             let id = self.id.clone().or_else(id).unwrap_or_default();
-            steps.push(Step::Call { id, name: self.name.clone() });
-            self.told = Some(0);
+            steps.push(StreamStep::CallStart { id, name: self.name.clone() });
+            self.emitted = Some(0);
         }
-        if let Some(told) = self.told
-            && told < self.arguments.len()
+        if let Some(emitted) = self.emitted
+            && emitted < self.arguments.len()
         {
-            steps.push(Step::Arguments(self.arguments[told..].to_owned()));
-            self.told = Some(self.arguments.len());
+            steps.push(StreamStep::Arguments(self.arguments[emitted..].to_owned()));
+            self.emitted = Some(self.arguments.len());
         }
     }
 }

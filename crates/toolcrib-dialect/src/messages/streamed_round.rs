@@ -11,7 +11,7 @@ use crate::sse;
 
 /// A block under way.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct StreamedBlock {
     /// The upstream's number for it.
     pub(super) index: Option<u64>,
     /// As it began.
@@ -26,26 +26,26 @@ pub(super) struct Block {
     /// The id and name of a call.
     pub(super) call: Option<(Option<String>, String)>,
     /// Whether its end was said.
-    pub(super) whole: bool,
+    pub(super) complete: bool,
     /// Whether a call that was forwarded as it came is on the desk.
-    pub(super) noted: bool,
-    pub(super) fate: Fate,
+    pub(super) recorded: bool,
+    pub(super) state: BlockState,
 }
 
 /// What becomes of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum BlockState {
     /// Forwarded under this number.
-    Live(usize),
+    Forwarded(usize),
     /// A call that waits until it is whole.
     Held,
     /// Decided about: a call, sent or answered, or what the client does not see.
-    Settled,
+    Decided,
     /// A call that was cut before it could be decided about. It never happened.
-    Cut,
+    Dropped,
 }
 
-impl Block {
+impl StreamedBlock {
     /// Begins a block.
     pub(super) fn new(index: Option<u64>, start: &str) -> Self {
         let call = content::Block::read(start).and_then(|block| block.call());
@@ -57,27 +57,29 @@ impl Block {
             citations: Vec::new(),
             input: String::new(),
             call: call.map(|(id, name, _)| (id, name)),
-            whole: false,
-            noted: false,
-            fate: Fate::Settled,
+            complete: false,
+            recorded: false,
+            state: BlockState::Decided,
         }
     }
 
     /// Drops how it began, if there is no room for it. Its record is then incomplete, and is not kept.
-    pub(super) fn count(&mut self, budget: &mut Budget) {
+    pub(super) fn count_start(&mut self, budget: &mut Budget) {
         budget.hold(PART);
-        match self.fate {
-            Fate::Live(_) if !budget.copy(self.start.len()) => self.start = String::new(),
-            Fate::Live(_) => {}
+        match self.state {
+            BlockState::Forwarded(_) if !budget.copy(self.start.len()) => {
+                self.start = String::new()
+            }
+            BlockState::Forwarded(_) => {}
             _ => budget.hold(self.start.len()),
         }
     }
 
     /// Adds a delta.
-    pub(super) fn add(&mut self, delta: &Fields<'_>, budget: &mut Budget) {
+    pub(super) fn add_delta(&mut self, delta: &Fields<'_>, budget: &mut Budget) {
         for (key, raw) in delta.iter().filter(|(key, _)| *key != "type") {
             let size = key.len() + raw.len();
-            if let Fate::Live(_) = self.fate {
+            if let BlockState::Forwarded(_) = self.state {
                 // The client has it; here it is only for the record.
                 if !budget.copy(size) {
                     continue;
@@ -120,10 +122,10 @@ impl Block {
         }
         edits.extend(self.values.iter().map(|(key, raw)| (key.as_str(), Some(raw.clone()))));
         if !self.citations.is_empty() {
-            let before = start.get("citations").and_then(content::blocks).unwrap_or_default();
+            let before = start.get("citations").and_then(content::items).unwrap_or_default();
             let all = before.into_iter().chain(self.citations.iter().map(String::as_str));
             let all: Vec<String> = all.map(str::to_owned).collect();
-            edits.push(("citations", Some(content::list(&all))));
+            edits.push(("citations", Some(content::json_list(&all))));
         }
         if !self.input.trim().is_empty() {
             // Half an input is none.
@@ -132,17 +134,23 @@ impl Block {
         }
         let entry = if edits.is_empty() { self.start.clone() } else { start.with(&edits) };
         let blank = content::Block::read(&entry).is_some_and(|block| block.is_blank());
-        (!blank && self.fate != Fate::Cut).then_some(entry)
+        (!blank && self.state != BlockState::Dropped).then_some(entry)
     }
 
     /// The events of a call that comes in one piece, under the client's number for it.
-    pub(super) fn send(&self, index: usize, name: &str, arguments: &str, out: &mut Vec<u8>) {
+    pub(super) fn write_events(
+        &self,
+        index: usize,
+        name: &str,
+        arguments: &str,
+        out: &mut Vec<u8>,
+    ) {
         let Some(start) = Fields::read(&self.start) else { return };
         let edits = [("name", Some(json::quote(name))), ("input", Some("{}".to_owned()))];
         let block = start.with(&edits);
         let mut event = |kind: &str, rest: &str| {
             let data = format!(r#"{{"type":"{kind}","index":{index}{rest}}}"#);
-            sse::write(Some(kind), &data, out);
+            sse::write_event(Some(kind), &data, out);
         };
         event("content_block_start", &format!(r#","content_block":{block}"#));
         let delta = json::quote(arguments);

@@ -12,13 +12,13 @@ use std::sync::OnceLock;
 use toolcrib_text::json::{self, Fields};
 
 use crate::request::Request;
-use crate::splice::place;
+use crate::splice::range_of;
 use crate::tools;
 use crate::toolset::Toolset;
 
 /// The client's side of a request.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct EchoRestorer {
     /// The id of the response it continues, with its quotes.
     previous: Option<String>,
     /// Whether the API keeps the response.
@@ -33,7 +33,7 @@ struct Declared {
     namespaces: HashMap<String, Option<String>>,
 }
 
-impl Frame {
+impl EchoRestorer {
     pub(super) fn of(request: &Request) -> Self {
         Self {
             previous: request.previous.as_ref().map(|kept| json::quote(&kept.id)),
@@ -47,7 +47,7 @@ impl Frame {
     }
 
     /// What to change in a response that stands in `text`, so that it answers what the client sent.
-    pub(super) fn mend(
+    pub(super) fn restore(
         &self,
         text: &str,
         response: &Fields<'_>,
@@ -55,18 +55,23 @@ impl Frame {
     ) -> Vec<(Range<usize>, String)> {
         let mut changes = Vec::new();
         if let Some(raw) = response.get("tools").filter(|raw| *raw != toolset.compact()) {
-            changes.push((place(text, raw), toolset.compact().to_owned()));
+            changes.push((range_of(text, raw), toolset.compact().to_owned()));
         }
         if let (Some(raw), Some(own)) = (response.get("previous_response_id"), &self.previous)
             && raw != own
         {
-            changes.push((place(text, raw), own.clone()));
+            changes.push((range_of(text, raw), own.clone()));
         }
         changes
     }
 
     /// What to change in a call of this tool, so that it has the client's own namespace or none.
-    pub(super) fn namespace(&self, call: &Fields<'_>, tool: &str, toolset: &Toolset) -> Vec<Edit> {
+    pub(super) fn restore_namespace(
+        &self,
+        call: &Fields<'_>,
+        tool: &str,
+        toolset: &Toolset,
+    ) -> Vec<Edit> {
         match self.declared(toolset).namespaces.get(tool) {
             Some(own) if call.string("namespace") != *own => {
                 vec![("namespace", own.as_deref().map(json::quote))]

@@ -6,52 +6,52 @@
 
 use toolcrib_text::json::{self, Fields};
 
-use super::content::{self, Block, Content, Message, blocks, list, reference};
-use super::history::edit;
-use super::request::{defers, inside, is_deferred, is_search, loads};
+use super::content::{self, Block, Content, Message, items, json_list, referenced_tool};
+use super::history::edit_items;
+use super::request::{client_deferral, is_deferred, is_tool_search, loaded_by, result_blocks};
 use crate::request::{Defers, Request};
-use crate::splice::{changed, place};
+use crate::splice::{range_of, splice};
 
 /// What stands where a turn was nothing but a search of the provider's.
-const SEARCHED: &str = "I searched for tools.";
+const SEARCH_PLACEHOLDER: &str = "I searched for tools.";
 
 /// The same request in words that every backend knows; `None` where there is nothing to say
 /// otherwise. With a search of the provider's all tools stay, for who searches in its stead; with
 /// references those stay that are loaded by now, each at the end once it is, so that `tools` only grows.
-pub fn translate(text: &str) -> Option<String> {
+pub fn without_deferral(text: &str) -> Option<String> {
     let body = Fields::read(text)?;
-    plain_text(text, body.get("tools"), body.get("messages")?)
+    rewrite(text, body.get("tools"), body.get("messages")?)
 }
 
 /// The same for a request that was read: its body need not be parsed again.
-pub(crate) fn plain_request(request: &Request) -> Option<String> {
-    plain_text(&request.text, Some(request.tools()), request.history())
+pub(crate) fn without_deferral_in(request: &Request) -> Option<String> {
+    rewrite(&request.text, Some(request.tools()), request.history())
 }
 
 /// `tools` and `messages` are slices of `text`.
-fn plain_text(text: &str, tools: Option<&str>, messages: &str) -> Option<String> {
-    let kind = defers(tools.unwrap_or("[]"), messages)?;
-    let entries = blocks(messages)?;
+fn rewrite(text: &str, tools: Option<&str>, messages: &str) -> Option<String> {
+    let kind = client_deferral(tools.unwrap_or("[]"), messages)?;
+    let entries = items(messages)?;
     let mut changes = Vec::new();
-    if let Some(history) = edit(&entries, |entry| plain(entry).map(Some)) {
-        changes.push((place(text, messages), list(&history)));
+    if let Some(history) = edit_items(&entries, |entry| plain_message(entry).map(Some)) {
+        changes.push((range_of(text, messages), json_list(&history)));
     }
     if let Some(tools) = tools {
-        let loaded: Vec<String> = entries.iter().flat_map(|entry| loads(entry)).collect();
-        changes.push((place(text, tools), loaded_tools(tools, kind, &loaded)?));
+        let loaded: Vec<String> = entries.iter().flat_map(|entry| loaded_by(entry)).collect();
+        changes.push((range_of(text, tools), loaded_tools(tools, kind, &loaded)?));
     }
-    Some(changed(text, changes))
+    Some(splice(text, changes))
 }
 
 fn loaded_tools(tools: &str, kind: Defers, loaded: &[String]) -> Option<String> {
     let mut now = Vec::new();
     let mut later: Vec<(usize, String)> = Vec::new();
-    for raw in blocks(tools)? {
+    for raw in items(tools)? {
         let Some(tool) = Fields::read(raw) else {
             now.push(raw.to_owned());
             continue;
         };
-        if is_search(&tool) {
+        if is_tool_search(&tool) {
             continue;
         }
         let unmarked = match tool.get("defer_loading") {
@@ -68,31 +68,31 @@ fn loaded_tools(tools: &str, kind: Defers, loaded: &[String]) -> Option<String> 
     }
     later.sort_by_key(|(at, _)| *at);
     now.extend(later.into_iter().map(|(_, tool)| tool));
-    Some(list(&now))
+    Some(json_list(&now))
 }
 
 /// A message without references and without what the provider's search said; `None` where it has
 /// neither.
-fn plain(entry: &str) -> Option<String> {
+fn plain_message(entry: &str) -> Option<String> {
     let message = Message::read(entry)?;
     let Content::Blocks(blocks) = message.content()? else { return None };
-    let mut left = edit(&blocks, |raw| {
+    let mut left = edit_items(&blocks, |raw| {
         let block = Block::read(raw)?;
         if block.is_search() {
             return Some(None);
         }
-        let inner = edit(&inside(&block)?, |raw| told(raw).map(Some))?;
-        Some(Some(block.fields.with(&[("content", Some(list(&inner)))])))
+        let inner = edit_items(&result_blocks(&block)?, |raw| reference_as_text(raw).map(Some))?;
+        Some(Some(block.fields.with(&[("content", Some(json_list(&inner)))])))
     })?;
     if left.is_empty() {
-        left.push(content::text(SEARCHED));
+        left.push(content::text_block(SEARCH_PLACEHOLDER));
     }
     Some(message.with(&left))
 }
 
 /// A reference in words, with whatever mark it bears.
-fn told(raw: &str) -> Option<String> {
-    let name = reference(raw)?;
+fn reference_as_text(raw: &str) -> Option<String> {
+    let name = referenced_tool(raw)?;
     let text = json::quote(&format!("The tool {name} is loaded."));
     let edits = [("type", Some(r#""text""#.to_owned())), ("tool_name", None), ("text", Some(text))];
     Some(Fields::read(raw)?.with(&edits))

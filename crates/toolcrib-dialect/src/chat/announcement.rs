@@ -5,11 +5,11 @@
 
 use toolcrib_text::json;
 
-use super::message::Message;
+use super::message::ChatMessage;
 
 /// The message with the text first.
-pub(super) fn announce(entry: &str, text: &str) -> Option<String> {
-    let message = Message::read(entry).filter(|message| message.role == "user")?;
+pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
+    let message = ChatMessage::read(entry).filter(|message| message.role == "user")?;
     let content = message.fields().get("content")?;
     let content = match (message.fields().string("content"), json::items(content)) {
         (Some(said), _) => json::quote(&format!("{text}\n\n{said}")),

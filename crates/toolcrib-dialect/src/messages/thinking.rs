@@ -5,15 +5,15 @@
 
 use toolcrib_text::json::Fields;
 
-use super::content::{Message, blocks, list};
-use super::history::{edit, without_thinking};
-use crate::splice::{changed, place};
+use super::content::{Message, items, json_list};
+use super::history::{edit_items, without_thinking};
+use crate::splice::{range_of, splice};
 
 /// The same request without any thinking in its history; the same text where there is none. A message
 /// that was nothing but thinking is left out.
 pub fn strip_thinking(text: &str) -> String {
     let messages = Fields::read(text).and_then(|body| body.get("messages"));
-    let Some((messages, entries)) = messages.and_then(|raw| Some((raw, blocks(raw)?))) else {
+    let Some((messages, entries)) = messages.and_then(|raw| Some((raw, items(raw)?))) else {
         return text.to_owned();
     };
     let stripped = |entry: &str| {
@@ -21,8 +21,8 @@ pub fn strip_thinking(text: &str) -> String {
         let left = without_thinking(entry);
         (left.as_deref() != Some(entry)).then_some(left)
     };
-    match edit(&entries, stripped) {
-        Some(left) => changed(text, vec![(place(text, messages), list(&left))]),
+    match edit_items(&entries, stripped) {
+        Some(left) => splice(text, vec![(range_of(text, messages), json_list(&left))]),
         None => text.to_owned(),
     }
 }

@@ -6,8 +6,8 @@
 
 use toolcrib_text::json;
 
-use super::content::message;
-use super::history::result;
+use super::content::write_message;
+use super::history::result_block;
 use crate::mode::REFERENCES;
 use crate::record::{Answer, Reference};
 use crate::request::{Request, Who};
@@ -15,7 +15,7 @@ use crate::toolset::Toolset;
 
 /// A search for these tools by name, and its results. A model that thinks wants its calls to begin with
 /// a thought, which nobody can make up; and a history that ends with the model is not ours to go on with.
-pub(super) fn remind(
+pub(super) fn reload_tools(
     request: &Request,
     toolset: &Toolset,
     tools: &[(&str, &str)],
@@ -29,7 +29,7 @@ pub(super) fn remind(
     for tools in tools.chunks(REFERENCES) {
         let names: Vec<&str> = tools.iter().map(|(name, _)| *name).collect();
         let query = format!("select:{}", names.join(","));
-        let id = id(request, &query);
+        let id = search_id(request, &query);
         let input = format!(r#"{{"query":{}}}"#, json::quote(&query));
         calls.push(format!(r#"{{"type":"tool_use","id":"{id}","name":{search},"input":{input}}}"#));
         let references = tools.iter().map(|(name, definition)| Reference {
@@ -44,13 +44,13 @@ pub(super) fn remind(
             refused: false,
             references: references.collect(),
         };
-        results.push(result(&answer, toolset));
+        results.push(result_block(&answer, toolset));
     }
-    Some(vec![message("assistant", &calls), message("user", &results)])
+    Some(vec![write_message("assistant", &calls), write_message("user", &results)])
 }
 
 /// An id that is the same whenever this request is made, and no other's in this conversation.
-fn id(request: &Request, query: &str) -> String {
+fn search_id(request: &Request, query: &str) -> String {
     let entries: usize = request.stretches.iter().map(|stretch| stretch.entries.len()).sum();
     let hash = blake3::hash(format!("{entries} {query}").as_bytes());
     format!("toolu_{}", &hash.to_hex()[..24])

@@ -3,58 +3,58 @@
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
-use super::content::{Kind, Part};
+use super::content::{Part, PartKind};
 use super::usage;
 use crate::budget::PART;
 use crate::desk::{Desk, Settled, Sort};
 use crate::usage::Usage;
 
 /// What stands between texts of two rounds: clients put all text of a turn into one.
-const GAP: &str = "\n\n";
+const TEXT_SEPARATOR: &str = "\n\n";
 
 /// Maximum size of a response's id, in bytes.
-const ID: usize = 1 << 10;
+const MAX_ID_BYTES: usize = 1 << 10;
 
 /// What is said, over all rounds.
 #[derive(Debug, Default)]
-pub(super) struct Spoken {
+pub(super) struct PartMerger {
     /// `responseId` of the first response, as JSON.
     id: Option<String>,
     /// Parts of this round, for the upstream.
     parts: Vec<String>,
     /// The text that the last of them will be, whether it is a thought, and what of it came so far.
-    open: Option<(bool, String)>,
+    open_text: Option<(bool, String)>,
     /// Whether the client got text in an earlier round, and whether in this one.
-    spoke: bool,
-    speaks: bool,
+    had_text_before: bool,
+    has_text: bool,
     /// Whether the client got other parts than came.
     pub(super) altered: bool,
     /// What the rounds before took, and what this one did so far.
-    sum: Option<Value>,
-    used: Option<Value>,
+    earlier_usage: Option<Value>,
+    round_usage: Option<Value>,
 }
 
-impl Spoken {
+impl PartMerger {
     /// Takes a part; what the client gets of it. A call is whole when it comes, so that a round which
     /// is cut short later has it all the same, and it is decided about at once.
-    pub(super) fn hear(&mut self, raw: &str, desk: &mut Desk) -> Option<String> {
+    pub(super) fn add_part(&mut self, raw: &str, desk: &mut Desk) -> Option<String> {
         let part = Part::read(raw);
         if desk.budget.copy(raw.len()) {
-            self.keep(raw, part.as_ref());
+            self.record_part(raw, part.as_ref());
         }
         let as_it_came = Some(raw.to_owned());
         let Some(part) = part else { return as_it_came };
         match &part.kind {
-            Kind::Text(text) if !text.is_empty() => {
+            PartKind::Text(text) if !text.is_empty() => {
                 desk.text(text);
-                let first = !std::mem::replace(&mut self.speaks, true);
-                if first && self.spoke {
-                    let text = json::quote(&format!("{GAP}{text}"));
+                let first = !std::mem::replace(&mut self.has_text, true);
+                if first && self.had_text_before {
+                    let text = json::quote(&format!("{TEXT_SEPARATOR}{text}"));
                     return Some(part.fields.with(&[("text", Some(text))]));
                 }
                 as_it_came
             }
-            Kind::Call(call) => {
+            PartKind::Call(call) => {
                 let id = call.id.as_deref();
                 desk.budget.hold(PART);
                 if desk.sort(&call.name) == Sort::Live {
@@ -63,7 +63,7 @@ impl Spoken {
                 }
                 self.altered = true;
                 match desk.settle(id, &call.name, call.args) {
-                    Settled::Forward { name, arguments } => part.renamed(&name, Some(&arguments)),
+                    Settled::Forward { name, arguments } => part.with_call(&name, Some(&arguments)),
                     Settled::Hidden => None,
                 }
             }
@@ -73,31 +73,32 @@ impl Spoken {
 
     /// Keeps a part for the upstream. Pieces of one text are one part again; everything else stays
     /// as it came, since a signature belongs to its part.
-    fn keep(&mut self, raw: &str, part: Option<&Part<'_>>) {
+    fn record_part(&mut self, raw: &str, part: Option<&Part<'_>>) {
         let bare =
             |part: &&Part<'_>| part.fields.iter().all(|(key, _)| matches!(key, "text" | "thought"));
         let piece = part.filter(bare).and_then(|part| match &part.kind {
-            Kind::Text(text) => Some((false, text)),
-            Kind::Thought(text) => Some((true, text)),
+            PartKind::Text(text) => Some((false, text)),
+            PartKind::Thought(text) => Some((true, text)),
             _ => None,
         });
-        match (piece, &mut self.open) {
-            (Some((thought, piece)), Some((open, text))) if *open == thought => {
+        match (piece, &mut self.open_text) {
+            (Some((thought, piece)), Some((open_text, text))) if *open_text == thought => {
                 text.push_str(piece);
             }
             (Some((thought, piece)), _) => {
-                self.close();
-                self.open = Some((thought, piece.clone()));
+                self.close_text();
+                self.open_text = Some((thought, piece.clone()));
             }
             (None, _) => {
-                self.close();
+                self.close_text();
                 self.parts.push(raw.to_owned());
             }
         }
     }
 
-    fn close(&mut self) {
-        let Some((thought, text)) = self.open.take().filter(|(_, text)| !text.is_empty()) else {
+    fn close_text(&mut self) {
+        let Some((thought, text)) = self.open_text.take().filter(|(_, text)| !text.is_empty())
+        else {
             return;
         };
         let mark = if thought { r#","thought":true"# } else { "" };
@@ -105,38 +106,46 @@ impl Spoken {
     }
 
     /// Notes the id and the counts of a response.
-    pub(super) fn note(&mut self, response: &Fields<'_>) {
+    pub(super) fn record_head(&mut self, response: &Fields<'_>) {
         if self.id.is_none() {
             // It is repeated in every event that is rewritten.
-            let id = response.get("responseId").filter(|raw| raw.len() <= ID);
+            let id = response.get("responseId").filter(|raw| raw.len() <= MAX_ID_BYTES);
             self.id = id.map(str::to_owned);
         }
-        let used = response.get("usageMetadata").and_then(crate::usage::parse);
-        self.used = used.or(self.used.take());
+        let round_usage = response.get("usageMetadata").and_then(crate::usage::parse);
+        self.round_usage = round_usage.or(self.round_usage.take());
     }
 
     /// What makes a response one of this turn: the first one's id, and what all rounds took so far.
-    pub(super) fn own(
+    pub(super) fn turn_fields(
         &self,
         response: &Fields<'_>,
         last: bool,
     ) -> [(&'static str, Option<String>); 2] {
         let has = |key| response.get(key).is_some();
         let id = self.id.clone().filter(|_| has("responseId"));
-        let used = self.used.as_ref().map(|used| usage::sum(self.sum.as_ref(), used));
-        let used = used.or_else(|| self.sum.clone()).filter(|_| last || has("usageMetadata"));
-        [("responseId", id), ("usageMetadata", used.map(|used| used.to_string()))]
+        let round_usage = self
+            .round_usage
+            .as_ref()
+            .map(|round_usage| usage::sum(self.earlier_usage.as_ref(), round_usage));
+        let round_usage = round_usage
+            .or_else(|| self.earlier_usage.clone())
+            .filter(|_| last || has("usageMetadata"));
+        [
+            ("responseId", id),
+            ("usageMetadata", round_usage.map(|round_usage| round_usage.to_string())),
+        ]
     }
 
     /// The round is over: what was said in it, and what it took.
-    pub(super) fn round(&mut self) -> (Vec<String>, Usage) {
-        self.close();
-        self.spoke |= std::mem::take(&mut self.speaks);
-        let used = self.used.take();
-        let taken = used.as_ref().map(usage::read).unwrap_or_default();
-        if let Some(used) = used {
-            self.sum = Some(usage::sum(self.sum.as_ref(), &used));
+    pub(super) fn end_round(&mut self) -> (Vec<String>, Usage) {
+        self.close_text();
+        self.had_text_before |= std::mem::take(&mut self.has_text);
+        let round_usage = self.round_usage.take();
+        let tokens = round_usage.as_ref().map(usage::read).unwrap_or_default();
+        if let Some(round_usage) = round_usage {
+            self.earlier_usage = Some(usage::sum(self.earlier_usage.as_ref(), &round_usage));
         }
-        (std::mem::take(&mut self.parts), taken)
+        (std::mem::take(&mut self.parts), tokens)
     }
 }

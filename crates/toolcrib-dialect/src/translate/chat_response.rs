@@ -2,25 +2,25 @@
 
 use toolcrib_text::json::{self, Fields};
 
-use super::foreign;
+use super::lenient;
 use crate::usage;
 
 /// Maximum size of a response's id, in bytes: the ids of its items begin with it.
-const ID: usize = 256;
+const MAX_ID_BYTES: usize = 256;
 
 /// A whole response.
 #[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) head: Head,
+pub(super) struct ChatResponse {
+    pub(super) head: ResponseHead,
     pub(super) text: String,
-    pub(super) calls: Vec<Call>,
-    pub(super) finish: Finish,
-    pub(super) usage: Usage,
+    pub(super) calls: Vec<ResponseCall>,
+    pub(super) finish: FinishReason,
+    pub(super) usage: ChatUsage,
 }
 
 /// What a response says of itself before it says anything else.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct ResponseHead {
     pub(super) id: String,
     /// The model that answered, if it was said.
     pub(super) model: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct Head {
 
 /// One call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct ResponseCall {
     pub(super) id: String,
     pub(super) name: String,
     /// JSON text, if the model is to be trusted.
@@ -39,36 +39,36 @@ pub(super) struct Call {
 
 /// Why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Finish {
+pub(super) enum FinishReason {
     /// It had no more to say.
     Stop,
     /// It waits for the results of calls.
-    Calls,
+    ToolCalls,
     /// It ran into a limit; the last part may be cut in half.
     Length,
     /// Somebody stopped it; the last part may be cut in half.
-    Filter,
+    ContentFilter,
 }
 
-impl Finish {
+impl FinishReason {
     /// Some servers say `stop` beside calls, so that the calls decide.
-    pub(super) fn of(reason: &str, calls: bool) -> Self {
+    pub(super) fn new(reason: &str, calls: bool) -> Self {
         match reason {
             "length" => Self::Length,
-            "content_filter" => Self::Filter,
-            _ if calls => Self::Calls,
+            "content_filter" => Self::ContentFilter,
+            _ if calls => Self::ToolCalls,
             _ => Self::Stop,
         }
     }
 
-    pub(super) fn is_cut(self) -> bool {
-        matches!(self, Self::Length | Self::Filter)
+    pub(super) fn is_truncated(self) -> bool {
+        matches!(self, Self::Length | Self::ContentFilter)
     }
 }
 
 /// Tokens, as Chat Completions counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Usage {
+pub(super) struct ChatUsage {
     /// All that went in.
     pub(super) input: u64,
     /// Those of them that came from a cache.
@@ -81,84 +81,87 @@ pub(super) struct Usage {
     pub(super) reasoning: u64,
 }
 
-impl Usage {
+impl ChatUsage {
     /// The counts of a response or a chunk, where it has any.
     pub(super) fn read(fields: &Fields<'_>) -> Option<Self> {
-        let used = usage::parse(foreign::value(fields, "usage")?)?;
+        let used = usage::parse(lenient::value(fields, "usage")?)?;
         Some(Self {
-            input: usage::count(&used, &["prompt_tokens"]),
-            cached: usage::count(&used, &["prompt_tokens_details", "cached_tokens"]),
-            written: usage::count(&used, &["prompt_tokens_details", "cache_write_tokens"]),
-            output: usage::count(&used, &["completion_tokens"]),
-            reasoning: usage::count(&used, &["completion_tokens_details", "reasoning_tokens"]),
+            input: usage::token_count(&used, &["prompt_tokens"]),
+            cached: usage::token_count(&used, &["prompt_tokens_details", "cached_tokens"]),
+            written: usage::token_count(&used, &["prompt_tokens_details", "cache_write_tokens"]),
+            output: usage::token_count(&used, &["completion_tokens"]),
+            reasoning: usage::token_count(
+                &used,
+                &["completion_tokens_details", "reasoning_tokens"],
+            ),
         })
     }
 }
 
-impl Head {
+impl ResponseHead {
     /// The head of a response or a chunk; `fallback` is its id where it has none.
     pub(super) fn read(fields: &Fields<'_>, fallback: &str) -> Self {
-        let id = foreign::text(fields, "id").filter(|id| (1..=ID).contains(&id.len()));
+        let id = lenient::text(fields, "id").filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()));
         Self {
             id: id.unwrap_or_else(|| fallback.to_owned()),
-            model: foreign::text(fields, "model").filter(|model| !model.is_empty()),
+            model: lenient::text(fields, "model").filter(|model| !model.is_empty()),
             created: fields.get("created").and_then(|raw| raw.parse().ok()).unwrap_or_default(),
         }
     }
 
     /// An id for the call at `place`, where the server gave it none.
-    pub(super) fn call_id(&self, place: usize) -> String {
-        format!("call_{}_{place}", self.id)
+    pub(super) fn call_id(&self, position: usize) -> String {
+        format!("call_{}_{position}", self.id)
     }
 }
 
-impl Reply {
+impl ChatResponse {
     /// Reads a response; `None` for what is none.
     pub(super) fn read(body: &[u8], fallback: &str) -> Option<Self> {
         let fields = Fields::read(std::str::from_utf8(body).ok()?)?;
         let choices = json::items(fields.get("choices")?)?;
         let choice = Fields::read(choices.first()?.get())?;
-        let message = foreign::object(&choice, "message")?;
-        let head = Head::read(&fields, fallback);
+        let message = lenient::object(&choice, "message")?;
+        let head = ResponseHead::read(&fields, fallback);
         let mut calls = Vec::new();
         for raw in message.get("tool_calls").and_then(json::items).unwrap_or_default() {
             let Some(call) = Fields::read(raw.get()) else { continue };
-            let Some(function) = foreign::object(&call, "function") else { continue };
-            let id = foreign::text(&call, "id").filter(|id| !id.is_empty());
-            calls.push(Call {
+            let Some(function) = lenient::object(&call, "function") else { continue };
+            let id = lenient::text(&call, "id").filter(|id| !id.is_empty());
+            calls.push(ResponseCall {
                 id: id.unwrap_or_else(|| head.call_id(calls.len())),
-                name: foreign::text(&function, "name").unwrap_or_default(),
+                name: lenient::text(&function, "name").unwrap_or_default(),
                 arguments: arguments(&function),
             });
         }
-        let reason = foreign::text(&choice, "finish_reason").unwrap_or_default();
+        let reason = lenient::text(&choice, "finish_reason").unwrap_or_default();
         Some(Self {
             head,
-            text: spoken(&message),
-            finish: Finish::of(&reason, !calls.is_empty()),
+            text: message_text(&message),
+            finish: FinishReason::new(&reason, !calls.is_empty()),
             calls,
-            usage: Usage::read(&fields).unwrap_or_default(),
+            usage: ChatUsage::read(&fields).unwrap_or_default(),
         })
     }
 }
 
 /// What a message or a delta says: a string, or parts of which some are text. A refusal is said too.
 /// Reasoning is not: no client could send it back, since it bears no signature.
-pub(super) fn spoken(message: &Fields<'_>) -> String {
-    let mut text = foreign::text(message, "content").unwrap_or_default();
+pub(super) fn message_text(message: &Fields<'_>) -> String {
+    let mut text = lenient::text(message, "content").unwrap_or_default();
     for part in message.get("content").and_then(json::items).unwrap_or_default() {
         if let Some(part) = Fields::read(part.get())
-            && foreign::text(&part, "type").as_deref() == Some("text")
+            && lenient::text(&part, "type").as_deref() == Some("text")
         {
-            text.push_str(&foreign::text(&part, "text").unwrap_or_default());
+            text.push_str(&lenient::text(&part, "text").unwrap_or_default());
         }
     }
-    text.push_str(&foreign::text(message, "refusal").unwrap_or_default());
+    text.push_str(&lenient::text(message, "refusal").unwrap_or_default());
     text
 }
 
 /// The arguments of a call, or a piece of them. Some servers send the object itself.
 pub(super) fn arguments(function: &Fields<'_>) -> String {
-    let raw = foreign::value(function, "arguments").unwrap_or_default();
-    foreign::string(raw).unwrap_or_else(|| raw.to_owned())
+    let raw = lenient::value(function, "arguments").unwrap_or_default();
+    lenient::string(raw).unwrap_or_else(|| raw.to_owned())
 }

@@ -1,27 +1,27 @@
 //! The four APIs, by name: the one place that knows all of their implementations.
 
 use crate::api::Api;
-use crate::chat::Chat;
+use crate::chat::ChatDialect;
 use crate::dialect::Dialect;
-use crate::gemini::Gemini;
-use crate::messages::Messages;
-use crate::responses::Responses;
+use crate::gemini::GeminiDialect;
+use crate::messages::MessagesDialect;
+use crate::responses::ResponsesDialect;
 use crate::toolset::{Plan, Toolset};
 
 /// The implementation of an API.
 pub(crate) fn of(api: Api) -> &'static dyn Dialect {
     match api {
-        Api::Chat => &Chat,
-        Api::Responses => &Responses,
-        Api::Messages => &Messages,
-        Api::Gemini => &Gemini,
+        Api::Chat => &ChatDialect,
+        Api::Responses => &ResponsesDialect,
+        Api::Messages => &MessagesDialect,
+        Api::Gemini => &GeminiDialect,
     }
 }
 
 impl Toolset {
     /// Makes a toolset of a request's `tools`.
     pub fn new(plan: Plan, input: &str) -> Self {
-        let write = of(plan.api).write_tools();
+        let write = of(plan.api).tools_writer();
         Self::written_by(write, plan, input)
     }
 }
