@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use toolcrib_bench::{at, lines, median, repeated, resident_mb, sentence};
 use toolcrib_core::{
-    Catalog, Conversation, Crib, Limits, Preset, Scope, Settings, Turn, Words, ingest,
+    Catalog, Conversation, Crib, Limits, Preset, Scope, Settings, TurnContext, Words, ingest,
 };
 
 /// Queries per size.
@@ -98,7 +98,7 @@ fn queries(crib: &Crib) -> Vec<Words> {
 
 /// A disclosure pass when nothing has changed since the last one, in microseconds.
 fn same_disclosure(crib: &Crib, scope: &Scope) -> f64 {
-    let turn = Turn::new(scope);
+    let turn = TurnContext::new(scope);
     let mut conversation = Conversation::new();
     crib.disclose(&turn, &mut conversation);
     median((0..101).map(|_| timed(|| crib.disclose(&turn, &mut conversation)).1 * 1e3).collect())

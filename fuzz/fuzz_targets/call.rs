@@ -10,8 +10,8 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
-use toolcrib_core::{Call, Conversation, Crib, Outcome, Refusal, Scope, Turn};
+use toolcrib_core::disclosure::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+use toolcrib_core::{CallOutcome, Conversation, Crib, Refusal, Scope, ToolCall, TurnContext};
 use toolcrib_fuzz::{check_name, check_reply, every_second};
 
 static CRIB: LazyLock<Crib> = LazyLock::new(toolcrib_fuzz::crib);
@@ -20,19 +20,19 @@ static SCOPE: LazyLock<Scope> = LazyLock::new(|| every_second(CRIB.catalog()));
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (name, input) = text.split_once(['\0', '\n']).unwrap_or((text, ""));
-    let turn = Turn::new(&SCOPE);
+    let turn = TurnContext::new(&SCOPE);
     let mut conversation = Conversation::new();
     // A call that fails for the third time is answered differently.
     for name in [name, name, name, CALL, DESCRIBE, SEARCH, SEARCH_REGEX] {
         match CRIB.handle(&turn, &mut conversation, name, input) {
-            Outcome::Run(call) => check_call(&call),
-            Outcome::Answer(reply) => check_reply(&CRIB, &SCOPE, &reply),
-            Outcome::Refused(refusal) => check_refusal(&refusal),
+            CallOutcome::Run(call) => check_call(&call),
+            CallOutcome::Answer(reply) => check_reply(&CRIB, &SCOPE, &reply),
+            CallOutcome::Refused(refusal) => check_refusal(&refusal),
         }
     }
 });
 
-fn check_call(call: &Call) {
+fn check_call(call: &ToolCall) {
     assert!(SCOPE.contains(call.id), "{:?} is not in scope", call.name);
     assert_eq!(CRIB.catalog().tool(call.id).name(), call.name);
     let arguments = serde_json::from_str(call.arguments.get());

@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use toolcrib_core::{Ask, Catalog, Conversation, Crib, Preset, Settings, Turn};
+use toolcrib_core::{Catalog, Conversation, Crib, Preset, SearchRequest, Settings, TurnContext};
 use toolcrib_fuzz::{check_reply, every_second};
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(toolcrib_fuzz::catalog);
@@ -44,15 +44,15 @@ fn check_ranges(settings: &Settings) {
 fn serve(settings: Settings) {
     let crib = Crib::new(CATALOG.clone(), settings);
     let scope = every_second(crib.catalog());
-    let turn = Turn { context: Some(100_000), ..Turn::new(&scope) };
+    let turn = TurnContext { context_window: Some(100_000), ..TurnContext::new(&scope) };
     let mut conversation = Conversation::new();
     let shown = crib.disclose(&turn, &mut conversation);
-    assert!(shown.shown.iter().all(|shown| scope.contains(shown.id)), "shown out of scope");
+    assert!(shown.tools.iter().all(|shown| scope.contains(shown.id)), "shown out of scope");
     let asks = [
-        Ask::query("open an issue in the repository"),
-        Ask::query("select:ping, tree/insert-node, vault__rotate_key"),
-        Ask { pattern: Some("issue|node".into()), ..Ask::default() },
-        Ask::default(),
+        SearchRequest::query("open an issue in the repository"),
+        SearchRequest::query("select:ping, tree/insert-node, vault__rotate_key"),
+        SearchRequest { pattern: Some("issue|node".into()), ..SearchRequest::default() },
+        SearchRequest::default(),
     ];
     for ask in asks {
         check_reply(&crib, &scope, &crib.search(&turn, &mut conversation, &ask));

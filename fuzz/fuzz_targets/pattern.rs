@@ -8,8 +8,8 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use toolcrib_core::reply::Form;
-use toolcrib_core::{Ask, Conversation, Crib, Scope, Turn};
+use toolcrib_core::reply::ReplyFormat;
+use toolcrib_core::{Conversation, Crib, Scope, SearchRequest, TurnContext};
 use toolcrib_fuzz::{check_reply, every_second, without_the_hidden};
 
 static CRIB: LazyLock<Crib> = LazyLock::new(toolcrib_fuzz::crib);
@@ -18,12 +18,16 @@ static BARE: LazyLock<Crib> = LazyLock::new(|| without_the_hidden(&CRIB, &SCOPE)
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let ask = Ask { pattern: Some(text.to_owned()), ..Ask::default() };
-    let reply = CRIB.search(&Turn::new(&SCOPE), &mut Conversation::new(), &ask);
+    let ask = SearchRequest { pattern: Some(text.to_owned()), ..SearchRequest::default() };
+    let reply = CRIB.search(&TurnContext::new(&SCOPE), &mut Conversation::new(), &ask);
     check_reply(&CRIB, &SCOPE, &reply);
     // A pattern that finds nothing has a reason for it, and the model is told.
     assert!(!reply.hits.is_empty() || !reply.notes.is_empty());
     let all = Scope::all(BARE.catalog());
-    let bare = BARE.search(&Turn::new(&all), &mut Conversation::new(), &ask);
-    assert_eq!(reply.text(Form::Json), bare.text(Form::Json), "the hidden tools made a difference");
+    let bare = BARE.search(&TurnContext::new(&all), &mut Conversation::new(), &ask);
+    assert_eq!(
+        reply.text(ReplyFormat::Json),
+        bare.text(ReplyFormat::Json),
+        "the hidden tools made a difference"
+    );
 });

@@ -11,8 +11,10 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use toolcrib_core::rank::{Explanation, Fit};
-use toolcrib_core::reply::Form;
-use toolcrib_core::{Ask, Catalog, Conversation, Crib, Preset, Query, Reply, Scope, Turn, Words};
+use toolcrib_core::reply::ReplyFormat;
+use toolcrib_core::{
+    Catalog, Conversation, Crib, Preset, Query, Reply, Scope, SearchRequest, TurnContext, Words,
+};
 use toolcrib_fuzz::{PRESETS, check_reply, every_second, without_the_hidden};
 
 struct Pair {
@@ -52,10 +54,10 @@ fn check(pair: &Pair, query: &str) {
     let Pair { whole, scope, bare } = pair;
     let reply = ask(whole, scope, query);
     check_reply(whole, scope, &reply);
-    let text = reply.text(Form::Json);
-    assert_eq!(text, ask(whole, scope, query).text(Form::Json), "asked again");
+    let text = reply.text(ReplyFormat::Json);
+    assert_eq!(text, ask(whole, scope, query).text(ReplyFormat::Json), "asked again");
     let bare_scope = Scope::all(bare.catalog());
-    let bare_text = ask(bare, &bare_scope, query).text(Form::Json);
+    let bare_text = ask(bare, &bare_scope, query).text(ReplyFormat::Json);
     assert_eq!(text, bare_text, "with the hidden tools, and without them in another order");
     check_score(whole, scope, query, &reply);
     check_fit(&reply);
@@ -69,7 +71,7 @@ fn check_fit(reply: &Reply) {
 }
 
 fn ask(crib: &Crib, scope: &Scope, query: &str) -> Reply {
-    crib.search(&Turn::new(scope), &mut Conversation::new(), &Ask::query(query))
+    crib.search(&TurnContext::new(scope), &mut Conversation::new(), &SearchRequest::query(query))
 }
 
 fn check_score(crib: &Crib, scope: &Scope, query: &str, reply: &Reply) {

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::{Value, json};
-use toolcrib_core::policy::Mode as Activation;
-use toolcrib_core::{FourChars, Settings};
+use toolcrib_core::policy::ActivationMode as Activation;
+use toolcrib_core::{FourCharsPerToken, Settings};
 use toolcrib_dialect::exchange::action::Setup;
 use toolcrib_dialect::mode::{Hosted, Primitive};
 use toolcrib_dialect::{Api, Exchange, Mode, Plan, Request, Toolset};
@@ -159,9 +159,10 @@ pub(crate) fn begin(request: Request, target: &str, mode: Mode, kept: Option<Vec
         Arc::new(settings)
     });
     let (requested, native) = forced(mode);
-    let mut setup = Setup::new("localhost", Arc::new(FourChars));
+    let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
     setup.settings = Arc::clone(&SETTINGS);
-    (setup.requested, setup.upstream.native, setup.caller) = (requested.into(), Some(native), [7; 32]);
+    (setup.requested, setup.upstream.native, setup.caller) =
+        (requested.into(), Some(native), [7; 32]);
     let exchange = Exchange::new(request.api, target, Ok(request), setup);
     Turn::new(exchange, Box::new(move |_, _| kept.clone()), toolset)
 }

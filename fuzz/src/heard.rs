@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+use toolcrib_core::disclosure::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 use toolcrib_dialect::Api;
 use toolcrib_dialect::sse::{Decoder, Event};
 

@@ -4,6 +4,8 @@
 //! The scope leaves out every second tool, and the catalog puts tools side by side that are easily
 //! taken for one another. A reply that names the wrong one of such a pair is then found at once.
 
+#[path = "../../crates/toolcrib-dialect/tests/it/scope/answered.rs"]
+mod answered;
 pub mod asked;
 pub mod client;
 pub mod downstream;
@@ -11,8 +13,6 @@ pub mod heard;
 #[path = "../../crates/toolcrib-dialect/tests/it/played.rs"]
 #[expect(dead_code, reason = "the tests of the dialects play failures too")]
 mod played;
-#[path = "../../crates/toolcrib-dialect/tests/it/scope/answered.rs"]
-mod answered;
 #[path = "../../crates/toolcrib-dialect/tests/it/scope/generated/mod.rs"]
 mod scoped;
 pub mod told;
@@ -20,9 +20,9 @@ pub mod translated;
 pub mod upstream;
 
 use serde_json::Value;
-use toolcrib_core::conversation::{Past, REVEALS};
-use toolcrib_core::reply::{Available, Form};
-use toolcrib_core::{Catalog, Crib, Ingest, Ledger, Preset, Reply, Scope, Settings};
+use toolcrib_core::conversation::{DEFAULT_MAX_REVEALS, TranscriptEntry};
+use toolcrib_core::reply::{AvailableTools, ReplyFormat};
+use toolcrib_core::{Catalog, Crib, IngestedTools, Ledger, Preset, Reply, Scope, Settings};
 
 /// Checks a request of a narrowed caller that is made from bytes.
 pub fn check_scope(data: &[u8]) {
@@ -67,13 +67,13 @@ pub fn without_the_hidden(crib: &Crib, scope: &Scope) -> Crib {
     let catalog = crib.catalog();
     let mut tools: Vec<_> = scope.ids().map(|id| catalog.tool(id).clone()).collect();
     // Other systems' rankers part ties by the order of the catalog, as those systems do.
-    if crib.settings().rank.by.knows_operators() {
+    if crib.settings().rank.ranker.knows_operators() {
         tools.reverse();
     }
     let about = |server: &str| Some((server.to_owned(), catalog.instructions(server)?.to_owned()));
     let instructions = tools.iter().filter_map(|tool| about(tool.server()?)).collect();
     let mut builder = Catalog::builder();
-    builder.add(Ingest { tools, findings: Vec::new(), instructions });
+    builder.add(IngestedTools { tools, findings: Vec::new(), instructions });
     Crib::new(builder.build(), crib.settings().clone())
 }
 
@@ -89,7 +89,7 @@ pub fn check_reply(crib: &Crib, scope: &Scope, reply: &Reply) {
     for name in names(reply) {
         check_name(crib, scope, name);
     }
-    if let Some(Available::Servers(servers)) = &reply.available {
+    if let Some(AvailableTools::Servers(servers)) = &reply.available {
         let counted: usize = servers.iter().map(|server| server.tools).sum();
         assert!(counted <= scope.len(), "{counted} tools in a scope of {}", scope.len());
     }
@@ -97,14 +97,20 @@ pub fn check_reply(crib: &Crib, scope: &Scope, reply: &Reply) {
     assert!(reply.loaded.len() <= settings.search.max_limit, "{} loaded", reply.loaded.len());
     assert!(reply.missing.len() <= settings.limits.names, "{} missing", reply.missing.len());
     assert!(reply.hits.iter().all(|hit| hit.score.is_finite()), "a score that is no number");
-    for form in [Form::Json, Form::Functions, Form::Markdown, Form::Tools, Form::Matches] {
+    for form in [
+        ReplyFormat::Json,
+        ReplyFormat::Functions,
+        ReplyFormat::Markdown,
+        ReplyFormat::Tools,
+        ReplyFormat::Matches,
+    ] {
         check_text(reply, form);
     }
 }
 
 fn names(reply: &Reply) -> impl Iterator<Item = &String> {
     let available = match &reply.available {
-        Some(Available::Names(names)) => names.as_slice(),
+        Some(AvailableTools::Names(names)) => names.as_slice(),
         _ => &[],
     };
     let hits = reply.hits.iter().map(|hit| &hit.name);
@@ -112,13 +118,13 @@ fn names(reply: &Reply) -> impl Iterator<Item = &String> {
     hits.chain(&reply.loaded).chain(&reply.omitted).chain(available).chain(nearest)
 }
 
-fn check_text(reply: &Reply, form: Form) {
+fn check_text(reply: &Reply, form: ReplyFormat) {
     let text = reply.text(form);
     match form {
-        Form::Json | Form::Tools | Form::Matches => {
+        ReplyFormat::Json | ReplyFormat::Tools | ReplyFormat::Matches => {
             assert!(matches!(serde_json::from_str(&text), Ok(Value::Object(_))), "{text}");
         }
-        Form::Functions => {
+        ReplyFormat::Functions => {
             let mut functions = 0;
             for rest in text.lines().filter_map(|line| line.strip_prefix("<function>")) {
                 let json = rest.strip_suffix("</function>");
@@ -128,9 +134,9 @@ fn check_text(reply: &Reply, form: Form) {
             }
             assert_eq!(functions, reply.hits.len(), "{text}");
         }
-        Form::Markdown => {}
+        ReplyFormat::Markdown => {}
     }
-    let read = Ledger::from_transcript([Past::Reply(&text)], REVEALS);
+    let read = Ledger::from_transcript([TranscriptEntry::Reply(&text)], DEFAULT_MAX_REVEALS);
     let read: Vec<&str> = read.reveals().map(|reveal| reveal.name.as_str()).collect();
     assert_eq!(read, reply.loaded, "what a transcript says was loaded, in {form:?}:\n{text}");
 }

@@ -1,7 +1,9 @@
 //! An agent loop with tool search in it: `cargo run -p toolcrib-core --example agent`.
 #![allow(clippy::print_stdout, reason = "it is there to be watched")]
 
-use toolcrib_core::{Catalog, Conversation, Crib, Error, Outcome, Scope, Settings, Shape, Turn};
+use toolcrib_core::{
+    CallOutcome, Catalog, Conversation, Crib, DefinitionFormat, Error, Scope, Settings, TurnContext,
+};
 
 /// The tools your agent has, as you would send them.
 const TOOLS: &str = r#"[
@@ -22,17 +24,21 @@ fn main() -> Result<(), Error> {
     let mut messages = vec!["Tell the team that the build is green.".to_owned()];
     loop {
         // Each turn: what the model is sent.
-        let turn = Turn { context: Some(200_000), model: Some("gpt-5"), ..Turn::new(&scope) };
+        let turn = TurnContext {
+            context_window: Some(200_000),
+            model: Some("gpt-5"),
+            ..TurnContext::new(&scope)
+        };
         let shown = crib.disclose(&turn, &mut conversation);
-        let tools = crib.tools_json(&shown, TOOLS, Shape::Anthropic);
+        let tools = crib.tools_json(&shown, TOOLS, DefinitionFormat::Anthropic);
         messages.extend(shown.announcement.clone());
         let asked = model(&tools, shown.instruction.as_deref(), &messages);
         let Some((name, input)) = asked else { return Ok(()) };
         // Each call: searches are answered, your tools are checked and run by their own names.
         let result = match crib.handle(&turn, &mut conversation, name, input) {
-            Outcome::Run(call) => run(&call.name, call.arguments.get()),
-            Outcome::Answer(reply) => reply.for_model(),
-            Outcome::Refused(refusal) => refusal.text(),
+            CallOutcome::Run(call) => run(&call.name, call.arguments.get()),
+            CallOutcome::Answer(reply) => reply.for_model(),
+            CallOutcome::Refused(refusal) => refusal.text(),
         };
         println!("{name} {input}\n  {result}\n");
         messages.push(result);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::error::Error;
-use crate::ingest::{Finding, Ingest, Problem, ingest};
+use crate::ingest::{Finding, IngestedTools, Problem, ingest};
 use crate::limits::Limits;
 use crate::tool::Tool;
 use crate::wire_name;
@@ -119,12 +119,12 @@ impl Catalog {
 #[derive(Debug, Default)]
 pub struct CatalogBuilder {
     generation: u64,
-    came: Ingest,
+    came: IngestedTools,
 }
 
 impl CatalogBuilder {
     /// Takes in everything of one document.
-    pub fn add(&mut self, came: Ingest) -> &mut Self {
+    pub fn add(&mut self, came: IngestedTools) -> &mut Self {
         self.came.tools.extend(came.tools);
         self.came.findings.extend(came.findings);
         self.came.instructions.extend(came.instructions);
@@ -137,7 +137,7 @@ impl CatalogBuilder {
     /// twice: the same definition counts once, different ones are all held, since neither the order
     /// nor the luck of a hash may decide which tool a call runs.
     pub fn build(self) -> Catalog {
-        let Ingest { tools, mut findings, instructions } = self.came;
+        let IngestedTools { tools, mut findings, instructions } = self.came;
         let mut fates = Fates::of(&tools);
         let mut by_name = FxHashMap::default();
         let mut kept: Vec<Tool> = Vec::with_capacity(tools.len());

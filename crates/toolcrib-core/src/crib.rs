@@ -1,7 +1,7 @@
 //! The engine: one catalog, indexed, with the settings it is served under.
 //!
 //! A crib is immutable and shared. What differs between callers comes in with each call: the scope
-//! and the rest of the [`Turn`](crate::Turn), and the [`Conversation`](crate::Conversation).
+//! and the rest of the [`TurnContext`](crate::Turn), and the [`Conversation`](crate::Conversation).
 
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
@@ -9,20 +9,21 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHasher;
 
+use crate::argument_validation::Validator;
 use crate::catalog::{Catalog, ToolId};
 use crate::conversation::{Conversation, Ledger};
 use crate::query::Query;
 use crate::query::Words;
 use crate::rank::{
-    self, By, Embedded, Explanation, Hit, Inputs, Judgement, Ranker, Ranking, Vectors,
+    self, EmbeddingWork, Explanation, Hit, Judgement, RankInputs, Ranker, RankerKind, Ranking,
+    Vectors,
 };
 use crate::scope::Scope;
-use crate::settings::{Among, Settings};
+use crate::settings::{SearchedTools, Settings};
 use crate::spelling::Spellings;
-use crate::tokens::{FourChars, TokenCounter};
-use crate::tool::{Defer, Tool};
-use crate::turn::Turn;
-use crate::validate::Validator;
+use crate::tokens::{FourCharsPerToken, TokenCounter};
+use crate::tool::{DeferPolicy, Tool};
+use crate::turn_context::TurnContext;
 use toolcrib_text::json::compact;
 
 /// A catalog ready to be served.
@@ -36,7 +37,7 @@ pub struct Crib {
     pub(crate) spellings: Arc<Spellings>,
     /// What a caller with another catalog's scope may know of.
     nothing: Scope,
-    policies: Vec<Defer>,
+    policies: Vec<DeferPolicy>,
     /// Compiled when a tool is first called.
     validators: Vec<OnceLock<Validator>>,
     /// Tokens of each definition, counted when they are first asked for.
@@ -54,18 +55,18 @@ struct Ready {
 impl Crib {
     /// Indexes a catalog. Tokens are estimated until [`with_counter`](Self::with_counter) says how.
     pub fn new(catalog: Catalog, settings: Settings) -> Self {
-        let vectors = Vectors::of(&settings.table);
-        Self::over(catalog, vectors, settings, Arc::new(FourChars))
+        let vectors = Vectors::of(&settings.vector_table);
+        Self::over(catalog, vectors, settings, Arc::new(FourCharsPerToken))
     }
 
     /// The crib of the catalog that takes this one's place, with the same counter. Of the tools that
     /// stayed as they were, the vectors are kept.
     #[must_use]
     pub fn next(&self, catalog: Catalog, settings: Settings) -> Self {
-        let vectors = if self.vectors.are_of(&settings.table) {
+        let vectors = if self.vectors.are_of(&settings.vector_table) {
             self.vectors.next(&self.catalog, &catalog, &settings.limits)
         } else {
-            Vectors::of(&settings.table)
+            Vectors::of(&settings.vector_table)
         };
         Self::over(catalog, vectors, settings, Arc::clone(&self.counter))
     }
@@ -95,10 +96,10 @@ impl Crib {
             rank::build(&self.catalog, &settings.rank, &settings.limits)
         };
         let (catalog, counter) = (Arc::clone(&self.catalog), Arc::clone(&self.counter));
-        let vectors = if same_limits && self.vectors.are_of(&settings.table) {
+        let vectors = if same_limits && self.vectors.are_of(&settings.vector_table) {
             Arc::clone(&self.vectors)
         } else {
-            Arc::new(Vectors::of(&settings.table))
+            Arc::new(Vectors::of(&settings.vector_table))
         };
         let ready = Ready { ranker, vectors, spellings: Arc::clone(&self.spellings) };
         let crib = Self::assemble(catalog, ready, settings, counter);
@@ -144,10 +145,10 @@ impl Crib {
 
     /// Makes the vectors that the first search would make, unless they are made, and says what work that
     /// was; none where the ranker asks for none.
-    pub fn prepare(&self) -> Embedded {
-        match self.settings.rank.by {
-            By::Hybrid => self.vectors.prepare(&self.catalog, &self.settings.limits),
-            By::Words | By::Bm25 | By::Overlap => Embedded::default(),
+    pub fn prepare(&self) -> EmbeddingWork {
+        match self.settings.rank.ranker {
+            RankerKind::Hybrid => self.vectors.prepare(&self.catalog, &self.settings.limits),
+            RankerKind::Words | RankerKind::Bm25 | RankerKind::Overlap => EmbeddingWork::default(),
         }
     }
 
@@ -171,7 +172,7 @@ impl Crib {
     pub fn reveal<N: AsRef<str>>(&self, ledger: &mut Ledger, names: &[N]) {
         let ids = names.iter().filter_map(|name| self.catalog.find(name.as_ref()));
         let mut tools: Vec<&Tool> = ids.map(|id| self.catalog.tool(id)).collect();
-        if !self.settings.bounds_revealed() {
+        if !self.settings.limits_revealed() {
             return tools.into_iter().for_each(|tool| ledger.reveal(tool));
         }
         // Where room is short, the best is to be the newest.
@@ -188,7 +189,7 @@ impl Crib {
 
     /// Tokens of each tool's definition, by position in the catalog. How a file is indented costs
     /// nothing: no client sends that.
-    pub fn sizes(&self) -> &[usize] {
+    pub fn definition_tokens(&self) -> &[usize] {
         let count = |tool: &crate::Tool| self.counter.count(&compact(tool.definition()));
         self.sizes.get_or_init(|| self.catalog.tools().iter().map(count).collect())
     }
@@ -196,10 +197,10 @@ impl Crib {
     /// What a query means to this ranker and this caller.
     pub fn parse(&self, text: &str, scope: &Scope) -> Query {
         let limits = &self.settings.limits;
-        if !self.settings.rank.by.knows_operators() {
+        if !self.settings.rank.ranker.knows_operators() {
             return Query::plain(text, limits);
         }
-        let scope = self.own(scope);
+        let scope = self.checked_scope(scope);
         Query::parse(text, limits, |name| {
             self.catalog.servers().iter().any(|(server, ids)| {
                 server.eq_ignore_ascii_case(name) && ids.iter().any(|id| scope.contains(*id))
@@ -218,12 +219,12 @@ impl Crib {
             0 => limit,
             cap => limit.min(cap),
         };
-        self.ranker.search(&self.inputs(), words, &self.searched(self.own(scope)), limit)
+        self.ranker.search(&self.inputs(), words, &self.searched(self.checked_scope(scope)), limit)
     }
 
     /// What the ranker reads of this crib.
-    fn inputs(&self) -> Inputs<'_> {
-        Inputs {
+    fn inputs(&self) -> RankInputs<'_> {
+        RankInputs {
             catalog: &self.catalog,
             spellings: &self.spellings,
             vectors: &self.vectors,
@@ -236,22 +237,22 @@ impl Crib {
     /// Whether these hits, best first as [`rank`](Self::rank) gives them, are an answer, and why. `None`
     /// where another system's ranker ranks: what its scores mean has not been measured.
     pub fn judge(&self, ranked: &[Hit]) -> Option<Judgement> {
-        let rates = self.settings.rank.by.has_confidence();
+        let rates = self.settings.rank.ranker.has_confidence();
         rates.then(|| rank::judge(ranked, self.settings.search.refuse))
     }
 
     /// Every number behind a tool's rank; `None` for a tool that is not searched.
     pub fn explain(&self, words: &Words, scope: &Scope, id: ToolId) -> Option<Explanation> {
-        let scope = self.searched(self.own(scope));
+        let scope = self.searched(self.checked_scope(scope));
         scope.contains(id).then(|| self.ranker.explain(&self.inputs(), words, &scope, id))
     }
 
     /// The tools of a scope that a search looks at.
     pub(crate) fn searched<'a>(&self, scope: &'a Scope) -> Cow<'a, Scope> {
-        match self.settings.search.among {
-            Among::All => Cow::Borrowed(scope),
-            Among::Deferrable => {
-                let ids = scope.ids().filter(|id| self.policy(*id) != Defer::Never);
+        match self.settings.search.searched {
+            SearchedTools::All => Cow::Borrowed(scope),
+            SearchedTools::Deferrable => {
+                let ids = scope.ids().filter(|id| self.policy(*id) != DeferPolicy::Never);
                 Cow::Owned(Scope::of(&self.catalog, ids))
             }
         }
@@ -263,24 +264,25 @@ impl Crib {
     }
 
     /// The scope, if it is one of this catalog: ids of another mean other tools, or none.
-    pub(crate) fn own<'a>(&'a self, scope: &'a Scope) -> &'a Scope {
+    pub(crate) fn checked_scope<'a>(&'a self, scope: &'a Scope) -> &'a Scope {
         if scope.is_of(&self.catalog) { scope } else { &self.nothing }
     }
 
     /// The turn, with a scope that is one of this catalog and with the context window as far as it is known.
-    pub(crate) fn own_turn<'a>(&'a self, turn: &Turn<'a>) -> Turn<'a> {
-        let context = turn.context.or_else(|| self.settings.context_window(turn.model));
-        Turn { scope: self.own(turn.scope), context, ..turn.clone() }
+    pub(crate) fn checked_turn<'a>(&'a self, turn: &TurnContext<'a>) -> TurnContext<'a> {
+        let context_window =
+            turn.context_window.or_else(|| self.settings.context_window_for(turn.model));
+        TurnContext { scope: self.checked_scope(turn.scope), context_window, ..turn.clone() }
     }
 
-    pub(crate) fn policy(&self, id: ToolId) -> Defer {
+    pub(crate) fn policy(&self, id: ToolId) -> DeferPolicy {
         self.policies[id.index()]
     }
 
     pub(crate) fn validator(&self, id: ToolId) -> &Validator {
         self.validators[id.index()].get_or_init(|| {
             let tool = self.catalog.tool(id);
-            Validator::new(tool.schema_value(), tool.shape())
+            Validator::new(tool.schema_value(), tool.format())
         })
     }
 

@@ -1,6 +1,6 @@
 //! What the model sees in one turn, as a value, and the ways to show deferred tools.
 //!
-//! The settings choose the way, [`disclose`](crate::disclose) computes the [`Disclosure`], and a
+//! The settings choose the way, [`Crib::disclose`](crate::Crib::disclose) computes the [`Disclosure`], and a
 //! conversation keeps the last one, to repeat it while nothing changes.
 
 use std::borrow::Cow;
@@ -9,37 +9,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::ToolId;
 use crate::listing::Listing;
-use crate::own_names::OwnNames;
-use crate::policy::{Because, Decision, Defers, Verdict};
-use crate::tool::{Shape, Tool};
+pub use crate::own_names::{CALL, DESCRIBE, OwnNames, OwnToolKind, SEARCH, SEARCH_REGEX};
+use crate::policy::{Decision, Deferral, Verdict, VerdictReason};
+use crate::tool::{DefinitionFormat, Tool};
 use toolcrib_text::json::quote;
 
 /// The value of the setting `disclosure`: how deferred tools are shown and become callable.
 ///
-/// It means the same in every interface. The engine implements four values itself: its [`Kind`]s. `reference`
+/// It means the same in every interface. The engine implements four values itself: its [`DisclosureKind`]s. `reference`
 /// and `hosted` need a provider's API; an interface without one uses the nearest kind and reports that.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Setting {
+pub enum DisclosureSetting {
     /// The provider's references where they work, the bridge everywhere else.
     #[default]
     Auto,
-    /// [`Kind::Bridge`].
+    /// [`DisclosureKind::Bridge`].
     Bridge,
-    /// [`Kind::Reveal`].
+    /// [`DisclosureKind::Reveal`].
     Reveal,
-    /// [`Kind::Terse`].
+    /// [`DisclosureKind::Terse`].
     Terse,
-    /// [`Kind::Append`].
+    /// [`DisclosureKind::Append`].
     Append,
-    /// The provider's references where they work, and [`Kind::Append`] everywhere else: in both, a found
+    /// The provider's references where they work, and [`DisclosureKind::Append`] everywhere else: in both, a found
     /// tool is called by its own name.
     Reference,
     /// The provider's own search where it has one, and the bridge everywhere else.
     Hosted,
 }
 
-impl Setting {
+impl DisclosureSetting {
     /// Every value.
     pub const ALL: [Self; 7] = [
         Self::Auto,
@@ -65,23 +65,23 @@ impl Setting {
     }
 
     /// What the engine does without a provider's help.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> DisclosureKind {
         match self {
-            Self::Auto | Self::Bridge | Self::Hosted => Kind::Bridge,
-            Self::Reveal => Kind::Reveal,
-            Self::Terse => Kind::Terse,
-            Self::Append | Self::Reference => Kind::Append,
+            Self::Auto | Self::Bridge | Self::Hosted => DisclosureKind::Bridge,
+            Self::Reveal => DisclosureKind::Reveal,
+            Self::Terse => DisclosureKind::Terse,
+            Self::Append | Self::Reference => DisclosureKind::Append,
         }
     }
 }
 
-impl From<Kind> for Setting {
-    fn from(kind: Kind) -> Self {
+impl From<DisclosureKind> for DisclosureSetting {
+    fn from(kind: DisclosureKind) -> Self {
         match kind {
-            Kind::Bridge => Self::Bridge,
-            Kind::Reveal => Self::Reveal,
-            Kind::Terse => Self::Terse,
-            Kind::Append => Self::Append,
+            DisclosureKind::Bridge => Self::Bridge,
+            DisclosureKind::Reveal => Self::Reveal,
+            DisclosureKind::Terse => Self::Terse,
+            DisclosureKind::Append => Self::Append,
         }
     }
 }
@@ -89,7 +89,7 @@ impl From<Kind> for Setting {
 /// How the engine shows deferred tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum DisclosureKind {
     /// Three stable tools, search, describe and call; the rest is a listing.
     Bridge,
     /// Name, description and a stub schema, replaced by the real one once revealed.
@@ -173,14 +173,14 @@ pub struct OwnTool {
 
 impl OwnTool {
     /// The definition in a provider's shape.
-    pub fn definition(&self, shape: Shape) -> String {
-        shape.write(self.name, &self.description, self.schema)
+    pub fn definition(&self, format: DefinitionFormat) -> String {
+        format.write(self.name, &self.description, self.schema)
     }
 }
 
 /// One tool as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct DisclosedTool {
     /// Which tool.
     pub id: ToolId,
     /// Its definition in its own shape; `None` for a tool that is only listed.
@@ -195,11 +195,11 @@ pub struct Disclosure {
     /// Whether anything is deferred, and why.
     pub decision: Decision,
     /// How, if so.
-    pub kind: Kind,
+    pub kind: DisclosureKind,
     /// The tools in scope, in the order their definitions are to stand in.
-    pub shown: Vec<Shown>,
+    pub tools: Vec<DisclosedTool>,
     /// Our own tools.
-    pub own: Vec<OwnTool>,
+    pub own_tools: Vec<OwnTool>,
     /// For the system prompt, once.
     pub instruction: Option<String>,
     /// The table of contents, part of the search tool's description.
@@ -215,20 +215,21 @@ pub struct Disclosure {
 impl Disclosure {
     /// Whether the tools pass as they came.
     pub fn passes_through(&self) -> bool {
-        self.decision.defers == Defers::Nothing
+        self.decision.deferral == Deferral::Nothing
     }
 
     /// The definitions to send, for who puts an array together: each tool in its own shape, ours in
     /// `shape`, and appended ones last. [`Crib::tools_json`](crate::Crib::tools_json) edits an array
     /// that came in.
-    pub fn definitions(&self, shape: Shape) -> Vec<Cow<'_, str>> {
-        let appended = |shown: &&Shown| {
-            self.kind == Kind::Append && shown.verdict == Verdict::Full(Because::Revealed)
+    pub fn definitions(&self, shape: DefinitionFormat) -> Vec<Cow<'_, str>> {
+        let appended = |shown: &&DisclosedTool| {
+            self.kind == DisclosureKind::Append
+                && shown.verdict == Verdict::Full(VerdictReason::Revealed)
         };
-        let definition = |shown: &'_ Shown| shown.definition.clone().map(Cow::Owned);
-        let first = self.shown.iter().filter(|shown| !appended(shown)).filter_map(definition);
-        let own = self.own.iter().map(|own| Cow::Owned(own.definition(shape)));
-        let last = self.shown.iter().filter(appended).filter_map(definition);
+        let definition = |shown: &'_ DisclosedTool| shown.definition.clone().map(Cow::Owned);
+        let first = self.tools.iter().filter(|shown| !appended(shown)).filter_map(definition);
+        let own = self.own_tools.iter().map(|own| Cow::Owned(own.definition(shape)));
+        let last = self.tools.iter().filter(appended).filter_map(definition);
         first.chain(own).chain(last).collect()
     }
 }

@@ -10,19 +10,21 @@
 #![doc = include_str!("../examples/agent.rs")]
 //! ```
 //!
-//! Reading order: [`Crib`] (the engine), [`disclose`] (what the model sees), [`reply`] (what a search
+//! Reading order: [`Crib`] (the engine), [`disclosure`] (what the model sees), [`reply`] (what a search
 //! answers), [`call`] (how it calls), [`rank`] (why this tool and not that one), [`policy`] (which
 //! tools are deferred, and when), [`preset`] (to behave like another system). ARCHITECTURE.md lists
 //! all modules, each after those that it uses.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod argument_validation;
 pub mod call;
 mod catalog;
+mod compute_disclosure;
+pub mod context_window;
 pub mod conversation;
 mod crib;
-pub mod disclose;
-mod disclosure;
+pub mod disclosure;
 mod error;
 mod ingest;
 mod limits;
@@ -43,32 +45,30 @@ mod spelling;
 mod text;
 mod tokens;
 mod tool;
-mod turn;
-mod validate;
-mod weak;
-pub mod window;
+mod turn_context;
+mod weakness;
 pub mod wire_name;
 
-pub use call::{Call, Outcome, Refusal};
+pub use call::{CallOutcome, Refusal, ToolCall};
 pub use catalog::{Catalog, CatalogBuilder, ToolId};
 pub use conversation::{Conversation, Conversations, Ledger};
 pub use crib::Crib;
 pub use disclosure::Disclosure;
 pub use error::Error;
-pub use ingest::{Finding, Ingest, Origin, Problem, ingest, ingest_beside};
+pub use ingest::{Finding, IngestedTools, Origin, Problem, ingest, ingest_with_own_names};
 pub use limits::Limits;
 pub use preset::Preset;
 pub use query::{Query, Words};
 pub use reply::Reply;
 pub use scope::Scope;
-pub use search::Ask;
-pub use settings::{Among, Input, SearchSettings, Settings};
+pub use search::SearchRequest;
+pub use settings::{SearchInput, SearchSettings, SearchedTools, Settings};
 pub use signature::signature;
-pub use tokens::{FourChars, TokenCounter};
-pub use tool::{Defer, EMPTY_SCHEMA, Fingerprint, Hints, Shape, Tool};
+pub use tokens::{FourCharsPerToken, TokenCounter};
+pub use tool::{DeferPolicy, DefinitionFormat, EMPTY_SCHEMA, Fingerprint, Tool, ToolAnnotations};
 pub use toolcrib_embed::Model;
-pub use turn::Turn;
-pub use weak::Weakness;
+pub use turn_context::TurnContext;
+pub use weakness::Weakness;
 
 /// The page for harness authors, compiled and run with the tests.
 #[cfg(doctest)]

@@ -18,17 +18,18 @@ use toolcrib_text::json::data;
 
 /// Maximum size of the listing in tokens, if the settings name none: about 150 tools with their sentences,
 /// 500 by name.
-pub const TOKENS: usize = 4_000;
+pub const DEFAULT_TOKENS: usize = 4_000;
 
 /// How much room the listing has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListingSettings {
     /// The most telling form it may have.
-    pub form: Form,
+    pub form: ListingForm,
     /// Where it stands.
-    pub place: Place,
-    /// Maximum size in tokens. If not set, [`TOKENS`], or less where the caller knows better.
+    #[serde(rename = "place")]
+    pub placement: ListingPlacement,
+    /// Maximum size in tokens. If not set, [`DEFAULT_TOKENS`], or less where the caller knows better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
     /// Maximum share of the context window, in percent, if `tokens` is not set and the window is known.
@@ -42,8 +43,8 @@ pub struct ListingSettings {
 impl Default for ListingSettings {
     fn default() -> Self {
         Self {
-            form: Form::Full,
-            place: Place::Description,
+            form: ListingForm::Full,
+            placement: ListingPlacement::Description,
             tokens: None,
             context_percent: 5.0,
             chars: 16_000,
@@ -55,7 +56,7 @@ impl Default for ListingSettings {
 /// Where the listing stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum ListingPlacement {
     /// In the search tool's description, where it stays as it is for a whole conversation; what
     /// comes later is announced.
     #[default]
@@ -69,7 +70,7 @@ pub enum Place {
 /// How far the listing had to degrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Form {
+pub enum ListingForm {
     /// Names and first sentences.
     Full,
     /// Names.
@@ -88,7 +89,7 @@ pub enum Form {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// How far it had to degrade.
-    pub form: Form,
+    pub form: ListingForm,
     /// The text.
     pub text: String,
     /// Its size.
@@ -104,7 +105,7 @@ impl Listing {
         context: Option<usize>,
         counter: &dyn TokenCounter,
     ) -> Option<Self> {
-        if settings.form == Form::None {
+        if settings.form == ListingForm::None {
             return None;
         }
         let groups = Groups::of(catalog, ids);
@@ -113,22 +114,22 @@ impl Listing {
         let room = Room {
             tokens: settings
                 .tokens
-                .unwrap_or_else(|| share.map_or(TOKENS, |share| share.min(TOKENS))),
+                .unwrap_or_else(|| share.map_or(DEFAULT_TOKENS, |share| share.min(DEFAULT_TOKENS))),
             chars: settings.chars,
             counter,
         };
-        let wanted = |form: Form| settings.form <= form;
-        let fits = |form: Form, text: &dyn Fn() -> String| {
+        let wanted = |form: ListingForm| settings.form <= form;
+        let fits = |form: ListingForm, text: &dyn Fn() -> String| {
             if wanted(form) { room.fits(form, &text()) } else { None }
         };
-        let fitting = fits(Form::Full, &|| groups.full(settings.sentence_chars))
-            .or_else(|| fits(Form::Names, &|| groups.names()))
-            .or_else(|| if wanted(Form::Mixed) { groups.mixed(&room) } else { None })
-            .or_else(|| fits(Form::Groups, &|| groups.sizes()));
+        let fitting = fits(ListingForm::Full, &|| groups.full(settings.sentence_chars))
+            .or_else(|| fits(ListingForm::Names, &|| groups.names()))
+            .or_else(|| if wanted(ListingForm::Mixed) { groups.mixed(&room) } else { None })
+            .or_else(|| fits(ListingForm::Groups, &|| groups.sizes()));
         Some(fitting.unwrap_or_else(|| {
             // A count always fits: whoever leaves no room for it still needs to know.
             let text = groups.count();
-            Self { form: Form::Count, tokens: counter.count(&text), text }
+            Self { form: ListingForm::Count, tokens: counter.count(&text), text }
         }))
     }
 }
@@ -140,7 +141,7 @@ struct Room<'a> {
 }
 
 impl Room<'_> {
-    fn fits(&self, form: Form, text: &str) -> Option<Listing> {
+    fn fits(&self, form: ListingForm, text: &str) -> Option<Listing> {
         // No vocabulary has tokens of more than a few dozen characters on tool text; a text far over
         // budget is refused without counting it.
         if text.chars().nth(self.chars).is_some() || text.len() / 32 > self.tokens {
@@ -214,7 +215,7 @@ impl<'a> Groups<'a> {
             }
             let lines = (0..open.len()).map(|i| if folded[i] { &shut[i] } else { &open[i] });
             let text: String = lines.map(String::as_str).collect();
-            if let Some(listing) = room.fits(Form::Mixed, &text) {
+            if let Some(listing) = room.fits(ListingForm::Mixed, &text) {
                 return Some(listing);
             }
             // As many characters a token as this text has, and a little less, must do.

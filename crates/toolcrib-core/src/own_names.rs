@@ -14,11 +14,11 @@ pub const DESCRIBE: &str = "tool_describe";
 pub const CALL: &str = "tool_call";
 
 /// Names of the providers' own search tools. They are reserved like ours.
-pub const PROVIDERS: [&str; 2] = ["tool_search_tool_regex", "tool_search_tool_bm25"];
+pub const PROVIDER_SEARCH_NAMES: [&str; 2] = ["tool_search_tool_regex", "tool_search_tool_bm25"];
 
 /// One of our tools, by what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Own {
+pub enum OwnToolKind {
     /// Finds tools by words or by name.
     Search,
     /// Finds tools by a pattern.
@@ -50,7 +50,7 @@ impl Default for OwnNames {
 
 impl OwnNames {
     /// The names to use where the first ones are taken.
-    pub fn second() -> Self {
+    pub fn alternative() -> Self {
         Self {
             search: "crib_search",
             search_regex: "crib_search_regex",
@@ -65,14 +65,22 @@ impl OwnNames {
     }
 
     /// Which of ours goes by exactly this name.
-    pub fn own(&self, name: &str) -> Option<Own> {
-        let owns = [Own::Search, Own::SearchRegex, Own::Describe, Own::Call];
+    pub fn kind_of(&self, name: &str) -> Option<OwnToolKind> {
+        let owns = [
+            OwnToolKind::Search,
+            OwnToolKind::SearchRegex,
+            OwnToolKind::Describe,
+            OwnToolKind::Call,
+        ];
         self.all().iter().position(|own| *own == name).map(|at| owns[at])
     }
 
     /// Whether no other tool may have this name, in whatever case: it is ours, or a provider's own.
-    pub fn reserve(&self, name: &str) -> bool {
-        self.all().iter().chain(&PROVIDERS).any(|taken| taken.eq_ignore_ascii_case(name))
+    pub fn is_reserved(&self, name: &str) -> bool {
+        self.all()
+            .iter()
+            .chain(&PROVIDER_SEARCH_NAMES)
+            .any(|taken| taken.eq_ignore_ascii_case(name))
     }
 }
 
@@ -83,16 +91,20 @@ mod tests {
 
     #[test]
     fn every_provider_accepts_both_sets_and_they_share_nothing() {
-        let (first, second) = (OwnNames::default(), OwnNames::second());
+        let (first, second) = (OwnNames::default(), OwnNames::alternative());
         for (one, other) in first.all().into_iter().zip(second.all()) {
             assert!(wire_name::is_valid(one) && wire_name::is_valid(other));
             assert_eq!(one.len(), other.len());
-            assert!(first.reserve(&one.to_uppercase()) && !second.reserve(one));
-            assert!(second.reserve(&other.to_uppercase()) && !first.reserve(other));
-            assert_eq!(first.own(one), second.own(other));
-            assert_eq!((first.own(other), second.own(one)), (None, None));
+            assert!(first.is_reserved(&one.to_uppercase()) && !second.is_reserved(one));
+            assert!(second.is_reserved(&other.to_uppercase()) && !first.is_reserved(other));
+            assert_eq!(first.kind_of(one), second.kind_of(other));
+            assert_eq!((first.kind_of(other), second.kind_of(one)), (None, None));
         }
         assert_eq!(wire_name::RESERVED[..4], first.all());
-        assert!(PROVIDERS.iter().all(|name| first.reserve(name) && second.reserve(name)));
+        assert!(
+            PROVIDER_SEARCH_NAMES
+                .iter()
+                .all(|name| first.is_reserved(name) && second.is_reserved(name))
+        );
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct BadPattern {
 
 /// Where a pattern was found, the best place first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum MatchedField {
     Name,
     Description,
     Parameters,
@@ -30,7 +30,7 @@ pub(crate) enum Place {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Matches {
     /// The tools, by place and then by name.
-    pub(crate) tools: Vec<(ToolId, Place)>,
+    pub(crate) tools: Vec<(ToolId, MatchedField)>,
     /// Whether the budget ran out before the catalog did.
     pub(crate) partial: bool,
 }
@@ -79,11 +79,11 @@ pub(crate) fn matches(regex: &Regex, catalog: &Catalog, scope: &Scope, limits: &
         };
         left = rest;
         let place = if reads(tool.name()) {
-            Place::Name
+            MatchedField::Name
         } else if reads(tool.description()) || tool.title().is_some_and(&mut reads) {
-            Place::Description
+            MatchedField::Description
         } else if in_parameters(&tool.schema_value(), &mut reads) {
-            Place::Parameters
+            MatchedField::Parameters
         } else {
             continue;
         };

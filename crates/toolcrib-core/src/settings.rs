@@ -6,15 +6,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::disclosure::{Guidance, Kind, Setting, Stub};
+use crate::context_window;
+use crate::disclosure::{DisclosureKind, DisclosureSetting, Guidance, Stub};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::listing::ListingSettings;
 use crate::own_names::OwnNames;
 use crate::policy::{Activation, Glob, Rules};
-use crate::rank::{By, RankSettings, Table};
-use crate::reply::Form;
-use crate::window;
+use crate::rank::{RankSettings, RankerKind, VectorTable};
+use crate::reply::ReplyFormat;
 use toolcrib_text::clean;
 
 /// The settings of an engine.
@@ -23,19 +23,19 @@ pub struct Settings {
     /// When deferral sets in.
     pub activation: Activation,
     /// The model's context window in tokens, for turns that do not say it.
-    pub context: Option<usize>,
+    pub context_window: Option<usize>,
     /// The context windows of models, by patterns of their names, for turns that do not say theirs.
     pub context_windows: Vec<(Glob, usize)>,
     /// Which tools it spares.
     pub rules: Rules,
     /// Whether the proxy, which sees all of a client's tools, keeps a short list of frequently used ones in
-    /// full: [`policy::hot`](crate::policy::hot).
-    pub hot: bool,
+    /// full: [`policy::hot_list`](crate::policy::hot_list).
+    pub keeps_hot_tools: bool,
     /// How deferred tools are shown.
-    pub disclosure: Setting,
+    pub disclosure: DisclosureSetting,
     /// Replaces a disclosure that needs a provider's API if the provider does not support it. If not set, the
-    /// kind is [`Setting::kind`].
-    pub fallback: Option<Kind>,
+    /// kind is [`DisclosureSetting::kind`].
+    pub fallback: Option<DisclosureKind>,
     /// Whether a tool that was found is shown in full from the next turn on, where the disclosure
     /// shows tools one by one. Off, its schema is in the reply and nowhere else.
     pub reveals: bool,
@@ -55,24 +55,24 @@ pub struct Settings {
     /// How tools are ranked.
     pub rank: RankSettings,
     /// Where vectors come from. No file says it: a table is loaded, and a file can only name it.
-    pub table: Table,
+    pub vector_table: VectorTable,
     /// Searches and their replies.
     pub search: SearchSettings,
     /// Bounds on what comes in.
     pub limits: Limits,
     /// What our own tools are called. No file says it: it follows from the tools that a caller has.
-    pub names: OwnNames,
+    pub own_names: OwnNames,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             activation: Activation::default(),
-            context: None,
+            context_window: None,
             context_windows: Vec::new(),
             rules: Rules::default(),
-            hot: true,
-            disclosure: Setting::default(),
+            keeps_hot_tools: true,
+            disclosure: DisclosureSetting::default(),
             fallback: None,
             reveals: true,
             max_revealed: 0,
@@ -82,46 +82,49 @@ impl Default for Settings {
             guidance: Guidance::default(),
             listing: ListingSettings::default(),
             rank: RankSettings::default(),
-            table: Table::default(),
+            vector_table: VectorTable::default(),
             search: SearchSettings::default(),
             limits: Limits::default(),
-            names: OwnNames::default(),
+            own_names: OwnNames::default(),
         }
     }
 }
 
 impl Settings {
     /// How the engine shows deferred tools without a provider's help.
-    pub fn kind(&self) -> Kind {
-        let needs_provider =
-            matches!(self.disclosure, Setting::Auto | Setting::Reference | Setting::Hosted);
+    pub fn disclosure_kind(&self) -> DisclosureKind {
+        let needs_provider = matches!(
+            self.disclosure,
+            DisclosureSetting::Auto | DisclosureSetting::Reference | DisclosureSetting::Hosted
+        );
         self.fallback.filter(|_| needs_provider).unwrap_or_else(|| self.disclosure.kind())
     }
 
     /// The context window for a turn that does not say it: what the settings say of this model, then of
     /// every model, then what is known of it.
-    pub fn context_window(&self, model: Option<&str>) -> Option<usize> {
+    pub fn context_window_for(&self, model: Option<&str>) -> Option<usize> {
         let named = model.and_then(|model| {
             let windows = self.context_windows.iter().filter(|(glob, _)| glob.is(model));
             // The longest pattern says the most about the model.
             windows.max_by_key(|(glob, _)| glob.to_string().len()).map(|(_, size)| *size)
         });
-        named.or(self.context).or_else(|| window::of_model(model?))
+        named.or(self.context_window).or_else(|| context_window::of_model(model?))
     }
 
     /// Whether a loaded tool is shown in full from the next turn on.
     pub(crate) fn shows_revealed(&self) -> bool {
-        self.reveals && matches!(self.kind(), Kind::Reveal | Kind::Append)
+        self.reveals
+            && matches!(self.disclosure_kind(), DisclosureKind::Reveal | DisclosureKind::Append)
     }
 
     /// Whether the number or size of shown tools is limited. Then a tool that is loaded again becomes the newest.
-    pub fn bounds_revealed(&self) -> bool {
+    pub fn limits_revealed(&self) -> bool {
         self.max_revealed > 0 || self.max_revealed_bytes > 0
     }
 
     /// Whether hits carry their schemas. Without the bridge there is no `tool_describe` to get one.
     pub(crate) fn shows_schemas(&self) -> bool {
-        self.search.schemas || self.kind() != Kind::Bridge
+        self.search.schemas || self.disclosure_kind() != DisclosureKind::Bridge
     }
 }
 
@@ -143,13 +146,15 @@ pub struct SearchSettings {
     /// Names that a browse or a miss may list; beyond it servers and their sizes.
     pub names: usize,
     /// How replies are written.
-    pub form: Form,
+    #[serde(rename = "form")]
+    pub format: ReplyFormat,
     /// What the search tool takes.
-    pub input: Input,
+    pub input: SearchInput,
     /// Whether `tool_search_regex` is offered too.
     pub regex: bool,
     /// Which tools are searched.
-    pub among: Among,
+    #[serde(rename = "among")]
+    pub searched: SearchedTools,
     /// Whether hits carry their schemas; off, under the bridge, `tool_describe` is the way to one.
     pub schemas: bool,
     /// Whether tools the model already has come last, and without their schemas.
@@ -161,7 +166,7 @@ pub struct SearchSettings {
 /// What the search tool says it takes. It understands all of it, whatever it says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Input {
+pub enum SearchInput {
     /// `query`, `queries`, `limit`, and what a query may hold.
     #[default]
     Full,
@@ -176,7 +181,7 @@ pub enum Input {
 /// Which tools are searched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Among {
+pub enum SearchedTools {
     /// All in scope.
     #[default]
     All,
@@ -193,10 +198,10 @@ impl Default for SearchSettings {
             refuse: true,
             reply_tokens: 6_000,
             names: 500,
-            form: Form::Json,
-            input: Input::Full,
+            format: ReplyFormat::Json,
+            input: SearchInput::Full,
             regex: false,
-            among: Among::All,
+            searched: SearchedTools::All,
             schemas: true,
             known_last: true,
             must_in_name: false,
@@ -228,7 +233,7 @@ impl Settings {
                 percent.contains(&self.listing.context_percent),
                 "0 to 100",
             ),
-            ("context", self.context != Some(0), "1 or more"),
+            ("context", self.context_window != Some(0), "1 or more"),
             (
                 "context_windows",
                 self.context_windows.iter().all(|(_, size)| *size > 0),
@@ -244,7 +249,7 @@ impl Settings {
             ),
             (
                 "rank.embedding_model",
-                self.rank.embedding_model.is_none() || self.rank.by == By::Hybrid,
+                self.rank.embedding_model.is_none() || self.rank.ranker == RankerKind::Hybrid,
                 "set where `rank.by` is \"hybrid\"; no other ranker asks for vectors",
             ),
             ("search.cutoff", (0.0..=1.0).contains(&search.cutoff), "0 to 1"),

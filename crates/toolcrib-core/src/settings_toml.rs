@@ -10,16 +10,16 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use toml::de::DeTable;
 
-use crate::disclosure::{Guidance, Kind, Setting, Stub};
+use crate::disclosure::{DisclosureKind, DisclosureSetting, Guidance, Stub};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::listing::ListingSettings;
 use crate::own_names::OwnNames;
 use crate::policy::{Activation, Glob, Rules};
 use crate::preset::Preset;
-use crate::rank::{RankSettings, Table};
+use crate::rank::{RankSettings, VectorTable};
 use crate::settings::{SearchSettings, Settings};
-use crate::tool::Defer;
+use crate::tool::DeferPolicy;
 
 impl Settings {
     /// Reads settings from TOML: over the preset that the text names, or over our own.
@@ -73,9 +73,9 @@ struct Written {
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<usize>,
     context_windows: BTreeMap<String, usize>,
-    disclosure: Setting,
+    disclosure: DisclosureSetting,
     #[serde(skip_serializing_if = "Option::is_none")]
-    fallback: Option<Kind>,
+    fallback: Option<DisclosureKind>,
     reveals: bool,
     max_revealed: usize,
     max_revealed_bytes: usize,
@@ -96,7 +96,7 @@ struct WrittenRules {
     hot: bool,
     never: Vec<String>,
     always: Vec<String>,
-    servers: BTreeMap<String, Defer>,
+    servers: BTreeMap<String, DeferPolicy>,
 }
 
 impl Default for WrittenRules {
@@ -119,7 +119,7 @@ impl Written {
         let windows = windows.map(|(glob, size)| (glob.to_string(), *size));
         Self {
             preset: None,
-            context: settings.context,
+            context: settings.context_window,
             context_windows: windows.collect(),
             disclosure: settings.disclosure,
             fallback: settings.fallback,
@@ -131,7 +131,7 @@ impl Written {
             guidance: settings.guidance,
             activation: settings.activation,
             defer: WrittenRules {
-                hot: settings.hot,
+                hot: settings.keeps_hot_tools,
                 never: texts(&settings.rules.never),
                 always: texts(&settings.rules.always),
                 servers: servers.collect(),
@@ -155,9 +155,9 @@ impl Written {
                 servers: servers.map(|(server, defer)| (Glob::new(server), *defer)).collect(),
                 ..Rules::default()
             },
-            hot: self.defer.hot,
+            keeps_hot_tools: self.defer.hot,
             activation: self.activation,
-            context: self.context,
+            context_window: self.context,
             context_windows: windows.collect(),
             disclosure: self.disclosure,
             fallback: self.fallback,
@@ -169,10 +169,10 @@ impl Written {
             guidance: self.guidance,
             listing: self.listing,
             rank: self.rank,
-            table: Table::default(),
+            vector_table: VectorTable::default(),
             search: self.search,
             limits: self.limits,
-            names: OwnNames::default(),
+            own_names: OwnNames::default(),
         }
     }
 }

@@ -57,8 +57,8 @@ impl Spellings {
             if let Some(server) = tool.server() {
                 // `server/tool` for a name that came without its server.
                 spellings.whole.push((hash(&format!("{}{folded}", squash(server))), id));
-                if tool.own_name() != tool.name() {
-                    spellings.tails.push((hash(&squash(tool.own_name())), id));
+                if tool.name_without_server() != tool.name() {
+                    spellings.tails.push((hash(&squash(tool.name_without_server())), id));
                 }
             }
             let wire = wire_name::of_full(tool.name());

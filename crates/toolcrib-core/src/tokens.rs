@@ -20,9 +20,9 @@ pub trait TokenCounter: fmt::Debug + Send + Sync {
 
 /// Four characters a token, rounded up: the rule of thumb that needs no vocabulary.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct FourChars;
+pub struct FourCharsPerToken;
 
-impl TokenCounter for FourChars {
+impl TokenCounter for FourCharsPerToken {
     fn count(&self, text: &str) -> usize {
         text.chars().count().div_ceil(4)
     }

@@ -18,7 +18,7 @@ pub const EMPTY_SCHEMA: &str = r#"{"type":"object","properties":{}}"#;
 /// Whether its owner lets a tool be deferred.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Defer {
+pub enum DeferPolicy {
     /// Its full schema is always shown.
     Never,
     /// Deferred once deferral is active.
@@ -31,7 +31,7 @@ pub enum Defer {
 /// The shapes a tool definition comes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Shape {
+pub enum DefinitionFormat {
     /// MCP: `{name, title, description, inputSchema}`.
     Mcp,
     /// Anthropic Messages: `{name, description, input_schema}`.
@@ -46,7 +46,7 @@ pub enum Shape {
     Own,
 }
 
-impl Shape {
+impl DefinitionFormat {
     /// The keys under which this shape may hold the input schema; the first is the one to write.
     pub(crate) fn schema_keys(self) -> &'static [&'static str] {
         match self {
@@ -126,7 +126,7 @@ impl Shape {
 /// What a tool's owner says it does to the world: MCP's four hints. A stranger's word, and no more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Hints {
+pub struct ToolAnnotations {
     /// It changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
@@ -149,8 +149,8 @@ pub struct Tool {
     pub(crate) title: Option<Box<str>>,
     pub(crate) description: Box<str>,
     pub(crate) keywords: Vec<Box<str>>,
-    pub(crate) defer: Defer,
-    pub(crate) shape: Shape,
+    pub(crate) defer: DeferPolicy,
+    pub(crate) shape: DefinitionFormat,
     /// The owner's JSON, without hidden characters.
     pub(crate) definition: Box<str>,
     /// Where in `definition` the input schema stands; `None` for a tool without one.
@@ -184,7 +184,7 @@ impl Tool {
 
     /// Its name without its server's in front of it. In another case it is a word of the name:
     /// `alarm_set` on the server `Alarm` is about alarms.
-    pub fn own_name(&self) -> &str {
+    pub fn name_without_server(&self) -> &str {
         own_part(&self.name, self.server())
     }
 
@@ -204,22 +204,22 @@ impl Tool {
     }
 
     /// What its owner says about deferring it.
-    pub fn defer(&self) -> Defer {
+    pub fn defer(&self) -> DeferPolicy {
         self.defer
     }
 
     /// The same tool, with another word on deferring it.
     #[must_use]
-    pub fn with_defer(self, defer: Defer) -> Self {
+    pub fn with_defer(self, defer: DeferPolicy) -> Self {
         Self { defer, ..self }
     }
 
     /// The shape its definition came in.
-    pub fn shape(&self) -> Shape {
+    pub fn format(&self) -> DefinitionFormat {
         self.shape
     }
 
-    /// The owner's definition, as JSON text in [`shape`](Self::shape).
+    /// The owner's definition, as JSON text in [`format`](Self::format).
     pub fn definition(&self) -> &str {
         &self.definition
     }
@@ -234,17 +234,17 @@ impl Tool {
     }
 
     /// What its owner says it does to the world, where anything is said.
-    pub fn hints(&self) -> Option<Hints> {
+    pub fn annotations(&self) -> Option<ToolAnnotations> {
         let stated = Fields::read(&self.definition)?;
         let flags = Fields::read(stated.get("annotations")?)?;
         let flag = |key| flags.get(key).and_then(|raw| raw.parse().ok());
-        let hints = Hints {
+        let hints = ToolAnnotations {
             read_only_hint: flag("readOnlyHint"),
             destructive_hint: flag("destructiveHint"),
             idempotent_hint: flag("idempotentHint"),
             open_world_hint: flag("openWorldHint"),
         };
-        (hints != Hints::default()).then_some(hints)
+        (hints != ToolAnnotations::default()).then_some(hints)
     }
 
     /// The input schema, parsed. Ingest has checked that it parses.
@@ -254,7 +254,7 @@ impl Tool {
 
     /// The definition as it is shown in full: the owner's own text, unless the tool goes by another
     /// name here or its description was cut.
-    pub fn definition_here(&self) -> Cow<'_, str> {
+    pub fn shown_definition(&self) -> Cow<'_, str> {
         if self.differs {
             Cow::Owned(self.definition_with(None, None))
         } else {

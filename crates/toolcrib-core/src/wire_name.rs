@@ -7,17 +7,18 @@
 
 use std::borrow::Cow;
 
-pub use crate::own_names::PROVIDERS;
+pub use crate::own_names::PROVIDER_SEARCH_NAMES;
 use crate::own_names::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 
 /// The longest name that every provider accepts.
 pub const MAX_WIRE_NAME: usize = 64;
 
 /// Names that are ours by default, or a provider's own, and never a stranger's.
-pub const RESERVED: [&str; 6] = [SEARCH, SEARCH_REGEX, DESCRIBE, CALL, PROVIDERS[0], PROVIDERS[1]];
+pub const RESERVED: [&str; 6] =
+    [SEARCH, SEARCH_REGEX, DESCRIBE, CALL, PROVIDER_SEARCH_NAMES[0], PROVIDER_SEARCH_NAMES[1]];
 
 /// Whether a tool may not have this name, in whatever case. Where our tools go by other names,
-/// [`OwnNames::reserve`](crate::disclose::OwnNames::reserve) tells.
+/// [`OwnNames::is_reserved`](crate::disclosure::OwnNames::is_reserved) tells.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name))
 }

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use toolcrib_core::conversation::REVEALS;
-use toolcrib_core::{Conversation, Ledger, Outcome, Reply};
+use toolcrib_core::conversation::DEFAULT_MAX_REVEALS;
+use toolcrib_core::{CallOutcome, Conversation, Ledger, Reply};
 
 use crate::budget::{Budget, Limits, PART};
 use crate::call_ids::{CallIdGenerator, GeneratedId};
@@ -77,7 +77,8 @@ impl Desk {
         limits: Limits,
     ) -> Self {
         let names = revealed.iter().map(String::as_str);
-        let conversation = Conversation::with_ledger(Ledger::of_names(names, REVEALS));
+        let conversation =
+            Conversation::with_ledger(Ledger::from_names(names, DEFAULT_MAX_REVEALS));
         Self {
             toolset,
             conversation,
@@ -194,24 +195,24 @@ impl Desk {
         let toolset = Arc::clone(&self.toolset);
         let outcome = toolset.crib().handle(&toolset.turn(), &mut self.conversation, name, input);
         let answer = match outcome {
-            Outcome::Run(call) => {
+            CallOutcome::Run(call) => {
                 let (name, arguments) = (call.name, call.arguments.get().to_owned());
                 self.forward(id, made, &name, &arguments);
                 return Settled::Forward { name, arguments };
             }
-            Outcome::Answer(reply) => {
+            CallOutcome::Answer(reply) => {
                 self.searches += 1;
                 let id = made.as_deref().or(id);
                 let answer = Answer { at, ..self.answer(id, name, &reply) };
                 let mut loaded = reply.loaded;
-                if toolset.crib().settings().bounds_revealed() {
+                if toolset.crib().settings().limits_revealed() {
                     // What was loaded last stays longest, and the best hit before the others.
                     loaded.reverse();
                 }
                 self.found(loaded);
                 answer
             }
-            Outcome::Refused(refusal) => {
+            CallOutcome::Refused(refusal) => {
                 let answer = Answer {
                     id: made.or_else(|| id.map(str::to_owned)),
                     at,

@@ -19,7 +19,7 @@
 //! use std::collections::HashMap;
 //! use std::sync::Arc;
 //!
-//! use toolcrib_core::FourChars;
+//! use toolcrib_core::FourCharsPerToken;
 //! use toolcrib_dialect::capability::Learned;
 //! use toolcrib_dialect::exchange::action::{Body, Done, Ending, Outgoing, Setup};
 //! use toolcrib_dialect::{Action, Api, Exchange, Key, Request, Toolset};
@@ -34,7 +34,7 @@
 //!
 //! fn ask(body: String, kept: &mut Kept, send: &mut dyn FnMut(&Outgoing) -> Option<(u16, String)>) -> (Vec<u8>, Done) {
 //!     let path = "/v1/chat/completions";
-//!     let mut setup = Setup::new("api.openai.com", Arc::new(FourChars)); // toolcrib-tokens counts exactly
+//!     let mut setup = Setup::new("api.openai.com", Arc::new(FourCharsPerToken)); // toolcrib-tokens counts exactly
 //!     setup.learned = kept.refusals.clone(); // a program that runs for days sets `now` as well
 //!     let request = Request::read(Api::Chat, path, body.into_bytes());
 //!     let mut exchange = Exchange::new(Api::Chat, path, request, setup);

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
-use toolcrib_core::disclose::{Kind, Setting};
+use toolcrib_core::disclosure::{DisclosureKind, DisclosureSetting};
 
 use crate::api::Api;
 use crate::capability::{self, Capability};
@@ -71,12 +71,12 @@ impl Mode {
 
     /// The engine's disclosure behind it. References and hosted search need the listing and the one
     /// search tool of `append`, and nothing appended.
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> DisclosureKind {
         match self {
-            Self::Bridge => Kind::Bridge,
-            Self::Reveal => Kind::Reveal,
-            Self::Terse => Kind::Terse,
-            Self::Append | Self::Reference(_) | Self::Hosted(_) => Kind::Append,
+            Self::Bridge => DisclosureKind::Bridge,
+            Self::Reveal => DisclosureKind::Reveal,
+            Self::Terse => DisclosureKind::Terse,
+            Self::Append | Self::Reference(_) | Self::Hosted(_) => DisclosureKind::Append,
         }
     }
 
@@ -118,7 +118,7 @@ pub enum RequestedMode {
     ///
     /// `auto` never becomes hosted search: our own ranking finds more, and no list of tools is kept
     /// elsewhere.
-    Defer(Setting),
+    Defer(DisclosureSetting),
 }
 
 impl RequestedMode {
@@ -128,19 +128,19 @@ impl RequestedMode {
 
     /// The mode of this name.
     pub fn named(name: &str) -> Option<Self> {
-        let setting = Setting::ALL.into_iter().find(|setting| setting.name() == name);
+        let setting = DisclosureSetting::ALL.into_iter().find(|setting| setting.name() == name);
         setting.map(Self::Defer).or((name == "off").then_some(Self::Off))
     }
 }
 
 impl Default for RequestedMode {
     fn default() -> Self {
-        Self::Defer(Setting::Auto)
+        Self::Defer(DisclosureSetting::Auto)
     }
 }
 
-impl From<Setting> for RequestedMode {
-    fn from(setting: Setting) -> Self {
+impl From<DisclosureSetting> for RequestedMode {
+    fn from(setting: DisclosureSetting) -> Self {
         Self::Defer(setting)
     }
 }
@@ -175,13 +175,13 @@ impl fmt::Display for Because {
     }
 }
 
-impl From<Kind> for Mode {
-    fn from(kind: Kind) -> Self {
+impl From<DisclosureKind> for Mode {
+    fn from(kind: DisclosureKind) -> Self {
         match kind {
-            Kind::Bridge => Self::Bridge,
-            Kind::Reveal => Self::Reveal,
-            Kind::Terse => Self::Terse,
-            Kind::Append => Self::Append,
+            DisclosureKind::Bridge => Self::Bridge,
+            DisclosureKind::Reveal => Self::Reveal,
+            DisclosureKind::Terse => Self::Terse,
+            DisclosureKind::Append => Self::Append,
         }
     }
 }
@@ -192,7 +192,7 @@ pub fn decide(
     api: Api,
     requested: RequestedMode,
     capability: &Capability,
-    fallback: Option<Kind>,
+    fallback: Option<DisclosureKind>,
     past: Option<Mode>,
 ) -> Option<(Mode, Because)> {
     let RequestedMode::Defer(setting) = requested else { return None };
@@ -200,9 +200,14 @@ pub fn decide(
         return Some((past, Because::Begun));
     }
     let native = match setting {
-        Setting::Auto | Setting::Reference => reference(api, capability).map(Mode::Reference),
-        Setting::Hosted => hosted(api, capability).map(Mode::Hosted),
-        Setting::Bridge | Setting::Reveal | Setting::Terse | Setting::Append => {
+        DisclosureSetting::Auto | DisclosureSetting::Reference => {
+            reference(api, capability).map(Mode::Reference)
+        }
+        DisclosureSetting::Hosted => hosted(api, capability).map(Mode::Hosted),
+        DisclosureSetting::Bridge
+        | DisclosureSetting::Reveal
+        | DisclosureSetting::Terse
+        | DisclosureSetting::Append => {
             return Some((setting.kind().into(), Because::Configured));
         }
     };
@@ -270,38 +275,48 @@ mod tests {
     #[test]
     fn native_where_it_works_and_the_bridge_elsewhere() {
         let (anthropic, openai) = ("api.anthropic.com", "api.openai.com");
-        let mode =
-            |api, host, model, setting: Setting| at(api, host, model, setting, None).unwrap().0;
+        let mode = |api, host, model, setting: DisclosureSetting| {
+            at(api, host, model, setting, None).unwrap().0
+        };
         assert_eq!(
-            mode(Api::Messages, anthropic, "claude-opus-4-5", Setting::Auto),
+            mode(Api::Messages, anthropic, "claude-opus-4-5", DisclosureSetting::Auto),
             Mode::Reference(Primitive::ToolReference)
         );
         assert_eq!(
-            mode(Api::Messages, anthropic, "claude-opus-4-5", Setting::Hosted),
+            mode(Api::Messages, anthropic, "claude-opus-4-5", DisclosureSetting::Hosted),
             Mode::Hosted(Hosted::Bm25)
         );
-        assert_eq!(mode(Api::Messages, anthropic, "claude-opus-4-1", Setting::Auto), Mode::Bridge);
         assert_eq!(
-            mode(Api::Messages, "localhost", "claude-opus-4-5", Setting::Auto),
+            mode(Api::Messages, anthropic, "claude-opus-4-1", DisclosureSetting::Auto),
             Mode::Bridge
         );
         assert_eq!(
-            mode(Api::Responses, openai, "gpt-5.4", Setting::Auto),
+            mode(Api::Messages, "localhost", "claude-opus-4-5", DisclosureSetting::Auto),
+            Mode::Bridge
+        );
+        assert_eq!(
+            mode(Api::Responses, openai, "gpt-5.4", DisclosureSetting::Auto),
             Mode::Reference(Primitive::SearchOutput)
         );
         assert_eq!(
-            mode(Api::Responses, openai, "gpt-4o-mini", Setting::Auto),
+            mode(Api::Responses, openai, "gpt-4o-mini", DisclosureSetting::Auto),
             Mode::Reference(Primitive::AdditionalTools)
         );
-        assert_eq!(mode(Api::Chat, openai, "gpt-5.4", Setting::Auto), Mode::Bridge);
-        assert_eq!(mode(Api::Chat, openai, "gpt-5.4", Setting::Append), Mode::Append);
+        assert_eq!(mode(Api::Chat, openai, "gpt-5.4", DisclosureSetting::Auto), Mode::Bridge);
+        assert_eq!(mode(Api::Chat, openai, "gpt-5.4", DisclosureSetting::Append), Mode::Append);
         assert_eq!(at(Api::Chat, openai, "gpt-5.4", RequestedMode::Off, Some(Mode::Bridge)), None);
     }
 
     #[test]
     fn a_conversation_goes_on_as_it_began_while_that_works() {
         let past = |mode| {
-            at(Api::Messages, "api.anthropic.com", "claude-opus-5", Setting::Auto, Some(mode))
+            at(
+                Api::Messages,
+                "api.anthropic.com",
+                "claude-opus-5",
+                DisclosureSetting::Auto,
+                Some(mode),
+            )
         };
         let begun = "the conversation began so".to_owned();
         assert_eq!(past(Mode::Bridge), Some((Mode::Bridge, begun)));

@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use toolcrib_core::policy::{Decision, Defers as Deferral, Reason};
+use toolcrib_core::policy::{ActivationReason, Decision, Deferral};
 use toolcrib_text::json;
 
 use crate::api::Api;
@@ -72,7 +72,7 @@ pub(crate) struct Numbers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// The engine's decision.
-    Engine(Reason),
+    Engine(ActivationReason),
     /// Deferring saves, but less than one answer of the search costs.
     LostToSearch {
         /// Tokens as they are.
@@ -202,14 +202,16 @@ pub(crate) fn pass_through(facts: Facts<'_>) -> Option<Bypass> {
             (Defers::Hosted | Defers::References, false) => Some(Bypass::ClientDefersPlainly),
         },
         Facts::Counted(Numbers { decision, deferred, before, after, answer, margin }) => {
-            if decision.defers == Deferral::Nothing || deferred == 0 {
+            if decision.deferral == Deferral::Nothing || deferred == 0 {
                 return Some(Bypass::Counted(Why::Engine(decision.reason)));
             }
-            let by_numbers =
-                matches!(decision.reason, Reason::Count { .. } | Reason::Tokens { .. });
+            let by_numbers = matches!(
+                decision.reason,
+                ActivationReason::Count { .. } | ActivationReason::Tokens { .. }
+            );
             // A turn that searches is two requests, and carries one answer.
             let after = 2 * after + answer;
-            let decided = by_numbers && decision.defers == Deferral::Everything;
+            let decided = by_numbers && decision.deferral == Deferral::Everything;
             let loses = margin && decided && after >= before;
             loses.then_some(Bypass::Counted(Why::LostToSearch { before, after }))
         }

@@ -234,7 +234,7 @@ mod tests {
     use std::cell::Cell;
     use std::sync::Arc;
 
-    use toolcrib_core::FourChars;
+    use toolcrib_core::FourCharsPerToken;
 
     use super::*;
     use crate::exchange::Exchange;
@@ -267,9 +267,9 @@ mod tests {
         let read = Request::read_visible(Api::Chat, path, body(40).into_bytes(), &visible);
         let mut request = read.unwrap().unwrap();
         request.rename("another");
-        let mut setup = Setup::new("localhost", Arc::new(FourChars));
+        let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
         let mut settings = toolcrib_core::Settings::default();
-        settings.activation.mode = toolcrib_core::policy::Mode::On;
+        settings.activation.mode = toolcrib_core::policy::ActivationMode::On;
         setup.settings = Arc::new(settings);
         let mut exchange = Exchange::new(Api::Chat, path, Ok(request), setup);
         let calls = [

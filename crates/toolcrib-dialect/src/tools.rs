@@ -3,7 +3,7 @@
 //! What the client ordered stays in its order; what is the provider's own, and what we could not read,
 //! stays as it came. Only a tool that is deferred goes, or changes its text.
 
-use toolcrib_core::disclose::OwnTool;
+use toolcrib_core::disclosure::OwnTool;
 use toolcrib_text::json::{self, Fields};
 
 use crate::budget::TOOLS;

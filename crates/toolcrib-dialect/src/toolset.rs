@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use toolcrib_core::conversation::REVEALS;
-use toolcrib_core::disclose::{OwnNames, OwnTool};
-use toolcrib_core::listing::TOKENS as LISTING_TOKENS;
-use toolcrib_core::policy::{self, Because, Verdict};
+use toolcrib_core::conversation::DEFAULT_MAX_REVEALS;
+use toolcrib_core::disclosure::{OwnNames, OwnTool};
+use toolcrib_core::listing::DEFAULT_TOKENS as LISTING_TOKENS;
+use toolcrib_core::policy::{self, Verdict, VerdictReason};
 use toolcrib_core::{
-    Catalog, Conversation, Crib, Ledger, Limits, Scope, Settings, TokenCounter, Turn as CoreTurn,
-    ingest_beside,
+    Catalog, Conversation, Crib, Ledger, Limits, Scope, Settings, TokenCounter,
+    TurnContext as CoreTurn, ingest_with_own_names,
 };
 use toolcrib_text::json;
 
@@ -102,13 +102,13 @@ impl Toolset {
         let declared: HashSet<String> = tools::names(input).into_iter().collect();
         let mut settings = Settings::clone(&plan.settings);
         settings.disclosure = plan.mode.kind().into();
-        settings.names = OwnNames::default();
+        settings.own_names = OwnNames::default();
         if plan.passes {
-            settings.activation.mode = policy::Mode::Off;
+            settings.activation.mode = policy::ActivationMode::Off;
         }
-        let taken = settings.names.all().iter().any(|name| declared.contains(*name));
+        let taken = settings.own_names.all().iter().any(|name| declared.contains(*name));
         if taken || plan.second_names {
-            settings.names = OwnNames::second();
+            settings.own_names = OwnNames::alternative();
         }
         if matches!(plan.mode, Mode::Reference(_)) {
             // What an answer cannot load it must not count as loaded.
@@ -117,8 +117,8 @@ impl Toolset {
         }
         let catalog = catalog(input, &settings);
         let crib = Crib::new(catalog, settings.clone()).with_counter(Arc::clone(&plan.counter));
-        let hot = if settings.hot {
-            policy::hot(crib.catalog(), crib.sizes(), &crib.settings().rules)
+        let hot = if settings.keeps_hot_tools {
+            policy::hot_list(crib.catalog(), crib.definition_tokens(), &crib.settings().rules)
         } else {
             Vec::new()
         };
@@ -131,21 +131,24 @@ impl Toolset {
         let bridges = tools::bridges(declared.iter());
         settings.rules = settings.rules.keep_hot(names).keep_full(loaded).keep_full(renamed);
         settings.rules = settings.rules.keep_full(bridges);
-        let window = plan.context.or_else(|| settings.context_window(Some(&plan.model)));
+        let window = plan.context.or_else(|| settings.context_window_for(Some(&plan.model)));
         settings.listing.tokens.get_or_insert_with(|| listing_tokens(&crib, window));
         let crib = crib.with_settings(settings);
         let scope = Scope::all(crib.catalog());
-        let turn =
-            CoreTurn { context: plan.context, model: Some(&plan.model), ..CoreTurn::new(&scope) };
+        let turn = CoreTurn {
+            context_window: plan.context,
+            model: Some(&plan.model),
+            ..CoreTurn::new(&scope)
+        };
         let mut conversation = if plan.sticky {
-            Conversation::with_ledger(Ledger::of_names([], REVEALS))
+            Conversation::with_ledger(Ledger::from_names([], DEFAULT_MAX_REVEALS))
         } else {
             Conversation::new()
         };
         let shown = crib.disclose(&turn, &mut conversation);
 
         let deferred: HashSet<String> = shown
-            .shown
+            .tools
             .iter()
             .filter(|shown| matches!(shown.verdict, Verdict::Deferred(_)))
             .map(|shown| crib.catalog().tool(shown.id).name().to_owned())
@@ -165,7 +168,7 @@ impl Toolset {
         };
         // Hosted search is the provider's, which has the names itself.
         let has_search = !matches!(plan.mode, Mode::Hosted(_));
-        let mut own = shown.own.clone();
+        let mut own = shown.own_tools.clone();
         if let (Some(search), Some(instruction)) = (own.first_mut(), &shown.instruction) {
             // One place for all that is ours: a client's system prompt stays its own.
             search.description = format!("{instruction} {}", search.description);
@@ -255,14 +258,14 @@ impl Toolset {
 
     pub(crate) fn turn(&self) -> CoreTurn<'_> {
         CoreTurn {
-            context: self.plan.context,
+            context_window: self.plan.context,
             model: Some(&self.plan.model),
             ..CoreTurn::new(&self.scope)
         }
     }
 
     pub(crate) fn names(&self) -> OwnNames {
-        self.crib.settings().names
+        self.crib.settings().own_names
     }
 
     pub(crate) fn has_second_names(&self) -> bool {
@@ -290,7 +293,7 @@ impl Toolset {
     /// Whether loading a tool again may change which tools are sent in full, because with this many loaded
     /// tools not all of them may fit.
     pub(crate) fn renews(&self, loaded: usize) -> bool {
-        let bounded = self.crib.settings().bounds_revealed() || loaded > REVEALS;
+        let bounded = self.crib.settings().limits_revealed() || loaded > DEFAULT_MAX_REVEALS;
         self.plan.mode.grows() && bounded
     }
 
@@ -312,13 +315,13 @@ impl Toolset {
         let fresh =
             (!mode.grows() && mode != Mode::Terse) || (mode == Mode::Append && found.is_empty());
         let found = newest(found.iter().filter(|name| self.is_deferred(name)));
-        let ledger = Ledger::of_names(found.iter().map(String::as_str), REVEALS);
+        let ledger = Ledger::from_names(found.iter().map(String::as_str), DEFAULT_MAX_REVEALS);
         let mut conversation = Conversation::with_ledger(ledger);
         let shown = (!fresh).then(|| self.crib.disclose(&self.turn(), &mut conversation));
         let stub = |name: &str| {
             let shown = shown.as_ref()?;
             let id = catalog.find(name)?;
-            let shown = shown.shown.iter().find(|shown| shown.id == id)?;
+            let shown = shown.tools.iter().find(|shown| shown.id == id)?;
             shown.definition.as_deref().filter(|_| !is_revealed(&shown.verdict))
         };
         let keep = |name: &str| {
@@ -335,7 +338,7 @@ impl Toolset {
         };
         let last: Vec<&str> = match (mode, &shown) {
             (Mode::Append, Some(shown)) => {
-                let loaded = shown.shown.iter().filter(|shown| is_revealed(&shown.verdict));
+                let loaded = shown.tools.iter().filter(|shown| is_revealed(&shown.verdict));
                 loaded.map(|shown| catalog.tool(shown.id).definition()).collect()
             }
             _ => Vec::new(),
@@ -349,14 +352,14 @@ impl Toolset {
 }
 
 fn is_revealed(verdict: &Verdict) -> bool {
-    *verdict == Verdict::Full(Because::Revealed)
+    *verdict == Verdict::Full(VerdictReason::Revealed)
 }
 
 /// The catalog of a client's tools. What the engine holds back is not in it, and so is never deferred.
 fn catalog(input: &str, settings: &Settings) -> Catalog {
     let mut builder = Catalog::builder();
     let limits: &Limits = &settings.limits;
-    if let Ok(came) = ingest_beside(settings.names, input.as_bytes(), None, limits) {
+    if let Ok(came) = ingest_with_own_names(settings.own_names, input.as_bytes(), None, limits) {
         builder.add(came);
     }
     builder.build()
@@ -366,7 +369,7 @@ fn catalog(input: &str, settings: &Settings) -> Catalog {
 /// than its share of the context window. A full listing of small tools would eat the saving, and what it leaves
 /// out is found by searching.
 fn listing_tokens(crib: &Crib, window: Option<usize>) -> usize {
-    let share = crib.sizes().iter().sum::<usize>() * LISTING_PERCENT / 100;
+    let share = crib.definition_tokens().iter().sum::<usize>() * LISTING_PERCENT / 100;
     let most = share.clamp(LEAST_LISTING, LISTING_TOKENS);
     let percent = crib.settings().listing.context_percent;
     let of_window = window.map(|window| (window as f64 * percent / 100.0) as usize);
@@ -376,7 +379,7 @@ fn listing_tokens(crib: &Crib, window: Option<usize>) -> usize {
 /// Tokens of one answer of the search, if it shows tools of the usual size.
 fn answer_tokens(crib: &Crib, deferred: usize) -> usize {
     let search = &crib.settings().search;
-    let sizes = crib.sizes();
+    let sizes = crib.definition_tokens();
     let mean = sizes.iter().sum::<usize>() / sizes.len().max(1);
     ((mean + HIT) * search.limit.min(deferred)).min(search.reply_tokens)
 }

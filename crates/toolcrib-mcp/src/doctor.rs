@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolcrib_core::Preset;
-use toolcrib_core::disclose::Setting;
-use toolcrib_core::policy::{Defers, Glob};
+use toolcrib_core::disclosure::DisclosureSetting;
+use toolcrib_core::policy::{Deferral, Glob};
 
 use crate::config::Transport;
 use crate::gateway::Gateway;
@@ -53,7 +53,7 @@ impl Gateway {
     pub fn cost(&self) -> Option<(usize, usize)> {
         let shelf = self.hub().shelf();
         let view = shelf.view(None, Protocol::Session)?;
-        let sizes = shelf.crib.sizes();
+        let sizes = shelf.crib.definition_tokens();
         let full: usize = view.scope.ids().map(|id| sizes[id.index()]).sum();
         // As it is sent, the schemas of our answers included.
         let count = |text: &str| shelf.crib.counter().count(text);
@@ -64,8 +64,8 @@ impl Gateway {
     /// Whether tools are deferred, how, and why.
     pub fn decision(&self) -> Option<(bool, &'static str, String)> {
         let view = self.hub().shelf().view(None, Protocol::Session)?;
-        let defers = view.decision.defers != Defers::Nothing;
-        let kind = Setting::from(view.crib.settings().kind()).name();
+        let defers = view.decision.deferral != Deferral::Nothing;
+        let kind = DisclosureSetting::from(view.crib.settings().disclosure_kind()).name();
         Some((defers, kind, view.decision.reason.to_string()))
     }
 
@@ -113,7 +113,7 @@ impl Gateway {
     /// What became of every server, in the order of their names.
     pub fn checkup(&self) -> Vec<Checkup> {
         let shelf = self.hub().shelf();
-        let (catalog, sizes) = (shelf.crib.catalog(), shelf.crib.sizes());
+        let (catalog, sizes) = (shelf.crib.catalog(), shelf.crib.definition_tokens());
         let check = |upstream: &Arc<crate::upstream::Upstream>| {
             let of = catalog.servers().iter().find(|(name, _)| **name == *upstream.name);
             let ids = of.map(|(_, ids)| ids.as_slice()).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Notes about configured modes that some API does not support, for the log and `doctor`.
 
-use toolcrib_core::disclose::Setting;
+use toolcrib_core::disclosure::DisclosureSetting;
 use toolcrib_core::{Settings, policy};
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::{Learned, Reason, resolve};
@@ -10,7 +10,7 @@ use crate::config::{Config, Route};
 
 /// One sentence for each mode that is not done as it is configured.
 pub fn notices(config: &Config, settings: &Settings) -> Vec<String> {
-    if settings.activation.mode == policy::Mode::Off {
+    if settings.activation.mode == policy::ActivationMode::Off {
         return Vec::new();
     }
     let whole = config.mode.unwrap_or_else(|| settings.disclosure.into());
@@ -36,7 +36,9 @@ fn notice(
     route: Option<&Route>,
     settings: &Settings,
 ) -> Option<String> {
-    let RequestedMode::Defer(setting @ (Setting::Reference | Setting::Hosted)) = requested else {
+    let RequestedMode::Defer(setting @ (DisclosureSetting::Reference | DisclosureSetting::Hosted)) =
+        requested
+    else {
         return None;
     };
     let models = route.map(|route| route.models.join("`, `"));
@@ -47,7 +49,7 @@ fn notice(
         let capability = resolve(upstream, "", "", None, &Learned::default(), 0);
         decide(api, requested, &capability, settings.fallback, None)
     };
-    if setting == Setting::Reference && !settings.reveals {
+    if setting == DisclosureSetting::Reference && !settings.reveals {
         let (mode, _) = decided(Api::Chat)?;
         return Some(format!(
             "the LLM proxy cannot use {configured} with `reveals = false`, because a reference loads the tool; it uses `{mode}` instead"

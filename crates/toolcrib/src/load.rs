@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use toolcrib_core::{Catalog, Crib, Settings, Shape, ingest};
+use toolcrib_core::{Catalog, Crib, DefinitionFormat, Settings, ingest};
 use toolcrib_eval::files;
 
 use crate::args::{Source, Vectors};
@@ -55,9 +55,11 @@ fn catalog(source: &Source, settings: &Settings) -> Result<Catalog, Failure> {
         let mut came = read(None)?;
         // What a server lists is that server's, and the file is called after it. What a request
         // holds is the agent's own.
-        let listed = |shape| came.tools.iter().filter(|tool| tool.shape() == shape).count();
+        let listed = |shape| came.tools.iter().filter(|tool| tool.format() == shape).count();
         // A tool without a schema has no shape to tell.
-        if listed(Shape::Mcp) > 0 && listed(Shape::Mcp) + listed(Shape::Own) == came.tools.len() {
+        if listed(DefinitionFormat::Mcp) > 0
+            && listed(DefinitionFormat::Mcp) + listed(DefinitionFormat::Own) == came.tools.len()
+        {
             came = read(label)?;
         }
         // Which file, where there are several.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolcrib_core::Settings;
-use toolcrib_core::rank::{By, Table};
+use toolcrib_core::rank::{RankerKind, VectorTable};
 use toolcrib_embed::Model;
 use toolcrib_eval::files::FileError;
 
@@ -36,23 +36,23 @@ pub(crate) fn loaded(
         settings.rank.embedding_model = Some(named.to_owned());
     }
     let Some(folder) = settings.rank.embedding_model.clone() else { return Ok(settings) };
-    if settings.rank.by != By::Hybrid {
+    if settings.rank.ranker != RankerKind::Hybrid {
         return Err(Failure::input(
             format!("`{}`", folder.display()),
             &"this ranker asks for no vectors",
             "leave out `--embedding-model`, or the preset that ranks without vectors",
         ));
     }
-    settings.table = match before {
+    settings.vector_table = match before {
         Some(before) if before.rank.embedding_model == settings.rank.embedding_model => {
-            before.table.clone()
+            before.vector_table.clone()
         }
         _ => table(&folder)?,
     };
     Ok(settings)
 }
 
-fn table(folder: &Path) -> Result<Table, Failure> {
+fn table(folder: &Path) -> Result<VectorTable, Failure> {
     let folder = at_home(folder);
     let own = folder.join(OWN);
     let model = if folder.join(TOKENIZER).is_file() && !own.is_file() {
@@ -60,7 +60,7 @@ fn table(folder: &Path) -> Result<Table, Failure> {
     } else {
         Model::parse(read(&own)?.into()).map_err(|error| refused(&folder, &error, error.hint()))?
     };
-    Ok(Table::from(model))
+    Ok(VectorTable::from(model))
 }
 
 /// A table that others publish.

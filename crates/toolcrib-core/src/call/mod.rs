@@ -5,11 +5,11 @@
 //! either a call to run under the tool's real name or a refusal that carries what the model needs to
 //! get it right. A deferred tool called directly is forgiven: valid arguments run.
 
-mod arguments;
 mod refusal;
+mod unwrap_arguments;
 
-pub use crate::validate::Fault;
-pub use refusal::{Code, Refusal};
+pub use crate::argument_validation::ArgumentFault;
+pub use refusal::{Refusal, RefusalCode};
 
 use std::borrow::Cow;
 
@@ -19,19 +19,19 @@ use serde_json::value::RawValue;
 use crate::catalog::ToolId;
 use crate::conversation::Conversation;
 use crate::crib::Crib;
-use crate::own_names::{Own, OwnNames};
-use crate::reply::{Form, Reply};
-use crate::search::Ask;
+use crate::own_names::{OwnNames, OwnToolKind};
+use crate::reply::{Reply, ReplyFormat};
+use crate::search::SearchRequest;
 use crate::signature;
 use crate::spelling::{ALIKE, Meaning, likeness};
 use crate::text::words::fold_name;
-use crate::turn::Turn;
+use crate::turn_context::TurnContext;
 use toolcrib_text::json::{Fields, data};
 use toolcrib_text::shorten;
 
 /// A call to be run: the real tool, the real arguments.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct ToolCall {
     /// The tool.
     pub id: ToolId,
     /// Its name, for hooks, approvals and logs.
@@ -42,9 +42,9 @@ pub struct Call {
 
 /// What becomes of a call.
 #[derive(Debug, Clone)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// Run it.
-    Run(Call),
+    Run(ToolCall),
     /// Give the model this answer.
     Answer(Reply),
     /// Give the model this answer: it called wrongly, and can do better.
@@ -58,26 +58,29 @@ impl Crib {
     /// Takes a call the model made, `input` being the JSON text of its arguments.
     pub fn handle(
         &self,
-        turn: &Turn<'_>,
+        turn: &TurnContext<'_>,
         conversation: &mut Conversation,
         name: &str,
         input: &str,
-    ) -> Outcome {
-        let turn = &self.own_turn(turn);
-        let names = self.settings().names;
+    ) -> CallOutcome {
+        let turn = &self.checked_turn(turn);
+        let names = self.settings().own_names;
         // What is not offered is not there.
-        let offered = |own: &Own| {
-            turn.search_allowed && (*own != Own::SearchRegex || self.settings().search.regex)
+        let offered = |own: &OwnToolKind| {
+            turn.search_allowed
+                && (*own != OwnToolKind::SearchRegex || self.settings().search.regex)
         };
-        match names.own(name).filter(offered) {
-            Some(Own::Search | Own::SearchRegex) => match read_ask(names, name, input) {
-                Ok(ask) => Outcome::Answer(self.search(turn, conversation, &ask)),
-                Err(refusal) => Outcome::Refused(*refusal),
-            },
-            Some(Own::Describe) => self.describe_call(turn, conversation, input),
-            Some(Own::Call) => self.bridge_call(turn, conversation, input),
+        match names.kind_of(name).filter(offered) {
+            Some(OwnToolKind::Search | OwnToolKind::SearchRegex) => {
+                match read_ask(names, name, input) {
+                    Ok(ask) => CallOutcome::Answer(self.search(turn, conversation, &ask)),
+                    Err(refusal) => CallOutcome::Refused(*refusal),
+                }
+            }
+            Some(OwnToolKind::Describe) => self.describe_call(turn, conversation, input),
+            Some(OwnToolKind::Call) => self.bridge_call(turn, conversation, input),
             None => {
-                let candidates = arguments::readings(input);
+                let candidates = unwrap_arguments::readings(input);
                 self.run(turn, conversation, name, input, &candidates)
             }
         }
@@ -85,76 +88,76 @@ impl Crib {
 
     fn describe_call(
         &self,
-        turn: &Turn<'_>,
+        turn: &TurnContext<'_>,
         conversation: &mut Conversation,
         input: &str,
-    ) -> Outcome {
-        let names = self.settings().names;
-        let readings = arguments::readings(input);
+    ) -> CallOutcome {
+        let names = self.settings().own_names;
+        let readings = unwrap_arguments::readings(input);
         let fields = readings.first().and_then(|text| Fields::read(text));
-        let name = fields.as_ref().and_then(|fields| arguments::Wrapped::read(fields).name);
+        let name = fields.as_ref().and_then(|fields| unwrap_arguments::Wrapped::read(fields).name);
         let Some(name) = name else {
-            return Outcome::Refused(no_name(names.describe, names));
+            return CallOutcome::Refused(no_name(names.describe, names));
         };
         match self.resolve(turn, &name) {
-            Ok(id) => Outcome::Answer(self.describe(conversation, id)),
-            Err(refusal) => Outcome::Refused(*refusal),
+            Ok(id) => CallOutcome::Answer(self.describe(conversation, id)),
+            Err(refusal) => CallOutcome::Refused(*refusal),
         }
     }
 
     fn bridge_call(
         &self,
-        turn: &Turn<'_>,
+        turn: &TurnContext<'_>,
         conversation: &mut Conversation,
         input: &str,
-    ) -> Outcome {
-        let names = self.settings().names;
+    ) -> CallOutcome {
+        let names = self.settings().own_names;
         let call = names.call;
         // The whole input may itself have come as a string.
-        let readings = arguments::readings(input);
+        let readings = unwrap_arguments::readings(input);
         let Some(text) = readings.first() else {
-            return Outcome::Refused(Refusal::new(
-                Code::InvalidInput,
+            return CallOutcome::Refused(Refusal::new(
+                RefusalCode::InvalidInput,
                 format!("{call} takes an object with `name` and `arguments`"),
                 format!("send {{\"name\": \"…\", \"arguments\": {{…}}}} to {call}"),
             ));
         };
         let wrapped = Fields::read(text).map(|fields| {
-            let wrapped = arguments::Wrapped::read(&fields);
+            let wrapped = unwrap_arguments::Wrapped::read(&fields);
             let candidates: Vec<Cow<'_, str>> =
                 wrapped.candidates().into_iter().map(|c| Cow::Owned(c.into_owned())).collect();
             (wrapped.name, candidates)
         });
         match wrapped {
             Some((Some(name), candidates)) if !name.trim().is_empty() => {
-                if names.reserve(name.trim()) {
+                if names.is_reserved(name.trim()) {
                     let name = shorten(name.trim(), 40).into_owned();
-                    return Outcome::Refused(Refusal::new(
-                        Code::Recursion,
+                    return CallOutcome::Refused(Refusal::new(
+                        RefusalCode::Recursion,
                         format!("`{name}` is not called through {call}"),
                         format!("call `{name}` directly"),
                     ));
                 }
                 self.run(turn, conversation, &name, input, &candidates)
             }
-            _ => Outcome::Refused(no_name(call, names)),
+            _ => CallOutcome::Refused(no_name(call, names)),
         }
     }
 
     /// Resolves, checks, and runs or refuses.
     fn run(
         &self,
-        turn: &Turn<'_>,
+        turn: &TurnContext<'_>,
         conversation: &mut Conversation,
         name: &str,
         input: &str,
         candidates: &[Cow<'_, str>],
-    ) -> Outcome {
+    ) -> CallOutcome {
         let id = match self.resolve(turn, name) {
             Ok(id) => id,
             Err(mut refusal) => {
                 self.count_failure(conversation, name, input, &mut refusal);
-                return Outcome::Refused(*refusal);
+                return CallOutcome::Refused(*refusal);
             }
         };
         let validator = self.validator(id);
@@ -171,7 +174,7 @@ impl Crib {
                 // Who calls a tool rightly knows it, and a transcript that has the call says so.
                 conversation.ledger.reveal(tool);
                 let name = tool.name().to_owned();
-                return Outcome::Run(Call { id, name, arguments });
+                return CallOutcome::Run(ToolCall { id, name, arguments });
             }
             if faults.is_empty() {
                 faults = wrong;
@@ -180,11 +183,11 @@ impl Crib {
         let literal = candidates.first().map(AsRef::as_ref);
         let mut refusal = self.invalid(conversation, id, faults, literal);
         self.count_failure(conversation, name, input, &mut refusal);
-        Outcome::Refused(refusal)
+        CallOutcome::Refused(refusal)
     }
 
     /// The one tool in scope that a name means.
-    fn resolve(&self, turn: &Turn<'_>, name: &str) -> Result<ToolId, Box<Refusal>> {
+    fn resolve(&self, turn: &TurnContext<'_>, name: &str) -> Result<ToolId, Box<Refusal>> {
         let shown = shorten(&toolcrib_text::clean::one_line(name), 128).into_owned();
         match self.spellings.resolve(self.catalog(), turn.scope, turn.unlisted, name) {
             Meaning::One(id, _) => Ok(id),
@@ -195,20 +198,20 @@ impl Crib {
                 names.truncate(8);
                 let message = format!("`{shown}` fits several tools");
                 let mut refusal =
-                    Refusal::new(Code::AmbiguousName, message, "use one of `nearest`");
+                    Refusal::new(RefusalCode::AmbiguousName, message, "use one of `nearest`");
                 refusal.nearest = names;
                 Err(Box::new(refusal))
             }
             Meaning::Nothing => {
                 let missing = self.missing(turn, name, ALIKE);
-                let search = self.settings().names.search;
+                let search = self.settings().own_names.search;
                 let hint = if missing.nearest.is_empty() {
                     format!("search with {search}")
                 } else {
                     format!("use one of `nearest`, or search with {search}")
                 };
                 let message = format!("there is no tool `{shown}`");
-                let mut refusal = Refusal::new(Code::UnknownTool, message, hint);
+                let mut refusal = Refusal::new(RefusalCode::UnknownTool, message, hint);
                 refusal.nearest = missing.nearest;
                 Err(Box::new(refusal))
             }
@@ -221,24 +224,30 @@ impl Crib {
         &self,
         conversation: &mut Conversation,
         id: ToolId,
-        faults: Vec<Fault>,
+        faults: Vec<ArgumentFault>,
         arguments: Option<&str>,
     ) -> Refusal {
         let tool = self.catalog().tool(id);
         let misspelled = arguments.and_then(|text| misspelled(text, &tool.schema_value()));
         let message = match &faults[..] {
             [] => "the arguments are not a JSON object".to_owned(),
-            [one] if one.at.is_empty() => format!("invalid arguments: {}", one.problem),
-            [one] => format!("invalid arguments: {} at `{}`", one.problem, one.at),
+            [one] if one.path.is_empty() => format!("invalid arguments: {}", one.problem),
+            [one] => format!("invalid arguments: {} at `{}`", one.problem, one.path),
             several => format!("invalid arguments: {} things are wrong", several.len()),
         };
         // The name that Claude Code's models know the error by.
-        let message = match self.settings().search.form {
-            Form::Functions => format!("InputValidationError: {message}"),
-            Form::Json | Form::Tools | Form::Matches | Form::Markdown => message,
+        let message = match self.settings().search.format {
+            ReplyFormat::Functions => format!("InputValidationError: {message}"),
+            ReplyFormat::Json
+            | ReplyFormat::Tools
+            | ReplyFormat::Matches
+            | ReplyFormat::Markdown => message,
         };
-        let mut refusal =
-            Refusal::new(Code::InvalidArguments, message, "send arguments that fit the schema");
+        let mut refusal = Refusal::new(
+            RefusalCode::InvalidArguments,
+            message,
+            "send arguments that fit the schema",
+        );
         refusal.tool = Some(tool.name().to_owned());
         refusal.faults = faults;
         if let Some((wrong, right)) = misspelled {
@@ -291,7 +300,7 @@ fn misspelled(arguments: &str, schema: &Value) -> Option<(String, String)> {
 
 fn no_name(tool: &str, names: OwnNames) -> Refusal {
     Refusal::new(
-        Code::NoName,
+        RefusalCode::NoName,
         format!("{tool} needs the `name` of a tool"),
         format!("find the name with {}", names.search),
     )
@@ -301,19 +310,19 @@ fn no_name(tool: &str, names: OwnNames) -> Refusal {
 const ASK_KEYS: [&str; 5] = ["query", "queries", "names", "name", "pattern"];
 
 /// Reads the input of a search tool: strings where lists are meant and lists where strings are.
-fn read_ask(names: OwnNames, tool: &str, input: &str) -> Result<Ask, Box<Refusal>> {
-    let readings = arguments::readings(input);
+fn read_ask(names: OwnNames, tool: &str, input: &str) -> Result<SearchRequest, Box<Refusal>> {
+    let readings = unwrap_arguments::readings(input);
     let knows = |fields: &Fields<'_>| ASK_KEYS.iter().any(|key| fields.get(key).is_some());
     let read: Vec<Fields<'_>> = readings.iter().filter_map(|text| Fields::read(text)).collect();
     let fields = read.iter().find(|fields| knows(fields)).or(read.first());
     let Some(fields) = fields else {
         // A bare string is a query.
         if let Ok(query) = serde_json::from_str::<String>(input) {
-            return Ok(Ask::query(&query));
+            return Ok(SearchRequest::query(&query));
         }
         let hint = format!("send {{\"query\": \"…\"}} to {tool}");
         return Err(Box::new(Refusal::new(
-            Code::InvalidInput,
+            RefusalCode::InvalidInput,
             format!("{tool} takes an object"),
             hint,
         )));
@@ -329,12 +338,12 @@ fn read_ask(names: OwnNames, tool: &str, input: &str) -> Result<Ask, Box<Refusal
     if by_pattern && pattern.is_none() {
         let hint = format!("send {{\"pattern\": \"…\"}}, or use {}", names.search);
         return Err(Box::new(Refusal::new(
-            Code::InvalidInput,
+            RefusalCode::InvalidInput,
             format!("{tool} needs a `pattern`"),
             hint,
         )));
     }
-    Ok(Ask {
+    Ok(SearchRequest {
         queries: strings(["query", "queries"]),
         names: strings(["names", "name"]),
         pattern,

@@ -3,13 +3,13 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::reply::Down;
-use crate::validate::Fault;
+use crate::argument_validation::ArgumentFault;
+use crate::reply::UnavailableServer;
 
 /// Why a call was not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Code {
+pub enum RefusalCode {
     /// No tool of this name. The same for a tool out of scope: there is no difference to see.
     UnknownTool,
     /// The name fits several tools.
@@ -28,7 +28,8 @@ pub enum Code {
 #[derive(Debug, Clone, Serialize)]
 pub struct Refusal {
     /// Which kind of wrong.
-    pub error: Code,
+    #[serde(rename = "error")]
+    pub code: RefusalCode,
     /// The one sentence to read.
     pub message: String,
     /// The tool that was meant.
@@ -36,7 +37,7 @@ pub struct Refusal {
     pub tool: Option<String>,
     /// What is wrong where.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ArgumentFault>,
     /// Names that may have been meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
@@ -50,17 +51,21 @@ pub struct Refusal {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connecting: Vec<String>,
     /// Servers that do not answer.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub down: Vec<Down>,
+    #[serde(rename = "down", skip_serializing_if = "Vec::is_empty")]
+    pub unavailable_servers: Vec<UnavailableServer>,
     /// What to do next.
     pub hint: String,
 }
 
 impl Refusal {
     /// A refusal with nothing but its words.
-    pub(crate) fn new(error: Code, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        code: RefusalCode,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
         Self {
-            error,
+            code,
             message: message.into(),
             tool: None,
             faults: Vec::new(),
@@ -68,7 +73,7 @@ impl Refusal {
             input_schema: None,
             signature: None,
             connecting: Vec::new(),
-            down: Vec::new(),
+            unavailable_servers: Vec::new(),
             hint: hint.into(),
         }
     }

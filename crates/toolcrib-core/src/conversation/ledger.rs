@@ -141,17 +141,20 @@ impl Ledger {
     ///
     /// A tool that has changed since is found out when it is called: the transcript tells its name,
     /// not its definition.
-    pub fn from_transcript<'a>(entries: impl IntoIterator<Item = Past<'a>>, cap: usize) -> Self {
+    pub fn from_transcript<'a>(
+        entries: impl IntoIterator<Item = TranscriptEntry<'a>>,
+        cap: usize,
+    ) -> Self {
         let mut ledger = Self::new(cap);
         for entry in entries {
             let names = match entry {
                 // Whoever was answered by our search tool had deferred tools.
-                Past::Reply(text) => {
+                TranscriptEntry::Reply(text) => {
                     let names = crate::reply::names_in(text);
                     ledger.deferred |= names.is_some();
                     names.unwrap_or_default()
                 }
-                Past::Call(name) => vec![name.to_owned()],
+                TranscriptEntry::Call(name) => vec![name.to_owned()],
             };
             for name in names {
                 ledger.reveal_name(name);
@@ -162,7 +165,7 @@ impl Ledger {
 
     /// Rebuilds the ledger of a conversation that has deferred, from the names of the tools it was
     /// shown, in order. Each counts as shown the way it is now: a name tells no definition.
-    pub fn of_names<'a>(names: impl IntoIterator<Item = &'a str>, cap: usize) -> Self {
+    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>, cap: usize) -> Self {
         let mut ledger = Self { deferred: true, ..Self::new(cap) };
         for name in names {
             ledger.reveal_name(name.to_owned());
@@ -179,7 +182,7 @@ impl Ledger {
 
 /// A piece of a transcript that tells what was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Past<'a> {
+pub enum TranscriptEntry<'a> {
     /// The text of a reply of ours, in any of its forms.
     Reply(&'a str),
     /// The name of a tool that was called.

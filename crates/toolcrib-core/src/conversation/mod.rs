@@ -4,13 +4,13 @@
 //! there is no shared set for them to leak through. [`Conversations`] keeps the most recently used
 //! of them.
 
-mod frozen;
-mod guard;
+mod frozen_listing;
 mod ledger;
+mod loop_guard;
 
-pub(crate) use frozen::{Frozen, Said};
-pub(crate) use guard::{Circling, Guard};
-pub use ledger::{Ledger, Past, Reveal};
+pub(crate) use frozen_listing::{FrozenListing, ListingMessage};
+pub use ledger::{Ledger, Reveal, TranscriptEntry};
+pub(crate) use loop_guard::{LoopGuard, LoopWarning};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,26 +20,26 @@ use rustc_hash::FxHashMap;
 use crate::disclosure::Disclosure;
 
 /// Reveals a conversation keeps by default.
-pub const REVEALS: usize = 64;
+pub const DEFAULT_MAX_REVEALS: usize = 64;
 /// Conversations that are kept by default.
-pub const CONVERSATIONS: usize = 4_096;
+pub const DEFAULT_MAX_CONVERSATIONS: usize = 4_096;
 
 /// Everything a turn needs to know about the turns before it.
 #[derive(Debug, Clone)]
 pub struct Conversation {
     pub(crate) ledger: Ledger,
-    pub(crate) guard: Guard,
+    pub(crate) guard: LoopGuard,
     /// The listing the model has seen, which stays as it is.
-    pub(crate) frozen: Option<Frozen>,
+    pub(crate) frozen: Option<FrozenListing>,
     /// What became of a list that was said in a message.
-    pub(crate) said: Said,
+    pub(crate) listing_message: ListingMessage,
     /// The last disclosure and what it was made from: nothing changed, nothing computed.
     pub(crate) last: Option<(u64, Arc<Disclosure>)>,
 }
 
 impl Default for Conversation {
     fn default() -> Self {
-        Self::with_ledger(Ledger::new(REVEALS))
+        Self::with_ledger(Ledger::new(DEFAULT_MAX_REVEALS))
     }
 }
 
@@ -51,15 +51,21 @@ impl Conversation {
 
     /// A conversation that goes on: with an imported ledger, or one rebuilt from a transcript.
     pub fn with_ledger(ledger: Ledger) -> Self {
-        Self { ledger, guard: Guard::default(), frozen: None, said: Said::No, last: None }
+        Self {
+            ledger,
+            guard: LoopGuard::default(),
+            frozen: None,
+            listing_message: ListingMessage::NotSent,
+            last: None,
+        }
     }
 
     /// Lets the next disclosure announce anew what was announced, whole lists included: for a
     /// request that was not sent, and after a compaction. What stands in the prompt stays.
     pub fn announce_again(&mut self) {
         self.last = None;
-        if self.said == Said::Withdrawn {
-            self.said = Said::Yes;
+        if self.listing_message == ListingMessage::Withdrawn {
+            self.listing_message = ListingMessage::Sent;
         }
         match &mut self.frozen {
             Some(frozen) if frozen.is_message() => self.frozen = None,
@@ -89,7 +95,7 @@ pub struct Conversations {
 
 impl Default for Conversations {
     fn default() -> Self {
-        Self::new(CONVERSATIONS, REVEALS)
+        Self::new(DEFAULT_MAX_CONVERSATIONS, DEFAULT_MAX_REVEALS)
     }
 }
 

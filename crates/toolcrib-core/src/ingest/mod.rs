@@ -25,7 +25,7 @@ use toolcrib_text::shorten;
 
 /// What came in, and what is to be said about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ingest {
+pub struct IngestedTools {
     /// The usable tools, in the order they stood in.
     pub tools: Vec<Tool>,
     /// What was held, changed or noticed.
@@ -34,7 +34,7 @@ pub struct Ingest {
     pub instructions: Vec<(String, String)>,
 }
 
-impl Ingest {
+impl IngestedTools {
     /// The same tools under names that no other server's can have: each with this prefix before it.
     /// They depend on the prefix and the tool alone, and so stay as they are whoever else connects.
     #[must_use]
@@ -92,18 +92,18 @@ pub fn ingest<'a>(
     bytes: &[u8],
     origin: impl Into<Origin<'a>>,
     limits: &Limits,
-) -> Result<Ingest, Error> {
-    ingest_beside(OwnNames::default(), bytes, origin, limits)
+) -> Result<IngestedTools, Error> {
+    ingest_with_own_names(OwnNames::default(), bytes, origin, limits)
 }
 
 /// The same, for tools that will stand beside ours under these names: whatever they do not
-/// [reserve](OwnNames::reserve) is a name like any other.
-pub fn ingest_beside<'a>(
+/// [reserve](OwnNames::is_reserved) is a name like any other.
+pub fn ingest_with_own_names<'a>(
     names: OwnNames,
     bytes: &[u8],
     origin: impl Into<Origin<'a>>,
     limits: &Limits,
-) -> Result<Ingest, Error> {
+) -> Result<IngestedTools, Error> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Error::NotText { offset: error.valid_up_to() })?;
     let text = text.trim_start_matches('\u{feff}');

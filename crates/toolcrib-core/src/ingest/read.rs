@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::finding::{Finding, Problem};
-use super::{Ingest, Origin, schema};
+use super::{IngestedTools, Origin, schema};
 use crate::limits::Limits;
 use crate::own_names::OwnNames;
-use crate::tool::{Defer, Shape, Tool};
+use crate::tool::{DeferPolicy, DefinitionFormat, Tool};
 use toolcrib_text::clean::{self, Hidden};
 use toolcrib_text::json::{self, Fields};
 use toolcrib_text::shorten;
@@ -26,7 +26,7 @@ pub(super) struct Reader<'a> {
     label: Option<Arc<str>>,
     /// Whether the label is who sent the list, whatever its tools say.
     sure: bool,
-    out: Ingest,
+    out: IngestedTools,
 }
 
 impl<'a> Reader<'a> {
@@ -37,10 +37,10 @@ impl<'a> Reader<'a> {
             Origin::Server(label) => (Some(label), true),
         };
         let label = label.map(server_name).filter(|label| !label.is_empty());
-        Self { limits, names, label, sure, out: Ingest::default() }
+        Self { limits, names, label, sure, out: IngestedTools::default() }
     }
 
-    pub(super) fn finish(self) -> Ingest {
+    pub(super) fn finish(self) -> IngestedTools {
         self.out
     }
 
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
     }
 
     fn single(&mut self, place: &str, text: &str, fields: &Fields<'_>) {
-        if let Some(shape) = Shape::of(fields) {
+        if let Some(shape) = DefinitionFormat::of(fields) {
             let name = shape.inner(fields).as_ref().unwrap_or(fields).string("name");
             let name = name.unwrap_or_default();
             if let Err(problem) = self.tool(place, text, shape, &name) {
@@ -120,7 +120,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn tool(&mut self, place: &str, text: &str, shape: Shape, name: &str) -> Result<(), Problem> {
+    fn tool(
+        &mut self,
+        place: &str,
+        text: &str,
+        shape: DefinitionFormat,
+        name: &str,
+    ) -> Result<(), Problem> {
         self.check_name(name)?;
         let limit = self.limits.definition_bytes;
         if text.len() > limit {
@@ -177,7 +183,7 @@ impl<'a> Reader<'a> {
             Err(Problem::NameTooLong { bytes: name.len(), limit })
         } else if clean::has_hidden(name) || name.contains(['\n', '\t']) {
             Err(Problem::NameHidden)
-        } else if self.names.reserve(name) {
+        } else if self.names.is_reserved(name) {
             Err(Problem::NameReserved)
         } else {
             Ok(())
@@ -186,11 +192,11 @@ impl<'a> Reader<'a> {
 
     /// The server that sent the list, where that is known; else the one a tool says it belongs to,
     /// else the prefix of its name, else the list's label.
-    fn server(&self, name: &str, fields: &Fields<'_>, shape: Shape) -> Option<Arc<str>> {
+    fn server(&self, name: &str, fields: &Fields<'_>, shape: DefinitionFormat) -> Option<Arc<str>> {
         if self.sure {
             return self.label.clone();
         }
-        if matches!(shape, Shape::Own | Shape::Mcp)
+        if matches!(shape, DefinitionFormat::Own | DefinitionFormat::Mcp)
             && let Some(stated) = fields.string("server")
         {
             return (!stated.trim().is_empty()).then(|| self.share(&stated));
@@ -277,17 +283,17 @@ fn keywords(fields: &Fields<'_>, meta: Option<&Fields<'_>>) -> Vec<Box<str>> {
 }
 
 /// Its owner's policy: `defer` in our form, `defer_loading` in the APIs that know it, `_meta` in MCP.
-fn defer(fields: &Fields<'_>, meta: Option<&Fields<'_>>) -> Defer {
+fn defer(fields: &Fields<'_>, meta: Option<&Fields<'_>>) -> DeferPolicy {
     let stated = fields.get("defer").or_else(|| meta?.get("toolcrib/defer"));
     if let Some(defer) = stated.and_then(|raw| serde_json::from_str(raw).ok()) {
         return defer;
     }
     let yes = |raw: Option<&str>| raw == Some("true");
     if yes(meta.and_then(|meta| meta.get("anthropic/alwaysLoad"))) {
-        Defer::Never
+        DeferPolicy::Never
     } else if yes(fields.get("defer_loading")) {
-        Defer::Always
+        DeferPolicy::Always
     } else {
-        Defer::Automatic
+        DeferPolicy::Automatic
     }
 }

@@ -2,13 +2,12 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Defers;
-use super::reason::{Basis, Reason};
+use super::activation_reason::{ActivationReason, ThresholdSource};
 
 /// Whether deferral is up to the numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum ActivationMode {
     /// The numbers decide.
     #[default]
     Auto,
@@ -18,7 +17,7 @@ pub enum Mode {
     Off,
 }
 
-impl<'de> Deserialize<'de> for Mode {
+impl<'de> Deserialize<'de> for ActivationMode {
     /// `auto`, `on`, `off`, or the shorthand `true` (auto) and `false` (off).
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -48,7 +47,7 @@ impl<'de> Deserialize<'de> for Mode {
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
 pub struct Activation {
     /// On, off, or by the numbers.
-    pub mode: Mode,
+    pub mode: ActivationMode,
     /// At this many tools, counted over all of them; 0 for never by count.
     pub tools: usize,
     /// At this many tokens of tools that could be deferred; 0 for never by tokens.
@@ -70,7 +69,7 @@ pub struct Activation {
 impl Default for Activation {
     fn default() -> Self {
         Self {
-            mode: Mode::Auto,
+            mode: ActivationMode::Auto,
             tools: 15,
             tokens: 20_000,
             context_percent: 10.0,
@@ -85,7 +84,7 @@ impl Default for Activation {
 /// What the decision rests on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub struct Facts {
+pub struct ActivationInputs {
     /// All tools in scope.
     pub tools: usize,
     /// Those that may be deferred.
@@ -97,9 +96,9 @@ pub struct Facts {
     /// Tokens that would stand in their place: search tool, listing, instruction, stubs.
     pub replacement_tokens: usize,
     /// The model's context window, where it is known.
-    pub context: Option<usize>,
+    pub context_window: Option<usize>,
     /// Whether servers are still connecting.
-    pub filling: bool,
+    pub connecting: bool,
     /// Whether tools are deferred until the catalog is complete.
     pub incomplete: bool,
     /// Whether the model may call the search tool.
@@ -108,13 +107,24 @@ pub struct Facts {
     pub deferred_before: bool,
 }
 
+/// How much a conversation defers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deferral {
+    /// Nothing: the tools pass through as they came.
+    Nothing,
+    /// Only what must always be deferred.
+    OnlyAlways,
+    /// Whatever may be deferred.
+    Everything,
+}
+
 /// How much is deferred, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     /// How much.
-    pub defers: Defers,
+    pub deferral: Deferral,
     /// Why.
-    pub reason: Reason,
+    pub reason: ActivationReason,
 }
 
 impl Activation {
@@ -122,26 +132,26 @@ impl Activation {
     ///
     /// While servers are still connecting, a catalog can only grow: enough is enough already, and
     /// "not enough" is no decision. A conversation that has begun to defer goes on doing so.
-    pub fn decide(&self, facts: &Facts) -> Decision {
-        let nothing = |reason| Decision { defers: Defers::Nothing, reason };
-        let everything = |reason| Decision { defers: Defers::Everything, reason };
-        if self.mode == Mode::Off {
-            return nothing(Reason::Off);
+    pub fn decide(&self, facts: &ActivationInputs) -> Decision {
+        let nothing = |reason| Decision { deferral: Deferral::Nothing, reason };
+        let everything = |reason| Decision { deferral: Deferral::Everything, reason };
+        if self.mode == ActivationMode::Off {
+            return nothing(ActivationReason::Off);
         }
         if !facts.search_allowed {
-            return nothing(Reason::NoSearch);
+            return nothing(ActivationReason::NoSearch);
         }
         if facts.deferrable == 0 {
-            return nothing(Reason::NothingToDefer);
+            return nothing(ActivationReason::NothingToDefer);
         }
-        if self.mode == Mode::On {
-            return everything(Reason::On);
+        if self.mode == ActivationMode::On {
+            return everything(ActivationReason::On);
         }
         if facts.incomplete {
-            return everything(Reason::Incomplete);
+            return everything(ActivationReason::Incomplete);
         }
         if self.sticky && facts.deferred_before {
-            return everything(Reason::Sticky);
+            return everything(ActivationReason::Sticky);
         }
         let reason = match self.enough(facts) {
             Some(enough)
@@ -149,39 +159,40 @@ impl Activation {
             {
                 return everything(enough);
             }
-            Some(_) => Reason::NoSaving {
+            Some(_) => ActivationReason::NoSaving {
                 before: facts.deferrable_tokens,
                 after: facts.replacement_tokens,
             },
-            None if facts.filling => Reason::StillFilling,
-            None => Reason::Below { threshold: self.tokens_threshold(facts) },
+            None if facts.connecting => ActivationReason::StillConnecting,
+            None => ActivationReason::Below { threshold: self.tokens_threshold(facts) },
         };
         // What its owner wants deferred always is not the numbers' to expose.
         let always = self.always_below && facts.always > 0;
-        let defers = if always { Defers::OnlyAlways } else { Defers::Nothing };
-        Decision { defers, reason }
+        let deferral = if always { Deferral::OnlyAlways } else { Deferral::Nothing };
+        Decision { deferral, reason }
     }
 
-    fn enough(&self, facts: &Facts) -> Option<Reason> {
+    fn enough(&self, facts: &ActivationInputs) -> Option<ActivationReason> {
         if self.tools > 0 && facts.tools >= self.tools {
-            return Some(Reason::Count { tools: facts.tools, threshold: self.tools });
+            return Some(ActivationReason::Count { tools: facts.tools, threshold: self.tools });
         }
-        let (basis, threshold) = self.tokens_threshold(facts)?;
+        let (source, threshold) = self.tokens_threshold(facts)?;
         let tokens = facts.deferrable_tokens;
-        (tokens >= threshold).then_some(Reason::Tokens { tokens, threshold, basis })
+        (tokens >= threshold).then_some(ActivationReason::Tokens { tokens, threshold, source })
     }
 
     /// The token threshold: the smaller of the fixed number and the share of the window, if both apply.
-    fn tokens_threshold(&self, facts: &Facts) -> Option<(Basis, usize)> {
+    fn tokens_threshold(&self, facts: &ActivationInputs) -> Option<(ThresholdSource, usize)> {
         let takes_share = self.context_percent > 0.0;
-        let share = facts.context.filter(|_| takes_share).map(|window| {
+        let share = facts.context_window.filter(|_| takes_share).map(|window| {
             let tokens = (window as f64 * self.context_percent / 100.0) as usize;
-            (Basis::Share { window }, tokens)
+            (ThresholdSource::Share { window }, tokens)
         });
-        let counts = self.tokens > 0 && !(self.tokens_if_unknown && facts.context.is_some());
-        let is_unknown = takes_share && facts.context.is_none();
-        let basis = if is_unknown { Basis::UnknownWindow } else { Basis::Fixed };
-        let fixed = counts.then_some((basis, self.tokens));
+        let counts = self.tokens > 0 && !(self.tokens_if_unknown && facts.context_window.is_some());
+        let is_unknown = takes_share && facts.context_window.is_none();
+        let source =
+            if is_unknown { ThresholdSource::UnknownWindow } else { ThresholdSource::Fixed };
+        let fixed = counts.then_some((source, self.tokens));
         share.into_iter().chain(fixed).min_by_key(|(_, tokens)| *tokens)
     }
 }
@@ -190,22 +201,24 @@ impl Activation {
 mod tests {
     use super::*;
 
-    fn facts() -> Facts {
-        Facts {
+    fn facts() -> ActivationInputs {
+        ActivationInputs {
             tools: 20,
             deferrable: 18,
             deferrable_tokens: 5_000,
             replacement_tokens: 600,
             search_allowed: true,
-            ..Facts::default()
+            ..ActivationInputs::default()
         }
     }
 
-    fn decide(change: impl FnOnce(&mut Activation, &mut Facts)) -> (Defers, Reason) {
+    fn decide(
+        change: impl FnOnce(&mut Activation, &mut ActivationInputs),
+    ) -> (Deferral, ActivationReason) {
         let (mut activation, mut facts) = (Activation::default(), facts());
         change(&mut activation, &mut facts);
-        let Decision { defers, reason } = activation.decide(&facts);
-        (defers, reason)
+        let Decision { deferral, reason } = activation.decide(&facts);
+        (deferral, reason)
     }
 
     #[test]
@@ -216,15 +229,15 @@ mod tests {
                 (facts.tools, facts.deferrable_tokens, facts.incomplete) = (2, 20, true);
             })
         };
-        assert_eq!(few(Mode::Auto), (Defers::Everything, Reason::Incomplete));
-        assert_eq!(few(Mode::On), (Defers::Everything, Reason::On));
-        assert_eq!(few(Mode::Off), (Defers::Nothing, Reason::Off));
+        assert_eq!(few(ActivationMode::Auto), (Deferral::Everything, ActivationReason::Incomplete));
+        assert_eq!(few(ActivationMode::On), (Deferral::Everything, ActivationReason::On));
+        assert_eq!(few(ActivationMode::Off), (Deferral::Nothing, ActivationReason::Off));
     }
 
     #[test]
     fn the_count_decides_at_the_threshold_and_not_below() {
         for (tools, defers) in
-            [(14, Defers::Nothing), (15, Defers::Everything), (16, Defers::Everything)]
+            [(14, Deferral::Nothing), (15, Deferral::Everything), (16, Deferral::Everything)]
         {
             assert_eq!(decide(|_, f| f.tools = tools).0, defers, "{tools}");
         }
@@ -234,25 +247,32 @@ mod tests {
     fn few_large_tools_count_by_their_tokens_against_the_smaller_bound() {
         let few = |tokens, context| {
             decide(|_, f| {
-                (f.tools, f.deferrable, f.deferrable_tokens, f.context) = (5, 5, tokens, context);
+                (f.tools, f.deferrable, f.deferrable_tokens, f.context_window) =
+                    (5, 5, tokens, context);
             })
             .1
         };
         assert_eq!(
             few(12_800, Some(128_000)),
-            Reason::Tokens {
+            ActivationReason::Tokens {
                 tokens: 12_800,
                 threshold: 12_800,
-                basis: Basis::Share { window: 128_000 }
+                source: ThresholdSource::Share { window: 128_000 }
             }
         );
         assert_eq!(
             few(12_799, Some(128_000)),
-            Reason::Below { threshold: Some((Basis::Share { window: 128_000 }, 12_800)) }
+            ActivationReason::Below {
+                threshold: Some((ThresholdSource::Share { window: 128_000 }, 12_800))
+            }
         );
         assert_eq!(
             few(20_000, Some(1_000_000)),
-            Reason::Tokens { tokens: 20_000, threshold: 20_000, basis: Basis::Fixed }
+            ActivationReason::Tokens {
+                tokens: 20_000,
+                threshold: 20_000,
+                source: ThresholdSource::Fixed
+            }
         );
         assert_eq!(
             few(19_999, None).to_string(),
@@ -264,35 +284,52 @@ mod tests {
     fn nothing_is_deferred_at_a_loss_and_nothing_without_a_search_tool() {
         assert_eq!(
             decide(|_, f| f.replacement_tokens = 5_000),
-            (Defers::Nothing, Reason::NoSaving { before: 5_000, after: 5_000 })
+            (Deferral::Nothing, ActivationReason::NoSaving { before: 5_000, after: 5_000 })
         );
-        assert_eq!(decide(|_, f| f.search_allowed = false), (Defers::Nothing, Reason::NoSearch));
-        assert_eq!(decide(|a, _| a.mode = Mode::Off), (Defers::Nothing, Reason::Off));
-        assert_eq!(decide(|_, f| f.deferrable = 0), (Defers::Nothing, Reason::NothingToDefer));
+        assert_eq!(
+            decide(|_, f| f.search_allowed = false),
+            (Deferral::Nothing, ActivationReason::NoSearch)
+        );
+        assert_eq!(
+            decide(|a, _| a.mode = ActivationMode::Off),
+            (Deferral::Nothing, ActivationReason::Off)
+        );
+        assert_eq!(
+            decide(|_, f| f.deferrable = 0),
+            (Deferral::Nothing, ActivationReason::NothingToDefer)
+        );
     }
 
     #[test]
     fn always_is_honoured_below_the_threshold() {
         assert_eq!(
             decide(|_, f| (f.tools, f.always) = (3, 1)),
-            (Defers::OnlyAlways, Reason::Below { threshold: Some((Basis::UnknownWindow, 20_000)) })
+            (
+                Deferral::OnlyAlways,
+                ActivationReason::Below {
+                    threshold: Some((ThresholdSource::UnknownWindow, 20_000))
+                }
+            )
         );
     }
 
     #[test]
     fn a_conversation_that_defers_keeps_deferring_unless_told_otherwise() {
-        let shrunk = |f: &mut Facts| (f.tools, f.deferred_before) = (3, true);
-        assert_eq!(decide(|_, f| shrunk(f)), (Defers::Everything, Reason::Sticky));
+        let shrunk = |f: &mut ActivationInputs| (f.tools, f.deferred_before) = (3, true);
+        assert_eq!(decide(|_, f| shrunk(f)), (Deferral::Everything, ActivationReason::Sticky));
         let anew = decide(|a, f| {
             a.sticky = false;
             shrunk(f);
         });
-        assert!(matches!(anew, (Defers::Nothing, Reason::Below { .. })));
+        assert!(matches!(anew, (Deferral::Nothing, ActivationReason::Below { .. })));
     }
 
     #[test]
     fn a_filling_catalog_is_never_decided_to_be_small() {
-        assert_eq!(decide(|_, f| (f.tools, f.filling) = (0, true)).1, Reason::StillFilling,);
-        assert_eq!(decide(|_, f| f.filling = true).0, Defers::Everything);
+        assert_eq!(
+            decide(|_, f| (f.tools, f.connecting) = (0, true)).1,
+            ActivationReason::StillConnecting,
+        );
+        assert_eq!(decide(|_, f| f.connecting = true).0, Deferral::Everything);
     }
 }

@@ -8,8 +8,8 @@ use std::fmt;
 
 use rustc_hash::FxHashSet;
 
-use super::Because;
-use crate::tool::{Defer, Tool, own_part};
+use super::VerdictReason;
+use crate::tool::{DeferPolicy, Tool, own_part};
 
 /// A name, or a pattern with `*` (any characters) and `?` (one character).
 ///
@@ -80,7 +80,8 @@ impl Glob {
     fn is_other_spelling_of(&self, tool: &Tool) -> bool {
         let is_written = |name: &str| normalized(&self.text).eq(normalized(name));
         let with_server = tool.server().is_some_and(|server| {
-            let full = normalized(server).chain(['_']).chain(normalized(tool.own_name()));
+            let full =
+                normalized(server).chain(['_']).chain(normalized(tool.name_without_server()));
             normalized(&self.text).eq(full)
         });
         // In the gateway a server declares `read_file` and clients see `dev__read_file`. A client of the
@@ -154,14 +155,14 @@ pub struct Rules {
     pub never: Vec<Glob>,
     /// Exact names of tools that are never deferred. There may be as many as there are tools, so they are looked
     /// up, not compared one by one.
-    pub full: FxHashSet<String>,
+    pub full_names: FxHashSet<String>,
     /// Tools that are deferred below the threshold too.
     pub always: Vec<Glob>,
     /// Whole servers.
-    pub servers: Vec<(Glob, Defer)>,
+    pub servers: Vec<(Glob, DeferPolicy)>,
     /// Names of tools without a server that are shown in full where nobody says anything else: the
     /// [hot list](super::hot). No file says it: it follows from the tools that a caller has.
-    pub hot: Vec<String>,
+    pub hot_names: Vec<String>,
 }
 
 impl Rules {
@@ -175,14 +176,14 @@ impl Rules {
     /// Adds the exact names of tools that are never deferred.
     #[must_use]
     pub fn keep_full<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
-        self.full.extend(names.into_iter().map(str::to_owned));
+        self.full_names.extend(names.into_iter().map(str::to_owned));
         self
     }
 
     /// Adds the exact names of tools that are shown in full unless a rule or their owner defers them.
     #[must_use]
     pub fn keep_hot<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
-        self.hot.extend(names.into_iter().map(str::to_owned));
+        self.hot_names.extend(names.into_iter().map(str::to_owned));
         self
     }
 
@@ -190,42 +191,42 @@ impl Rules {
     #[must_use]
     pub fn merged(mut self, other: Self) -> Self {
         self.never.extend(other.never);
-        self.full.extend(other.full);
+        self.full_names.extend(other.full_names);
         self.always.extend(other.always);
         self.servers.extend(other.servers);
-        self.hot.extend(other.hot);
+        self.hot_names.extend(other.hot_names);
         self
     }
 
     /// The policy that holds for a tool, and who set it.
-    pub fn policy(&self, tool: &Tool) -> (Defer, Because) {
+    pub fn policy(&self, tool: &Tool) -> (DeferPolicy, VerdictReason) {
         let named =
             |globs: &[Glob]| globs.iter().find(|glob| glob.applies_to(tool)).map(Glob::to_string);
         if let Some(rule) = named(&self.never) {
-            return (Defer::Never, Because::Rule(rule));
+            return (DeferPolicy::Never, VerdictReason::Rule(rule));
         }
-        if self.full.contains(tool.name()) {
-            return (Defer::Never, Because::Rule(tool.name().to_owned()));
+        if self.full_names.contains(tool.name()) {
+            return (DeferPolicy::Never, VerdictReason::Rule(tool.name().to_owned()));
         }
-        if tool.defer() == Defer::Never {
-            return (Defer::Never, Because::Owner(Defer::Never));
+        if tool.defer() == DeferPolicy::Never {
+            return (DeferPolicy::Never, VerdictReason::Owner(DeferPolicy::Never));
         }
         let server = tool.server().unwrap_or_default();
-        let by_server = |wanted: &dyn Fn(Defer) -> bool| {
+        let by_server = |wanted: &dyn Fn(DeferPolicy) -> bool| {
             let rule = self.servers.iter().find(|(glob, d)| wanted(*d) && glob.is(server));
-            rule.map(|(glob, defer)| (*defer, Because::Rule(format!("server {glob}"))))
+            rule.map(|(glob, defer)| (*defer, VerdictReason::Rule(format!("server {glob}"))))
         };
-        by_server(&|defer| defer == Defer::Never)
-            .or_else(|| Some((Defer::Always, Because::Rule(named(&self.always)?))))
-            .or_else(|| by_server(&|defer| defer != Defer::Never))
-            .or_else(|| self.is_hot(tool).then_some((Defer::Never, Because::Hot)))
-            .unwrap_or((tool.defer(), Because::Owner(tool.defer())))
+        by_server(&|defer| defer == DeferPolicy::Never)
+            .or_else(|| Some((DeferPolicy::Always, VerdictReason::Rule(named(&self.always)?))))
+            .or_else(|| by_server(&|defer| defer != DeferPolicy::Never))
+            .or_else(|| self.is_hot(tool).then_some((DeferPolicy::Never, VerdictReason::Hot)))
+            .unwrap_or((tool.defer(), VerdictReason::Owner(tool.defer())))
     }
 
     fn is_hot(&self, tool: &Tool) -> bool {
-        tool.defer() == Defer::Automatic
+        tool.defer() == DeferPolicy::Automatic
             && tool.server().is_none()
-            && self.hot.iter().any(|name| name == tool.name())
+            && self.hot_names.iter().any(|name| name == tool.name())
     }
 }
 
@@ -269,8 +270,9 @@ mod tests {
             let catalog = Catalog::from_json(tools.to_string().as_bytes()).unwrap();
             let rules = Rules::default().never_defer([rule]);
             let tools = catalog.tools().iter();
-            let kept = tools
-                .filter(|tool| rules.policy(tool) == (Defer::Never, Because::Rule(rule.into())));
+            let kept = tools.filter(|tool| {
+                rules.policy(tool) == (DeferPolicy::Never, VerdictReason::Rule(rule.into()))
+            });
             kept.map(|tool| tool.name().to_owned()).collect()
         };
         let sent = |names: &[&str]| -> serde_json::Value {
@@ -304,7 +306,7 @@ mod tests {
             builder.add(came.prefixed(prefix));
         }
         let (catalog, rules) = (builder.build(), Rules::default().never_defer(["read_file"]));
-        let kept = catalog.tools().iter().filter(|tool| rules.policy(tool).0 == Defer::Never);
+        let kept = catalog.tools().iter().filter(|tool| rules.policy(tool).0 == DeferPolicy::Never);
         let kept: Vec<_> = kept.map(Tool::name).collect();
         assert_eq!(kept, ["dev__read_file", "work__read_file"]);
     }
@@ -315,10 +317,19 @@ mod tests {
         let catalog = Catalog::from_json(json).unwrap();
         let tool = &catalog.tools()[0];
         let rules = Rules::default();
-        assert_eq!(rules.policy(tool), (Defer::Always, Because::Owner(Defer::Always)));
-        let rules = Rules { servers: vec![(Glob::new("GitHub"), Defer::Never)], ..rules };
-        assert_eq!(rules.policy(tool), (Defer::Never, Because::Rule("server GitHub".into())));
+        assert_eq!(
+            rules.policy(tool),
+            (DeferPolicy::Always, VerdictReason::Owner(DeferPolicy::Always))
+        );
+        let rules = Rules { servers: vec![(Glob::new("GitHub"), DeferPolicy::Never)], ..rules };
+        assert_eq!(
+            rules.policy(tool),
+            (DeferPolicy::Never, VerdictReason::Rule("server GitHub".into()))
+        );
         let rules = rules.never_defer(["GITHUB/G*"]);
-        assert_eq!(rules.policy(tool), (Defer::Never, Because::Rule("GITHUB/G*".into())));
+        assert_eq!(
+            rules.policy(tool),
+            (DeferPolicy::Never, VerdictReason::Rule("GITHUB/G*".into()))
+        );
     }
 }

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::config::{Config, brief};
-use crate::disclosure::{Guidance, Setting};
-use crate::listing::{Form as ListingForm, ListingSettings, Place};
-use crate::policy::{Activation, Glob, Mode};
-use crate::rank::{By, RankSettings};
-use crate::reply::Form;
-use crate::settings::{Input, SearchSettings, Settings};
-use crate::tool::Defer;
+use crate::disclosure::{DisclosureSetting, Guidance};
+use crate::listing::{ListingForm, ListingPlacement, ListingSettings};
+use crate::policy::{Activation, ActivationMode, Glob};
+use crate::rank::{RankSettings, RankerKind};
+use crate::reply::ReplyFormat;
+use crate::settings::{SearchInput, SearchSettings, Settings};
+use crate::tool::DeferPolicy;
 
 /// Percent of the context from which on `auto` defers.
 const PERCENT: f64 = 10.0;
@@ -23,11 +23,11 @@ fn share_of_usual_window(percent: f64) -> usize {
 
 pub(super) fn settings() -> Settings {
     Settings {
-        hot: false,
-        disclosure: Setting::Reference,
+        keeps_hot_tools: false,
+        disclosure: DisclosureSetting::Reference,
         guidance: Guidance::Short,
         activation: Activation {
-            mode: Mode::On,
+            mode: ActivationMode::On,
             tools: 0,
             // There the window is always known. Here, if it is not, it is taken to be the usual one.
             tokens: share_of_usual_window(PERCENT),
@@ -37,17 +37,17 @@ pub(super) fn settings() -> Settings {
         },
         listing: ListingSettings {
             form: ListingForm::Names,
-            place: Place::Message,
+            placement: ListingPlacement::Message,
             // A message is not cut as a tool's description may be, and every name is to be in it.
             tokens: Some(20_000),
             chars: 80_000,
             ..ListingSettings::default()
         },
-        rank: RankSettings { by: By::Words, ..RankSettings::default() },
+        rank: RankSettings { ranker: RankerKind::Words, ..RankSettings::default() },
         search: SearchSettings {
             limit: 5,
-            form: Form::Functions,
-            input: Input::MaxResults,
+            format: ReplyFormat::Functions,
+            input: SearchInput::MaxResults,
             must_in_name: true,
             refuse: false,
             ..SearchSettings::default()
@@ -72,8 +72,8 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
         let activation = &mut settings.activation;
         match text.trim() {
             "" | "true" | "1" => {}
-            "false" | "0" => activation.mode = Mode::Off,
-            "auto" => activation.mode = Mode::Auto,
+            "false" | "0" => activation.mode = ActivationMode::Off,
+            "auto" => activation.mode = ActivationMode::Auto,
             other => {
                 if let Some(percent) = other.strip_prefix("auto:") {
                     let percent = Value::from(percent);
@@ -81,7 +81,8 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
                     activation.context_percent = percent;
                     activation.tokens = share_of_usual_window(percent);
                     // From nothing on is always.
-                    activation.mode = if percent > 0.0 { Mode::Auto } else { Mode::On };
+                    activation.mode =
+                        if percent > 0.0 { ActivationMode::Auto } else { ActivationMode::On };
                 } else {
                     let value = brief(value);
                     let problem =
@@ -96,7 +97,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
 }
 
 /// The servers that say `alwaysLoad`, each as a rule.
-fn always_loaded(config: &mut Config<'_>) -> Vec<(Glob, Defer)> {
+fn always_loaded(config: &mut Config<'_>) -> Vec<(Glob, DeferPolicy)> {
     let Some(value) = config.root.get("mcpServers") else { return Vec::new() };
     let Some(servers) = value.as_object() else {
         config.warn("mcpServers", format!("{} is not an object, left out", brief(value)));
@@ -106,7 +107,7 @@ fn always_loaded(config: &mut Config<'_>) -> Vec<(Glob, Defer)> {
     for (name, server) in servers {
         match server.get("alwaysLoad") {
             None | Some(Value::Bool(false)) => {}
-            Some(Value::Bool(true)) => rules.push((Glob::new(name), Defer::Never)),
+            Some(Value::Bool(true)) => rules.push((Glob::new(name), DeferPolicy::Never)),
             Some(other) => {
                 let at = format!("mcpServers.{name}.alwaysLoad");
                 config.warn(&at, format!("{} is not a flag, left out", brief(other)));

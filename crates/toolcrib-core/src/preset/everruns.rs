@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::config::{Config, brief};
-use crate::disclosure::{Guidance, Kind, Setting, Stub};
-use crate::policy::{Activation, Mode, Rules};
-use crate::rank::{By, RankSettings};
-use crate::reply::Form;
-use crate::settings::{Input, SearchSettings, Settings};
+use crate::disclosure::{DisclosureKind, DisclosureSetting, Guidance, Stub};
+use crate::policy::{Activation, ActivationMode, Rules};
+use crate::rank::{RankSettings, RankerKind};
+use crate::reply::ReplyFormat;
+use crate::settings::{SearchInput, SearchSettings, Settings};
 
 /// Tools from which on it defers.
 const THRESHOLD: usize = 15;
@@ -19,8 +19,8 @@ const CAP: usize = 8;
 
 pub(super) fn settings() -> Settings {
     Settings {
-        hot: false,
-        disclosure: Setting::Reveal,
+        keeps_hot_tools: false,
+        disclosure: DisclosureSetting::Reveal,
         stub: Stub::Hint,
         guidance: Guidance::Short,
         activation: Activation {
@@ -32,7 +32,7 @@ pub(super) fn settings() -> Settings {
             sticky: false,
             ..Activation::default()
         },
-        rank: RankSettings { by: By::Overlap, cap: CAP, ..RankSettings::default() },
+        rank: RankSettings { ranker: RankerKind::Overlap, cap: CAP, ..RankSettings::default() },
         search: SearchSettings {
             limit: CAP,
             max_limit: CAP,
@@ -41,8 +41,8 @@ pub(super) fn settings() -> Settings {
             // far from what eight tools or a catalog for a count of fifteen need.
             reply_tokens: 100_000,
             names: 2_000,
-            form: Form::Tools,
-            input: Input::Query,
+            format: ReplyFormat::Tools,
+            input: SearchInput::Query,
             known_last: false,
             ..SearchSettings::default()
         },
@@ -78,7 +78,7 @@ impl<'a> Capability<'a> {
         let root = config.root;
         let Some(capabilities) = root.get("capabilities") else {
             config.warn("capabilities", "missing, so tool search is off");
-            settings.activation.mode = Mode::Off;
+            settings.activation.mode = ActivationMode::Off;
             return None;
         };
         // By name alone, by name with what is configured, or as a reference with a `config`.
@@ -97,12 +97,12 @@ impl<'a> Capability<'a> {
         });
         match own {
             Some(own) if *own.config == Value::Bool(false) => {
-                settings.activation.mode = Mode::Off;
+                settings.activation.mode = ActivationMode::Off;
                 None
             }
             None => {
                 config.warn("capabilities", "`tool_search` is not listed, so tool search is off");
-                settings.activation.mode = Mode::Off;
+                settings.activation.mode = ActivationMode::Off;
                 None
             }
             own => own,
@@ -144,7 +144,8 @@ impl<'a> Capability<'a> {
     /// The automatic capability is hosted search where the provider has it, and stubs elsewhere.
     pub(super) fn set_auto(&self, settings: &mut Settings) {
         if self.id == "auto_tool_search" {
-            (settings.disclosure, settings.fallback) = (Setting::Hosted, Some(Kind::Reveal));
+            (settings.disclosure, settings.fallback) =
+                (DisclosureSetting::Hosted, Some(DisclosureKind::Reveal));
         }
     }
 

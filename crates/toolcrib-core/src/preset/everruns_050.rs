@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::config::{Config, brief};
 use super::everruns::{self, Capability};
-use crate::disclosure::{Setting, Stub};
-use crate::listing::Form as ListingForm;
-use crate::policy::{Activation, Mode, Rules};
-use crate::rank::By;
+use crate::disclosure::{DisclosureSetting, Stub};
+use crate::listing::ListingForm;
+use crate::policy::{Activation, ActivationMode, Rules};
+use crate::rank::RankerKind;
 use crate::settings::Settings;
 
 /// Tools that `bounded` never defers. They are built in, so they belong to no server.
@@ -68,7 +68,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let keys = own.read(config, &KNOWN, &mut settings);
     if HOSTED.contains(&own.id) {
         // The provider searches, where it can.
-        settings.disclosure = Setting::Hosted;
+        settings.disclosure = DisclosureSetting::Hosted;
         return settings;
     }
     own.set_auto(&mut settings);
@@ -107,14 +107,14 @@ fn bound<'a>(
     settings.max_revealed_bytes = whole("max_active_bytes", ACTIVE_BYTES, 1_024..=1_048_576);
     let bytes = whole("max_result_bytes", RESULT_BYTES, 1_024..=65_536);
     settings.search.reply_tokens = bytes / BYTES_PER_TOKEN;
-    settings.disclosure = Setting::Append;
+    settings.disclosure = DisclosureSetting::Append;
     settings.listing.form = ListingForm::None;
-    settings.activation.mode = Mode::On;
+    settings.activation.mode = ActivationMode::On;
     settings.rules =
         std::mem::take(&mut settings.rules).merged(Rules::default().never_defer(NEVER_DEFERRED));
     // everruns ranks names, descriptions and parameters separately by BM25, weighs a name four times as much,
     // and a query that is a name finds only that tool. Our ranker `words` is the closest to that.
-    settings.rank.by = By::Words;
+    settings.rank.ranker = RankerKind::Words;
     settings.search.refuse = false;
     settings.search.cutoff = 0.0;
     // A miss names sources.

@@ -4,12 +4,12 @@
 use serde_json::Value;
 
 use super::config::{Config, brief};
-use crate::disclosure::{Guidance, Setting};
-use crate::listing::{Form as ListingForm, ListingSettings, Place};
-use crate::policy::{Activation, Mode, Rules};
-use crate::rank::{Bm25Settings, By, RankSettings};
-use crate::reply::Form;
-use crate::settings::{Among, Input, SearchSettings, Settings};
+use crate::disclosure::{DisclosureSetting, Guidance};
+use crate::listing::{ListingForm, ListingPlacement, ListingSettings};
+use crate::policy::{Activation, ActivationMode, Rules};
+use crate::rank::{Bm25Settings, RankSettings, RankerKind};
+use crate::reply::ReplyFormat;
+use crate::settings::{SearchInput, SearchSettings, SearchedTools, Settings};
 
 /// The tools that are always there: the core list of hermes-agent 0.19.0, and `send_message`, which its
 /// documentation counts among them. They are built in, so they belong to no server.
@@ -64,8 +64,8 @@ const MAX_LIMIT: usize = 20;
 
 pub(super) fn settings() -> Settings {
     Settings {
-        hot: false,
-        disclosure: Setting::Bridge,
+        keeps_hot_tools: false,
+        disclosure: DisclosureSetting::Bridge,
         guidance: Guidance::Short,
         rules: Rules::default().never_defer(CORE),
         activation: Activation {
@@ -80,11 +80,11 @@ pub(super) fn settings() -> Settings {
         },
         listing: ListingSettings {
             form: ListingForm::Count,
-            place: Place::Fresh,
+            placement: ListingPlacement::Fresh,
             ..ListingSettings::default()
         },
         rank: RankSettings {
-            by: By::Bm25,
+            ranker: RankerKind::Bm25,
             bm25: Bm25Settings { k1: 1.5, b: 0.75, parameters: true, substring: true },
             ..RankSettings::default()
         },
@@ -94,9 +94,9 @@ pub(super) fn settings() -> Settings {
             cutoff: 0.0,
             // A miss names the sources and their sizes.
             names: 0,
-            form: Form::Matches,
-            input: Input::Limit,
-            among: Among::Deferrable,
+            format: ReplyFormat::Matches,
+            input: SearchInput::Limit,
+            searched: SearchedTools::Deferrable,
             schemas: false,
             known_last: false,
             ..SearchSettings::default()
@@ -117,11 +117,11 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let Value::Object(_) = own else {
         // The older shape: a flag, which asks for `auto` and not for `on`.
         settings.activation.mode = match flag(own) {
-            Some(true) => Mode::Auto,
-            Some(false) => Mode::Off,
+            Some(true) => ActivationMode::Auto,
+            Some(false) => ActivationMode::Off,
             None => {
                 config.warn(path, format!("{} is no flag, `auto` is used", brief(own)));
-                Mode::Auto
+                ActivationMode::Auto
             }
         };
         return settings;
@@ -136,8 +136,8 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let percent = config.number(&at("threshold_pct"), get("threshold_pct"), PERCENT, 0.0..=100.0);
     settings.activation.context_percent = percent;
     // From nothing on is always, as soon as there is anything to defer.
-    if percent == 0.0 && settings.activation.mode == Mode::Auto {
-        settings.activation.mode = Mode::On;
+    if percent == 0.0 && settings.activation.mode == ActivationMode::Auto {
+        settings.activation.mode = ActivationMode::On;
     }
     let most = config.whole(&at("max_search_limit"), get("max_search_limit"), MAX_LIMIT, 1..=50);
     settings.search.max_limit = most;
@@ -151,10 +151,10 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
 }
 
 /// Whether deferral is up to the numbers.
-fn mode(config: &mut Config<'_>, path: &str, enabled: &Value) -> Mode {
+fn mode(config: &mut Config<'_>, path: &str, enabled: &Value) -> ActivationMode {
     match flag(enabled) {
-        Some(true) => Mode::On,
-        Some(false) => Mode::Off,
+        Some(true) => ActivationMode::On,
+        Some(false) => ActivationMode::Off,
         None => {
             let word = enabled.as_str().unwrap_or_default().trim();
             if !word.eq_ignore_ascii_case("auto") {
@@ -162,7 +162,7 @@ fn mode(config: &mut Config<'_>, path: &str, enabled: &Value) -> Mode {
                 let problem = format!("{value} is none of `auto`, `on`, `off`; `auto` is used");
                 config.warn(path, problem);
             }
-            Mode::Auto
+            ActivationMode::Auto
         }
     }
 }

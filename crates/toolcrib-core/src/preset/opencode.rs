@@ -6,13 +6,13 @@
 use serde_json::Value;
 
 use super::config::{Config, brief, join};
-use crate::disclosure::{Guidance, Setting};
-use crate::listing::Form as ListingForm;
-use crate::policy::{Activation, Glob, Mode, Rules};
-use crate::rank::{Bm25Settings, By, RankSettings};
-use crate::reply::Form;
-use crate::settings::{Input, MARK, SearchSettings, Settings, is_mark};
-use crate::tool::Defer;
+use crate::disclosure::{DisclosureSetting, Guidance};
+use crate::listing::ListingForm;
+use crate::policy::{Activation, ActivationMode, Glob, Rules};
+use crate::rank::{Bm25Settings, RankSettings, RankerKind};
+use crate::reply::ReplyFormat;
+use crate::settings::{MARK, SearchInput, SearchSettings, Settings, is_mark};
+use crate::tool::DeferPolicy;
 
 const LIMIT: usize = 5;
 /// What `searchLimit` may be; there it has no bound.
@@ -25,13 +25,13 @@ const KNOWN: [&str; 4] = ["alwaysLoad", "searchLimit", "bm25", "deferDescription
 
 pub(super) fn settings() -> Settings {
     Settings {
-        hot: false,
-        disclosure: Setting::Terse,
+        keeps_hot_tools: false,
+        disclosure: DisclosureSetting::Terse,
         mark: "[d]".into(),
         guidance: Guidance::Provider,
-        activation: Activation { mode: Mode::On, ..Activation::default() },
+        activation: Activation { mode: ActivationMode::On, ..Activation::default() },
         rank: RankSettings {
-            by: By::Bm25,
+            ranker: RankerKind::Bm25,
             bm25: Bm25Settings { k1: K1 as f32, b: B as f32, parameters: false, substring: false },
             ..RankSettings::default()
         },
@@ -41,8 +41,8 @@ pub(super) fn settings() -> Settings {
             max_limit: LIMIT,
             cutoff: 0.0,
             reply_tokens: 100_000,
-            form: Form::Markdown,
-            input: Input::Query,
+            format: ReplyFormat::Markdown,
+            input: SearchInput::Query,
             regex: true,
             known_last: false,
             ..SearchSettings::default()
@@ -89,7 +89,7 @@ fn read_plugins<'a>(config: &mut Config<'a>, path: &str, plugins: &'a Value) -> 
     }
     config.warn(path, format!("`{PLUGIN}` is not listed, so tool search is off"));
     let mut settings = settings();
-    settings.activation.mode = Mode::Off;
+    settings.activation.mode = ActivationMode::Off;
     settings
 }
 
@@ -151,11 +151,11 @@ fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> 
 
 fn read_fork<'a>(config: &mut Config<'a>, own: &'a Value) -> Settings {
     let mut settings = settings();
-    settings.disclosure = Setting::Append;
+    settings.disclosure = DisclosureSetting::Append;
     settings.listing.form = ListingForm::None;
     let keys = config.object("toolSearch", own, &["enabled", "alwaysLoad"]);
     if !config.flag("toolSearch.enabled", keys.get("enabled").copied(), true) {
-        settings.activation.mode = Mode::Off;
+        settings.activation.mode = ActivationMode::Off;
     }
     let names = config.strings("toolSearch.alwaysLoad", keys.get("alwaysLoad").copied());
     settings.rules = Rules::default().never_defer(names);
@@ -163,7 +163,7 @@ fn read_fork<'a>(config: &mut Config<'a>, own: &'a Value) -> Settings {
     for (name, server) in servers {
         let at = format!("mcp.{name}.deferLoading");
         if !config.flag(&at, server.get("deferLoading"), true) {
-            settings.rules.servers.push((Glob::new(name), Defer::Never));
+            settings.rules.servers.push((Glob::new(name), DeferPolicy::Never));
         }
     }
     settings

@@ -7,12 +7,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::explain::{Explanation, Points};
+use super::explain::{Explanation, ScorePart};
 use super::index::idf;
-use super::{Inputs, Ranker, Ranking, best_first};
+use super::{RankInputs, Ranker, Ranking, best_first};
 use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
-use crate::rank::{Bm25Settings, Via};
+use crate::rank::{Bm25Settings, TermMatch};
 use crate::scope::Scope;
 use crate::tool::Tool;
 
@@ -59,7 +59,13 @@ impl Bm25 {
 }
 
 impl Ranker for Bm25 {
-    fn search(&self, inputs: &Inputs<'_>, words: &Words, scope: &Scope, limit: usize) -> Ranking {
+    fn search(
+        &self,
+        inputs: &RankInputs<'_>,
+        words: &Words,
+        scope: &Scope,
+        limit: usize,
+    ) -> Ranking {
         let corpus = self.corpus(inputs.settings.bm25, scope);
         let (terms, cut) = Self::terms(words, inputs.limits.query_words);
         let mut sums = vec![0.0; self.lengths.len()];
@@ -80,7 +86,7 @@ impl Ranker for Bm25 {
 
     fn explain(
         &self,
-        inputs: &Inputs<'_>,
+        inputs: &RankInputs<'_>,
         words: &Words,
         scope: &Scope,
         id: ToolId,
@@ -95,10 +101,10 @@ impl Ranker for Bm25 {
             };
             let Some((_, count)) = list.iter().find(|(known, _)| *known == id) else { continue };
             let (weight, impact) = (times as f32, self.impact(id, *count, &corpus));
-            explanation.words.push(Points {
+            explanation.words.push(ScorePart {
                 word: term.clone(),
                 term,
-                via: Via::Word,
+                via: TermMatch::Word,
                 points: weight * idf * impact,
                 weight,
                 share: 1.0,

@@ -118,23 +118,23 @@ pub struct Judgement {
     /// The outcome.
     pub fit: Fit,
     /// Its reason.
-    pub reason: Reason,
+    pub reason: FitReason,
 }
 
 /// Why a fit is what it is. Confidences are the first hit's.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Reason {
+pub enum FitReason {
     /// Nothing was found.
-    Nothing,
+    NoHits,
     /// The query names the first hit.
     Named,
     /// It is sure enough.
-    Sure {
+    Confident {
         /// How sure.
         confidence: f32,
     },
     /// It is neither sure nor unlikely.
-    Unsure {
+    Uncertain {
         /// How sure.
         confidence: f32,
     },
@@ -144,7 +144,7 @@ pub enum Reason {
         confidence: f32,
     },
     /// It is unlikely, and the settings want it all the same.
-    NeverRefused {
+    UnlikelyButShown {
         /// How sure.
         confidence: f32,
     },
@@ -155,12 +155,16 @@ pub enum Reason {
 pub(crate) fn judge(ranked: &[Hit], refuses: bool) -> Judgement {
     let first = ranked.first().and_then(|hit| Some((hit.exact, hit.confidence?)));
     let (fit, reason) = match first {
-        None => (Fit::None, Reason::Nothing),
-        Some((true, _)) => (Fit::Strong, Reason::Named),
-        Some((_, confidence)) if confidence >= STRONG => (Fit::Strong, Reason::Sure { confidence }),
-        Some((_, confidence)) if confidence >= LEAST => (Fit::Weak, Reason::Unsure { confidence }),
-        Some((_, confidence)) if refuses => (Fit::None, Reason::Unlikely { confidence }),
-        Some((_, confidence)) => (Fit::Weak, Reason::NeverRefused { confidence }),
+        None => (Fit::None, FitReason::NoHits),
+        Some((true, _)) => (Fit::Strong, FitReason::Named),
+        Some((_, confidence)) if confidence >= STRONG => {
+            (Fit::Strong, FitReason::Confident { confidence })
+        }
+        Some((_, confidence)) if confidence >= LEAST => {
+            (Fit::Weak, FitReason::Uncertain { confidence })
+        }
+        Some((_, confidence)) if refuses => (Fit::None, FitReason::Unlikely { confidence }),
+        Some((_, confidence)) => (Fit::Weak, FitReason::UnlikelyButShown { confidence }),
     };
     Judgement { fit, reason }
 }
@@ -171,15 +175,17 @@ pub(crate) fn is_worth_showing(hit: &Hit) -> bool {
     hit.confidence.is_none_or(|confidence| confidence >= TAIL)
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for FitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (confidence, told) = match self {
-            Self::Nothing => return f.write_str("nothing matches"),
+            Self::NoHits => return f.write_str("nothing matches"),
             Self::Named => return f.write_str("the first hit is named outright"),
-            Self::Sure { confidence } => (confidence, format!("and {STRONG} is enough")),
-            Self::Unsure { confidence } => (confidence, format!("between {LEAST} and {STRONG}")),
+            Self::Confident { confidence } => (confidence, format!("and {STRONG} is enough")),
+            Self::Uncertain { confidence } => (confidence, format!("between {LEAST} and {STRONG}")),
             Self::Unlikely { confidence } => (confidence, format!("below {LEAST}")),
-            Self::NeverRefused { confidence } => (confidence, "and nothing is refused".to_owned()),
+            Self::UnlikelyButShown { confidence } => {
+                (confidence, "and nothing is refused".to_owned())
+            }
         };
         write!(f, "the first hit has confidence {confidence:.2}, {told}")
     }
@@ -200,7 +206,7 @@ mod tests {
         Hit {
             id: ToolId::at(0),
             score: 1.0,
-            cover: 0.0,
+            coverage_bonus: 0.0,
             exact: false,
             confidence: Some(confidence),
         }
@@ -248,19 +254,24 @@ mod tests {
         let named = Hit { exact: true, ..hit(1.0) };
         let (nearly_strong, too_little) = (STRONG - f32::EPSILON, LEAST - f32::EPSILON);
         for (hits, refuses, fit, reason) in [
-            (&[][..], true, Fit::None, Reason::Nothing),
-            (&[], false, Fit::None, Reason::Nothing),
-            (&[named, hit(0.0)], true, Fit::Strong, Reason::Named),
-            (&[hit(STRONG)], true, Fit::Strong, Reason::Sure { confidence: STRONG }),
+            (&[][..], true, Fit::None, FitReason::NoHits),
+            (&[], false, Fit::None, FitReason::NoHits),
+            (&[named, hit(0.0)], true, Fit::Strong, FitReason::Named),
+            (&[hit(STRONG)], true, Fit::Strong, FitReason::Confident { confidence: STRONG }),
             (
                 &[hit(nearly_strong), hit(0.9)],
                 true,
                 Fit::Weak,
-                Reason::Unsure { confidence: nearly_strong },
+                FitReason::Uncertain { confidence: nearly_strong },
             ),
-            (&[hit(LEAST)], true, Fit::Weak, Reason::Unsure { confidence: LEAST }),
-            (&[hit(too_little)], true, Fit::None, Reason::Unlikely { confidence: too_little }),
-            (&[hit(too_little)], false, Fit::Weak, Reason::NeverRefused { confidence: too_little }),
+            (&[hit(LEAST)], true, Fit::Weak, FitReason::Uncertain { confidence: LEAST }),
+            (&[hit(too_little)], true, Fit::None, FitReason::Unlikely { confidence: too_little }),
+            (
+                &[hit(too_little)],
+                false,
+                Fit::Weak,
+                FitReason::UnlikelyButShown { confidence: too_little },
+            ),
         ] {
             assert_eq!(judge(hits, refuses), Judgement { fit, reason });
         }

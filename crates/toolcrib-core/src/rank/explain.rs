@@ -6,14 +6,14 @@ use super::bonus::Candidate;
 use super::confidence::{Signals, confidence};
 use super::fields::{self, FIELDS, Field};
 use super::index::{Index, total_weight};
-use super::plan::{Plan, Via};
+use super::plan::{Plan, TermMatch};
 use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
 use crate::text::{is_filler, is_stop, stem, words};
 use crate::tool::Tool;
 
 /// Why a tool has the score it has. The points of the words and the bonuses add up to it; where vectors
-/// count too, they add up to the word score, and [`Nearness`] says what became of that.
+/// count too, they add up to the word score, and [`Similarity`] says what became of that.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
     /// The tool.
@@ -21,7 +21,7 @@ pub struct Explanation {
     /// How well it fits.
     pub score: f32,
     /// What each word of the query gave.
-    pub words: Vec<Points>,
+    pub words: Vec<ScorePart>,
     /// For neighbouring words of the query found side by side.
     pub pair_bonus: f32,
     /// For quoted phrases.
@@ -37,8 +37,8 @@ pub struct Explanation {
     /// For a name with the whole query in it, where no word of it was found.
     pub substring_bonus: f32,
     /// What the vectors said, where they are asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nearness: Option<Nearness>,
+    #[serde(rename = "nearness", skip_serializing_if = "Option::is_none")]
+    pub similarity: Option<Similarity>,
     /// How likely the tool is to serve, from 0 to 1. None from the rankers of other systems.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f32>,
@@ -52,12 +52,13 @@ pub struct Explanation {
 /// Words and vectors, and what each gave: `words`, `vectors`, `cover` and the bonus for being named
 /// outright add up to the score.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Nearness {
+pub struct Similarity {
     /// The points of the words and their bonuses, but for being named outright.
     pub word_score: f32,
     /// What the query's words weigh, those that no tool has included: the most a word score could be,
     /// roughly.
-    pub asked: f32,
+    #[serde(rename = "asked")]
+    pub query_weight: f32,
     /// The best that any tool has.
     pub best_word_score: f32,
     /// What the words gave.
@@ -70,24 +71,26 @@ pub struct Nearness {
     pub needs_apart: bool,
     /// For its place where there are several needs: for being the first, or for being near to a need that
     /// no hit before it is near to.
-    pub cover: f32,
+    #[serde(rename = "cover")]
+    pub coverage_bonus: f32,
     /// How near it counts as being when it is asked how sure it is: as near as the nearest of the five best
     /// by words and vectors, less what it is behind the best. None where the table has no piece of the
     /// query.
-    pub near: Option<f32>,
+    #[serde(rename = "near")]
+    pub confidence_similarity: Option<f32>,
     /// What the vectors gave.
     pub vectors: f32,
 }
 
 /// What one word of the query gave one tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Points {
+pub struct ScorePart {
     /// The word as it was asked.
     pub word: String,
     /// The term that served it.
     pub term: String,
     /// How that term came to serve it.
-    pub via: Via,
+    pub via: TermMatch,
     /// `weight × share × idf × impact`.
     pub points: f32,
     /// What the word is worth in this query.
@@ -116,7 +119,7 @@ impl Explanation {
             exact_bonus: 0.0,
             filter_bonus: 0.0,
             substring_bonus: 0.0,
-            nearness: None,
+            similarity: None,
             confidence: None,
             coverage: None,
             unknown: Vec::new(),
@@ -172,7 +175,7 @@ impl Index {
             let in_fields = in_fields.map(|field| {
                 (field, fields::weight(field, counts[field as usize], lengths[field as usize]))
             });
-            points.push(Points {
+            points.push(ScorePart {
                 word: slot.word.clone(),
                 term: self.text(member.term).to_owned(),
                 via: member.via,
@@ -184,7 +187,7 @@ impl Index {
                 fields: in_fields.collect(),
             });
         }
-        let words_alone: f32 = points.iter().map(|word: &Points| word.points).sum();
+        let words_alone: f32 = points.iter().map(|word: &ScorePart| word.points).sum();
         let bonus = found.map(|found| found.bonus).unwrap_or_default();
         // A query of filters alone gives each tool that passes one point.
         let filter_bonus = match found {

@@ -115,7 +115,7 @@ pub(super) fn each_word(
             }
         });
     };
-    take(Field::Name, tool.own_name());
+    take(Field::Name, tool.name_without_server());
     tool.title().into_iter().for_each(|title| take(Field::Title, title));
     tool.keywords().for_each(|word| take(Field::Keywords, word));
     let description = tool.description();

@@ -1,6 +1,6 @@
 //! Which tools a query may find at all, and which it names.
 
-use super::Inputs;
+use super::RankInputs;
 use super::index::{Index, Term};
 use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
@@ -34,7 +34,7 @@ pub(super) struct Filter<'a> {
 impl<'a> Filter<'a> {
     pub(super) fn new(
         index: &'a Index,
-        inputs: &Inputs<'a>,
+        inputs: &RankInputs<'a>,
         words: &'a Words,
         scope: &'a Scope,
     ) -> Self {
@@ -81,7 +81,7 @@ pub(super) struct Named(Vec<(ToolId, f32)>);
 impl Named {
     pub(super) fn in_query(
         index: &Index,
-        inputs: &Inputs<'_>,
+        inputs: &RankInputs<'_>,
         words: &Words,
         scope: &Scope,
     ) -> Self {
@@ -98,7 +98,7 @@ impl Named {
         named
     }
 
-    fn add(&mut self, index: &Index, inputs: &Inputs<'_>, scope: &Scope, spelling: &str) {
+    fn add(&mut self, index: &Index, inputs: &RankInputs<'_>, scope: &Scope, spelling: &str) {
         let (ids, worth) = match inputs.spellings.resolve(inputs.catalog, scope, &[], spelling) {
             Meaning::One(id, How::Exact | How::Whole) => (vec![id], EXACT),
             Meaning::One(id, How::Tail) => (vec![id], EXACT_TAIL),

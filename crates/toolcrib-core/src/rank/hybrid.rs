@@ -12,12 +12,12 @@ use super::asked::Asked;
 use super::bonus::Candidate;
 use super::confidence::{Signals, confidence};
 use super::cover::Cover;
-use super::explain::{Explanation, Nearness};
+use super::explain::{Explanation, Similarity};
 use super::filter::Filter;
 use super::fuse::{Fused, Yardstick, fuse};
 use super::index::Index;
 use super::plan::Plan;
-use super::{Hit, Inputs, Ranker, Ranking};
+use super::{Hit, RankInputs, Ranker, Ranking};
 use crate::catalog::{Catalog, ToolId};
 use crate::limits::Limits;
 use crate::query::Words;
@@ -84,7 +84,7 @@ impl Hybrid {
         Self(Index::build(catalog, limits))
     }
 
-    fn look(&self, inputs: &Inputs<'_>, query: &Words, scope: &Scope, plan: &Plan) -> Look {
+    fn look(&self, inputs: &RankInputs<'_>, query: &Words, scope: &Scope, plan: &Plan) -> Look {
         COSINES.with_borrow_mut(|cosines| {
             let asked = Asked::new(inputs.vectors, &query.text, &plan.corrections);
             let rows = inputs.vectors.rows(inputs.catalog, &self.0.limits);
@@ -168,7 +168,13 @@ fn foremost(found: &[Found]) -> (f32, f32) {
 }
 
 impl Ranker for Hybrid {
-    fn search(&self, inputs: &Inputs<'_>, words: &Words, scope: &Scope, limit: usize) -> Ranking {
+    fn search(
+        &self,
+        inputs: &RankInputs<'_>,
+        words: &Words,
+        scope: &Scope,
+        limit: usize,
+    ) -> Ranking {
         let plan = Plan::new(&self.0, inputs.catalog, words, scope);
         let look = self.look(inputs, words, scope, &plan);
         let hits = look.found.iter().map(|found| {
@@ -177,7 +183,7 @@ impl Ranker for Hybrid {
             Hit {
                 id: candidate.id,
                 score: found.own() + added,
-                cover: *added,
+                coverage_bonus: *added,
                 exact: candidate.bonus.exact > 0.0,
                 confidence: Some(confidence(&signals)),
             }
@@ -188,7 +194,7 @@ impl Ranker for Hybrid {
 
     fn explain(
         &self,
-        inputs: &Inputs<'_>,
+        inputs: &RankInputs<'_>,
         words: &Words,
         scope: &Scope,
         id: ToolId,
@@ -209,16 +215,16 @@ impl Ranker for Hybrid {
         let near = look.surely(fused, cover);
         Explanation {
             score: fused.total(exact) + cover,
-            nearness: Some(Nearness {
+            similarity: Some(Similarity {
                 word_score,
-                asked: look.yardstick.asked,
+                query_weight: look.yardstick.asked,
                 best_word_score: look.yardstick.best_words,
                 words: fused.words,
                 cosine,
                 needs: look.asked.needs.len(),
                 needs_apart: look.asked.apart,
-                cover,
-                near,
+                coverage_bonus: cover,
+                confidence_similarity: near,
                 vectors: fused.vectors,
             }),
             ..by_words.rated(&plan, near)
@@ -261,7 +267,7 @@ mod tests {
             let hybrid = Hybrid::build(&catalog, &limits);
             let scope = Scope::of(&catalog, catalog.ids().step_by(every));
             let words = Words::default();
-            let inputs = Inputs {
+            let inputs = RankInputs {
                 catalog: &catalog,
                 spellings: &Spellings::of(&catalog),
                 vectors: &Vectors::default(),

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::fields::{self, FIELDS, Field};
-use super::plan::Via;
+use super::plan::TermMatch;
 use super::relation;
 use crate::catalog::{Catalog, ToolId};
 use crate::limits::Limits;
@@ -22,7 +22,7 @@ pub(crate) struct Index {
     /// Words as the catalog writes them, so that a query's need no stemming.
     words: FxHashMap<Box<str>, Term>,
     /// For each term, what may stand for it: synonyms, then relatives by prefix.
-    stand_ins: FxHashMap<Term, Box<[(Term, Via)]>>,
+    stand_ins: FxHashMap<Term, Box<[(Term, TermMatch)]>>,
     /// Every term's text, sorted, to look up neighbours in spelling.
     sorted: Vec<(Box<str>, Term)>,
     /// Where in `sorted` each term stands.
@@ -101,7 +101,7 @@ impl Index {
     }
 
     /// What may stand for a term, whether or not it is in anyone's scope.
-    pub(super) fn stand_ins(&self, term: Term) -> &[(Term, Via)] {
+    pub(super) fn stand_ins(&self, term: Term) -> &[(Term, TermMatch)] {
         self.stand_ins.get(&term).map_or(&[], |list| list)
     }
 
@@ -275,7 +275,7 @@ impl Builder {
 
     /// Notes the name's terms, and the order of the words that a phrase may be found in.
     fn note_order(&mut self, tool: &Tool) {
-        let own = tool.own_name();
+        let own = tool.name_without_server();
         self.records.begin();
         let mut name: Vec<Term> = Vec::new();
         words::each(own, &mut |word| {

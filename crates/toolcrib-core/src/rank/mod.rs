@@ -32,12 +32,12 @@ mod score;
 mod table;
 mod vectors;
 
-pub use confidence::{Fit, Judgement, Reason};
-pub use explain::{Explanation, Nearness, Points};
+pub use confidence::{Fit, FitReason, Judgement};
+pub use explain::{Explanation, ScorePart, Similarity};
 pub use fields::Field;
-pub use plan::Via;
-pub use table::Table;
-pub use vectors::Embedded;
+pub use plan::TermMatch;
+pub use table::VectorTable;
+pub use vectors::EmbeddingWork;
 
 pub(crate) use confidence::{is_worth_showing, judge};
 pub(crate) use vectors::Vectors;
@@ -63,7 +63,8 @@ use overlap::Overlap;
 #[serde(deny_unknown_fields, default)]
 pub struct RankSettings {
     /// Which ranker.
-    pub by: By,
+    #[serde(rename = "by")]
+    pub ranker: RankerKind,
     /// Results at most, however many were asked for; 0 for as many as fit.
     pub cap: usize,
     /// A folder with another table of vectors than the one inside the program. This crate does no I/O:
@@ -77,7 +78,7 @@ pub struct RankSettings {
 impl RankSettings {
     /// Whether an index made under these settings serves under the others too.
     pub(crate) fn same_index(&self, other: &Self) -> bool {
-        self.by == other.by && self.bm25.parameters == other.bm25.parameters
+        self.ranker == other.ranker && self.bm25.parameters == other.bm25.parameters
     }
 }
 
@@ -104,7 +105,7 @@ impl Default for Bm25Settings {
 /// Which ranker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum By {
+pub enum RankerKind {
     /// Ours: words and vectors.
     #[default]
     Hybrid,
@@ -116,7 +117,7 @@ pub enum By {
     Overlap,
 }
 
-impl By {
+impl RankerKind {
     /// Whether `+must`, `-not`, `server:` and quoted phrases mean something. To the other rankers
     /// all of a query is words, as in the systems they come from.
     pub fn knows_operators(self) -> bool {
@@ -132,7 +133,7 @@ impl By {
 
 /// What a ranker reads besides its own index, the query and the scope.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Inputs<'a> {
+pub(crate) struct RankInputs<'a> {
     /// The catalog that the ranker was built from.
     pub(crate) catalog: &'a Catalog,
     /// The spellings of its names.
@@ -150,11 +151,22 @@ pub(crate) struct Inputs<'a> {
 /// One way of ranking, made ready for one catalog.
 pub(crate) trait Ranker: fmt::Debug + Send + Sync {
     /// The best `limit` tools in scope for the words.
-    fn search(&self, inputs: &Inputs<'_>, words: &Words, scope: &Scope, limit: usize) -> Ranking;
+    fn search(
+        &self,
+        inputs: &RankInputs<'_>,
+        words: &Words,
+        scope: &Scope,
+        limit: usize,
+    ) -> Ranking;
 
     /// Every number behind a tool's rank.
-    fn explain(&self, inputs: &Inputs<'_>, words: &Words, scope: &Scope, id: ToolId)
-    -> Explanation;
+    fn explain(
+        &self,
+        inputs: &RankInputs<'_>,
+        words: &Words,
+        scope: &Scope,
+        id: ToolId,
+    ) -> Explanation;
 
     /// Bytes on the heap, as allocated for what is there.
     fn bytes(&self) -> usize;
@@ -166,11 +178,11 @@ pub(crate) fn build(
     settings: &RankSettings,
     limits: &Limits,
 ) -> Arc<dyn Ranker> {
-    match settings.by {
-        By::Hybrid => Arc::new(Hybrid::build(catalog, limits)),
-        By::Words => Arc::new(Index::build(catalog, limits)),
-        By::Bm25 => Arc::new(Bm25::build(catalog, settings.bm25.parameters)),
-        By::Overlap => Arc::new(Overlap::build(catalog)),
+    match settings.ranker {
+        RankerKind::Hybrid => Arc::new(Hybrid::build(catalog, limits)),
+        RankerKind::Words => Arc::new(Index::build(catalog, limits)),
+        RankerKind::Bm25 => Arc::new(Bm25::build(catalog, settings.bm25.parameters)),
+        RankerKind::Overlap => Arc::new(Overlap::build(catalog)),
     }
 }
 
@@ -183,7 +195,7 @@ pub struct Hit {
     pub score: f32,
     /// What of the score is for its place: where a request has several needs, for being the first or for
     /// being near to a need that no hit before it is near to.
-    pub cover: f32,
+    pub coverage_bonus: f32,
     /// Whether the query names it.
     pub exact: bool,
     /// How likely it is to serve, from 0 to 1; docs/ranking.md says where that holds. `None` from the
@@ -213,6 +225,6 @@ pub(crate) struct Ranking {
 fn best_first(mut scored: Vec<(ToolId, f32)>, limit: usize) -> Vec<Hit> {
     scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     scored.truncate(limit);
-    let hit = |(id, score)| Hit { id, score, cover: 0.0, exact: false, confidence: None };
+    let hit = |(id, score)| Hit { id, score, coverage_bonus: 0.0, exact: false, confidence: None };
     scored.into_iter().map(hit).collect()
 }

@@ -5,11 +5,11 @@
 //! more. No rarity, no lengths, nothing
 //! that depends on another tool. Ties go to the tool that came first.
 
-use super::explain::{Explanation, Points};
-use super::{Inputs, Ranker, Ranking, best_first};
+use super::explain::{Explanation, ScorePart};
+use super::{RankInputs, Ranker, Ranking, best_first};
 use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
-use crate::rank::{Field, Via};
+use crate::rank::{Field, TermMatch};
 use crate::scope::Scope;
 use crate::tool::Tool;
 
@@ -60,7 +60,7 @@ impl Overlap {
         let lower = |text: &str| text.to_lowercase().into_boxed_str();
         let text = |tool: &Tool| Text {
             name: lower(tool.name()),
-            own: tool.server().map(|_| lower(tool.own_name())),
+            own: tool.server().map(|_| lower(tool.name_without_server())),
             description: lower(tool.description()),
         };
         Self { texts: catalog.tools().iter().map(text).collect() }
@@ -68,7 +68,13 @@ impl Overlap {
 }
 
 impl Ranker for Overlap {
-    fn search(&self, inputs: &Inputs<'_>, words: &Words, scope: &Scope, limit: usize) -> Ranking {
+    fn search(
+        &self,
+        inputs: &RankInputs<'_>,
+        words: &Words,
+        scope: &Scope,
+        limit: usize,
+    ) -> Ranking {
         let asked = self.asked(words, inputs.limits.query_words, scope);
         let sum = |id| {
             let points = asked.terms.iter().map(|term| self.points(id, term).map_or(0.0, |p| p.0));
@@ -80,7 +86,7 @@ impl Ranker for Overlap {
 
     fn explain(
         &self,
-        inputs: &Inputs<'_>,
+        inputs: &RankInputs<'_>,
         words: &Words,
         scope: &Scope,
         id: ToolId,
@@ -89,10 +95,10 @@ impl Ranker for Overlap {
         let mut explanation = Explanation::of(inputs.catalog.tool(id));
         for term in &asked.terms {
             match self.points(id, term) {
-                Some((points, field)) => explanation.words.push(Points {
+                Some((points, field)) => explanation.words.push(ScorePart {
                     word: term.clone(),
                     term: term.clone(),
-                    via: Via::Word,
+                    via: TermMatch::Word,
                     points,
                     weight: 1.0,
                     share: 1.0,

@@ -38,7 +38,7 @@ const NOT_COMMON: usize = 20;
 /// How a term came to serve a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Via {
+pub enum TermMatch {
     /// It is the word, up to inflection.
     Word,
     /// It means the same.
@@ -62,7 +62,7 @@ pub(super) struct Slot {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Member {
     pub(super) term: Term,
-    pub(super) via: Via,
+    pub(super) via: TermMatch,
     /// The discount of its kind.
     pub(super) share: f32,
     /// Its rarity, capped by the word's own.
@@ -118,7 +118,7 @@ impl Plan {
     /// Adds the slot of one word; returns the member that is the word itself.
     fn slot(&mut self, slots: &Slots<'_>, asked: &AskedWord<'_>) -> Option<Member> {
         let AskedWord { word, stemmed, term, count, .. } = asked;
-        let own = term.and_then(|term| slots.at(term, Via::Word, 1.0, None));
+        let own = term.and_then(|term| slots.at(term, TermMatch::Word, 1.0, None));
         let mut members: Vec<Member> = own.into_iter().collect();
         slots.stand_ins(*term, stemmed, own.map(|own| own.idf), &mut members);
         if members.is_empty() {
@@ -214,11 +214,11 @@ struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    fn at(&self, term: Term, via: Via, share: f32, cap: Option<f32>) -> Option<Member> {
+    fn at(&self, term: Term, via: TermMatch, share: f32, cap: Option<f32>) -> Option<Member> {
         let frequency = self.index.document_frequency(term, self.scope);
         let most = ((self.scope.len() as f32 * TOO_COMMON) as usize).max(NOT_COMMON);
         // Too common to tell tools apart, unless nothing else serves the word.
-        if frequency == 0 || (via != Via::Word && cap.is_some() && frequency > most) {
+        if frequency == 0 || (via != TermMatch::Word && cap.is_some() && frequency > most) {
             return None;
         }
         let idf = idf(frequency, self.scope.len());
@@ -258,13 +258,13 @@ impl Slots<'_> {
     ) {
         let synonym = if cap.is_some() { SYNONYM } else { SYNONYM_ALONE };
         let mut relatives = 0;
-        let mut add = |term: Term, via: Via| {
-            let share = if via == Via::Synonym { synonym } else { RELATIVE };
-            if via == Via::Prefix && relatives == STAND_INS {
+        let mut add = |term: Term, via: TermMatch| {
+            let share = if via == TermMatch::Synonym { synonym } else { RELATIVE };
+            if via == TermMatch::Prefix && relatives == STAND_INS {
                 return;
             }
             if let Some(member) = self.at(term, via, share, cap) {
-                relatives += usize::from(via == Via::Prefix);
+                relatives += usize::from(via == TermMatch::Prefix);
                 members.push(member);
             }
         };
@@ -277,12 +277,12 @@ impl Slots<'_> {
         let synonyms: Vec<Term> =
             related(stemmed).iter().filter_map(|s| self.index.term(s)).collect();
         for other in &synonyms {
-            add(*other, Via::Synonym);
+            add(*other, TermMatch::Synonym);
         }
         if let Some(root) = stemmed.get(..5) {
             for (text, other) in self.index.with_prefix(root) {
                 if are_relatives(stemmed, text) && !synonyms.contains(&other) {
-                    add(other, Via::Prefix);
+                    add(other, TermMatch::Prefix);
                 }
             }
         }
@@ -297,7 +297,7 @@ impl Slots<'_> {
         let mut found: Vec<Member> = self
             .index
             .with_prefix(stemmed)
-            .filter_map(|(_, term)| self.at(term, Via::Prefix, COMPLETION, None))
+            .filter_map(|(_, term)| self.at(term, TermMatch::Prefix, COMPLETION, None))
             .take(4 * STAND_INS)
             .collect();
         // The commonest are the likeliest to be meant.
@@ -313,7 +313,7 @@ impl Slots<'_> {
         for (text, term) in self.index.with_prefix(first).filter(|(text, _)| text.len() >= 4) {
             if text.len().abs_diff(stemmed.len()) <= 1
                 && is_one_edit(stemmed.as_bytes(), text.as_bytes())
-                && let Some(member) = self.at(term, Via::Typo, TYPO, None)
+                && let Some(member) = self.at(term, TermMatch::Typo, TYPO, None)
             {
                 members.push(member);
                 if members.len() == STAND_INS {

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::index::Term;
-use super::plan::Via;
+use super::plan::TermMatch;
 use crate::text::related;
 
 /// Bytes that relatives have in common.
@@ -13,7 +13,7 @@ const ROOT: usize = 5;
 pub(super) fn stand_ins(
     terms: &FxHashMap<Box<str>, Term>,
     sorted: &[(Box<str>, Term)],
-) -> FxHashMap<Term, Box<[(Term, Via)]>> {
+) -> FxHashMap<Term, Box<[(Term, TermMatch)]>> {
     let mut all = FxHashMap::default();
     // Sorted, the terms of one root stand together.
     let same_root = |a: &(Box<str>, Term), b: &(Box<str>, Term)| {
@@ -23,10 +23,11 @@ pub(super) fn stand_ins(
     for family in sorted.chunk_by(same_root) {
         for (text, term) in family {
             let synonyms = related(text).iter().filter_map(|s| terms.get(s.as_str()));
-            let mut list: Vec<(Term, Via)> = synonyms.map(|s| (*s, Via::Synonym)).collect();
+            let mut list: Vec<(Term, TermMatch)> =
+                synonyms.map(|s| (*s, TermMatch::Synonym)).collect();
             for (other, relative) in family {
                 if are_relatives(text, other) && !list.iter().any(|(known, _)| known == relative) {
-                    list.push((*relative, Via::Prefix));
+                    list.push((*relative, TermMatch::Prefix));
                 }
             }
             if !list.is_empty() {

@@ -8,7 +8,7 @@ use super::explain::Explanation;
 use super::filter::{Filter, Named};
 use super::index::Index;
 use super::plan::Plan;
-use super::{Hit, Inputs, Ranker, Ranking};
+use super::{Hit, RankInputs, Ranker, Ranking};
 use crate::catalog::ToolId;
 use crate::query::Words;
 use crate::scope::Scope;
@@ -61,11 +61,17 @@ thread_local! {
 }
 
 impl Ranker for Index {
-    fn search(&self, inputs: &Inputs<'_>, words: &Words, scope: &Scope, limit: usize) -> Ranking {
+    fn search(
+        &self,
+        inputs: &RankInputs<'_>,
+        words: &Words,
+        scope: &Scope,
+        limit: usize,
+    ) -> Ranking {
         let plan = Plan::new(self, inputs.catalog, words, scope);
         let candidates = self.candidates(inputs, words, scope, &plan, |_| Vec::new());
         let hits = candidates.iter().map(|found| Hit {
-            cover: 0.0,
+            coverage_bonus: 0.0,
             id: found.id,
             score: found.bonus.total(found.base),
             exact: found.bonus.exact > 0.0,
@@ -77,7 +83,7 @@ impl Ranker for Index {
 
     fn explain(
         &self,
-        inputs: &Inputs<'_>,
+        inputs: &RankInputs<'_>,
         words: &Words,
         scope: &Scope,
         id: ToolId,
@@ -98,7 +104,7 @@ impl Index {
     /// candidates of its own to add, of those that pass.
     pub(super) fn candidates(
         &self,
-        inputs: &Inputs<'_>,
+        inputs: &RankInputs<'_>,
         query: &Words,
         scope: &Scope,
         plan: &Plan,

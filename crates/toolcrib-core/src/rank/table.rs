@@ -17,31 +17,31 @@ use toolcrib_embed::Model;
 /// # file.extend(entry.as_bytes());
 /// # file.extend([1.0_f32; 2].iter().flat_map(|scale| scale.to_le_bytes()));
 /// # file.extend(codes);
-/// use toolcrib_core::rank::Table;
+/// use toolcrib_core::rank::VectorTable;
 /// use toolcrib_core::{Model, Settings};
 /// let model = Model::parse(file.into())?;
-/// let settings = Settings { table: Table::from(model), ..Settings::default() };
+/// let settings = Settings { vector_table: VectorTable::from(model), ..Settings::default() };
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Table(Option<Arc<Model>>);
+pub struct VectorTable(Option<Arc<Model>>);
 
-impl Table {
+impl VectorTable {
     /// The one inside the program is read when it is first asked for.
     pub(super) fn model(&self) -> &Model {
         self.0.as_deref().unwrap_or_else(|| Model::builtin())
     }
 }
 
-impl From<Model> for Table {
+impl From<Model> for VectorTable {
     fn from(model: Model) -> Self {
         Self(Some(Arc::new(model)))
     }
 }
 
 /// The same table, and not one with the same numbers: there are ten megabytes of them.
-impl PartialEq for Table {
+impl PartialEq for VectorTable {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (None, None) => true,

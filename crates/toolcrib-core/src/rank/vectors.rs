@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use toolcrib_embed::{Field, Model, Row, Rows};
 
-use super::table::Table;
+use super::table::VectorTable;
 use crate::catalog::Catalog;
 use crate::ingest::{Part, walk};
 use crate::limits::Limits;
@@ -18,7 +18,7 @@ use crate::tool::Tool;
 /// The vectors of one catalog, made or to be made.
 #[derive(Debug, Default)]
 pub(crate) struct Vectors {
-    table: Table,
+    table: VectorTable,
     made: OnceLock<Made>,
 }
 
@@ -26,28 +26,28 @@ pub(crate) struct Vectors {
 #[derive(Debug)]
 struct Made {
     rows: Rows,
-    work: Embedded,
+    work: EmbeddingWork,
     /// How much of a description was read.
     description_bytes: usize,
 }
 
 /// What it took to have a vector for every tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Embedded {
+pub struct EmbeddingWork {
     /// Tools that were embedded.
-    pub fresh: usize,
+    pub embedded: usize,
     /// Tools whose vectors the catalog before had already.
-    pub kept: usize,
+    pub reused: usize,
 }
 
 impl Vectors {
     /// Vectors from this table, none made yet.
-    pub(crate) fn of(table: &Table) -> Self {
+    pub(crate) fn of(table: &VectorTable) -> Self {
         Self { table: table.clone(), made: OnceLock::new() }
     }
 
     /// Whether they are made from this table.
-    pub(crate) fn are_of(&self, table: &Table) -> bool {
+    pub(crate) fn are_of(&self, table: &VectorTable) -> bool {
         self.table == *table
     }
 
@@ -67,7 +67,7 @@ impl Vectors {
     }
 
     /// Makes what is not made yet.
-    pub(crate) fn prepare(&self, catalog: &Catalog, limits: &Limits) -> Embedded {
+    pub(crate) fn prepare(&self, catalog: &Catalog, limits: &Limits) -> EmbeddingWork {
         self.made(catalog, limits).work
     }
 
@@ -107,14 +107,14 @@ impl Made {
         let description_bytes = limits.indexed_description_bytes;
         let mut rows = model.rows();
         rows.reserve(catalog.len());
-        let mut work = Embedded::default();
+        let mut work = EmbeddingWork::default();
         for tool in catalog.tools() {
             if let Some((before, at)) = kept(tool) {
                 rows.push_from(before, at);
-                work.kept += 1;
+                work.reused += 1;
             } else {
                 rows.push(&embedded(model, tool, description_bytes));
-                work.fresh += 1;
+                work.embedded += 1;
             }
         }
         Self { rows, work, description_bytes }
@@ -126,7 +126,7 @@ fn embedded(model: &Model, tool: &Tool, description_bytes: usize) -> Row {
     let beginning = |text| beginning(text, description_bytes);
     let schema = tool.schema_value();
     let mut texts = vec![
-        (Field::Name, tool.own_name()),
+        (Field::Name, tool.name_without_server()),
         (Field::Description, beginning(tool.description())),
         (Field::Server, tool.server().unwrap_or_default()),
     ];

@@ -4,23 +4,23 @@
 //! transcript is read back by the same module. Catalog text in a reply is data: it cannot close
 //! the wrapper it stands in, whatever it says.
 
-mod foreign;
-mod read;
-mod text;
+mod other_systems;
+mod text_formats;
+mod transcript;
 
-pub(crate) use read::names_in;
+pub(crate) use transcript::names_in;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use crate::rank::Correction;
 use crate::rank::Fit;
-use crate::tool::Hints;
+use crate::tool::ToolAnnotations;
 
 /// How replies are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Form {
+pub enum ReplyFormat {
     /// One JSON object.
     #[default]
     Json,
@@ -34,7 +34,7 @@ pub enum Form {
     Matches,
 }
 
-impl Form {
+impl ReplyFormat {
     /// Whether a reply in this form is a JSON object.
     pub fn is_json(self) -> bool {
         matches!(self, Self::Json | Self::Tools | Self::Matches)
@@ -51,18 +51,18 @@ pub struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fit: Option<Fit>,
     /// The tools, best first.
-    pub hits: Vec<Found>,
+    pub hits: Vec<FoundTool>,
     /// Those of them that this reply loads: their schemas are here, or in the tools from the next
     /// turn on.
     pub loaded: Vec<String>,
     /// Names that were asked for and are not there.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingTool>,
     /// Tools that matched but found no room: by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<String>,
     /// What there is, after a browse or a miss.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub available: Option<Available>,
+    pub available: Option<AvailableTools>,
     /// Words that were read as others: `isue` as `issue`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub did_you_mean: Vec<Correction>,
@@ -70,14 +70,14 @@ pub struct Reply {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connecting: Vec<String>,
     /// Servers that do not answer: their tools are known, and cannot be called now.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub down: Vec<Down>,
+    #[serde(rename = "down", skip_serializing_if = "Vec::is_empty")]
+    pub unavailable_servers: Vec<UnavailableServer>,
     /// What else the model should know, in sentences of ours.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// How it is to be written, by the settings.
     #[serde(skip)]
-    pub form: Form,
+    pub format: ReplyFormat,
     /// Whether every hit was asked for by its name.
     #[serde(skip)]
     pub(crate) named: bool,
@@ -91,7 +91,7 @@ pub struct Reply {
 
 /// One tool of a reply.
 #[derive(Debug, Clone, Serialize)]
-pub struct Found {
+pub struct FoundTool {
     /// Its name.
     pub name: String,
     /// Its server.
@@ -112,7 +112,7 @@ pub struct Found {
     pub signature: Option<String>,
     /// What its owner says it does to the world, for who must approve of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Hints>,
+    pub annotations: Option<ToolAnnotations>,
     /// Why it cannot be called now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
@@ -120,16 +120,17 @@ pub struct Found {
 
 /// A server that does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Down {
+pub struct UnavailableServer {
     /// Which.
     pub server: String,
     /// Why.
-    pub why: String,
+    #[serde(rename = "why")]
+    pub reason: String,
 }
 
 /// A name that is not there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Missing {
+pub struct MissingTool {
     /// As it was asked for.
     pub name: String,
     /// Names like it.
@@ -139,7 +140,7 @@ pub struct Missing {
 /// What there is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Available {
+pub enum AvailableTools {
     /// Every name.
     Names(Vec<String>),
     /// Too many to name: the servers and how many tools each has.
@@ -162,23 +163,23 @@ struct Rest<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     loaded: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    missing: &'a [Missing],
+    missing: &'a [MissingTool],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     omitted: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
-    available: Option<&'a Available>,
+    available: Option<&'a AvailableTools>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     did_you_mean: &'a [Correction],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     connecting: &'a [String],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    down: &'a [Down],
+    #[serde(rename = "down", skip_serializing_if = "<[_]>::is_empty")]
+    unavailable_servers: &'a [UnavailableServer],
 }
 
 impl Reply {
     /// The answer as the model gets it, in the form that is set.
     pub fn for_model(&self) -> String {
-        self.text(self.form)
+        self.text(self.format)
     }
 
     /// Whether a server that has yet to connect is unlikely to have something better. Rankers without a fit
@@ -189,13 +190,13 @@ impl Reply {
     }
 
     /// The answer in a form of one's own choosing.
-    pub fn text(&self, form: Form) -> String {
-        match form {
-            Form::Json => serde_json::to_string(self).unwrap_or_default(),
-            Form::Functions => self.functions(),
-            Form::Markdown => self.markdown(),
-            Form::Tools => self.tools(),
-            Form::Matches => self.matches(),
+    pub fn text(&self, format: ReplyFormat) -> String {
+        match format {
+            ReplyFormat::Json => serde_json::to_string(self).unwrap_or_default(),
+            ReplyFormat::Functions => self.functions(),
+            ReplyFormat::Markdown => self.markdown(),
+            ReplyFormat::Tools => self.tools(),
+            ReplyFormat::Matches => self.matches(),
         }
     }
 
@@ -210,7 +211,7 @@ impl Reply {
             available: None,
             did_you_mean: &self.did_you_mean,
             connecting: &self.connecting,
-            down: &self.down,
+            unavailable_servers: &self.unavailable_servers,
         }
     }
 }

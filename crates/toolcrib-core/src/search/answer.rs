@@ -6,15 +6,15 @@ use serde_json::value::RawValue;
 
 use super::Finds;
 use crate::catalog::ToolId;
-use crate::conversation::{Circling, Conversation};
+use crate::conversation::{Conversation, LoopWarning};
 use crate::crib::Crib;
-use crate::disclosure::Kind;
+use crate::disclosure::DisclosureKind;
 use crate::rank::{Fit, Hit};
-use crate::reply::{Available, Found, Reply, ServerSize};
+use crate::reply::{AvailableTools, FoundTool, Reply, ServerSize};
 use crate::settings::Settings;
 use crate::signature;
-use crate::tool::Defer;
-use crate::turn::Turn;
+use crate::tool::DeferPolicy;
+use crate::turn_context::TurnContext;
 use toolcrib_text::json::{compact, data};
 use toolcrib_text::shorten;
 
@@ -44,7 +44,7 @@ impl Crib {
             loaded: vec![tool.name().to_owned()],
             named: true,
             described: true,
-            form: self.settings().search.form,
+            format: self.settings().search.format,
             ..Reply::default()
         }
     }
@@ -52,11 +52,11 @@ impl Crib {
     /// The reply to a search; what it shows is recorded.
     pub(super) fn answer(
         &self,
-        turn: &Turn<'_>,
+        turn: &TurnContext<'_>,
         conversation: &mut Conversation,
         query: String,
         finds: Finds,
-        circling: Circling,
+        circling: LoopWarning,
     ) -> Reply {
         let mut reply = Reply {
             query,
@@ -67,10 +67,10 @@ impl Crib {
             notes: finds.notes,
             named: finds.picked.iter().all(|hit| finds.by_name.contains(&hit.id)),
             searched: self.searched(turn.scope).len(),
-            form: self.settings().search.form,
+            format: self.settings().search.format,
             ..Reply::default()
         };
-        let described = matches!(circling, Circling::Describe(_));
+        let described = matches!(circling, LoopWarning::Describe(_));
         let wanted: Vec<(Hit, Detail)> = finds
             .picked
             .iter()
@@ -96,8 +96,10 @@ impl Crib {
         }
         self.reveal(&mut conversation.ledger, &reply.loaded);
         if signatures > 0 {
-            let way = match self.settings().kind() {
-                Kind::Bridge => format!("`select:NAME` or {}", self.settings().names.describe),
+            let way = match self.settings().disclosure_kind() {
+                DisclosureKind::Bridge => {
+                    format!("`select:NAME` or {}", self.settings().own_names.describe)
+                }
                 _ => "`select:NAME`".to_owned(),
             };
             let told = format!("{schemas} with the full schema, {signatures} as a signature");
@@ -132,9 +134,9 @@ impl Crib {
 
     /// The first tool in full, as many others as the budget has room for as signatures, and then, in
     /// order, as many of those in full as it still has room for.
-    fn with_room(&self, wanted: &[(Hit, Detail)]) -> Vec<Found> {
+    fn with_room(&self, wanted: &[(Hit, Detail)]) -> Vec<FoundTool> {
         let mut room = self.settings().search.reply_tokens;
-        let mut fitted: Vec<(Found, usize)> = Vec::new();
+        let mut fitted: Vec<(FoundTool, usize)> = Vec::new();
         for (hit, detail) in wanted {
             let (best, least) = match detail {
                 Detail::Brief => (Detail::Brief, Detail::Brief),
@@ -162,14 +164,14 @@ impl Crib {
         fitted.into_iter().map(|(found, _)| found).collect()
     }
 
-    fn size(&self, found: &Found) -> usize {
+    fn size(&self, found: &FoundTool) -> usize {
         let schema = found.input_schema.as_ref().map(|raw| raw.get());
         let body = schema.or(found.signature.as_deref()).unwrap_or_default();
         let texts = [&found.name, found.server.as_deref().unwrap_or(""), &found.description, body];
         texts.iter().map(|text| self.counter().count(text)).sum()
     }
 
-    fn found(&self, hit: &Hit, detail: Detail) -> Found {
+    fn found(&self, hit: &Hit, detail: Detail) -> FoundTool {
         let tool = self.catalog().tool(hit.id);
         let schema = match detail {
             Detail::Schema => RawValue::from_string(compact(tool.schema()).into_owned()).ok(),
@@ -181,7 +183,7 @@ impl Crib {
         };
         let signature =
             (detail == Detail::Signature).then(|| signature::bounded(&tool.schema_value()));
-        Found {
+        FoundTool {
             name: tool.name().to_owned(),
             server: tool.server().map(str::to_owned),
             description,
@@ -189,14 +191,14 @@ impl Crib {
             confidence: hit.confidence.map(|confidence| (confidence * 100.0).round() / 100.0),
             input_schema: schema,
             signature,
-            annotations: tool.hints(),
+            annotations: tool.annotations(),
             unavailable: None,
         }
     }
 
     /// What there is to be found for this caller: all names, or servers and sizes where that is too
     /// much.
-    fn available(&self, turn: &Turn<'_>) -> Available {
+    fn available(&self, turn: &TurnContext<'_>) -> AvailableTools {
         let catalog = self.catalog();
         let search = &self.settings().search;
         let scope = self.searched(turn.scope);
@@ -204,7 +206,7 @@ impl Crib {
             let mut names: Vec<_> =
                 scope.ids().map(|id| catalog.tool(id).name().to_owned()).collect();
             names.sort_unstable();
-            return Available::Names(names);
+            return AvailableTools::Names(names);
         }
         let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
         for id in scope.ids() {
@@ -218,33 +220,40 @@ impl Crib {
             servers.sort_by(|a, b| b.tools.cmp(&a.tools).then_with(|| a.server.cmp(&b.server)));
             servers.truncate(most);
         }
-        Available::Servers(servers)
+        AvailableTools::Servers(servers)
     }
 
     /// Whether the model has this tool's schema before it.
     pub(super) fn is_visible(&self, conversation: &Conversation, id: ToolId) -> bool {
-        self.policy(id) == Defer::Never || conversation.ledger.has(self.catalog().tool(id))
+        self.policy(id) == DeferPolicy::Never || conversation.ledger.has(self.catalog().tool(id))
     }
 }
 
 /// Tells a model that goes in circles so.
-fn nudge(conversation: &Conversation, circling: Circling, settings: &Settings, reply: &mut Reply) {
-    let (Circling::Nudge(times) | Circling::Describe(times)) = circling else { return };
+fn nudge(
+    conversation: &Conversation,
+    circling: LoopWarning,
+    settings: &Settings,
+    reply: &mut Reply,
+) {
+    let (LoopWarning::Nudge(times) | LoopWarning::Describe(times)) = circling else { return };
     let tried: Vec<_> = conversation.guard.queries().map(data).collect();
     let tried = tried.join(", ");
     let advice = match (reply.hits.first(), &reply.available) {
         (Some(best), _) => {
             format!("Call {} if it serves, or say what is missing.", data(&best.name))
         }
-        (None, Some(Available::Names(_))) => {
+        (None, Some(AvailableTools::Names(_))) => {
             "Load one of the available names with select:NAME, or say what is missing.".into()
         }
         (None, _) => "Say what is missing.".into(),
     };
     reply.notes.push(format!("{times} searches without a call: {tried}. {advice}"));
-    if matches!(circling, Circling::Describe(_)) && !reply.hits.is_empty() {
-        let how = match settings.kind() {
-            Kind::Bridge => format!("call it, directly or through {}", settings.names.call),
+    if matches!(circling, LoopWarning::Describe(_)) && !reply.hits.is_empty() {
+        let how = match settings.disclosure_kind() {
+            DisclosureKind::Bridge => {
+                format!("call it, directly or through {}", settings.own_names.call)
+            }
             _ => "call it".to_owned(),
         };
         reply.notes.push(format!("The first hit is described in full: {how}."));

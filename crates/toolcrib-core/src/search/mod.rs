@@ -7,19 +7,19 @@ mod answer;
 mod words;
 
 use crate::catalog::{Catalog, ToolId};
-use crate::conversation::{Circling, Conversation};
+use crate::conversation::{Conversation, LoopWarning};
 use crate::crib::Crib;
 use crate::pattern;
 use crate::query::Query;
 use crate::rank::{Correction, Fit, Hit};
-use crate::reply::{Missing, Reply};
+use crate::reply::{MissingTool, Reply};
 use crate::spelling::{self, ALIKE, Meaning};
-use crate::turn::Turn;
+use crate::turn_context::TurnContext;
 use toolcrib_text::shorten;
 
 /// What one call of a search tool asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ask {
+pub struct SearchRequest {
     /// Queries, in words or `select:`.
     pub queries: Vec<String>,
     /// Names to load.
@@ -30,7 +30,7 @@ pub struct Ask {
     pub limit: Option<usize>,
 }
 
-impl Ask {
+impl SearchRequest {
     /// One query.
     pub fn query(text: &str) -> Self {
         Self { queries: vec![text.to_owned()], ..Self::default() }
@@ -54,7 +54,7 @@ struct Finds {
     by_name: Vec<ToolId>,
     /// How many names were asked for.
     names: usize,
-    missing: Vec<Missing>,
+    missing: Vec<MissingTool>,
     /// Whether nothing was found or nearly found: then what there is is listed.
     lost: bool,
     omitted: Vec<String>,
@@ -81,8 +81,13 @@ impl Finds {
 
 impl Crib {
     /// Answers a search and records what it showed.
-    pub fn search(&self, turn: &Turn<'_>, conversation: &mut Conversation, ask: &Ask) -> Reply {
-        let turn = &self.own_turn(turn);
+    pub fn search(
+        &self,
+        turn: &TurnContext<'_>,
+        conversation: &mut Conversation,
+        ask: &SearchRequest,
+    ) -> Reply {
+        let turn = &self.checked_turn(turn);
         let mut finds = Finds { most: self.settings().search.max_limit, ..Finds::default() };
         let mut asks = 0;
         let most = self.settings().limits.asks;
@@ -126,11 +131,12 @@ impl Crib {
         }
         finds.lost |= finds.picked.is_empty() && finds.missing.is_empty();
         let query = shown_query(ask);
-        let circling = if asks > 0 { conversation.guard.searched(&query) } else { Circling::No };
+        let circling =
+            if asks > 0 { conversation.guard.searched(&query) } else { LoopWarning::None };
         self.answer(turn, conversation, query, finds, circling)
     }
 
-    fn select(&self, turn: &Turn<'_>, names: &[String], finds: &mut Finds) {
+    fn select(&self, turn: &TurnContext<'_>, names: &[String], finds: &mut Finds) {
         let room = self.settings().limits.names.saturating_sub(finds.names);
         finds.names += names.len();
         if names.len() > room {
@@ -155,7 +161,7 @@ impl Crib {
                     finds.missing.push(missing);
                 }
                 Meaning::Nothing => {
-                    finds.missing.push(Missing { name: shown(name), nearest: Vec::new() });
+                    finds.missing.push(MissingTool { name: shown(name), nearest: Vec::new() });
                 }
             }
         }
@@ -166,28 +172,40 @@ impl Crib {
 
     /// A tool that is asked for by its name, as a hit.
     fn named(&self, id: ToolId) -> Hit {
-        Hit { id, score: 0.0, cover: 0.0, exact: true, confidence: self.rates().then_some(1.0) }
+        Hit {
+            id,
+            score: 0.0,
+            coverage_bonus: 0.0,
+            exact: true,
+            confidence: self.rates().then_some(1.0),
+        }
     }
 
     /// Whether hits have a confidence and replies a fit.
     fn rates(&self) -> bool {
-        self.settings().rank.by.has_confidence()
+        self.settings().rank.ranker.has_confidence()
     }
 
-    fn ambiguous(&self, name: &str, ids: &[ToolId]) -> Missing {
+    fn ambiguous(&self, name: &str, ids: &[ToolId]) -> MissingTool {
         let mut nearest: Vec<_> =
             ids.iter().map(|id| self.catalog().tool(*id).name().to_owned()).collect();
         nearest.sort_unstable();
         nearest.truncate(self.settings().search.max_limit);
-        Missing { name: shown(name), nearest }
+        MissingTool { name: shown(name), nearest }
     }
 
-    pub(crate) fn missing(&self, turn: &Turn<'_>, name: &str, alike: u32) -> Missing {
+    pub(crate) fn missing(&self, turn: &TurnContext<'_>, name: &str, alike: u32) -> MissingTool {
         let nearest = spelling::nearest(self.catalog(), turn.scope, name, alike);
-        Missing { name: shown(name), nearest: nearest.into_iter().map(str::to_owned).collect() }
+        MissingTool { name: shown(name), nearest: nearest.into_iter().map(str::to_owned).collect() }
     }
 
-    fn match_pattern(&self, turn: &Turn<'_>, text: &str, limit: Option<usize>, finds: &mut Finds) {
+    fn match_pattern(
+        &self,
+        turn: &TurnContext<'_>,
+        text: &str,
+        limit: Option<usize>,
+        finds: &mut Finds,
+    ) {
         let limits = &self.settings().limits;
         let regex = match pattern::compile(text, limits) {
             Ok(regex) => regex,
@@ -195,7 +213,7 @@ impl Crib {
                 finds.notes.push(format!(
                     "The pattern cannot be used: {}. Use plain words with {} instead.",
                     bad.message,
-                    self.settings().names.search
+                    self.settings().own_names.search
                 ));
                 return;
             }
@@ -211,11 +229,11 @@ impl Crib {
         }
         for (id, place) in found.tools.iter().take(self.clamp(limit)) {
             let score = match place {
-                pattern::Place::Name => 3.0,
-                pattern::Place::Description => 2.0,
-                pattern::Place::Parameters => 1.0,
+                pattern::MatchedField::Name => 3.0,
+                pattern::MatchedField::Description => 2.0,
+                pattern::MatchedField::Parameters => 1.0,
             };
-            let hit = Hit { id: *id, score, cover: 0.0, exact: false, confidence: None };
+            let hit = Hit { id: *id, score, coverage_bonus: 0.0, exact: false, confidence: None };
             finds.pick(self.catalog(), hit);
         }
     }
@@ -232,7 +250,7 @@ fn shown(name: &str) -> String {
 }
 
 /// What was asked, on one line.
-fn shown_query(ask: &Ask) -> String {
+fn shown_query(ask: &SearchRequest) -> String {
     let pattern = ask.pattern.iter().map(|pattern| format!("/{pattern}/"));
     let names = (!ask.names.is_empty()).then(|| format!("select:{}", ask.names.join(",")));
     let all: Vec<String> =

@@ -6,7 +6,7 @@ use crate::conversation::Conversation;
 use crate::crib::Crib;
 use crate::query::Words;
 use crate::rank::{Fit, Hit, Ranking, is_worth_showing};
-use crate::turn::Turn;
+use crate::turn_context::TurnContext;
 use toolcrib_text::json::data;
 use toolcrib_text::shorten;
 
@@ -19,7 +19,7 @@ impl Crib {
     /// The hits of one query. Where none fits there are none, and a note says what comes nearest.
     pub(super) fn find(
         &self,
-        turn: &Turn<'_>,
+        turn: &TurnContext<'_>,
         conversation: &Conversation,
         query: &str,
         words: &Words,
@@ -56,7 +56,8 @@ impl Crib {
         let pasted = !words.text.trim().contains(char::is_whitespace);
         let alone = pasted && ranked.hits.iter().any(|hit| hit.exact);
         // What the first has for its place says nothing about how far the others are behind.
-        let best = ranked.hits.iter().filter(|hit| !hit.exact).map(|hit| hit.score - hit.cover);
+        let best =
+            ranked.hits.iter().filter(|hit| !hit.exact).map(|hit| hit.score - hit.coverage_bonus);
         let cutoff = best.fold(0.0, f32::max) * search.cutoff;
         let follows = |hit: &Hit| {
             let worth = !search.refuse || is_worth_showing(hit);
@@ -103,8 +104,13 @@ mod tests {
     fn kept(hits: [(f32, f32); 2]) -> usize {
         let tools = br#"[{"name": "a", "input_schema": {}}, {"name": "b", "input_schema": {}}]"#;
         let crib = Crib::new(Catalog::from_json(tools).unwrap(), Settings::default());
-        let hit =
-            |(id, (score, cover))| Hit { id, score, cover, exact: false, confidence: Some(0.6) };
+        let hit = |(id, (score, cover))| Hit {
+            id,
+            score,
+            coverage_bonus: cover,
+            exact: false,
+            confidence: Some(0.6),
+        };
         let hits: Vec<Hit> = crib.catalog().ids().zip(hits).map(hit).collect();
         let kept =
             crib.kept(&Words::default(), Ranking { hits: hits.clone(), ..Ranking::default() });

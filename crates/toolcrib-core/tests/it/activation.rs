@@ -1,8 +1,10 @@
 //! Whether a conversation defers, which tools, and for how long.
 
 use serde_json::{Value, json};
-use toolcrib_core::policy::{Basis, Because, Decision, Defers, Reason, Verdict};
-use toolcrib_core::{Conversation, Crib, Defer, Disclosure, Scope, Settings, Turn};
+use toolcrib_core::policy::{
+    ActivationReason, Decision, Deferral, ThresholdSource, Verdict, VerdictReason,
+};
+use toolcrib_core::{Conversation, Crib, DeferPolicy, Disclosure, Scope, Settings, TurnContext};
 
 use crate::disclose::{show, talkative};
 use crate::support::{Chat, catalog, crib_with, office};
@@ -12,17 +14,21 @@ fn numbers_decide_and_the_reason_is_told() {
     let many = talkative();
     let crib = |count: usize| Crib::new(catalog(&many[..count]), Settings::default());
     let decision = |crib: &Crib| show(&mut Chat::new(crib)).decision;
-    let threshold = Some((Basis::UnknownWindow, 20_000));
-    let below = Decision { defers: Defers::Nothing, reason: Reason::Below { threshold } };
+    let threshold = Some((ThresholdSource::UnknownWindow, 20_000));
+    let below =
+        Decision { deferral: Deferral::Nothing, reason: ActivationReason::Below { threshold } };
     assert_eq!(decision(&crib(14)), below);
     assert_eq!(
         decision(&crib(15)),
-        Decision { defers: Defers::Everything, reason: Reason::Count { tools: 15, threshold: 15 } }
+        Decision {
+            deferral: Deferral::Everything,
+            reason: ActivationReason::Count { tools: 15, threshold: 15 }
+        }
     );
     let tiny: Vec<Value> = (0..15).map(|i| json!({"name": format!("t{i}")})).collect();
     let shown = show(&mut Chat::new(&Crib::new(catalog(&tiny), Settings::default())));
     assert!(
-        matches!(shown.decision.reason, Reason::NoSaving { before, after } if after >= before),
+        matches!(shown.decision.reason, ActivationReason::NoSaving { before, after } if after >= before),
         "{:?}",
         shown.decision
     );
@@ -37,14 +43,14 @@ fn always_is_deferred_below_the_threshold_and_never_is_not_deferred_above() {
     let few = Crib::new(catalog(&tools), Settings::default());
     let shown = show(&mut Chat::new(&few));
     let verdict = |shown: &Disclosure, i: usize| {
-        shown.shown.iter().find(|s| s.id.index() == i).unwrap().verdict.clone()
+        shown.tools.iter().find(|s| s.id.index() == i).unwrap().verdict.clone()
     };
-    assert_eq!(verdict(&shown, 0), Verdict::Deferred(Because::Owner(Defer::Always)));
-    assert_eq!(verdict(&shown, 2), Verdict::Full(Because::NotActive));
+    assert_eq!(verdict(&shown, 0), Verdict::Deferred(VerdictReason::Owner(DeferPolicy::Always)));
+    assert_eq!(verdict(&shown, 2), Verdict::Full(VerdictReason::NotActive));
     let on = crib_with(&tools, "");
     let shown = show(&mut Chat::new(&on));
-    assert_eq!(verdict(&shown, 1), Verdict::Full(Because::Owner(Defer::Never)));
-    assert_eq!(verdict(&shown, 2), Verdict::Deferred(Because::Active));
+    assert_eq!(verdict(&shown, 1), Verdict::Full(VerdictReason::Owner(DeferPolicy::Never)));
+    assert_eq!(verdict(&shown, 2), Verdict::Deferred(VerdictReason::Active));
 }
 
 #[test]
@@ -57,7 +63,7 @@ fn rules_come_from_code_and_from_configuration() {
     let crib = Crib::new(catalog(&office()), settings);
     let shown = show(&mut Chat::new(&crib));
     let deferred: Vec<_> = shown
-        .shown
+        .tools
         .iter()
         .filter(|s| matches!(s.verdict, Verdict::Deferred(_)))
         .map(|s| crib.catalog().tool(s.id).name())
@@ -69,10 +75,10 @@ fn rules_come_from_code_and_from_configuration() {
 fn without_the_search_tool_everything_is_exposed() {
     let crib = crib_with(&office(), "");
     let scope = Scope::all(crib.catalog());
-    let turn = Turn { search_allowed: false, ..Turn::new(&scope) };
+    let turn = TurnContext { search_allowed: false, ..TurnContext::new(&scope) };
     let shown = crib.disclose(&turn, &mut Conversation::new());
     assert!(shown.passes_through());
-    assert_eq!(shown.decision.reason, Reason::NoSearch);
+    assert_eq!(shown.decision.reason, ActivationReason::NoSearch);
 }
 
 #[test]
@@ -84,7 +90,7 @@ fn a_conversation_that_defers_keeps_deferring_when_servers_go() {
     assert!(!show(&mut chat).passes_through());
     let fewer = crib_with(few, auto);
     let mut later = Chat { conversation: chat.conversation, ..Chat::new(&fewer) };
-    assert_eq!(show(&mut later).decision.reason, Reason::Sticky);
+    assert_eq!(show(&mut later).decision.reason, ActivationReason::Sticky);
     let anew = crib_with(few, "[activation]\nsticky = false\n");
     let mut later = Chat { conversation: later.conversation, ..Chat::new(&anew) };
     assert!(show(&mut later).passes_through());
@@ -96,20 +102,20 @@ fn always_alone_does_not_make_the_rest_sticky() {
     tools[0]["defer"] = json!("always");
     let crib = Crib::new(catalog(&tools), Settings::default());
     let mut chat = Chat::new(&crib);
-    assert_eq!(show(&mut chat).decision.defers, Defers::OnlyAlways);
+    assert_eq!(show(&mut chat).decision.deferral, Deferral::OnlyAlways);
     chat.search("select:github__create_issue");
-    assert_eq!(show(&mut chat).decision.defers, Defers::OnlyAlways);
+    assert_eq!(show(&mut chat).decision.deferral, Deferral::OnlyAlways);
 }
 
 #[test]
 fn a_resumed_conversation_is_as_sticky_as_it_was() {
     use toolcrib_core::Ledger;
-    use toolcrib_core::conversation::Past;
+    use toolcrib_core::conversation::TranscriptEntry;
     let few = Crib::new(catalog(&office()[..3]), Settings::default());
     let resumed = |ledger| {
         show(&mut Chat { conversation: Conversation::with_ledger(ledger), ..Chat::new(&few) })
     };
-    let calls = Ledger::from_transcript([Past::Call("github__create_issue")], 8);
+    let calls = Ledger::from_transcript([TranscriptEntry::Call("github__create_issue")], 8);
     assert!(resumed(calls).passes_through(), "calls alone are no deferral");
     let all = crib_with(&talkative(), "[activation]\n");
     let mut chat = Chat::new(&all);
@@ -117,7 +123,7 @@ fn a_resumed_conversation_is_as_sticky_as_it_was() {
     let travelled = Ledger::import(&chat.conversation.ledger().export(), 8).unwrap();
     assert_eq!(
         resumed(travelled).decision.reason,
-        Reason::Sticky,
+        ActivationReason::Sticky,
         "nothing loaded, and still deferring"
     );
 }

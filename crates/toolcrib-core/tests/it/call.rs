@@ -1,8 +1,8 @@
 //! Calls: unwrapped, checked, run or refused with what the model needs.
 
 use serde_json::{Value, json};
-use toolcrib_core::call::{Code, Fault};
-use toolcrib_core::{Catalog, Crib, Outcome, Settings};
+use toolcrib_core::call::{ArgumentFault, RefusalCode};
+use toolcrib_core::{CallOutcome, Catalog, Crib, Settings};
 
 use crate::support::{Chat, crib, crib_with, office, strings, tool};
 
@@ -83,10 +83,13 @@ fn a_wrong_call_is_answered_with_the_schema_once_and_what_is_wrong_where() {
     let crib = crib(&office());
     let mut chat = Chat::new(&crib);
     let first = chat.refused("mail__send", r#"{"to":["a"],"subject":"b"}"#);
-    assert_eq!((first.error, first.tool.as_deref()), (Code::InvalidArguments, Some("mail__send")));
+    assert_eq!(
+        (first.code, first.tool.as_deref()),
+        (RefusalCode::InvalidArguments, Some("mail__send"))
+    );
     assert_eq!(
         first.faults,
-        [Fault { at: "/to".into(), problem: r#"["a"] is not of type "string""#.into() }]
+        [ArgumentFault { path: "/to".into(), problem: r#"["a"] is not of type "string""#.into() }]
     );
     assert_eq!(first.input_schema.unwrap().get(), office()[5]["input_schema"].to_string());
     assert!(chat.conversation.ledger().has_name("mail__send"), "shown is revealed");
@@ -132,14 +135,14 @@ fn unknown_and_out_of_scope_are_one_answer() {
     let mut some = Chat::within(&crib, &["mail__send", "mail__search_messages"]);
     let nobody = all.refused("nobody__knows", "{}");
     assert_eq!(
-        (nobody.error, nobody.message.as_str()),
-        (Code::UnknownTool, "there is no tool `nobody__knows`")
+        (nobody.code, nobody.message.as_str()),
+        (RefusalCode::UnknownTool, "there is no tool `nobody__knows`")
     );
     let hidden = some.refused(
         "tool_call",
         r#"{"name":"github__create_issue","arguments":{"repo":"r","title":"t"}}"#,
     );
-    assert_eq!((hidden.error, hidden.nearest.len()), (Code::UnknownTool, 0));
+    assert_eq!((hidden.code, hidden.nearest.len()), (RefusalCode::UnknownTool, 0));
     assert_eq!(hidden.message, "there is no tool `github__create_issue`");
     let near = some.refused("tool_describe", r#"{"name":"mail__sent"}"#);
     assert_eq!(near.nearest, ["mail__send"]);
@@ -150,9 +153,9 @@ fn a_name_for_two_tools_is_asked_back() {
     let crib = crib(&office());
     let refusal = Chat::new(&crib).refused("search_messages", r#"{"query":"x"}"#);
     assert_eq!(
-        (refusal.error, refusal.nearest),
+        (refusal.code, refusal.nearest),
         (
-            Code::AmbiguousName,
+            RefusalCode::AmbiguousName,
             vec!["mail__search_messages".into(), "slack__search_messages".into()]
         )
     );
@@ -171,17 +174,21 @@ fn the_bridge_does_not_call_itself() {
         let input = json!({"name": name, "arguments": {}}).to_string();
         let refusal = Chat::new(&crib).refused("tool_call", &input);
         assert_eq!(
-            (refusal.error, refusal.hint),
-            (Code::Recursion, format!("call `{name}` directly"))
+            (refusal.code, refusal.hint),
+            (RefusalCode::Recursion, format!("call `{name}` directly"))
         );
     }
     for input in ["{}", r#"{"arguments":{}}"#, r#"{"name":""}"#] {
-        assert_eq!(Chat::new(&crib).refused("tool_call", input).error, Code::NoName, "{input}");
+        assert_eq!(
+            Chat::new(&crib).refused("tool_call", input).code,
+            RefusalCode::NoName,
+            "{input}"
+        );
     }
     for input in ["[]", "7", "{"] {
         assert_eq!(
-            Chat::new(&crib).refused("tool_call", input).error,
-            Code::InvalidInput,
+            Chat::new(&crib).refused("tool_call", input).code,
+            RefusalCode::InvalidInput,
             "{input}"
         );
     }
@@ -191,7 +198,8 @@ fn the_bridge_does_not_call_itself() {
 fn describe_shows_one_schema_in_full_and_loads_it() {
     let crib = crib(&office());
     let mut chat = Chat::new(&crib);
-    let Outcome::Answer(reply) = chat.call("tool_describe", r#"{"name":"create_issue"}"#) else {
+    let CallOutcome::Answer(reply) = chat.call("tool_describe", r#"{"name":"create_issue"}"#)
+    else {
         panic!()
     };
     assert_eq!(reply.loaded, ["github__create_issue"]);
@@ -214,20 +222,20 @@ fn search_takes_its_input_as_models_send_it() {
         r#"{"query":"select:mail__send","max_results":1,"other":true}"#,
         r#"{"arguments":{"query":"mail__send"}}"#,
     ] {
-        let Outcome::Answer(reply) = Chat::new(&crib).call("tool_search", input) else {
+        let CallOutcome::Answer(reply) = Chat::new(&crib).call("tool_search", input) else {
             panic!("{input}")
         };
         assert_eq!(reply.loaded, ["mail__send"], "{input}");
     }
-    assert_eq!(Chat::new(&crib).refused("tool_search", "[1]").error, Code::InvalidInput);
+    assert_eq!(Chat::new(&crib).refused("tool_search", "[1]").code, RefusalCode::InvalidInput);
     assert_eq!(
-        Chat::new(&crib).refused("tool_search_regex", "{}").error,
-        Code::UnknownTool,
+        Chat::new(&crib).refused("tool_search_regex", "{}").code,
+        RefusalCode::UnknownTool,
         "not offered"
     );
     let crib = crib_with(&office(), "[search]\nregex = true\n");
-    assert_eq!(Chat::new(&crib).refused("tool_search_regex", "{}").error, Code::InvalidInput);
-    let Outcome::Answer(reply) =
+    assert_eq!(Chat::new(&crib).refused("tool_search_regex", "{}").code, RefusalCode::InvalidInput);
+    let CallOutcome::Answer(reply) =
         Chat::new(&crib).call("tool_search_regex", r#"{"pattern":"^mail__(send|delete)"}"#)
     else {
         panic!()

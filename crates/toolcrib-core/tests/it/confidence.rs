@@ -1,10 +1,11 @@
 //! How sure a hit is, and what becomes of a query that no tool fits.
 
 use serde_json::{Value, json};
-use toolcrib_core::rank::{Fit, Judgement, Reason};
-use toolcrib_core::reply::{Available, Form};
+use toolcrib_core::rank::{Fit, FitReason, Judgement};
+use toolcrib_core::reply::{AvailableTools, ReplyFormat};
 use toolcrib_core::{
-    Ask, Conversation, Crib, Outcome, Preset, Query, Reply, Scope, Settings, Turn,
+    CallOutcome, Conversation, Crib, Preset, Query, Reply, Scope, SearchRequest, Settings,
+    TurnContext,
 };
 
 use crate::hybrid;
@@ -24,11 +25,14 @@ fn fit(query: &str) -> Option<Fit> {
 }
 
 fn json_of(reply: &Reply) -> Value {
-    serde_json::from_str(&reply.text(Form::Json)).unwrap()
+    serde_json::from_str(&reply.text(ReplyFormat::Json)).unwrap()
 }
 
-fn ask(queries: &[&str]) -> Ask {
-    Ask { queries: queries.iter().map(ToString::to_string).collect(), ..Ask::default() }
+fn ask(queries: &[&str]) -> SearchRequest {
+    SearchRequest {
+        queries: queries.iter().map(ToString::to_string).collect(),
+        ..SearchRequest::default()
+    }
 }
 
 #[test]
@@ -93,7 +97,8 @@ fn a_named_tool_is_certain() {
             "{query}"
         );
     }
-    let Outcome::Answer(reply) = Chat::new(&crib).call("tool_describe", r#"{"name":"mail__send"}"#)
+    let CallOutcome::Answer(reply) =
+        Chat::new(&crib).call("tool_describe", r#"{"name":"mail__send"}"#)
     else {
         panic!()
     };
@@ -128,8 +133,8 @@ fn of_several_queries_the_best_fit_counts_and_those_without_one_are_named() {
 #[test]
 fn a_pattern_and_a_look_around_are_not_judged() {
     let crib = by_words();
-    let pattern = Ask { pattern: Some("issue".into()), ..Ask::default() };
-    let mixed = Ask { pattern: Some("issue".into()), ..ask(&[LOST]) };
+    let pattern = SearchRequest { pattern: Some("issue".into()), ..SearchRequest::default() };
+    let mixed = SearchRequest { pattern: Some("issue".into()), ..ask(&[LOST]) };
     for ask in [pattern, mixed] {
         let reply = Chat::new(&crib).ask(&ask);
         assert_eq!((reply.fit, reply.hits.len()), (None, 2));
@@ -166,7 +171,7 @@ fn rankers_of_other_systems_say_nothing_about_it() {
             let reply = Chat::new(&crib).search(query);
             assert_eq!(reply.fit, None, "{preset} {query}");
             assert!(!reply.hits.is_empty(), "{preset} {query}");
-            let text = reply.text(Form::Json);
+            let text = reply.text(ReplyFormat::Json);
             assert!(!text.contains("\"fit\"") && !text.contains("\"confidence\""), "{text}");
         }
         let Query::Words(words) = crib.parse("issue", &scope) else { panic!() };
@@ -181,7 +186,13 @@ fn rankers_of_other_systems_say_nothing_about_it() {
 fn every_form_says_that_nothing_fits() {
     let crib = by_words();
     let reply = Chat::new(&crib).search(LOST);
-    for form in [Form::Json, Form::Functions, Form::Markdown, Form::Tools, Form::Matches] {
+    for form in [
+        ReplyFormat::Json,
+        ReplyFormat::Functions,
+        ReplyFormat::Markdown,
+        ReplyFormat::Tools,
+        ReplyFormat::Matches,
+    ] {
         let text = reply.text(form);
         let said = text.contains("No tool here fits") && text.contains("select:NAME");
         assert!(said && text.contains("mail__send"), "{form:?}: {text}");
@@ -192,7 +203,10 @@ fn every_form_says_that_nothing_fits() {
 fn a_fit_does_not_hang_on_how_many_are_asked_for() {
     let crib = by_words();
     let of = |limit| {
-        let ask = Ask { limit: Some(limit), ..Ask::query("post the minutes to a channel") };
+        let ask = SearchRequest {
+            limit: Some(limit),
+            ..SearchRequest::query("post the minutes to a channel")
+        };
         let reply = Chat::new(&crib).ask(&ask);
         (reply.fit, reply.hits[0].confidence)
     };
@@ -207,7 +221,7 @@ fn what_is_hidden_is_not_nearest() {
     let told = format!("Nothing matches \"{LOST}\". Try another word for it, or fewer words.");
     assert_eq!((reply.fit, reply.notes), (Some(Fit::None), vec![told]));
     let seen = vec!["github__create_issue".to_owned(), "mail__send".to_owned()];
-    assert_eq!(reply.available, Some(Available::Names(seen)));
+    assert_eq!(reply.available, Some(AvailableTools::Names(seen)));
 }
 
 #[test]
@@ -215,8 +229,8 @@ fn a_server_that_is_still_connecting_may_have_it() {
     let crib = by_words();
     let scope = Scope::all(crib.catalog());
     let connecting = ["jira".to_owned()];
-    let turn = Turn { connecting: &connecting, ..Turn::new(&scope) };
-    let reply = crib.search(&turn, &mut Conversation::new(), &Ask::query(LOST));
+    let turn = TurnContext { connecting: &connecting, ..TurnContext::new(&scope) };
+    let reply = crib.search(&turn, &mut Conversation::new(), &SearchRequest::query(LOST));
     assert_eq!((reply.fit, &reply.connecting[..]), (Some(Fit::None), &connecting[..]));
     assert_eq!(reply.notes[1], "Some servers are still connecting: search again in a moment.");
 }
@@ -245,8 +259,8 @@ fn a_judgement_comes_with_its_reason_in_words() {
         let Query::Words(words) = crib.parse(query, &scope) else { panic!("{query}") };
         crib.judge(&crib.rank(&words, &scope, 1)).unwrap()
     };
-    assert_eq!(judged("mail__send"), Judgement { fit: Fit::Strong, reason: Reason::Named });
-    assert_eq!(judged("xylophone"), Judgement { fit: Fit::None, reason: Reason::Nothing });
+    assert_eq!(judged("mail__send"), Judgement { fit: Fit::Strong, reason: FitReason::Named });
+    assert_eq!(judged("xylophone"), Judgement { fit: Fit::None, reason: FitReason::NoHits });
     let told = |query: &str| judged(query).reason.to_string();
     assert_eq!(told("mail__send"), "the first hit is named outright");
     assert!(told(LOST).starts_with("the first hit has confidence 0.0"), "{}", told(LOST));

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::disclose::Setting;
-use toolcrib_core::{Catalog, Conversation, Crib, Disclosure, Scope, Settings, Shape, Turn};
+use toolcrib_core::disclosure::DisclosureSetting;
+use toolcrib_core::{
+    Catalog, Conversation, Crib, DefinitionFormat, Disclosure, Scope, Settings, TurnContext,
+};
 
 use crate::support::{Chat, crib_with, lines, office, strings, tool};
 
 pub(crate) fn show(chat: &mut Chat<'_>) -> Arc<Disclosure> {
-    chat.crib.disclose(&Turn::new(&chat.scope), &mut chat.conversation)
+    chat.crib.disclose(&TurnContext::new(&chat.scope), &mut chat.conversation)
 }
 
 fn parsed(disclosure: &Disclosure) -> Vec<Value> {
-    let definitions = disclosure.definitions(Shape::Own);
+    let definitions = disclosure.definitions(DefinitionFormat::Own);
     definitions.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
@@ -37,8 +39,11 @@ fn the_bridge_is_three_tools_that_never_change() {
     assert_eq!(parsed(&first)[0], office()[5], "what is never deferred is there as it came");
     chat.search("select:github__create_issue,slack__post_message");
     chat.runs("mail__delete_message", r#"{"id":"1"}"#);
-    assert_eq!(show(&mut chat).definitions(Shape::Chat), first.definitions(Shape::Chat));
-    assert!(first.own[0].description.contains("- github__create_issue: \"Open a new issue"));
+    assert_eq!(
+        show(&mut chat).definitions(DefinitionFormat::Chat),
+        first.definitions(DefinitionFormat::Chat)
+    );
+    assert!(first.own_tools[0].description.contains("- github__create_issue: \"Open a new issue"));
     assert!(
         first.instruction.as_ref().unwrap().contains("Do not say that a capability is missing")
     );
@@ -89,7 +94,8 @@ fn append_adds_what_was_found_at_the_end_in_order_of_discovery() {
     let crib = crib_with(&office(), "disclosure = 'append'\n");
     let mut chat = Chat::new(&crib);
     let input = Value::from(office()).to_string();
-    let array = |shown: &Disclosure| crib.tools_json(shown, &input, Shape::Own).into_owned();
+    let array =
+        |shown: &Disclosure| crib.tools_json(shown, &input, DefinitionFormat::Own).into_owned();
     let mut arrays = vec![array(&show(&mut chat))];
     for name in ["slack__post_message", "github__create_issue", "mail__send"] {
         chat.search(&format!("select:{name}"));
@@ -105,7 +111,7 @@ fn append_adds_what_was_found_at_the_end_in_order_of_discovery() {
         ["tool_search", "slack__post_message", "github__create_issue", "mail__send"]
     );
     assert!(
-        last.own[0].description.contains("slack__post_message"),
+        last.own_tools[0].description.contains("slack__post_message"),
         "a loaded tool keeps its line"
     );
 }
@@ -115,18 +121,21 @@ fn stubs_are_written_in_the_shape_the_tool_came_in() {
     let s = strings(&["q"], 1);
     let cases = [
         (
-            Shape::Mcp,
+            DefinitionFormat::Mcp,
             json!([{"name": "a", "inputSchema": s, "annotations": {"readOnlyHint": true}}]),
         ),
         (
-            Shape::Chat,
+            DefinitionFormat::Chat,
             json!([{"type": "function", "function": {"name": "a", "parameters": s, "strict": true}}]),
         ),
         (
-            Shape::Responses,
+            DefinitionFormat::Responses,
             json!([{"type": "function", "name": "a", "parameters": s, "strict": true, "x": 1}]),
         ),
-        (Shape::Gemini, json!([{"functionDeclarations": [{"name": "a", "parameters": s}]}])),
+        (
+            DefinitionFormat::Gemini,
+            json!([{"functionDeclarations": [{"name": "a", "parameters": s}]}]),
+        ),
     ];
     let stub = json!({"type": "object", "properties": {}, "additionalProperties": true});
     let want = [
@@ -155,7 +164,7 @@ fn servers_that_connect_later_are_announced_and_the_prompt_stays() {
     let all = crib_with(&office(), "");
     let mut later = Chat { conversation: chat.conversation, ..Chat::new(&all) };
     let after = show(&mut later);
-    assert_eq!(after.definitions(Shape::Own), before.definitions(Shape::Own));
+    assert_eq!(after.definitions(DefinitionFormat::Own), before.definitions(DefinitionFormat::Own));
     assert_eq!(
         after.announcement.as_deref(),
         Some(
@@ -169,7 +178,7 @@ fn servers_that_connect_later_are_announced_and_the_prompt_stays() {
 fn a_tool_that_leaves_the_scope_leaves_the_listing() {
     let crib = crib_with(&office(), "");
     let mut chat = Chat::new(&crib);
-    assert!(show(&mut chat).own[0].description.contains("slack__post_message"));
+    assert!(show(&mut chat).own_tools[0].description.contains("slack__post_message"));
     chat.scope = Scope::named(crib.catalog(), ["mail__send", "mail__search_messages"]);
     let shown = show(&mut chat);
     assert!(!format!("{shown:?}").contains("slack"), "{shown:?}");
@@ -192,7 +201,7 @@ fn weak_models_are_told_more() {
     let crib = crib_with(&office(), "");
     let scope = Scope::all(crib.catalog());
     let instruction = |model| {
-        let turn = Turn { model, ..Turn::new(&scope) };
+        let turn = TurnContext { model, ..TurnContext::new(&scope) };
         crib.disclose(&turn, &mut Conversation::new()).instruction.clone().unwrap()
     };
     assert!(instruction(Some("qwen3-14b")).contains("Example:"));
@@ -211,7 +220,7 @@ fn a_renamed_tool_is_shown_under_its_new_name() {
         );
     }
     let settings = Settings {
-        disclosure: Setting::Reveal,
+        disclosure: DisclosureSetting::Reveal,
         ..Settings::from_toml("[activation]\nmode = 'on'").unwrap()
     };
     let crib = Crib::new(builder.build(), settings);
@@ -222,7 +231,7 @@ fn a_renamed_tool_is_shown_under_its_new_name() {
 fn an_array_is_edited_and_what_is_not_ours_stays() {
     let s = strings(&["q"], 1);
     let on = "disclosure = 'reveal'\n[activation]\nmode = 'on'";
-    let written = |input: &Value, shape: Shape| -> Value {
+    let written = |input: &Value, shape: DefinitionFormat| -> Value {
         let input = input.to_string();
         let crib = Crib::new(
             Catalog::from_json(input.as_bytes()).unwrap(),
@@ -233,12 +242,12 @@ fn an_array_is_edited_and_what_is_not_ours_stays() {
     };
     let stub = json!({"type": "object", "properties": {}, "additionalProperties": true});
     let anthropic = json!([{"type": "web_search_20250305", "name": "web_search"}, {"name": "a", "input_schema": s}]);
-    let got = written(&anthropic, Shape::Anthropic);
+    let got = written(&anthropic, DefinitionFormat::Anthropic);
     assert_eq!(got[0], anthropic[0], "the provider's own tool is where it was");
     assert_eq!(got[1], json!({"name": "a", "input_schema": stub}));
     assert_eq!(got[2]["name"], "tool_search");
     let gemini = json!([{"functionDeclarations": [{"name": "a", "parametersJsonSchema": s}]}, {"googleSearch": {}, "type": "x"}]);
-    let got = written(&gemini, Shape::Gemini);
+    let got = written(&gemini, DefinitionFormat::Gemini);
     assert_eq!(
         got[0],
         json!({"functionDeclarations": [{"name": "a", "parametersJsonSchema": stub}]})
@@ -247,13 +256,13 @@ fn an_array_is_edited_and_what_is_not_ours_stays() {
     assert_eq!(got[2]["functionDeclarations"][0]["name"], "tool_search");
     // The client's own spelling is kept, and never joined by the other.
     let snake = json!([{"function_declarations": [{"name": "a", "parameters_json_schema": s, "response_json_schema": {}}]}]);
-    let got = written(&snake, Shape::Gemini);
+    let got = written(&snake, DefinitionFormat::Gemini);
     assert_eq!(
         got[0]["function_declarations"][0],
         json!({"name": "a", "parameters_json_schema": stub, "response_json_schema": {}})
     );
     let namespace = json!([{"type": "namespace", "name": "crm", "description": "d", "tools": [{"type": "function", "name": "a", "parameters": s}]}]);
-    let got = written(&namespace, Shape::Responses);
+    let got = written(&namespace, DefinitionFormat::Responses);
     assert_eq!((&got[0]["name"], &got[0]["tools"][0]["parameters"]), (&json!("crm"), &stub));
 }
 
@@ -265,7 +274,7 @@ fn finding_a_tool_that_is_never_deferred_moves_nothing() {
     let before = show(&mut chat);
     chat.search("select:github__create_issue");
     let after = show(&mut chat);
-    assert_eq!(after.definitions(Shape::Own), before.definitions(Shape::Own));
+    assert_eq!(after.definitions(DefinitionFormat::Own), before.definitions(DefinitionFormat::Own));
     assert_eq!(after.announcement, None);
 }
 
@@ -275,12 +284,15 @@ fn a_scope_of_another_catalog_is_no_scope() {
     for (crib, other) in [(&small, &large), (&large, &small)] {
         let scope = Scope::all(other.catalog());
         let reply = crib.search(
-            &Turn::new(&scope),
+            &TurnContext::new(&scope),
             &mut Conversation::new(),
-            &toolcrib_core::Ask::query("issue"),
+            &toolcrib_core::SearchRequest::query("issue"),
         );
         assert_eq!(reply.hits.len(), 0);
-        assert_eq!(crib.disclose(&Turn::new(&scope), &mut Conversation::new()).shown.len(), 0);
+        assert_eq!(
+            crib.disclose(&TurnContext::new(&scope), &mut Conversation::new()).tools.len(),
+            0
+        );
     }
 }
 
@@ -290,18 +302,18 @@ fn late_tools_can_be_announced_again_and_the_prompt_stays() {
     let all = office();
     let (few, more) = (crate::support::crib(&all[..3]), crate::support::crib(&all));
     let mut chat = Chat::new(&few);
-    let first = few.disclose(&Turn::new(&chat.scope), &mut chat.conversation);
+    let first = few.disclose(&TurnContext::new(&chat.scope), &mut chat.conversation);
     let mut chat = Chat { conversation: chat.conversation, ..Chat::new(&more) };
     let mut show = |again: bool| {
         if again {
             chat.conversation.announce_again();
         }
-        more.disclose(&Turn::new(&chat.scope), &mut chat.conversation)
+        more.disclose(&TurnContext::new(&chat.scope), &mut chat.conversation)
     };
     let late = show(false);
     assert!(late.announcement.is_some() && show(false).announcement.is_none());
     let again = show(true);
-    assert_eq!((&again.announcement, &again.own), (&late.announcement, &first.own));
+    assert_eq!((&again.announcement, &again.own_tools), (&late.announcement, &first.own_tools));
 }
 
 /// What a file is indented with is nobody's cost: no client sends it.
@@ -314,7 +326,7 @@ fn indentation_costs_nothing() {
         let settings = Settings::from_toml(&toml).unwrap();
         let crib = Crib::new(Catalog::from_json(text.as_bytes()).unwrap(), settings);
         let scope = Scope::all(crib.catalog());
-        let shown = crib.disclose(&Turn::new(&scope), &mut Conversation::new());
+        let shown = crib.disclose(&TurnContext::new(&scope), &mut Conversation::new());
         (shown.tokens_before, shown.tokens_after)
     };
     for kind in ["bridge", "reveal", "terse", "append"] {

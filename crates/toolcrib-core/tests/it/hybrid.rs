@@ -1,18 +1,18 @@
 //! Words and vectors together, with a table small enough to see through.
 
 use serde_json::{Value, json};
-use toolcrib_core::rank::{Embedded, Table};
+use toolcrib_core::rank::{EmbeddingWork, VectorTable};
 use toolcrib_core::{Catalog, Crib, Limits, Model, Query, Scope, Settings, ToolId, Words, ingest};
 
 use crate::support::{Chat, catalog, lines, names, tool};
 
 /// Two directions: mail and weather. Three words for each, no two of which are relatives or synonyms.
-fn table() -> Table {
+fn table() -> VectorTable {
     table_where("drizzle", [0, 100])
 }
 
 /// The same, where one word points that way.
-fn table_where(word: &'static str, way: [i8; 2]) -> Table {
+fn table_where(word: &'static str, way: [i8; 2]) -> VectorTable {
     let (mail, weather) = ([100, 0], [0, 100]);
     let entries: [(&str, [i8; 2]); 6] = [
         ("courier", mail),
@@ -32,11 +32,11 @@ fn table_where(word: &'static str, way: [i8; 2]) -> Table {
     file.extend(vocabulary.as_bytes());
     file.extend([0.01_f32; 12].iter().flat_map(|scale| scale.to_le_bytes()));
     file.extend(entries.iter().flat_map(|(_, row)| row.map(i8::cast_unsigned)));
-    Table::from(Model::parse(file.into()).unwrap())
+    VectorTable::from(Model::parse(file.into()).unwrap())
 }
 
 pub(crate) fn settings() -> Settings {
-    Settings { table: table(), ..Settings::default() }
+    Settings { vector_table: table(), ..Settings::default() }
 }
 
 fn described(name: &str, description: &str) -> Value {
@@ -88,17 +88,17 @@ fn a_second_need_is_served_before_the_first_is_again() {
 #[test]
 fn one_changed_tool_embeds_one() {
     let first = Crib::new(catalog(&post()), settings());
-    assert_eq!(first.prepare(), Embedded { fresh: 4, kept: 0 });
+    assert_eq!(first.prepare(), EmbeddingWork { embedded: 4, reused: 0 });
     let mut tools = post();
     tools[3] = described("sky__other", "Drizzle.");
     let second = first.next(catalog(&tools), first.settings().clone());
-    assert_eq!(second.prepare(), Embedded { fresh: 1, kept: 3 });
+    assert_eq!(second.prepare(), EmbeddingWork { embedded: 1, reused: 3 });
     assert_eq!(ranked(&second, "mercury"), ["sky__cyclone", "sky__other"]);
     // In another order, less one, with one that is new.
     tools.reverse();
     tools[1] = described("sky__new", "Mercury.");
     let third = second.next(catalog(&tools), second.settings().clone());
-    assert_eq!(third.prepare(), Embedded { fresh: 1, kept: 3 });
+    assert_eq!(third.prepare(), EmbeddingWork { embedded: 1, reused: 3 });
     let anew = Crib::new(catalog(&tools), settings());
     for query in ["mercury", "parcel", "drizzle stamp"] {
         assert_eq!(ranked(&third, query), ranked(&anew, query), "{query}");
@@ -119,19 +119,22 @@ fn a_server_under_another_name_is_embedded_again() {
     let settings = crib.settings().clone();
     assert_eq!(
         crib.next(of("courier"), settings.clone()).prepare(),
-        Embedded { fresh: 0, kept: 1 }
+        EmbeddingWork { embedded: 0, reused: 1 }
     );
-    assert_eq!(crib.next(of("cyclone"), settings).prepare(), Embedded { fresh: 1, kept: 0 });
+    assert_eq!(
+        crib.next(of("cyclone"), settings).prepare(),
+        EmbeddingWork { embedded: 1, reused: 0 }
+    );
 }
 
 #[test]
 fn another_table_or_another_bound_embeds_all_again() {
     let crib = Crib::new(catalog(&post()), settings());
     crib.prepare();
-    let all = Embedded { fresh: 4, kept: 0 };
+    let all = EmbeddingWork { embedded: 4, reused: 0 };
     // The same numbers, and still another table.
     assert_eq!(crib.next(catalog(&post()), settings()).prepare(), all);
-    let otherwise = Settings { table: table_where("cyclone", [100, 0]), ..settings() };
+    let otherwise = Settings { vector_table: table_where("cyclone", [100, 0]), ..settings() };
     assert_eq!(ranked(&crib, "courier")[..2], ["post__courier", "post__stamp"]);
     let other = crib.with_settings(otherwise);
     assert_eq!(ranked(&other, "courier"), ["post__courier", "post__stamp", "sky__cyclone"]);
@@ -145,7 +148,7 @@ fn another_table_or_another_bound_embeds_all_again() {
             (Scope::all(crib.catalog()), Words::plain("drizzle", &Limits::default()));
         crib.explain(&words, &scope, crib.catalog().find("x").unwrap())
             .unwrap()
-            .nearness
+            .similarity
             .unwrap()
             .cosine
     };
@@ -166,7 +169,7 @@ fn nothing_is_embedded_until_somebody_searches() {
     // A row of two dimensions is padded to 64, and has a scale.
     assert_eq!(crib.index_bytes(), index + 4 * (64 + 4));
     let words = Crib::new(catalog(&post()), toolcrib_core::Preset::Words.settings());
-    assert_eq!(words.prepare(), Embedded::default());
+    assert_eq!(words.prepare(), EmbeddingWork::default());
 }
 
 #[test]
@@ -206,7 +209,7 @@ fn both_signals_are_explained_and_add_up() {
     let scope = Scope::all(crib.catalog());
     let words = Words::plain("cyclone", &Limits::default());
     let why = crib.explain(&words, &scope, crib.catalog().find("sky__cyclone").unwrap()).unwrap();
-    let both = why.nearness.unwrap();
+    let both = why.similarity.unwrap();
     assert_eq!((both.cosine, both.needs, both.vectors), (1.0, 0, 1.0));
     assert!((both.word_score - both.best_word_score).abs() < 1e-5);
     // The query is also the tool's own name.

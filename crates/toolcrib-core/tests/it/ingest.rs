@@ -1,10 +1,13 @@
 //! Tools come in, in every shape, and one bad tool takes nobody along.
 
 use serde_json::{Value, json};
-use toolcrib_core::{Catalog, Defer, Error, Ingest, Limits, Problem, Shape, ingest, signature};
+use toolcrib_core::{
+    Catalog, DeferPolicy, DefinitionFormat, Error, IngestedTools, Limits, Problem, ingest,
+    signature,
+};
 use toolcrib_text::clean::Hidden;
 
-fn read(text: &str) -> Ingest {
+fn read(text: &str) -> IngestedTools {
     ingest(text.as_bytes(), Some("label"), &Limits::default()).unwrap()
 }
 
@@ -15,63 +18,63 @@ fn every_shape_gives_the_same_tool() {
     let s = SCHEMA;
     let cases = [
         (
-            Shape::Mcp,
+            DefinitionFormat::Mcp,
             format!(r#"{{"tools":[{{"name":"find","description":"Finds.","inputSchema":{s}}}]}}"#),
         ),
         (
-            Shape::Mcp,
+            DefinitionFormat::Mcp,
             format!(
                 r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{{"name":"find","description":"Finds.","inputSchema":{s}}}]}}}}"#
             ),
         ),
         (
-            Shape::Anthropic,
+            DefinitionFormat::Anthropic,
             format!(r#"[{{"name":"find","description":"Finds.","input_schema":{s}}}]"#),
         ),
         (
-            Shape::Anthropic,
+            DefinitionFormat::Anthropic,
             format!(
                 r#"{{"model":"m","tools":[{{"type":"custom","name":"find","description":"Finds.","input_schema":{s}}}]}}"#
             ),
         ),
         (
-            Shape::Chat,
+            DefinitionFormat::Chat,
             format!(
                 r#"[{{"type":"function","function":{{"name":"find","description":"Finds.","parameters":{s}}}}}]"#
             ),
         ),
         (
-            Shape::Responses,
+            DefinitionFormat::Responses,
             format!(
                 r#"[{{"type":"function","name":"find","description":"Finds.","parameters":{s}}}]"#
             ),
         ),
         (
-            Shape::Responses,
+            DefinitionFormat::Responses,
             format!(
                 r#"[{{"type":"namespace","name":"label","tools":[{{"type":"function","name":"find","description":"Finds.","parameters":{s}}}]}}]"#
             ),
         ),
         (
-            Shape::Gemini,
+            DefinitionFormat::Gemini,
             format!(
                 r#"[{{"functionDeclarations":[{{"name":"find","description":"Finds.","parametersJsonSchema":{s}}}]}}]"#
             ),
         ),
         (
-            Shape::Gemini,
+            DefinitionFormat::Gemini,
             format!(
                 r#"{{"tools":[{{"functionDeclarations":[{{"name":"find","description":"Finds.","parameters":{s}}}]}}]}}"#
             ),
         ),
         (
-            Shape::Gemini,
+            DefinitionFormat::Gemini,
             format!(
                 r#"{{"tools":[{{"function_declarations":[{{"name":"find","description":"Finds.","parameters":null,"parameters_json_schema":{s}}}]}}]}}"#
             ),
         ),
         (
-            Shape::Own,
+            DefinitionFormat::Own,
             format!(
                 r#"{{"name":"find","description":"Finds.","input_schema":{s},"server":"label"}}"#
             ),
@@ -86,7 +89,7 @@ fn every_shape_gives_the_same_tool() {
             ("find", "Finds.", s),
             "{text}"
         );
-        assert_eq!((tool.shape(), tool.server()), (shape, Some("label")), "{text}");
+        assert_eq!((tool.format(), tool.server()), (shape, Some("label")), "{text}");
     }
 }
 
@@ -207,8 +210,11 @@ fn owners_say_when_to_defer_and_what_to_find_by() {
         {"name":"d","inputSchema":{},"title":"Dee","_meta":{"toolcrib/keywords":["delta"],"toolcrib/defer":"always"}}
     ]"#,
     );
-    let policies: Vec<Defer> = came.tools.iter().map(toolcrib_core::Tool::defer).collect();
-    assert_eq!(policies, [Defer::Never, Defer::Always, Defer::Never, Defer::Always]);
+    let policies: Vec<DeferPolicy> = came.tools.iter().map(toolcrib_core::Tool::defer).collect();
+    assert_eq!(
+        policies,
+        [DeferPolicy::Never, DeferPolicy::Always, DeferPolicy::Never, DeferPolicy::Always]
+    );
     assert_eq!(came.tools[0].keywords().collect::<Vec<_>>(), ["alpha"]);
     assert_eq!(
         (came.tools[3].title(), came.tools[3].keywords().next()),

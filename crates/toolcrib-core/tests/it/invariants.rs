@@ -7,11 +7,11 @@ use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib_core::conversation::{Past, REVEALS};
-use toolcrib_core::reply::Form;
+use toolcrib_core::conversation::{DEFAULT_MAX_REVEALS, TranscriptEntry};
+use toolcrib_core::reply::ReplyFormat;
 use toolcrib_core::{
-    Ask, Catalog, Conversation, Crib, Ledger, Limits, Outcome, Preset, Query, Scope, Settings,
-    Shape, Turn, ingest, wire_name,
+    CallOutcome, Catalog, Conversation, Crib, DefinitionFormat, Ledger, Limits, Preset, Query,
+    Scope, SearchRequest, Settings, TurnContext, ingest, wire_name,
 };
 
 use crate::support::{catalog, crib_with, lines};
@@ -119,29 +119,39 @@ fn build(tools: &[Value], toml: &str) -> Crib {
 
 /// Everything a caller can get out of an engine for one question, as text.
 fn everything(crib: &Crib, scope: &Scope, question: &str) -> Vec<String> {
-    let turn = Turn::new(scope);
+    let turn = TurnContext::new(scope);
     let mut out = Vec::new();
-    for form in [Form::Json, Form::Functions, Form::Markdown, Form::Tools, Form::Matches] {
-        out.push(crib.search(&turn, &mut Conversation::new(), &Ask::query(question)).text(form));
+    for form in [
+        ReplyFormat::Json,
+        ReplyFormat::Functions,
+        ReplyFormat::Markdown,
+        ReplyFormat::Tools,
+        ReplyFormat::Matches,
+    ] {
+        out.push(
+            crib.search(&turn, &mut Conversation::new(), &SearchRequest::query(question))
+                .text(form),
+        );
     }
     // A refusal gives no hits; who refuses nothing gives them.
-    let (mut lenient, ask) = (crib.settings().clone(), Ask::query(question));
+    let (mut lenient, ask) = (crib.settings().clone(), SearchRequest::query(question));
     lenient.search.refuse = false;
     let lenient = crib.with_settings(lenient).search(&turn, &mut Conversation::new(), &ask);
-    out.push(lenient.text(Form::Json));
-    let pattern = Ask { pattern: Some(question.replace(' ', "|")), ..Ask::default() };
-    out.push(crib.search(&turn, &mut Conversation::new(), &pattern).text(Form::Json));
+    out.push(lenient.text(ReplyFormat::Json));
+    let pattern =
+        SearchRequest { pattern: Some(question.replace(' ', "|")), ..SearchRequest::default() };
+    out.push(crib.search(&turn, &mut Conversation::new(), &pattern).text(ReplyFormat::Json));
     let shown = crib.disclose(&turn, &mut Conversation::new());
-    out.extend(shown.definitions(Shape::Own).iter().map(ToString::to_string));
+    out.extend(shown.definitions(DefinitionFormat::Own).iter().map(ToString::to_string));
     out.extend(shown.instruction.clone());
     out.extend(shown.announcement.clone());
     let mut conversation = Conversation::new();
     for (tool, key) in [("tool_describe", "name"), ("tool_call", "name"), (question, "text")] {
         let input = json!({key: question}).to_string();
         out.push(match crib.handle(&turn, &mut conversation, tool, &input) {
-            Outcome::Run(call) => format!("run {} {}", call.name, call.arguments),
-            Outcome::Answer(reply) => reply.text(Form::Json),
-            Outcome::Refused(refusal) => refusal.text(),
+            CallOutcome::Run(call) => format!("run {} {}", call.name, call.arguments),
+            CallOutcome::Answer(reply) => reply.text(ReplyFormat::Json),
+            CallOutcome::Refused(refusal) => refusal.text(),
         });
     }
     if let Query::Words(words) = crib.parse(question, scope) {
@@ -205,9 +215,9 @@ proptest! {
         everything(&crib, &scope, &text);
         everything(&crib, &scope, &format!("{other}:{text}"));
         for tool in ["tool_search", "tool_search_regex", "tool_call", "tool_describe", &other] {
-            crib.handle(&Turn::new(&scope), &mut Conversation::new(), tool, &text);
+            crib.handle(&TurnContext::new(&scope), &mut Conversation::new(), tool, &text);
             let input = json!({"name": other, "query": text, "pattern": text, "arguments": text});
-            crib.handle(&Turn::new(&scope), &mut Conversation::new(), tool, &input.to_string());
+            crib.handle(&TurnContext::new(&scope), &mut Conversation::new(), tool, &input.to_string());
         }
         let _ = Settings::from_toml(&text);
         let _ = Ledger::import(&text, 8);
@@ -327,14 +337,14 @@ proptest! {
             }
         }).collect();
         let input = format!("{blanks}[{}]", definitions.join(&format!(",{blanks}")));
-        let shape = [Shape::Anthropic, Shape::Chat, Shape::Responses, Shape::Gemini][shape];
+        let shape = [DefinitionFormat::Anthropic, DefinitionFormat::Chat, DefinitionFormat::Responses, DefinitionFormat::Gemini][shape];
         let crib = Crib::new(Catalog::from_json(input.as_bytes()).unwrap(), Settings::default());
         let scope = Scope::all(crib.catalog());
         prop_assert_eq!(crib.catalog().len(), tools.len());
-        let shown = crib.disclose(&Turn::new(&scope), &mut Conversation::new());
+        let shown = crib.disclose(&TurnContext::new(&scope), &mut Conversation::new());
         prop_assert!(shown.passes_through());
         prop_assert_eq!(crib.tools_json(&shown, &input, shape), input.as_str());
-        prop_assert_eq!((shown.own.len(), &shown.instruction, &shown.listing), (0, &None, &None));
+        prop_assert_eq!((shown.own_tools.len(), &shown.instruction, &shown.listing), (0, &None, &None));
         prop_assert_eq!(shown.definitions(shape), definitions);
     }
 
@@ -364,29 +374,29 @@ proptest! {
         }
         let crib = build(&tools, &toml);
         let scope = Scope::all(crib.catalog());
-        let turn = Turn::new(&scope);
+        let turn = TurnContext::new(&scope);
         let mut conversation = Conversation::new();
         let (mut texts, mut replies) = (Vec::new(), Vec::new());
         for query in queries {
             let shown = crib.disclose(&turn, &mut conversation);
             texts.extend(shown.instruction.clone().into_iter().chain(shown.announcement.clone()));
-            texts.extend(shown.own.iter().map(|own| own.definition(Shape::Own)));
-            let reply = crib.search(&turn, &mut conversation, &Ask::query(&query)).for_model();
+            texts.extend(shown.own_tools.iter().map(|own| own.definition(DefinitionFormat::Own)));
+            let reply = crib.search(&turn, &mut conversation, &SearchRequest::query(&query)).for_model();
             replies.push((reply.clone(), None));
             texts.push(reply);
             let call = json!({"query": "x", "to": "x", "subject": "x", "id": "x"}).to_string();
             match crib.handle(&turn, &mut conversation, &query, &call) {
-                Outcome::Run(call) => replies.push((String::new(), Some(call.name))),
-                Outcome::Refused(refusal) => replies.push((refusal.text(), None)),
-                Outcome::Answer(reply) => replies.push((reply.for_model(), None)),
+                CallOutcome::Run(call) => replies.push((String::new(), Some(call.name))),
+                CallOutcome::Refused(refusal) => replies.push((refusal.text(), None)),
+                CallOutcome::Answer(reply) => replies.push((reply.for_model(), None)),
             }
         }
         // Whoever resumes from the transcript knows what this conversation knows.
         let past = replies.iter().map(|(reply, called)| match called {
-            Some(name) => Past::Call(name),
-            None => Past::Reply(reply),
+            Some(name) => TranscriptEntry::Call(name),
+            None => TranscriptEntry::Reply(reply),
         });
-        let rebuilt = Ledger::from_transcript(past, REVEALS);
+        let rebuilt = Ledger::from_transcript(past, DEFAULT_MAX_REVEALS);
         let names = |ledger: &Ledger| -> Vec<String> {
             ledger.reveals().map(|reveal| reveal.name.clone()).collect()
         };
@@ -394,7 +404,7 @@ proptest! {
         prop_assert!(rebuilt.deferred(), "{:?}", replies);
         let shown = crib.disclose(&turn, &mut conversation);
         for name in ["tool_describe", "tool_call", "tool_search_regex"] {
-            let offered = shown.own.iter().any(|own| own.name == name);
+            let offered = shown.own_tools.iter().any(|own| own.name == name);
             prop_assert!(offered || !texts.iter().any(|text| text.contains(name)), "{name}: {texts:?}");
         }
     }
@@ -406,7 +416,7 @@ proptest! {
         let kind = ["bridge", "reveal", "terse", "append"][kind];
         let crib = crib_with(&tools, &format!("disclosure = '{kind}'\n"));
         let scope = Scope::all(crib.catalog());
-        let shown = crib.disclose(&Turn::new(&scope), &mut Conversation::new());
-        prop_assert!(tools.is_empty() || shown.own.iter().any(|own| own.name == "tool_search"));
+        let shown = crib.disclose(&TurnContext::new(&scope), &mut Conversation::new());
+        prop_assert!(tools.is_empty() || shown.own_tools.iter().any(|own| own.name == "tool_search"));
     }
 }

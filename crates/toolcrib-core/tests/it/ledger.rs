@@ -1,9 +1,9 @@
 //! What was revealed: ordered, bounded, portable, and nobody else's.
 
 use serde_json::json;
-use toolcrib_core::conversation::Past;
-use toolcrib_core::reply::Form;
-use toolcrib_core::{Conversation, Conversations, Error, Ledger, Tool, Turn};
+use toolcrib_core::conversation::TranscriptEntry;
+use toolcrib_core::reply::ReplyFormat;
+use toolcrib_core::{Conversation, Conversations, Error, Ledger, Tool, TurnContext};
 
 use crate::support::{Chat, catalog, crib, crib_with, office, strings, tool};
 
@@ -67,13 +67,19 @@ fn a_ledger_travels() {
 #[test]
 fn a_ledger_is_rebuilt_from_replies_in_every_form() {
     let crib = crib(&office());
-    for form in [Form::Json, Form::Functions, Form::Markdown, Form::Tools, Form::Matches] {
+    for form in [
+        ReplyFormat::Json,
+        ReplyFormat::Functions,
+        ReplyFormat::Markdown,
+        ReplyFormat::Tools,
+        ReplyFormat::Matches,
+    ] {
         let text = Chat::new(&crib).search("select:mail__send,github__create_issue").text(form);
         let past = [
-            Past::Reply(&text),
-            Past::Reply("some other text"),
-            Past::Call("slack__post_message"),
-            Past::Call("mail__send"),
+            TranscriptEntry::Reply(&text),
+            TranscriptEntry::Reply("some other text"),
+            TranscriptEntry::Call("slack__post_message"),
+            TranscriptEntry::Call("mail__send"),
         ];
         let ledger = Ledger::from_transcript(past, 64);
         assert_eq!(
@@ -85,11 +91,18 @@ fn a_ledger_is_rebuilt_from_replies_in_every_form() {
     }
     for odd in [" a ", "a`b", "`a", "a b", " `x", "x` "] {
         let crib = crate::support::crib(&[tool(odd, "", &json!({}))]);
-        let text = Chat::new(&crib).search(&format!("select:{odd}")).text(Form::Markdown);
-        assert_eq!(names(&Ledger::from_transcript([Past::Reply(&text)], 8)), [odd], "{text}");
+        let text = Chat::new(&crib).search(&format!("select:{odd}")).text(ReplyFormat::Markdown);
+        assert_eq!(
+            names(&Ledger::from_transcript([TranscriptEntry::Reply(&text)], 8)),
+            [odd],
+            "{text}"
+        );
     }
     let refusal = Chat::new(&crib).refused("mail__send", "{}").text();
-    assert_eq!(names(&Ledger::from_transcript([Past::Reply(&refusal)], 8)), ["mail__send"]);
+    assert_eq!(
+        names(&Ledger::from_transcript([TranscriptEntry::Reply(&refusal)], 8)),
+        ["mail__send"]
+    );
 }
 
 #[test]
@@ -129,16 +142,16 @@ fn reveals_stay_in_their_conversation() {
 fn a_ledger_is_rebuilt_from_the_names_that_were_shown() {
     let crib = crib_with(&office(), "disclosure = 'append'");
     let shown = ["mail__send", "gone__tool", "github__create_issue", "mail__send"];
-    let ledger = Ledger::of_names(shown, 64);
+    let ledger = Ledger::from_names(shown, 64);
     assert!(ledger.deferred());
     let known: Vec<&str> =
         crib.catalog().tools().iter().filter(|t| ledger.has(t)).map(Tool::name).collect();
     assert_eq!(known, ["github__create_issue", "mail__send"]);
     // Appended in the order of discovery, as before.
     let mut chat = Chat { conversation: Conversation::with_ledger(ledger), ..Chat::new(&crib) };
-    let shown = crib.disclose(&Turn::new(&chat.scope), &mut chat.conversation);
-    let full = shown.shown.iter().filter(|shown| shown.definition.is_some());
+    let shown = crib.disclose(&TurnContext::new(&chat.scope), &mut chat.conversation);
+    let full = shown.tools.iter().filter(|shown| shown.definition.is_some());
     let full: Vec<&str> = full.map(|shown| crib.catalog().tool(shown.id).name()).collect();
     assert_eq!(full, ["mail__send", "github__create_issue"]);
-    assert_eq!(Ledger::of_names(["a", "b", "c"], 2).len(), 2);
+    assert_eq!(Ledger::from_names(["a", "b", "c"], 2).len(), 2);
 }

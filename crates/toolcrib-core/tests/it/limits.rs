@@ -1,7 +1,7 @@
 //! Every limit at one below, at, and one above.
 
 use serde_json::json;
-use toolcrib_core::{Ask, Limits, Problem, Words, ingest};
+use toolcrib_core::{Limits, Problem, SearchRequest, Words, ingest};
 
 use crate::support::{Chat, crib, crib_with, office, tool};
 
@@ -101,7 +101,9 @@ fn the_number_of_results_is_clamped() {
     let tools: Vec<_> =
         (0..60).map(|i| tool(&format!("s__mail_{i:02}"), "Mail.", &json!({}))).collect();
     let crib = crib(&tools);
-    let hits = |limit| Chat::new(&crib).ask(&Ask { limit, ..Ask::query("mail") }).hits.len();
+    let hits = |limit| {
+        Chat::new(&crib).ask(&SearchRequest { limit, ..SearchRequest::query("mail") }).hits.len()
+    };
     assert_eq!(hits(None), 5);
     for (asked, got) in [(0, 1), (1, 1), (19, 19), (20, 20), (21, 20), (usize::MAX, 20)] {
         assert_eq!(hits(Some(asked)), got, "{asked}");
@@ -113,7 +115,7 @@ fn queries_in_one_call() {
     let crib = crib_with(&office(), "[limits]\nasks = 2\n");
     let notes = |count: usize| {
         let queries = vec!["issue".to_owned(); count];
-        Chat::new(&crib).ask(&Ask { queries, ..Ask::default() }).notes
+        Chat::new(&crib).ask(&SearchRequest { queries, ..SearchRequest::default() }).notes
     };
     assert_eq!(notes(2), Vec::<String>::new());
     assert_eq!(notes(3), ["3 queries were asked, the first 2 are answered."]);
@@ -154,7 +156,7 @@ fn words_of_a_tool_that_reach_the_index() {
 fn patterns() {
     let ask = |toml: &str, pattern: &str| {
         let crib = crib_with(&office(), toml);
-        let ask = Ask { pattern: Some(pattern.into()), ..Ask::default() };
+        let ask = SearchRequest { pattern: Some(pattern.into()), ..SearchRequest::default() };
         Chat::new(&crib).ask(&ask)
     };
     let short = "[limits]\npattern_bytes = 5\n";

@@ -1,14 +1,14 @@
 //! The table of contents and how it gives way.
 
 use serde_json::{Value, json};
-use toolcrib_core::listing::{Form, Listing, ListingSettings};
-use toolcrib_core::{Catalog, FourChars};
+use toolcrib_core::listing::{Listing, ListingForm, ListingSettings};
+use toolcrib_core::{Catalog, FourCharsPerToken};
 
 use crate::support::{catalog, office, tool};
 
 fn fit(catalog: &Catalog, tokens: usize, chars: usize, context: Option<usize>) -> Listing {
     let settings = ListingSettings { tokens: Some(tokens), chars, ..ListingSettings::default() };
-    Listing::fit(catalog, catalog.ids(), &settings, context, &FourChars).unwrap()
+    Listing::fit(catalog, catalog.ids(), &settings, context, &FourCharsPerToken).unwrap()
 }
 
 #[test]
@@ -16,7 +16,7 @@ fn it_degrades_step_by_step_to_fit() {
     let catalog = catalog(&office());
     let text = |tokens| fit(&catalog, tokens, 10_000, None);
     let full = text(1_000);
-    assert_eq!(full.form, Form::Full);
+    assert_eq!(full.form, ListingForm::Full);
     assert_eq!(
         full.text,
         "github (3):\n\
@@ -35,7 +35,7 @@ fn it_degrades_step_by_step_to_fit() {
     assert_eq!(
         (names.form, names.text.as_str()),
         (
-            Form::Names,
+            ListingForm::Names,
             "github (3): github__create_issue, github__list_issues, github__merge_pull_request\n\
              mail (3): mail__delete_message, mail__search_messages, mail__send\n\
              slack (2): slack__post_message, slack__search_messages\n"
@@ -45,7 +45,7 @@ fn it_degrades_step_by_step_to_fit() {
     assert_eq!(
         (mixed.form, mixed.text.as_str()),
         (
-            Form::Mixed,
+            ListingForm::Mixed,
             "github (3 tools, names not listed)\n\
              mail (3): mail__delete_message, mail__search_messages, mail__send\n\
              slack (2): slack__post_message, slack__search_messages\n"
@@ -54,10 +54,13 @@ fn it_degrades_step_by_step_to_fit() {
     let groups = text(22);
     assert_eq!(
         (groups.form, groups.text.as_str()),
-        (Form::Groups, "Servers and how many tools each has: github (3), mail (3), slack (2)\n")
+        (
+            ListingForm::Groups,
+            "Servers and how many tools each has: github (3), mail (3), slack (2)\n"
+        )
     );
     let count = text(5);
-    assert_eq!((count.form, count.text.as_str()), (Form::Count, "8 tools on 3 servers.\n"));
+    assert_eq!((count.form, count.text.as_str()), (ListingForm::Count, "8 tools on 3 servers.\n"));
 }
 
 #[test]
@@ -71,12 +74,14 @@ fn each_step_keeps_to_the_budget_and_says_its_size() {
         assert!(listing.text.chars().count() <= 4 * tokens);
     }
     let of_share = |settings: &ListingSettings| {
-        Listing::fit(&catalog, catalog.ids(), settings, Some(1_200), &FourChars).unwrap().form
+        Listing::fit(&catalog, catalog.ids(), settings, Some(1_200), &FourCharsPerToken)
+            .unwrap()
+            .form
     };
     let mut settings = ListingSettings::default();
-    assert_eq!(of_share(&settings), Form::Names, "five percent of the context is 60 tokens");
+    assert_eq!(of_share(&settings), ListingForm::Names, "five percent of the context is 60 tokens");
     settings.tokens = Some(1_000);
-    assert_eq!(of_share(&settings), Form::Full, "a size that is set counts");
+    assert_eq!(of_share(&settings), ListingForm::Full, "a size that is set counts");
 }
 
 #[test]

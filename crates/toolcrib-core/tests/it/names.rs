@@ -4,20 +4,20 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib_core::disclose::{OwnNames, Setting, Stub};
-use toolcrib_core::listing::{Form, Place};
-use toolcrib_core::policy::Mode;
+use toolcrib_core::disclosure::{DisclosureSetting, OwnNames, Stub};
+use toolcrib_core::listing::{ListingForm, ListingPlacement};
+use toolcrib_core::policy::ActivationMode;
 use toolcrib_core::reply;
 use toolcrib_core::{
-    Catalog, Conversation, Crib, Limits, Outcome, Problem, Scope, Settings, Turn, ingest,
-    ingest_beside,
+    CallOutcome, Catalog, Conversation, Crib, Limits, Problem, Scope, Settings, TurnContext,
+    ingest, ingest_with_own_names,
 };
 
 use crate::support::{Chat, office, strings, tool};
 
 fn second() -> Settings {
-    let mut settings = Settings { names: OwnNames::second(), ..Settings::default() };
-    settings.activation.mode = Mode::On;
+    let mut settings = Settings { own_names: OwnNames::alternative(), ..Settings::default() };
+    settings.activation.mode = ActivationMode::On;
     settings
 }
 
@@ -28,8 +28,10 @@ fn taken() -> Catalog {
     tools.extend(own.iter().map(|name| tool(name, "The client's own.", &strings(&["what"], 1))));
     let text = Value::from(tools).to_string();
     let mut builder = Catalog::builder();
-    builder
-        .add(ingest_beside(OwnNames::second(), text.as_bytes(), None, &Limits::default()).unwrap());
+    builder.add(
+        ingest_with_own_names(OwnNames::alternative(), text.as_bytes(), None, &Limits::default())
+            .unwrap(),
+    );
     builder.build()
 }
 
@@ -42,13 +44,14 @@ fn a_client_may_own_our_first_names_and_ours_are_held_then() {
     ])
     .to_string();
     let limits = Limits::default();
-    let held = |came: toolcrib_core::Ingest| -> Vec<String> {
+    let held = |came: toolcrib_core::IngestedTools| -> Vec<String> {
         assert!(came.findings.iter().all(|finding| finding.problem == Problem::NameReserved));
         came.findings.into_iter().filter_map(|finding| finding.tool).collect()
     };
     let first = ingest(text.as_bytes(), None, &limits).unwrap();
     assert_eq!(held(first), ["tool_search", "tool_search_tool_bm25"]);
-    let second = ingest_beside(OwnNames::second(), text.as_bytes(), None, &limits).unwrap();
+    let second =
+        ingest_with_own_names(OwnNames::alternative(), text.as_bytes(), None, &limits).unwrap();
     assert_eq!(held(second), ["CRIB_search", "tool_search_tool_bm25"]);
 }
 
@@ -62,7 +65,7 @@ fn a_clients_tool_of_our_first_name_is_found_and_called_like_any_other() {
         let wrapped = json!({"name": name, "arguments": {"what": "x"}}).to_string();
         assert_eq!(chat.runs("crib_call", &wrapped), (name.to_owned(), input.to_owned()));
     }
-    let Outcome::Answer(reply) = chat.call("crib_search", r#"{"query":"select:tool_search"}"#)
+    let CallOutcome::Answer(reply) = chat.call("crib_search", r#"{"query":"select:tool_search"}"#)
     else {
         panic!("no answer");
     };
@@ -73,26 +76,31 @@ fn a_clients_tool_of_our_first_name_is_found_and_called_like_any_other() {
 
 fn settings() -> impl Strategy<Value = Settings> {
     let kind = prop_oneof![
-        Just(Setting::Bridge),
-        Just(Setting::Reveal),
-        Just(Setting::Terse),
-        Just(Setting::Append)
+        Just(DisclosureSetting::Bridge),
+        Just(DisclosureSetting::Reveal),
+        Just(DisclosureSetting::Terse),
+        Just(DisclosureSetting::Append)
     ];
-    let place = prop_oneof![Just(Place::Description), Just(Place::Fresh), Just(Place::Message)];
-    let form = prop_oneof![Just(Form::Full), Just(Form::Count), Just(Form::None)];
+    let place = prop_oneof![
+        Just(ListingPlacement::Description),
+        Just(ListingPlacement::Fresh),
+        Just(ListingPlacement::Message)
+    ];
+    let form =
+        prop_oneof![Just(ListingForm::Full), Just(ListingForm::Count), Just(ListingForm::None)];
     let reply = prop_oneof![
-        Just(reply::Form::Json),
-        Just(reply::Form::Functions),
-        Just(reply::Form::Markdown),
-        Just(reply::Form::Tools),
-        Just(reply::Form::Matches)
+        Just(reply::ReplyFormat::Json),
+        Just(reply::ReplyFormat::Functions),
+        Just(reply::ReplyFormat::Markdown),
+        Just(reply::ReplyFormat::Tools),
+        Just(reply::ReplyFormat::Matches)
     ];
     (kind, place, form, reply, proptest::array::uniform3(any::<bool>())).prop_map(
         |(kind, place, form, reply, [schemas, reveals, regex])| {
             let mut settings = second();
             (settings.disclosure, settings.stub, settings.reveals) = (kind, Stub::Hint, reveals);
-            (settings.listing.place, settings.listing.form) = (place, form);
-            (settings.search.form, settings.search.schemas) = (reply, schemas);
+            (settings.listing.placement, settings.listing.form) = (place, form);
+            (settings.search.format, settings.search.schemas) = (reply, schemas);
             (settings.search.regex, settings.search.reply_tokens) = (regex, 200);
             settings
         },
@@ -103,17 +111,17 @@ fn settings() -> impl Strategy<Value = Settings> {
 fn said(settings: Settings, model: Option<&str>, calls: &[(usize, String)]) -> String {
     let crib = Crib::new(crate::support::catalog(&office()), settings);
     let scope = Scope::all(crib.catalog());
-    let turn = Turn { model, ..Turn::new(&scope) };
+    let turn = TurnContext { model, ..TurnContext::new(&scope) };
     let mut conversation = Conversation::new();
-    let names = crib.settings().names.all();
+    let names = crib.settings().own_names.all();
     let mut said = format!("{:?}", crib.own_tools());
     for (which, input) in calls {
         let _ = write!(said, "{:?}", crib.disclose(&turn, &mut conversation));
         let name = names.get(*which).copied().unwrap_or("no_such_tool");
         said.push_str(&match crib.handle(&turn, &mut conversation, name, input) {
-            Outcome::Answer(reply) => reply.for_model(),
-            Outcome::Refused(refusal) => serde_json::to_string(&refusal).unwrap(),
-            Outcome::Run(call) => call.name,
+            CallOutcome::Answer(reply) => reply.for_model(),
+            CallOutcome::Refused(refusal) => serde_json::to_string(&refusal).unwrap(),
+            CallOutcome::Run(call) => call.name,
         });
     }
     said
@@ -162,13 +170,13 @@ proptest! {
     fn the_names_that_are_not_ours_are_refused_like_any_other(
         which in 0..4usize, input in inputs(), swap in any::<bool>(),
     ) {
-        let (ours, others) = (OwnNames::second(), OwnNames::default());
+        let (ours, others) = (OwnNames::alternative(), OwnNames::default());
         let (ours, others) = if swap { (others, ours) } else { (ours, others) };
-        let settings = Settings { names: ours, ..second() };
+        let settings = Settings { own_names: ours, ..second() };
         let crib = Crib::new(crate::support::catalog(&office()), settings);
         let name = others.all()[which];
         let refusal = Chat::new(&crib).refused(name, &input);
-        prop_assert_eq!(refusal.error, toolcrib_core::call::Code::UnknownTool);
+        prop_assert_eq!(refusal.code, toolcrib_core::call::RefusalCode::UnknownTool);
         prop_assert_eq!(refusal.message, format!("there is no tool `{name}`"));
     }
 }

@@ -1,8 +1,8 @@
 //! Searching: what is found, in what order, and what a miss teaches.
 
 use serde_json::json;
-use toolcrib_core::reply::{Available, Form, Missing};
-use toolcrib_core::{Ask, Conversation, Limits, Query, Scope, Turn, Words};
+use toolcrib_core::reply::{AvailableTools, MissingTool, ReplyFormat};
+use toolcrib_core::{Conversation, Limits, Query, Scope, SearchRequest, TurnContext, Words};
 
 use crate::support::{Chat, crib, crib_with, names, office, strings, tool};
 
@@ -50,7 +50,7 @@ fn select_loads_what_is_there_and_names_what_is_near() {
         Chat::new(&crib).search("select:github__create_issue, Mail.Send ,github__creat_isue,zzz");
     assert_eq!(reply.loaded, ["github__create_issue", "mail__send"]);
     assert!(reply.hits.iter().all(|hit| hit.input_schema.is_some()));
-    let missing = |name: &str, nearest: &[&str]| Missing {
+    let missing = |name: &str, nearest: &[&str]| MissingTool {
         name: name.into(),
         nearest: nearest.iter().map(ToString::to_string).collect(),
     };
@@ -77,7 +77,7 @@ fn an_empty_query_browses_and_loads_nothing() {
     let mut chat = Chat::new(&crib);
     let reply = chat.search("  ");
     assert_eq!((reply.hits.len(), reply.loaded.len()), (0, 0));
-    let Some(Available::Names(listed)) = &reply.available else { panic!("{reply:?}") };
+    let Some(AvailableTools::Names(listed)) = &reply.available else { panic!("{reply:?}") };
     assert_eq!(listed.len(), 8);
     assert!(listed.is_sorted());
     assert!(chat.conversation.ledger().is_empty());
@@ -113,7 +113,8 @@ fn a_typo_is_read_and_the_reply_says_as_what() {
 fn operators_filter_before_the_limit() {
     let crib = crib(&office());
     let found = |query: &str| {
-        let reply = Chat::new(&crib).ask(&Ask { limit: Some(2), ..Ask::query(query) });
+        let reply =
+            Chat::new(&crib).ask(&SearchRequest { limit: Some(2), ..SearchRequest::query(query) });
         names(&reply).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(found("messages -slack +search"), ["mail__search_messages"]);
@@ -153,7 +154,11 @@ fn several_queries_take_turns_and_name_no_tool_twice() {
     let crib = crib(&office());
     let queries =
         vec!["create issue".to_owned(), "send email".to_owned(), "select:mail__send".to_owned()];
-    let reply = Chat::new(&crib).ask(&Ask { queries, limit: Some(2), ..Ask::default() });
+    let reply = Chat::new(&crib).ask(&SearchRequest {
+        queries,
+        limit: Some(2),
+        ..SearchRequest::default()
+    });
     let got = names(&reply);
     assert_eq!(got[0], "mail__send", "what was asked by name comes first");
     assert_eq!(got[1], "github__create_issue");
@@ -181,11 +186,12 @@ fn a_miss_says_what_there_is_and_who_is_still_connecting() {
     let crib = crib_with(&office(), "[rank]\nby = 'words'\n");
     let scope = Scope::all(crib.catalog());
     let connecting = ["jira".to_owned()];
-    let turn = Turn { connecting: &connecting, ..Turn::new(&scope) };
-    let reply = crib.search(&turn, &mut Conversation::new(), &Ask::query("xylophone quartet"));
+    let turn = TurnContext { connecting: &connecting, ..TurnContext::new(&scope) };
+    let reply =
+        crib.search(&turn, &mut Conversation::new(), &SearchRequest::query("xylophone quartet"));
     assert_eq!(reply.hits.len(), 0);
     assert_eq!(reply.connecting, ["jira"]);
-    assert!(matches!(&reply.available, Some(Available::Names(names)) if names.len() == 8));
+    assert!(matches!(&reply.available, Some(AvailableTools::Names(names)) if names.len() == 8));
     assert_eq!(
         reply.notes,
         [
@@ -199,7 +205,7 @@ fn a_miss_says_what_there_is_and_who_is_still_connecting() {
 fn too_many_names_become_servers_and_sizes() {
     let crib = crib_with(&office(), "[search]\nnames = 7\n");
     let reply = Chat::new(&crib).search("");
-    let Some(Available::Servers(servers)) = reply.available else { panic!() };
+    let Some(AvailableTools::Servers(servers)) = reply.available else { panic!() };
     let sizes: Vec<_> = servers.iter().map(|size| (size.server.as_str(), size.tools)).collect();
     assert_eq!(sizes, [("github", 3), ("mail", 3), ("slack", 2)]);
 }
@@ -211,10 +217,11 @@ fn schemas_give_way_to_signatures_and_those_to_names_within_the_budget() {
     let tools: Vec<_> =
         (0..6).map(|i| tool(&format!("s__mail_{i}"), "Mail.", &strings(&wide, 1))).collect();
     let crib = crib_with(&tools, "[search]\nreply_tokens = 2600\n");
-    let reply = Chat::new(&crib).ask(&Ask { limit: Some(6), ..Ask::query("mail") });
+    let reply =
+        Chat::new(&crib).ask(&SearchRequest { limit: Some(6), ..SearchRequest::query("mail") });
     let full = reply.hits.iter().filter(|hit| hit.input_schema.is_some()).count();
     let brief = reply.hits.iter().filter(|hit| hit.signature.is_some()).count();
-    assert_eq!((full, brief, reply.omitted.len()), (1, 4, 1), "{}", reply.text(Form::Json));
+    assert_eq!((full, brief, reply.omitted.len()), (1, 4, 1), "{}", reply.text(ReplyFormat::Json));
     assert!(
         reply.notes[0].starts_with("1 with the full schema, 4 as a signature"),
         "{:?}",
@@ -257,14 +264,14 @@ fn text_that_wants_out_of_its_wrapper_stays_in() {
         &json!({"type": "object", "description": "</function>```"}),
     )]);
     let reply = Chat::new(&crib).search("hostile");
-    let functions = reply.text(Form::Functions);
+    let functions = reply.text(ReplyFormat::Functions);
     assert_eq!(functions.matches("</function>").count(), 1);
     assert_eq!(functions.matches("</functions>").count(), 1);
     let line = functions.lines().find(|line| line.starts_with("<function>")).unwrap();
     let json = line.strip_prefix("<function>").unwrap().strip_suffix("</function>").unwrap();
     let value: serde_json::Value = serde_json::from_str(json).unwrap();
     assert_eq!(value["description"], hostile);
-    let markdown = reply.text(Form::Markdown);
+    let markdown = reply.text(ReplyFormat::Markdown);
     let headings = markdown.lines().filter(|line| line.starts_with('#')).count();
     assert_eq!(headings, 1, "{markdown}");
     assert!(markdown.contains("````json"), "a fence longer than any in the text: {markdown}");
@@ -294,10 +301,10 @@ fn every_explanation_adds_up_to_the_score_that_ranked() {
                 let words: f32 = why.words.iter().map(|word| word.points).sum();
                 let bonuses = why.pair_bonus + why.phrase_bonus + why.name_bonus + why.server_bonus;
                 let mut sum = words + bonuses + why.filter_bonus;
-                assert_eq!(why.nearness.is_some(), by == "hybrid");
-                if let Some(both) = &why.nearness {
+                assert_eq!(why.similarity.is_some(), by == "hybrid");
+                if let Some(both) = &why.similarity {
                     assert!(near(sum, both.word_score), "{query}: {why:?}");
-                    sum = both.words + both.vectors + both.cover;
+                    sum = both.words + both.vectors + both.coverage_bonus;
                 }
                 sum += why.exact_bonus;
                 assert!(near(sum, hit.score) && near(why.score, hit.score), "{query}: {why:?}");
@@ -384,7 +391,7 @@ fn a_near_miss_names_what_is_near_and_no_more() {
     assert_eq!(near.missing[0].nearest, ["slack__search_messages", "slack__post_message"]);
     assert_eq!(near.available, None);
     let far = Chat::new(&crib).search("select:qqq");
-    assert!(matches!(far.available, Some(Available::Names(names)) if names.len() == 8));
+    assert!(matches!(far.available, Some(AvailableTools::Names(names)) if names.len() == 8));
 }
 
 /// One call loads so many tools and no more; what found no room is named, never dropped.
@@ -393,7 +400,7 @@ fn what_a_call_cannot_load_is_named() {
     let crib = crib_with(&office(), "[search]\nlimit = 2\nmax_limit = 2\n");
     let names = vec!["mail__send".to_owned(), "mail__delete_message".to_owned()];
     let queries = vec!["merge pull request".to_owned()];
-    let reply = Chat::new(&crib).ask(&Ask { names, queries, ..Ask::default() });
+    let reply = Chat::new(&crib).ask(&SearchRequest { names, queries, ..SearchRequest::default() });
     assert_eq!(reply.loaded, ["mail__send", "mail__delete_message"]);
     assert_eq!(reply.omitted[0], "github__merge_pull_request");
     assert_eq!(reply.notes, ["At most 2 tools are loaded at once; ask again for the rest."]);

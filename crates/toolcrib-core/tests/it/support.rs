@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use toolcrib_core::{
-    Ask, Catalog, Conversation, Crib, Outcome, Refusal, Reply, Scope, Settings, Turn,
+    CallOutcome, Catalog, Conversation, Crib, Refusal, Reply, Scope, SearchRequest, Settings,
+    TurnContext,
 };
 
 /// A tool in our own form.
@@ -93,28 +94,28 @@ impl<'a> Chat<'a> {
     }
 
     pub(crate) fn search(&mut self, query: &str) -> Reply {
-        self.ask(&Ask::query(query))
+        self.ask(&SearchRequest::query(query))
     }
 
-    pub(crate) fn ask(&mut self, ask: &Ask) -> Reply {
-        self.crib.search(&Turn::new(&self.scope), &mut self.conversation, ask)
+    pub(crate) fn ask(&mut self, ask: &SearchRequest) -> Reply {
+        self.crib.search(&TurnContext::new(&self.scope), &mut self.conversation, ask)
     }
 
-    pub(crate) fn call(&mut self, name: &str, input: &str) -> Outcome {
-        self.crib.handle(&Turn::new(&self.scope), &mut self.conversation, name, input)
+    pub(crate) fn call(&mut self, name: &str, input: &str) -> CallOutcome {
+        self.crib.handle(&TurnContext::new(&self.scope), &mut self.conversation, name, input)
     }
 
     /// The name and arguments of a call that runs.
     pub(crate) fn runs(&mut self, name: &str, input: &str) -> (String, String) {
         match self.call(name, input) {
-            Outcome::Run(call) => (call.name, call.arguments.get().to_owned()),
+            CallOutcome::Run(call) => (call.name, call.arguments.get().to_owned()),
             other => panic!("{name} {input}: {other:?}"),
         }
     }
 
     pub(crate) fn refused(&mut self, name: &str, input: &str) -> Refusal {
         match self.call(name, input) {
-            Outcome::Refused(refusal) => refusal,
+            CallOutcome::Refused(refusal) => refusal,
             other => panic!("{name} {input}: {other:?}"),
         }
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use toolcrib_core::Settings;
-use toolcrib_core::disclose::{Kind, Setting};
+use toolcrib_core::disclosure::{DisclosureKind, DisclosureSetting};
 
 use crate::api::Api;
 use crate::capability::{self, Capability, Hosted, Learned};
@@ -104,7 +104,7 @@ impl Fallback {
         let capability = self.capability(model);
         // A search of the provider's loads what it finds, whatever the settings: only references are at issue.
         let capability = match self.requested {
-            RequestedMode::Defer(Setting::Hosted) => capability,
+            RequestedMode::Defer(DisclosureSetting::Hosted) => capability,
             _ => capability.allowed_by(&self.settings),
         };
         let otherwise = self.settings.fallback;
@@ -134,7 +134,9 @@ impl Fallback {
             self.learned.learn(self.api, &self.upstream.host, model, missing, self.now);
             self.learns = true;
         } else if mode.is_native() && capability::misused(self.api, status, body) {
-            let plain = Setting::from(self.settings.fallback.unwrap_or(Kind::Bridge)).into();
+            let plain =
+                DisclosureSetting::from(self.settings.fallback.unwrap_or(DisclosureKind::Bridge))
+                    .into();
             (self.requested, self.begun) = (plain, None);
         } else if !self.without_thinking && capability::thinking_refused(body) {
             self.without_thinking = true;

@@ -1,6 +1,6 @@
 //! The `tools` of Gemini: groups of declarations, beside what the provider has of its own.
 
-use toolcrib_core::Shape;
+use toolcrib_core::DefinitionFormat;
 use toolcrib_text::json::Fields;
 
 use crate::tools::{self, Sheet};
@@ -12,7 +12,7 @@ use crate::tools::{self, Sheet};
 /// declaration's, and the older form has no object with free fields, which the bridge needs.
 pub(super) fn write(input: &str, sheet: &Sheet<'_>) -> String {
     let mut entries = tools::kept(input, sheet, &|fields| fields.with(&[]));
-    let more = sheet.own.iter().map(|own| own.definition(Shape::Gemini));
+    let more = sheet.own.iter().map(|own| own.definition(DefinitionFormat::Gemini));
     let more: Vec<String> =
         more.chain(sheet.found.iter().map(|found| (*found).to_owned())).collect();
     let grown = entries.iter().enumerate().rev().find_map(|(at, entry)| {

@@ -4,7 +4,7 @@
 //! moves to the last tool that is. Marks never become more than the client set, so that the limit of
 //! four in a request is the client's own affair.
 
-use toolcrib_core::Shape;
+use toolcrib_core::DefinitionFormat;
 use toolcrib_text::json::Fields;
 
 use super::content::{items, json_list};
@@ -30,7 +30,7 @@ pub(super) fn write(input: &str, sheet: &Sheet<'_>) -> String {
 
 fn own_tools(sheet: &Sheet<'_>, entries: &[String]) -> Vec<String> {
     let Mode::Hosted(search) = sheet.mode else {
-        return sheet.own.iter().map(|own| own.definition(Shape::Anthropic)).collect();
+        return sheet.own.iter().map(|own| own.definition(DefinitionFormat::Anthropic)).collect();
     };
     if !sheet.counts {
         let kind = match search {

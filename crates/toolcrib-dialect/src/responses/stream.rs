@@ -346,7 +346,7 @@ impl ResponsesStreamMerger {
 mod tests {
     use std::sync::Arc;
 
-    use toolcrib_core::FourChars;
+    use toolcrib_core::FourCharsPerToken;
 
     use super::*;
     use crate::api::Api;
@@ -363,7 +363,7 @@ mod tests {
             api: Api::Responses,
             mode: Mode::Bridge,
             settings: Arc::default(),
-            counter: Arc::new(FourChars),
+            counter: Arc::new(FourCharsPerToken),
             model: "m".into(),
             context: None,
             sticky: false,

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use toolcrib_core::{Shape, wire_name};
+use toolcrib_core::{DefinitionFormat, wire_name};
 use toolcrib_text::json::{self, Fields};
 
 use crate::mode::{Hosted, Mode, Primitive};
@@ -31,7 +31,9 @@ pub(super) fn write(input: &str, sheet: &Sheet<'_>) -> String {
                 )
             }));
         }
-        _ => entries.extend(sheet.own.iter().map(|own| own.definition(Shape::Responses))),
+        _ => {
+            entries.extend(sheet.own.iter().map(|own| own.definition(DefinitionFormat::Responses)))
+        }
     }
     entries.extend(sheet.found.iter().map(|found| (*found).to_owned()));
     format!("[{}]", entries.join(","))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use toolcrib_core::FourChars;
+use toolcrib_core::FourCharsPerToken;
 use toolcrib_dialect::budget::{Exceeded, Limits};
 use toolcrib_dialect::exchange::action::{Done, Ending, Setup};
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
@@ -50,7 +50,7 @@ fn play_within(
     times: usize,
 ) -> (String, Option<Done>, Vec<usize>) {
     let (target, body) = body(stream.api);
-    let mut setup = Setup::new("localhost", Arc::new(FourChars));
+    let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
     (setup.limits, setup.checks_calls) = (limits, true);
     setup.upstream.speaks = stream.speaks;
     let read = Request::read(stream.api, target, body.as_bytes().to_vec());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use toolcrib_core::FourChars;
+use toolcrib_core::FourCharsPerToken;
 use toolcrib_dialect::capability::{Learned, NotNative};
 use toolcrib_dialect::exchange::action::{Body, Done, Ending, FellBack, Outgoing, Report, Setup};
 use toolcrib_dialect::mode::{Primitive, RequestedMode};
@@ -150,7 +150,7 @@ fn play_at(
 }
 
 fn setup() -> Setup {
-    Setup::new(HOST, Arc::new(FourChars))
+    Setup::new(HOST, Arc::new(FourCharsPerToken))
 }
 
 fn request(messages: &Value, stream: bool) -> Value {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use toolcrib_core::disclose::Setting;
+use toolcrib_core::disclosure::DisclosureSetting;
 use toolcrib_dialect::capability::{self, Overrides};
 use toolcrib_dialect::exchange::action::{Body, Report};
 use toolcrib_dialect::mode::{Hosted, Primitive};
@@ -147,21 +147,21 @@ impl Turn {
 }
 
 /// An upstream and a configuration under which requests are sent in this mode.
-pub(crate) fn forced(mode: Mode) -> (Setting, Overrides) {
+pub(crate) fn forced(mode: Mode) -> (DisclosureSetting, Overrides) {
     // An upstream that knows nothing would get other words.
     let knows = Overrides { client_search: Some(true), ..Overrides::default() };
     match mode {
-        Mode::Bridge => (Setting::Bridge, knows),
-        Mode::Reveal => (Setting::Reveal, knows),
-        Mode::Terse => (Setting::Terse, knows),
-        Mode::Append => (Setting::Append, knows),
+        Mode::Bridge => (DisclosureSetting::Bridge, knows),
+        Mode::Reveal => (DisclosureSetting::Reveal, knows),
+        Mode::Terse => (DisclosureSetting::Terse, knows),
+        Mode::Append => (DisclosureSetting::Append, knows),
         Mode::Reference(Primitive::ToolReference) => {
-            (Setting::Reference, Overrides { references: Some(true), ..knows })
+            (DisclosureSetting::Reference, Overrides { references: Some(true), ..knows })
         }
-        Mode::Reference(Primitive::SearchOutput) => (Setting::Reference, knows),
+        Mode::Reference(Primitive::SearchOutput) => (DisclosureSetting::Reference, knows),
         Mode::Reference(Primitive::AdditionalTools) => {
             let items = Overrides { additional_tools: Some(true), ..Overrides::default() };
-            (Setting::Reference, Overrides { client_search: Some(false), ..items })
+            (DisclosureSetting::Reference, Overrides { client_search: Some(false), ..items })
         }
         Mode::Hosted(hosted) => {
             let hosted = match hosted {
@@ -169,7 +169,7 @@ pub(crate) fn forced(mode: Mode) -> (Setting, Overrides) {
                 Hosted::Bm25 => capability::Hosted::Both,
                 Hosted::Namespaces => capability::Hosted::OpenAi,
             };
-            (Setting::Hosted, Overrides { hosted: Some(hosted), ..Overrides::default() })
+            (DisclosureSetting::Hosted, Overrides { hosted: Some(hosted), ..Overrides::default() })
         }
     }
 }

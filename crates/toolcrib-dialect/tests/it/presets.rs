@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::disclose::Setting;
-use toolcrib_core::{FourChars, Preset, Settings};
+use toolcrib_core::disclosure::DisclosureSetting;
+use toolcrib_core::{FourCharsPerToken, Preset, Settings};
 use toolcrib_dialect::capability::Overrides;
 use toolcrib_dialect::exchange::action::Setup;
 use toolcrib_dialect::mode::RequestedMode;
@@ -92,7 +92,7 @@ fn bytes_sent(
     requested: impl Into<RequestedMode>,
     native: Overrides,
 ) -> (String, String) {
-    let mut setup = Setup::new("localhost", Arc::new(FourChars));
+    let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
     setup.upstream.native = Some(native);
     (setup.settings, setup.requested) = (Arc::new(settings.clone()), requested.into());
     let request = Request::read(api, target, body.to_string().into_bytes());
@@ -131,14 +131,16 @@ fn the_names_of_claude_code_are_in_the_first_message_in_every_mode() {
     let settings = Preset::ClaudeCode.settings();
     for (api, target) in APIS {
         let body = body(api, &tools(api, 40));
-        for requested in [Setting::Reference, Setting::Append, Setting::Bridge] {
+        for requested in
+            [DisclosureSetting::Reference, DisclosureSetting::Append, DisclosureSetting::Bridge]
+        {
             let (sent, report) = sent((api, target), &body, &settings, requested);
             let text = first_text(api, &sent);
             for at in 0..40 {
                 assert!(text.contains(&name(at)), "{api:?} {requested:?} {at}: {text}");
             }
             assert!(!sent["tools"].to_string().contains(&name(7)), "{api:?} {requested:?}");
-            let mode = if requested == Setting::Bridge { "bridge" } else { "append" };
+            let mode = if requested == DisclosureSetting::Bridge { "bridge" } else { "append" };
             assert!(report.starts_with(mode), "{report}");
             assert!(sent.to_string().contains("Make the report of May."));
         }
@@ -158,7 +160,7 @@ fn the_names_of_claude_code_are_in_the_first_message_where_references_work() {
             let settings = Settings { reveals, ..Preset::ClaudeCode.settings() };
             let way = (api, target);
             let (sent, report) =
-                bytes_sent(way, &body, &settings, Setting::Reference, native.clone());
+                bytes_sent(way, &body, &settings, DisclosureSetting::Reference, native.clone());
             assert!(report.starts_with(mode), "{report}");
             let sent: Value = serde_json::from_str(&sent).unwrap();
             let text = first_text(api, &sent);
@@ -177,7 +179,7 @@ fn the_names_stay_where_they_were_sent() {
     let settings = Preset::ClaudeCode.settings();
     let mut body = body(Api::Chat, &tools(Api::Chat, 40));
     body["messages"] = json!([{"role": "system", "content": "Greet the user."}]);
-    let (first, _) = sent(APIS[0], &body, &settings, Setting::Append);
+    let (first, _) = sent(APIS[0], &body, &settings, DisclosureSetting::Append);
     let before = first["messages"].as_array().unwrap();
     assert!(before[1]["content"].as_str().unwrap().contains(&name(7)));
     let more = [
@@ -185,7 +187,7 @@ fn the_names_stay_where_they_were_sent() {
         json!({"role": "user", "content": "Make the report of May."}),
     ];
     body["messages"].as_array_mut().unwrap().extend(more);
-    let (second, _) = sent(APIS[0], &body, &settings, Setting::Append);
+    let (second, _) = sent(APIS[0], &body, &settings, DisclosureSetting::Append);
     assert_eq!(second["messages"].as_array().unwrap()[..2], before[..]);
     assert_eq!(second.to_string().matches(&name(7)).count(), 1);
 }
@@ -209,7 +211,7 @@ fn a_listing_is_as_large_as_the_settings_say() {
     let list = |settings: &str| {
         let settings = Settings::from_toml(settings).unwrap();
         let body = body(Api::Chat, &tools(Api::Chat, 40));
-        let (sent, _) = sent(APIS[0], &body, &settings, Setting::Bridge);
+        let (sent, _) = sent(APIS[0], &body, &settings, DisclosureSetting::Bridge);
         let described = sent["tools"][0]["function"]["description"].as_str().unwrap().to_owned();
         (0..40).filter(|at| described.contains(&format!("{}: ", name(*at)))).count()
     };
@@ -254,7 +256,7 @@ fn a_client_with_a_search_of_its_own_passes_untouched() {
             let body = body(api, &tools);
             let way = (api, target);
             let (settings, native) = (Settings::default(), Overrides::default());
-            let (sent, report) = bytes_sent(way, &body, &settings, Setting::Auto, native);
+            let (sent, report) = bytes_sent(way, &body, &settings, DisclosureSetting::Auto, native);
             assert_eq!(report, "bypass: the client has a tool search of its own");
             assert_eq!(sent, body.to_string());
         }
@@ -267,7 +269,7 @@ fn a_client_with_a_search_of_its_own_passes_untouched() {
         list.push(serde_json::from_str(&text).unwrap());
     }
     let body = body(Api::Chat, &tools);
-    let (sent, report) = sent(APIS[0], &body, &Settings::default(), Setting::Auto);
+    let (sent, report) = sent(APIS[0], &body, &Settings::default(), DisclosureSetting::Auto);
     assert!(report.starts_with("bridge: "), "{report}");
     let kept: Vec<&str> = sent["tools"]
         .as_array()

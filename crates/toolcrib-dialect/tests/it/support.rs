@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::{FourChars, Settings};
+use toolcrib_core::{FourCharsPerToken, Settings};
 use toolcrib_dialect::exchange::action::Setup;
 use toolcrib_dialect::{Api, Exchange, Key, Mode, ROUNDS, Request, Toolset};
 
@@ -60,7 +60,7 @@ impl Talk {
     /// The exchange of a request, at the point where it was sent for the first time.
     pub(crate) fn turn(&self, target: &str, body: &str) -> Turn {
         let (requested, native) = forced(self.mode);
-        let mut setup = Setup::new("localhost", Arc::new(FourChars));
+        let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
         setup.settings = Arc::new(self.settings.clone());
         (setup.requested, setup.upstream.native) = (requested.into(), Some(native));
         (setup.caller, setup.rounds) = (self.caller, self.rounds);

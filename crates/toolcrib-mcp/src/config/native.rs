@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use toml::Spanned;
-use toolcrib_core::{Defer, Settings};
+use toolcrib_core::{DeferPolicy, Settings};
 use toolcrib_server::config::{ConfigFile, Fault};
 
 use super::{Config, ConfigError, OAuth, Server, Transport, check};
@@ -32,7 +32,7 @@ struct WrittenServer {
     prefix: Option<String>,
     allow: Vec<String>,
     deny: Vec<String>,
-    defer: Option<Defer>,
+    defer: Option<DeferPolicy>,
     always_load: Vec<String>,
     start_timeout: Option<f64>,
     call_timeout: Option<f64>,

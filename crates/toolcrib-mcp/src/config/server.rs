@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use toolcrib_core::Defer;
+use toolcrib_core::DeferPolicy;
 use toolcrib_server::url;
 
 use crate::Secret;
@@ -24,7 +24,7 @@ pub struct Server {
     /// Its tools that may not.
     pub deny: Vec<String>,
     /// What is said about deferring its tools.
-    pub defer: Option<Defer>,
+    pub defer: Option<DeferPolicy>,
     /// Its tools that are never deferred, as patterns.
     pub always_load: Vec<String>,
     /// Seconds it may take to answer the handshake.

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use super::{Server, Transport};
 use crate::Secret;
-use toolcrib_core::Defer;
+use toolcrib_core::DeferPolicy;
 
 /// The table of one server, **with its secrets**: reading it back gives the same server.
 pub fn server_toml(name: &str, server: &Server) -> String {
@@ -75,9 +75,9 @@ fn choices(server: &Server, line: &mut impl FnMut(&str, String)) {
     }
     if let Some(defer) = server.defer {
         let word = match defer {
-            Defer::Never => "never",
-            Defer::Automatic => "automatic",
-            Defer::Always => "always",
+            DeferPolicy::Never => "never",
+            DeferPolicy::Automatic => "automatic",
+            DeferPolicy::Always => "always",
         };
         line("defer", text(word));
     }

@@ -221,7 +221,7 @@ impl ServerHandler for Front {
         let Sight { shelf, view } =
             self.face.gateway.sight_in(self.profile(), Protocol::Stateless).ok()?;
         let tool = shelf.crib.catalog().tool(view.direct(name)?);
-        serde_json::from_str(&tool.definition_here()).ok()
+        serde_json::from_str(&tool.shown_definition()).ok()
     }
 
     async fn list_prompts(

@@ -10,7 +10,7 @@ use super::Sight;
 use crate::shelf::View;
 
 /// Maximum number of found tools in one session's list; the oldest makes room for a new one.
-const FOUND: usize = toolcrib_core::conversation::REVEALS;
+const FOUND: usize = toolcrib_core::conversation::DEFAULT_MAX_REVEALS;
 
 /// The list of tools of one session.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use rmcp::model::{CallToolRequestParams, ErrorData};
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
-use toolcrib_core::reply::{Down, Form};
-use toolcrib_core::{Conversation, Outcome, Refusal, Reply, ToolId, Turn};
+use toolcrib_core::disclosure::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+use toolcrib_core::reply::{ReplyFormat, UnavailableServer};
+use toolcrib_core::{CallOutcome, Conversation, Refusal, Reply, ToolId, TurnContext};
 
 use super::client::Client;
 use super::exchange::NoAnswer;
@@ -62,19 +62,19 @@ impl Gateway {
         let turn = sight.view.turn();
         let input = input(arguments.as_ref());
         match sight.view.crib.handle(&turn, &mut Conversation::new(), name, input) {
-            Outcome::Run(call) => {
+            CallOutcome::Run(call) => {
                 let arguments = Some(call.arguments.into());
                 let run = self.run(&sight, call.id, arguments, client, inputs, profile).await;
                 run.map(Called::from)
             }
-            Outcome::Answer(reply) => Ok(self.answer(&sight, reply)),
+            CallOutcome::Answer(reply) => Ok(self.answer(&sight, reply)),
             // To a client a name it made up is a wrong request; to a model behind the bridge it is
             // something to read.
-            Outcome::Refused(refusal) if name != CALL && refusal.tool.is_none() => {
+            CallOutcome::Refused(refusal) if name != CALL && refusal.tool.is_none() => {
                 let data = json!({"nearest": refusal.nearest, "hint": refusal.hint});
                 Err(ErrorData::invalid_params(refusal.message, Some(data)))
             }
-            Outcome::Refused(refusal) => {
+            CallOutcome::Refused(refusal) => {
                 let id =
                     refusal.tool.as_deref().and_then(|tool| sight.shelf.crib.catalog().find(tool));
                 if let Some(id) = id {
@@ -145,13 +145,13 @@ impl Gateway {
                 .filter(|server| sight.view.knows(server))
                 .map(ToString::to_string)
                 .collect();
-            let turn = Turn { connecting: &awaited, ..sight.view.turn() };
+            let turn = TurnContext { connecting: &awaited, ..sight.view.turn() };
             let outcome = sight.view.crib.handle(&turn, &mut Conversation::new(), name, input);
             let reply = match outcome {
-                Outcome::Answer(reply) => reply,
-                Outcome::Refused(refusal) => return Ok(self.refused(&sight, refusal).into()),
+                CallOutcome::Answer(reply) => reply,
+                CallOutcome::Refused(refusal) => return Ok(self.refused(&sight, refusal).into()),
                 // Our own names are never anybody's tool.
-                Outcome::Run(_) => {
+                CallOutcome::Run(_) => {
                     return Err(ErrorData::internal_error("a search ran a tool", None));
                 }
             };
@@ -188,9 +188,9 @@ impl Gateway {
         let turn = sight.view.turn();
         self.hub().metrics().described();
         match sight.view.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, input) {
-            Outcome::Answer(reply) => Ok(self.answer(&sight, reply)),
-            Outcome::Refused(refusal) => Ok(self.refused(&sight, refusal).into()),
-            Outcome::Run(_) => Err(ErrorData::internal_error("a description ran a tool", None)),
+            CallOutcome::Answer(reply) => Ok(self.answer(&sight, reply)),
+            CallOutcome::Refused(refusal) => Ok(self.refused(&sight, refusal).into()),
+            CallOutcome::Run(_) => Err(ErrorData::internal_error("a description ran a tool", None)),
         }
     }
 
@@ -200,11 +200,11 @@ impl Gateway {
         for hit in &mut reply.hits {
             hit.unavailable = hit.server.as_ref().and_then(|server| why.get(server)).cloned();
         }
-        (reply.connecting, reply.down) = (connecting, down);
+        (reply.connecting, reply.unavailable_servers) = (connecting, down);
         let added = !reply.loaded.is_empty();
         let mut hint = added_hint(sight.view.crib.settings()).filter(|_| added);
         // Our own form has a place for it. A preset's form is the preset's, so there it is a text of its own.
-        if reply.form == Form::Json {
+        if reply.format == ReplyFormat::Json {
             reply.notes.extend(hint.take().map(str::to_owned));
         }
         let text = reply.for_model();
@@ -212,7 +212,7 @@ impl Gateway {
         let content: Vec<Value> = texts.map(|text| json!({"type": "text", "text": text})).collect();
         let mut result = json!({ "content": content });
         // The same document as the text. A text that is no JSON stands alone.
-        if reply.form.is_json()
+        if reply.format.is_json()
             && let Ok(structured) = serde_json::from_str(&text)
         {
             result["structuredContent"] = structured;
@@ -225,7 +225,7 @@ impl Gateway {
 #[derive(Default)]
 struct Absent {
     connecting: Vec<String>,
-    down: Vec<Down>,
+    down: Vec<UnavailableServer>,
     /// Why, by server.
     why: HashMap<String, String>,
 }
@@ -247,7 +247,7 @@ impl Gateway {
             if arriving || status.is_first_try() {
                 absent.connecting.push(server);
             } else {
-                absent.down.push(Down { server, why });
+                absent.down.push(UnavailableServer { server, reason: why });
             }
         }
         absent
@@ -257,7 +257,7 @@ impl Gateway {
     fn refused(&self, sight: &Sight, mut refusal: Refusal) -> Value {
         if refusal.tool.is_none() {
             let absent = self.absent(sight);
-            (refusal.connecting, refusal.down) = (absent.connecting, absent.down);
+            (refusal.connecting, refusal.unavailable_servers) = (absent.connecting, absent.down);
         }
         failure(&refusal.text())
     }

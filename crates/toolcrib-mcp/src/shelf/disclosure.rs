@@ -8,8 +8,8 @@
 //! | `reference` | append, or `fallback` | bridge |
 //! | `hosted` | bridge, or `fallback` | bridge |
 
-use toolcrib_core::disclose::{Kind, Setting};
-use toolcrib_core::listing::Place;
+use toolcrib_core::disclosure::{DisclosureKind, DisclosureSetting};
+use toolcrib_core::listing::ListingPlacement;
 use toolcrib_core::{Crib, Settings};
 
 use crate::config::Config;
@@ -17,9 +17,9 @@ use crate::config::Config;
 /// The engine's settings as the gateway needs them.
 pub(super) fn settings(config: &Config) -> Settings {
     let mut settings = config.settings.clone();
-    settings.disclosure = settings.kind().into();
+    settings.disclosure = settings.disclosure_kind().into();
     // There is no message to put a listing in: it stands in the search tool's description.
-    settings.listing.place = Place::Fresh;
+    settings.listing.placement = ListingPlacement::Fresh;
     settings.listing.chars = settings.listing.chars.min(config.gateway.description_chars);
     // One connection may carry many conversations: what one has seen says nothing about another. Only a
     // session with a list of its own remembers that it deferred.
@@ -32,12 +32,12 @@ pub(super) fn settings(config: &Config) -> Settings {
 /// because of an earlier request.
 pub(super) fn without_sessions(settings: &Settings) -> Option<Settings> {
     has_session_lists(settings)
-        .then(|| Settings { disclosure: Setting::Bridge, ..settings.clone() })
+        .then(|| Settings { disclosure: DisclosureSetting::Bridge, ..settings.clone() })
 }
 
 /// Whether a session's list depends on what it has found.
 fn has_session_lists(settings: &Settings) -> bool {
-    matches!(settings.kind(), Kind::Reveal | Kind::Append)
+    matches!(settings.disclosure_kind(), DisclosureKind::Reveal | DisclosureKind::Append)
 }
 
 /// The instruction for the model. It depends on the settings alone, not on which servers have answered, so a
@@ -49,7 +49,7 @@ pub(super) fn instruction(crib: &Crib) -> String {
         instruction.push_str(
             " If the names of added tools have a prefix in your tool list, call them with it.",
         );
-    } else if matches!(settings.kind(), Kind::Reveal | Kind::Terse) {
+    } else if matches!(settings.disclosure_kind(), DisclosureKind::Reveal | DisclosureKind::Terse) {
         // They are in the list from the start, and a search still names them without the prefix.
         instruction
             .push_str(" If the names of tools have a prefix in your tool list, call them with it.");
@@ -68,20 +68,20 @@ pub(crate) fn added_hint(settings: &Settings) -> Option<&'static str> {
 
 /// Whether found tools are added to the list, to be called from there.
 fn adds_to_list(settings: &Settings) -> bool {
-    settings.kind() == Kind::Append && settings.reveals
+    settings.disclosure_kind() == DisclosureKind::Append && settings.reveals
 }
 
 /// Notes about what `disclosure` asks for and the gateway does otherwise, for the log and `doctor`.
 pub(crate) fn notices(settings: &Settings) -> Vec<String> {
-    let (name, kind) = (settings.disclosure.name(), settings.kind());
-    let instead = Setting::from(kind).name();
+    let (name, kind) = (settings.disclosure.name(), settings.disclosure_kind());
+    let instead = DisclosureSetting::from(kind).name();
     let mut notices = Vec::new();
-    if matches!(settings.disclosure, Setting::Reference | Setting::Hosted) {
+    if matches!(settings.disclosure, DisclosureSetting::Reference | DisclosureSetting::Hosted) {
         notices.push(format!(
             "`disclosure = \"{name}\"` requires a provider's API; the gateway uses `{instead}` instead"
         ));
     }
-    if matches!(kind, Kind::Reveal | Kind::Append) {
+    if matches!(kind, DisclosureKind::Reveal | DisclosureKind::Append) {
         notices.push(format!(
             "`disclosure = \"{name}\"` requires sessions; clients of the protocol without sessions (2026-07-28) get `bridge` instead"
         ));

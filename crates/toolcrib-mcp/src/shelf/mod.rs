@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolcrib_core::policy::Glob;
-use toolcrib_core::{Catalog, Crib, Defer, Ingest, Origin, TokenCounter, ingest};
+use toolcrib_core::{Catalog, Crib, DeferPolicy, IngestedTools, Origin, TokenCounter, ingest};
 
 use crate::config::{Config, Server};
 use crate::log_limit::LogLimit;
@@ -116,7 +116,8 @@ impl Shelf {
         let prefixes = Prefixes::of(&suppliers);
         let mut notes = HashMap::new();
         let mut findings = Collector::after(before.map(|before| &before.findings));
-        let all: Vec<Ingest> = suppliers.iter().map(|supplier| tools(supplier, config)).collect();
+        let all: Vec<IngestedTools> =
+            suppliers.iter().map(|supplier| tools(supplier, config)).collect();
         let counts: Vec<usize> = all.iter().map(|came| came.tools.len()).collect();
         let limit = config.gateway.limits.tools;
         for ((supplier, mut came), share) in suppliers.iter().zip(all).zip(shares(&counts, limit)) {
@@ -256,12 +257,12 @@ impl Shelf {
 }
 
 /// The tools of one server, as far as its config lets them in.
-fn tools(supplier: &Supplier, config: &Config) -> Ingest {
-    let Some(known) = &supplier.known else { return Ingest::default() };
+fn tools(supplier: &Supplier, config: &Config) -> IngestedTools {
+    let Some(known) = &supplier.known else { return IngestedTools::default() };
     let list = format!("{{\"tools\":{}}}", known.tools.json());
     let origin = Origin::Server(&supplier.name);
     let Ok(mut came) = ingest(list.as_bytes(), origin, &config.settings.limits) else {
-        return Ingest::default();
+        return IngestedTools::default();
     };
     let server = &supplier.config;
     let (allow, deny, load) =
@@ -275,7 +276,7 @@ fn tools(supplier: &Supplier, config: &Config) -> Ingest {
         .into_iter()
         .map(|tool| {
             let always = load.iter().any(|glob| glob.matches(&tool));
-            match if always { Some(Defer::Never) } else { server.defer } {
+            match if always { Some(DeferPolicy::Never) } else { server.defer } {
                 Some(defer) => tool.with_defer(defer),
                 None => tool,
             }
@@ -299,7 +300,7 @@ fn shares(counts: &[usize], limit: usize) -> Vec<usize> {
 }
 
 /// Keeps so many tools, and says so if some are left out.
-fn truncate(came: &mut Ingest, share: usize, limit: usize) -> Option<String> {
+fn truncate(came: &mut IngestedTools, share: usize, limit: usize) -> Option<String> {
     let all = came.tools.len();
     came.tools.truncate(share);
     (all > share).then(|| {

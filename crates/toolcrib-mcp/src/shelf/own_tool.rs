@@ -4,13 +4,13 @@
 //! each form. A reply in another form is text alone, and its tool declares none.
 
 use serde_json::{Value, json};
-use toolcrib_core::Shape;
-use toolcrib_core::disclose::{DESCRIBE, OwnTool, SEARCH, SEARCH_REGEX};
-use toolcrib_core::reply::Form;
+use toolcrib_core::DefinitionFormat;
+use toolcrib_core::disclosure::{DESCRIBE, OwnTool, SEARCH, SEARCH_REGEX};
+use toolcrib_core::reply::ReplyFormat;
 
 /// One of our tools, as MCP lists it.
-pub(super) fn own_tool(own: &OwnTool, form: Form) -> Option<Value> {
-    let mut tool: Value = serde_json::from_str(&own.definition(Shape::Mcp)).ok()?;
+pub(super) fn own_tool(own: &OwnTool, form: ReplyFormat) -> Option<Value> {
+    let mut tool: Value = serde_json::from_str(&own.definition(DefinitionFormat::Mcp)).ok()?;
     let fields = tool.as_object_mut()?;
     if [SEARCH, SEARCH_REGEX, DESCRIBE].contains(&own.name) {
         if let Some(schema) = output_schema(form, own.name == DESCRIBE) {
@@ -25,9 +25,9 @@ pub(super) fn own_tool(own: &OwnTool, form: Form) -> Option<Value> {
 }
 
 /// The output schema of a search or a description. It is open, so that replies can gain fields later.
-fn output_schema(form: Form, describes: bool) -> Option<Value> {
+fn output_schema(form: ReplyFormat, describes: bool) -> Option<Value> {
     let (properties, required) = match form {
-        Form::Json => {
+        ReplyFormat::Json => {
             let hits = tools(&["server", "input_schema", "annotations", "score", "confidence"]);
             let fit = json!({"enum": ["strong", "weak", "none"]});
             let properties = json!({
@@ -35,24 +35,24 @@ fn output_schema(form: Form, describes: bool) -> Option<Value> {
             });
             (properties, vec!["query", "hits", "loaded", "missing"])
         }
-        Form::Tools => {
+        ReplyFormat::Tools => {
             let tools = tools(&["parameters"]);
             let properties =
                 json!({"query": text(), "tools": tools, "loaded": names(), "message": text()});
             (properties, vec!["query", "tools", "loaded", "message"])
         }
-        Form::Matches if describes => {
+        ReplyFormat::Matches if describes => {
             let properties =
                 json!({"name": text(), "description": text(), "parameters": {"type": "object"}});
             (properties, vec!["name", "description"])
         }
-        Form::Matches => {
+        ReplyFormat::Matches => {
             let matches = tools(&["source", "source_name", "parameters"]);
             let total = json!({"type": "integer"});
             let properties = json!({"query": text(), "total_available": total, "matches": matches});
             (properties, vec!["query", "total_available", "matches"])
         }
-        Form::Functions | Form::Markdown => return None,
+        ReplyFormat::Functions | ReplyFormat::Markdown => return None,
     };
     Some(json!({"type": "object", "properties": properties, "required": required}))
 }

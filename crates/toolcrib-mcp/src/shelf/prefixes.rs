@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use toolcrib_core::{Ingest, wire_name};
+use toolcrib_core::{IngestedTools, wire_name};
 
 use super::Supplier;
 
@@ -28,7 +28,7 @@ impl Prefixes {
     }
 
     /// A server's tools under the names that clients use.
-    pub(super) fn name_tools(&self, prefix: &str, tools: Ingest) -> Ingest {
+    pub(super) fn name_tools(&self, prefix: &str, tools: IngestedTools) -> IngestedTools {
         if prefix.is_empty() {
             tools.renamed(|own| self.unprefixed(own))
         } else {

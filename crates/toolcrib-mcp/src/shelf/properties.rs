@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib_core::disclose::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
-use toolcrib_core::policy::{Mode, Rules};
-use toolcrib_core::rank::Embedded;
-use toolcrib_core::{Conversation, FourChars, Outcome, TokenCounter, Turn, wire_name};
+use toolcrib_core::disclosure::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+use toolcrib_core::policy::{ActivationMode, Rules};
+use toolcrib_core::rank::EmbeddingWork;
+use toolcrib_core::{
+    CallOutcome, Conversation, FourCharsPerToken, TokenCounter, TurnContext, wire_name,
+};
 
 use super::Protocol;
 use super::{Shelf, Supplier, View};
@@ -116,9 +118,9 @@ fn shelf_with(
     let mut config = Config { profiles, ..Config::default() };
     config.settings.rules = rules;
     // Few tools, so that the rules decide and not the count.
-    config.settings.activation.mode = Mode::On;
+    config.settings.activation.mode = ActivationMode::On;
     let config = Arc::new(config);
-    let counter: Arc<dyn TokenCounter> = Arc::new(FourChars);
+    let counter: Arc<dyn TokenCounter> = Arc::new(FourCharsPerToken);
     Shelf::build(None, &config, suppliers, &counter)
 }
 
@@ -159,10 +161,10 @@ fn the_next_shelf_keeps_the_vectors_of_the_tools_that_stayed() {
         vec![supplier("alpha", &facts(&OWN), all), supplier("beta", &facts(beta), all)]
     };
     let first = shelf(BTreeMap::new(), of(&["read", "send"]));
-    assert_eq!(first.crib.prepare(), Embedded { fresh: 8, kept: 0 });
-    let counter: Arc<dyn TokenCounter> = Arc::new(FourChars);
+    assert_eq!(first.crib.prepare(), EmbeddingWork { embedded: 8, reused: 0 });
+    let counter: Arc<dyn TokenCounter> = Arc::new(FourCharsPerToken);
     let next = Shelf::build(Some(&first), &first.config, of(&["ping", "send"]), &counter);
-    assert_eq!(next.crib.prepare(), Embedded { fresh: 1, kept: 7 });
+    assert_eq!(next.crib.prepare(), EmbeddingWork { embedded: 1, reused: 7 });
     assert_eq!(next.crib.counter().label(), counter.label());
 }
 
@@ -180,7 +182,7 @@ fn told(shelf: &Shelf, view: &View) -> Vec<Value> {
         json!(shelf.resources.list(knows)),
         json!(SERVERS.map(knows)),
     ];
-    let turn = Turn::new(&view.scope);
+    let turn = TurnContext::new(&view.scope);
     let catalog = shelf.crib.catalog();
     let ask = |tool: &str, input: &Value| match shelf.crib.handle(
         &turn,
@@ -188,9 +190,9 @@ fn told(shelf: &Shelf, view: &View) -> Vec<Value> {
         tool,
         &input.to_string(),
     ) {
-        Outcome::Run(call) => json!([catalog.tool(call.id).name(), call.arguments.get()]),
-        Outcome::Answer(reply) => json!([reply, reply.for_model()]),
-        Outcome::Refused(refusal) => json!(format!("{refusal:?}")),
+        CallOutcome::Run(call) => json!([catalog.tool(call.id).name(), call.arguments.get()]),
+        CallOutcome::Answer(reply) => json!([reply, reply.for_model()]),
+        CallOutcome::Refused(refusal) => json!(format!("{refusal:?}")),
     };
     for server in SERVERS {
         all.push(ask(SEARCH, &json!({"query": server})));
@@ -268,8 +270,8 @@ proptest! {
         let scope = toolcrib_core::Scope::all(both.crib.catalog());
         for (name, own) in names(&both) {
             let input = json!({"name": name, "arguments": {}}).to_string();
-            let outcome = both.crib.handle(&Turn::new(&scope), &mut Conversation::new(), CALL, &input);
-            let Outcome::Run(call) = outcome else { panic!("{name}: {outcome:?}") };
+            let outcome = both.crib.handle(&TurnContext::new(&scope), &mut Conversation::new(), CALL, &input);
+            let CallOutcome::Run(call) = outcome else { panic!("{name}: {outcome:?}") };
             let tool = both.crib.catalog().tool(call.id);
             prop_assert_eq!((tool.server(), &*tool.declared_name()), (Some("one"), &*own));
         }

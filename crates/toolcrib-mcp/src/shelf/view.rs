@@ -5,9 +5,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
-use toolcrib_core::disclose::{Disclosure, Kind, OwnTool, Setting, Shown};
-use toolcrib_core::policy::{Because, Decision, Defers, Glob, Mode, Reason, Verdict};
-use toolcrib_core::{Conversation, Crib, Ledger, Scope, ToolId, Turn};
+use toolcrib_core::disclosure::{
+    DisclosedTool, Disclosure, DisclosureKind, DisclosureSetting, OwnTool,
+};
+use toolcrib_core::policy::{
+    ActivationMode, ActivationReason, Decision, Deferral, Glob, Verdict, VerdictReason,
+};
+use toolcrib_core::{Conversation, Crib, Ledger, Scope, ToolId, TurnContext};
 
 use super::disclosure::instruction;
 use super::own_tool::own_tool;
@@ -88,23 +92,23 @@ impl View {
         // What other servers do says nothing here, not even by the length of the list.
         let complete = shelf.is_complete_of(|name| servers.contains(name));
         // Whether deferring is worth it shows when all is known; until then the short list stands.
-        let turn = Turn { incomplete: !complete, ..Turn::new(&scope) };
+        let turn = TurnContext { incomplete: !complete, ..TurnContext::new(&scope) };
         let shown = crib.disclose(&turn, &mut Conversation::new());
         let waits = is_waiting(crib, &shown, !complete);
         let listed = listed(crib, &shown, waits);
         let direct = shown
-            .shown
+            .tools
             .iter()
             .filter(|tool| matches!(tool.verdict, Verdict::Full(_)))
             .map(|tool| (catalog.tool(tool.id).name().to_owned(), tool.id))
             .collect();
         if complete && let Some(left_out) = shelf.log.admit() {
-            let (tools, reason) = (shown.shown.len(), shown.decision.reason);
+            let (tools, reason) = (shown.tools.len(), shown.decision.reason);
             let defers = !shown.passes_through();
             tracing::info!(
                 tools,
                 defers,
-                disclosure = Setting::from(shown.kind).name(),
+                disclosure = DisclosureSetting::from(shown.kind).name(),
                 left_out = (left_out > 0).then_some(left_out),
                 "{reason}"
             );
@@ -133,8 +137,8 @@ impl View {
     }
 
     /// A turn of its clients.
-    pub(crate) fn turn(&self) -> Turn<'_> {
-        Turn { unlisted: &self.unlisted, ..Turn::new(&self.scope) }
+    pub(crate) fn turn(&self) -> TurnContext<'_> {
+        TurnContext { unlisted: &self.unlisted, ..TurnContext::new(&self.scope) }
     }
 
     /// Whether a session gets everything in full. `searches` says whether its client searches tools itself.
@@ -146,7 +150,7 @@ impl View {
     /// the catalog.
     pub(crate) fn full(&self) -> Value {
         let catalog = self.crib.catalog();
-        let value = |id| serde_json::from_str(&catalog.tool(id).definition_here()).ok();
+        let value = |id| serde_json::from_str(&catalog.tool(id).shown_definition()).ok();
         let tools: Vec<Value> = self.scope.ids().filter_map(value).collect();
         json!({ "tools": tools })
     }
@@ -159,23 +163,23 @@ impl View {
     /// Whether a session that was sent this list goes on deferring when its tools become fewer.
     pub(crate) fn keeps_deferring(&self) -> bool {
         self.crib.settings().activation.sticky
-            && self.decision.defers == Defers::Everything
-            && self.decision.reason != Reason::Incomplete
+            && self.decision.deferral == Deferral::Everything
+            && self.decision.reason != ActivationReason::Incomplete
     }
 
     /// Whether a session with this ledger gets the same list as one that has found nothing.
     fn is_plain(&self, found: &Ledger) -> bool {
-        found.is_empty() && (!found.deferred() || self.decision.defers == Defers::Everything)
+        found.is_empty() && (!found.deferred() || self.decision.deferral == Deferral::Everything)
     }
 
     /// Whether the tools that a session finds are added to its list. The bridge works without that, so for it
     /// the config decides, with `add_found`.
     pub(crate) fn adds_found(&self, add_found: bool) -> bool {
         let settings = self.crib.settings();
-        match settings.kind() {
-            Kind::Bridge => add_found,
-            Kind::Reveal | Kind::Append => settings.reveals,
-            Kind::Terse => false,
+        match settings.disclosure_kind() {
+            DisclosureKind::Bridge => add_found,
+            DisclosureKind::Reveal | DisclosureKind::Append => settings.reveals,
+            DisclosureKind::Terse => false,
         }
     }
 
@@ -186,8 +190,8 @@ impl View {
             return self.list.clone();
         }
         let (crib, catalog) = (&self.crib, self.crib.catalog());
-        if crib.settings().kind() != Kind::Bridge {
-            let turn = Turn { incomplete: self.incomplete, ..Turn::new(&self.scope) };
+        if crib.settings().disclosure_kind() != DisclosureKind::Bridge {
+            let turn = TurnContext { incomplete: self.incomplete, ..TurnContext::new(&self.scope) };
             let shown = crib.disclose(&turn, &mut Conversation::with_ledger(found.clone()));
             let waits = is_waiting(crib, &shown, self.incomplete);
             return json!({ "tools": listed(crib, &shown, waits) });
@@ -200,7 +204,7 @@ impl View {
             let added = added.filter(|id| self.scope.contains(*id));
             tools.extend(
                 added.filter_map(|id| {
-                    serde_json::from_str(&catalog.tool(id).definition_here()).ok()
+                    serde_json::from_str(&catalog.tool(id).shown_definition()).ok()
                 }),
             );
         }
@@ -229,20 +233,21 @@ impl View {
 
 /// Whether nothing is deferred only because the servers that may have tools to defer have yet to answer.
 fn is_waiting(crib: &Crib, shown: &Disclosure, incomplete: bool) -> bool {
-    incomplete && shown.passes_through() && crib.settings().activation.mode != Mode::Off
+    incomplete && shown.passes_through() && crib.settings().activation.mode != ActivationMode::Off
 }
 
 /// The tools of a disclosure as MCP lists them: ours after the servers', and tools that were added last. While
 /// servers are waited for, ours are listed already: they will be once the servers have answered.
 fn listed(crib: &Crib, shown: &Disclosure, waits: bool) -> Vec<Value> {
-    let (kind, form) = (shown.kind, crib.settings().search.form);
+    let (kind, form) = (shown.kind, crib.settings().search.format);
     let own: Cow<'_, [OwnTool]> =
-        if waits { crib.own_tools().into() } else { shown.own.as_slice().into() };
-    let added =
-        |tool: &&Shown| kind == Kind::Append && tool.verdict == Verdict::Full(Because::Revealed);
-    let value = |tool: &Shown| serde_json::from_str(tool.definition.as_deref()?).ok();
-    let first = shown.shown.iter().filter(|tool| !added(tool)).filter_map(value);
-    let last = shown.shown.iter().filter(added).filter_map(value);
+        if waits { crib.own_tools().into() } else { shown.own_tools.as_slice().into() };
+    let added = |tool: &&DisclosedTool| {
+        kind == DisclosureKind::Append && tool.verdict == Verdict::Full(VerdictReason::Revealed)
+    };
+    let value = |tool: &DisclosedTool| serde_json::from_str(tool.definition.as_deref()?).ok();
+    let first = shown.tools.iter().filter(|tool| !added(tool)).filter_map(value);
+    let last = shown.tools.iter().filter(added).filter_map(value);
     first.chain(own.iter().filter_map(|own| own_tool(own, form))).chain(last).collect()
 }
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use toolcrib_core::Defer;
+use toolcrib_core::DeferPolicy;
 use toolcrib_mcp::config::foreign::{Place, project_folder, read, read_value, start_in};
 use toolcrib_mcp::config::{Client, OAuth, Server, Transport};
 use toolcrib_server::expand::Source;
@@ -47,7 +47,12 @@ fn claude_codes_user_file_with_this_project() {
         &[
             (
                 "docs",
-                Server { enabled: false, defer: Some(Defer::Never), call_timeout: 90.0, ..docs },
+                Server {
+                    enabled: false,
+                    defer: Some(DeferPolicy::Never),
+                    call_timeout: 90.0,
+                    ..docs
+                },
             ),
             ("local", program("./serve", &[], &[])),
             ("notes", program("npx", &["-y", "notes-server", "--api-key", "CANARY-args-1"], &env)),

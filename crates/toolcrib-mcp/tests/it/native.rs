@@ -1,6 +1,6 @@
 //! `toolcrib.toml`: all of it, and what is wrong with it.
 
-use toolcrib_core::{Defer, Preset, Settings};
+use toolcrib_core::{DeferPolicy, Preset, Settings};
 use toolcrib_mcp::Config;
 use toolcrib_mcp::config::{GatewaySettings, Limits, OAuth, Profile, Server};
 use toolcrib_server::HttpSettings;
@@ -84,7 +84,7 @@ fn every_key_is_read() {
         prefix: Some(String::new()),
         allow: texts(&["read_*"]),
         deny: texts(&["*delete*"]),
-        defer: Some(Defer::Never),
+        defer: Some(DeferPolicy::Never),
         always_load: texts(&["read_file"]),
         start_timeout: 5.0,
         call_timeout: 2.5,

@@ -1,7 +1,7 @@
 //! What is written is read back the same.
 
 use proptest::prelude::*;
-use toolcrib_core::Defer;
+use toolcrib_core::DeferPolicy;
 use toolcrib_mcp::config::{OAuth, Server, Transport, server_toml};
 use toolcrib_mcp::{Config, Secret};
 
@@ -74,9 +74,9 @@ prop_compose! {
         (allow, deny, always_load) in (patterns(), patterns(), patterns()),
         defer in prop_oneof![
             Just(None),
-            Just(Some(Defer::Never)),
-            Just(Some(Defer::Automatic)),
-            Just(Some(Defer::Always)),
+            Just(Some(DeferPolicy::Never)),
+            Just(Some(DeferPolicy::Automatic)),
+            Just(Some(DeferPolicy::Always)),
         ],
         (start_timeout, call_timeout) in (0.1..1_800.0, 0.1..86_400.0),
         timeouts in prop::collection::btree_map("[a-z*]{1,5}", 0.1..86_400.0, 0..4),

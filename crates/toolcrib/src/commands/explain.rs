@@ -1,9 +1,9 @@
 //! `toolcrib explain`: why this tool, and not that one.
 
 use serde::Serialize;
-use toolcrib_core::policy::{Because, Verdict};
-use toolcrib_core::rank::{Explanation, Fit, Nearness, Points};
-use toolcrib_core::{Conversation, Crib, Outcome, Query, Scope, Turn, Words};
+use toolcrib_core::policy::{Verdict, VerdictReason};
+use toolcrib_core::rank::{Explanation, Fit, ScorePart, Similarity};
+use toolcrib_core::{CallOutcome, Conversation, Crib, Query, Scope, TurnContext, Words};
 
 use crate::args::ExplainArgs;
 use crate::load;
@@ -73,8 +73,8 @@ pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<bool, Failu
 /// The tool of any spelling, found the way a model's own call would find it.
 fn resolve(crib: &Crib, scope: &Scope, name: &str) -> Result<toolcrib_core::ToolId, Failure> {
     let input = serde_json::json!({ "name": name }).to_string();
-    match crib.handle(&Turn::new(scope), &mut Conversation::new(), "tool_describe", &input) {
-        Outcome::Answer(reply) => {
+    match crib.handle(&TurnContext::new(scope), &mut Conversation::new(), "tool_describe", &input) {
+        CallOutcome::Answer(reply) => {
             reply.loaded.first().and_then(|name| crib.catalog().find(name)).ok_or_else(|| {
                 Failure::input(
                     format!("`{name}`"),
@@ -83,25 +83,25 @@ fn resolve(crib: &Crib, scope: &Scope, name: &str) -> Result<toolcrib_core::Tool
                 )
             })
         }
-        Outcome::Refused(refusal) => {
+        CallOutcome::Refused(refusal) => {
             let hint = match &refusal.nearest[..] {
                 [] => "list the names with `toolcrib search ''`".to_owned(),
                 names => format!("did you mean {}?", names.join(", ")),
             };
             Err(Failure::input(format!("`{name}`"), &refusal.message, hint))
         }
-        Outcome::Run(_) => {
+        CallOutcome::Run(_) => {
             Err(Failure::input(format!("`{name}`"), &"not described", "report this bug"))
         }
     }
 }
 
 fn shown(crib: &Crib, scope: &Scope, name: &str) -> String {
-    let disclosure = crib.disclose(&Turn::new(scope), &mut Conversation::new());
+    let disclosure = crib.disclose(&TurnContext::new(scope), &mut Conversation::new());
     let verdict =
-        disclosure.shown.iter().find(|shown| crib.catalog().tool(shown.id).name() == name);
+        disclosure.tools.iter().find(|shown| crib.catalog().tool(shown.id).name() == name);
     match verdict.map(|shown| &shown.verdict) {
-        Some(Verdict::Full(Because::NotActive) | Verdict::Hidden) | None => {
+        Some(Verdict::Full(VerdictReason::NotActive) | Verdict::Hidden) | None => {
             format!("in full: {}", disclosure.decision.reason)
         }
         Some(Verdict::Full(because)) => format!("in full: {because}"),
@@ -142,7 +142,7 @@ fn print(
         ];
         let bonuses = bonuses.into_iter().filter(|(points, _)| *points > 0.0);
         parts.extend(bonuses.map(|(points, reason)| format!("{points:>10.4}  {reason}")));
-        if let Some(both) = &explanation.nearness {
+        if let Some(both) = &explanation.similarity {
             parts = of_both(both, &parts);
         }
         parts.iter().try_for_each(|line| output.line(line))?;
@@ -167,8 +167,8 @@ fn print(
 /// How sure the tool is, and what that is made from.
 fn confidence_line(explanation: &Explanation) -> Option<String> {
     let (confidence, coverage) = (explanation.confidence?, explanation.coverage?);
-    let nearness = explanation.nearness.as_ref();
-    let from = match nearness.and_then(|both| both.near) {
+    let nearness = explanation.similarity.as_ref();
+    let from = match nearness.and_then(|both| both.confidence_similarity) {
         _ if explanation.exact_bonus > 0.0 => "being named outright".to_owned(),
         Some(near) => {
             format!("near {near:.3} or {coverage:.2} of what the query weighs, whichever says more")
@@ -180,10 +180,10 @@ fn confidence_line(explanation: &Explanation) -> Option<String> {
 
 /// What each signal gave. What the words' part is made of stands below it, set in: measured otherwise, it
 /// adds up to the word score.
-fn of_both(both: &Nearness, words: &[String]) -> Vec<String> {
+fn of_both(both: &Similarity, words: &[String]) -> Vec<String> {
     let mut lines = vec![format!(
         "{:>10.4}  words, {:.4} where the best has {:.4} and all that was asked weighs {:.4}",
-        both.words, both.word_score, both.best_word_score, both.asked
+        both.words, both.word_score, both.best_word_score, both.query_weight
     )];
     lines.extend(words.iter().map(|line| format!("{:>12}{line}", "")));
     let needs = if both.needs_apart {
@@ -192,16 +192,16 @@ fn of_both(both: &Nearness, words: &[String]) -> Vec<String> {
         String::new()
     };
     lines.push(format!("{:>10.4}  meaning, cosine {:.3}{needs}", both.vectors, both.cosine));
-    if both.cover > 0.0 {
+    if both.coverage_bonus > 0.0 {
         lines.push(format!(
             "{:>10.4}  its place among tools for {} needs: the first, or near to one that no hit before it is near to",
-            both.cover, both.needs
+            both.coverage_bonus, both.needs
         ));
     }
     lines
 }
 
-fn word_line(points: &Points) -> String {
+fn word_line(points: &ScorePart) -> String {
     let via = serde_json::to_value(points.via).unwrap_or_default();
     let via = match via.as_str() {
         Some("word") | None => String::new(),

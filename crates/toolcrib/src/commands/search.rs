@@ -1,8 +1,8 @@
 //! `toolcrib search`: what a model gets from `tool_search`.
 
 use toolcrib_core::rank::Fit;
-use toolcrib_core::reply::{Available, Reply};
-use toolcrib_core::{Ask, Conversation, Scope, Turn};
+use toolcrib_core::reply::{AvailableTools, Reply};
+use toolcrib_core::{Conversation, Scope, SearchRequest, TurnContext};
 use toolcrib_text::first_sentence;
 use toolcrib_tokens::{Counter, Vocabulary};
 
@@ -14,8 +14,8 @@ pub(crate) fn run(args: &SearchArgs, output: &mut Output) -> Result<bool, Failur
     let crib = load::ranker(&args.source, &args.vectors)?;
     let crib = crib.with_counter(Counter::exact(Vocabulary::O200k).shared());
     let scope = Scope::all(crib.catalog());
-    let ask = Ask { limit: args.limit, ..Ask::query(&args.query) };
-    let reply = crib.search(&Turn::new(&scope), &mut Conversation::new(), &ask);
+    let ask = SearchRequest { limit: args.limit, ..SearchRequest::query(&args.query) };
+    let reply = crib.search(&TurnContext::new(&scope), &mut Conversation::new(), &ask);
     let browsed = reply.available.is_some() && reply.notes.is_empty() && reply.missing.is_empty();
     if output.is_json() {
         output.document(&reply)?;
@@ -57,8 +57,10 @@ fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
     }
     reply.notes.iter().try_for_each(|note| output.line(note))?;
     match &reply.available {
-        Some(Available::Names(names)) => names.iter().try_for_each(|name| output.line(name))?,
-        Some(Available::Servers(servers)) => servers
+        Some(AvailableTools::Names(names)) => {
+            names.iter().try_for_each(|name| output.line(name))?
+        }
+        Some(AvailableTools::Servers(servers)) => servers
             .iter()
             .try_for_each(|size| output.line(&format!("{} ({})", size.server, size.tools)))?,
         None => {}

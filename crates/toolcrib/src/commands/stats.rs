@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
-use toolcrib_core::disclose::Setting;
-use toolcrib_core::policy::{Defers, Mode};
-use toolcrib_core::{Conversation, Crib, Scope, Settings, TokenCounter, Turn, Weakness};
+use toolcrib_core::disclosure::DisclosureSetting;
+use toolcrib_core::policy::{ActivationMode, Deferral};
+use toolcrib_core::{Conversation, Crib, Scope, Settings, TokenCounter, TurnContext, Weakness};
 use toolcrib_tokens::Counter;
 
 use crate::args::StatsArgs;
@@ -77,8 +77,8 @@ pub(crate) fn run(args: &StatsArgs, output: &mut Output) -> Result<bool, Failure
 
 fn answer(crib: &Crib, counter: &Counter, context: usize) -> Answer {
     let scope = Scope::all(crib.catalog());
-    let turn = Turn { context: Some(context), ..Turn::new(&scope) };
-    let tokens: usize = crib.sizes().iter().sum();
+    let turn = TurnContext { context_window: Some(context), ..TurnContext::new(&scope) };
+    let tokens: usize = crib.definition_tokens().iter().sum();
     let decided = crib.disclose(&turn, &mut Conversation::new());
     let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
     let catalog = crib.catalog();
@@ -89,9 +89,9 @@ fn answer(crib: &Crib, counter: &Counter, context: usize) -> Answer {
         exact: counter.is_exact(),
         context,
         context_percent: percent(tokens, context),
-        active: decided.decision.defers != Defers::Nothing,
+        active: decided.decision.deferral != Deferral::Nothing,
         reason: decided.decision.reason.to_string(),
-        disclosure: Setting::from(crib.settings().kind()).name(),
+        disclosure: DisclosureSetting::from(crib.settings().disclosure_kind()).name(),
         servers: servers(crib),
         disclosures: disclosures(crib, &turn, (tokens, context)),
         weak: catalog.ids().filter_map(|id| catalog.weakness(id)).collect(),
@@ -100,9 +100,9 @@ fn answer(crib: &Crib, counter: &Counter, context: usize) -> Answer {
 
 /// Tools and tokens by server, the dearest first.
 fn servers(crib: &Crib) -> Vec<Cost> {
-    let total: usize = crib.sizes().iter().sum();
+    let total: usize = crib.definition_tokens().iter().sum();
     let mut sums: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for (tool, size) in crib.catalog().tools().iter().zip(crib.sizes()) {
+    for (tool, size) in crib.catalog().tools().iter().zip(crib.definition_tokens()) {
         let (tools, tokens) = sums.entry(tool.server().unwrap_or("(none)")).or_default();
         *tools += 1;
         *tokens += size;
@@ -121,7 +121,11 @@ fn servers(crib: &Crib) -> Vec<Cost> {
 }
 
 /// The first turn under every disclosure, each as if tool search were on.
-fn disclosures(crib: &Crib, turn: &Turn<'_>, (before, context): (usize, usize)) -> Vec<Disclosed> {
+fn disclosures(
+    crib: &Crib,
+    turn: &TurnContext<'_>,
+    (before, context): (usize, usize),
+) -> Vec<Disclosed> {
     let disclosed = |disclosure, tokens: usize, listing| {
         let saved = before.cast_signed() - tokens.cast_signed();
         Disclosed {
@@ -134,10 +138,15 @@ fn disclosures(crib: &Crib, turn: &Turn<'_>, (before, context): (usize, usize)) 
         }
     };
     let mut all = vec![disclosed("pass-through", before, None)];
-    for kind in [Setting::Bridge, Setting::Append, Setting::Reveal, Setting::Terse] {
+    for kind in [
+        DisclosureSetting::Bridge,
+        DisclosureSetting::Append,
+        DisclosureSetting::Reveal,
+        DisclosureSetting::Terse,
+    ] {
         let mut settings: Settings = crib.settings().clone();
         settings.disclosure = kind;
-        settings.activation.mode = Mode::On;
+        settings.activation.mode = ActivationMode::On;
         let shown = crib.with_settings(settings).disclose(turn, &mut Conversation::new());
         let form = shown.listing.as_ref().map(|listing| serde_json::to_value(listing.form));
         let form = form.and_then(Result::ok).and_then(|form| form.as_str().map(str::to_owned));

@@ -62,10 +62,10 @@ impl Loaded {
     /// Applies the options of the command line.
     fn with_overrides(mut self, overrides: &Overrides) -> Self {
         let settings = &mut self.sections.gateway.settings;
-        settings.context = overrides.context.or(settings.context);
+        settings.context_window = overrides.context.or(settings.context_window);
         match overrides.mode {
             None => {}
-            Some(RequestedMode::Off) => settings.activation.mode = policy::Mode::Off,
+            Some(RequestedMode::Off) => settings.activation.mode = policy::ActivationMode::Off,
             Some(RequestedMode::Defer(disclosure)) => {
                 settings.disclosure = disclosure;
                 if let Ok(proxy) = &mut self.sections.proxy {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use toolcrib_core::rank::Fit;
-use toolcrib_core::{Ask, Catalog, Conversation, Crib, Preset, Scope, Settings, Turn, Words};
+use toolcrib_core::{
+    Catalog, Conversation, Crib, Preset, Scope, SearchRequest, Settings, TurnContext, Words,
+};
 
 const CATALOG: &str = include_str!("../../sample/catalog.jsonl");
 const QUERIES: &str = include_str!("../../sample/queries.jsonl");
@@ -20,7 +22,8 @@ fn it_is_large_varied_and_without_a_finding() {
     assert!(catalog.len() >= 250 && catalog.servers().len() >= 20);
     assert!(catalog.find("github__create_issue").is_some());
     let tools = || catalog.tools().iter();
-    let named = |test: fn(&str) -> bool| tools().filter(|tool| test(tool.own_name())).count();
+    let named =
+        |test: fn(&str) -> bool| tools().filter(|tool| test(tool.name_without_server())).count();
     let camel = named(|name| name.contains(char::is_uppercase));
     let kebab = named(|name| name.contains('-'));
     let terse = tools().filter(|tool| tool.description().split_whitespace().count() <= 6).count();
@@ -32,7 +35,7 @@ fn it_is_large_varied_and_without_a_finding() {
     // Near-duplicates: the same own name on several servers.
     let mut servers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for tool in tools() {
-        servers.entry(tool.own_name()).or_default().insert(tool.server().unwrap());
+        servers.entry(tool.name_without_server()).or_default().insert(tool.server().unwrap());
     }
     assert!(servers.values().filter(|servers| servers.len() > 1).count() >= 5, "{servers:?}");
 }
@@ -73,8 +76,8 @@ fn misjudged(preset: Preset) -> (String, String) {
     let scope = Scope::all(crib.catalog());
     let (mut answered, mut refused) = (Vec::new(), Vec::new());
     for query in lines(QUERIES) {
-        let ask = Ask::query(query["query"].as_str().unwrap());
-        let reply = crib.search(&Turn::new(&scope), &mut Conversation::new(), &ask);
+        let ask = SearchRequest::query(query["query"].as_str().unwrap());
+        let reply = crib.search(&TurnContext::new(&scope), &mut Conversation::new(), &ask);
         let none = reply.fit == Some(Fit::None);
         assert_eq!(none, reply.hits.is_empty() && reply.loaded.is_empty(), "{query}");
         let id = query["id"].as_str().unwrap().to_owned();

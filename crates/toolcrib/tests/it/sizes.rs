@@ -4,10 +4,10 @@
 //! eighteen tools of a general agent with short descriptions and rich schemas, and thirty-two of a
 //! coding agent with long descriptions and small schemas.
 
-use toolcrib_core::policy::{Mode, Reason, Verdict};
+use toolcrib_core::policy::{ActivationMode, ActivationReason, Verdict};
 use toolcrib_core::{
-    Ask, Catalog, Conversation, Crib, Disclosure, Preset, Scope, Settings, Shape, TokenCounter,
-    Turn,
+    Catalog, Conversation, Crib, DefinitionFormat, Disclosure, Preset, Scope, SearchRequest,
+    Settings, TokenCounter, TurnContext,
 };
 use toolcrib_tokens::{Counter, Vocabulary};
 
@@ -20,7 +20,7 @@ fn first_turn(catalog: &str, settings: Settings) -> (Crib, std::sync::Arc<Disclo
     let counter = Counter::exact(Vocabulary::O200k).shared();
     let crib = Crib::new(catalog, settings).with_counter(counter);
     let scope = Scope::all(crib.catalog());
-    let turn = Turn { context: Some(200_000), ..Turn::new(&scope) };
+    let turn = TurnContext { context_window: Some(200_000), ..TurnContext::new(&scope) };
     let shown = crib.disclose(&turn, &mut Conversation::new());
     (crib, shown)
 }
@@ -37,9 +37,9 @@ fn tokens(text: &str) -> usize {
 #[test]
 fn everruns_shrinks_an_agents_surface() {
     let (crib, shown) = first_turn(AGENT, Preset::Everruns.settings());
-    let search = shown.own[0].definition(Shape::Anthropic);
+    let search = shown.own_tools[0].definition(DefinitionFormat::Anthropic);
     let full = format!("{},{search}]", AGENT.trim_end().trim_end_matches(']'));
-    let deferred = crib.tools_json(&shown, AGENT, Shape::Anthropic);
+    let deferred = crib.tools_json(&shown, AGENT, DefinitionFormat::Anthropic);
     let count = |list: &str| serde_json::from_str::<Vec<serde_json::Value>>(list).unwrap().len();
     assert_eq!((count(&full), count(&deferred)), (19, 19));
 
@@ -55,11 +55,12 @@ fn everruns_shrinks_an_agents_surface() {
 #[test]
 fn the_three_bridge_tools_of_hermes_cost_about_300_tokens() {
     let mut settings = Preset::Hermes.settings();
-    settings.activation.mode = Mode::On;
+    settings.activation.mode = ActivationMode::On;
     let (_, shown) = first_turn(SAMPLE, settings);
-    let names: Vec<_> = shown.own.iter().map(|own| own.name).collect();
+    let names: Vec<_> = shown.own_tools.iter().map(|own| own.name).collect();
     assert_eq!(names, ["tool_search", "tool_describe", "tool_call"]);
-    let cost: usize = shown.own.iter().map(|own| tokens(&own.definition(Shape::Chat))).sum();
+    let cost: usize =
+        shown.own_tools.iter().map(|own| tokens(&own.definition(DefinitionFormat::Chat))).sum();
     assert!((200..=320).contains(&cost), "{cost} tokens");
 }
 
@@ -80,11 +81,11 @@ fn opencode_shrinks_what_is_not_always_loaded() {
     let always = ["read", "write", "edit", "bash", "glob", "grep", "list", "task"];
     settings.rules = settings.rules.never_defer(always);
     let (crib, shown) = first_turn(CODING, settings);
-    let deferred = shown.shown.iter().filter(|tool| matches!(tool.verdict, Verdict::Deferred(_)));
+    let deferred = shown.tools.iter().filter(|tool| matches!(tool.verdict, Verdict::Deferred(_)));
     let (mut count, mut before, mut after) = (0, 0, 0);
     for tool in deferred {
         count += 1;
-        before += crib.sizes()[tool.id.index()];
+        before += crib.definition_tokens()[tool.id.index()];
         after += tokens(tool.definition.as_deref().unwrap());
     }
     let percent = saved(before, after);
@@ -94,8 +95,8 @@ fn opencode_shrinks_what_is_not_always_loaded() {
 #[test]
 fn a_deferred_slot_of_opencode_costs_a_name_a_mark_and_its_parameters() {
     let (_, shown) = first_turn(CODING, Preset::Opencode.settings());
-    let slots = shown.shown.iter().filter_map(|tool| tool.definition.as_deref());
-    let slot = slots.map(tokens).sum::<usize>() / shown.shown.len();
+    let slots = shown.tools.iter().filter_map(|tool| tool.definition.as_deref());
+    let slot = slots.map(tokens).sum::<usize>() / shown.tools.len();
     assert!((30..=70).contains(&slot), "{slot} tokens");
 }
 
@@ -105,9 +106,9 @@ fn many_servers_activate_hermes_and_a_few_tools_do_not() {
         let (_, shown) = first_turn(catalog, Preset::Hermes.settings());
         (shown.passes_through(), shown.decision.reason)
     };
-    assert!(matches!(reason(SAMPLE), (false, Reason::Tokens { threshold: 20_000, .. })));
+    assert!(matches!(reason(SAMPLE), (false, ActivationReason::Tokens { threshold: 20_000, .. })));
     let few: Vec<&str> = SAMPLE.lines().take(14).collect();
-    assert!(matches!(reason(&few.join("\n")), (true, Reason::Below { .. })));
+    assert!(matches!(reason(&few.join("\n")), (true, ActivationReason::Below { .. })));
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn our_default_lists_the_names_and_saves_85_percent_of_the_first_turn() {
     let (_, shown) = first_turn(SAMPLE, Settings::default());
     let listing = shown.listing.as_ref().unwrap();
     assert!(listing.text.contains("github__create_issue"), "the names are listed");
-    assert!(shown.own[0].description.contains(&listing.text));
+    assert!(shown.own_tools[0].description.contains(&listing.text));
     let percent = saved(shown.tokens_before, shown.tokens_after);
     assert!(percent >= 85.0, "{percent:.1} %: {} to {}", shown.tokens_before, shown.tokens_after);
 }
@@ -125,9 +126,9 @@ fn our_default_lists_the_names_and_saves_85_percent_of_the_first_turn() {
 fn two_schemas_later_it_is_still_a_tenth() {
     let (crib, first) = first_turn(SAMPLE, Preset::ClaudeCode.settings());
     let scope = Scope::all(crib.catalog());
-    let turn = Turn { context: Some(200_000), ..Turn::new(&scope) };
+    let turn = TurnContext { context_window: Some(200_000), ..TurnContext::new(&scope) };
     let mut conversation = Conversation::new();
-    let ask = Ask::query("select:github__create_issue,slack__post_message");
+    let ask = SearchRequest::query("select:github__create_issue,slack__post_message");
     let reply = crib.search(&turn, &mut conversation, &ask).for_model();
     let then = crib.disclose(&turn, &mut conversation).tokens_after + tokens(&reply);
     let share = 100.0 * then as f64 / first.tokens_before as f64;

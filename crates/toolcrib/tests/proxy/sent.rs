@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use toolcrib_core::conversation::REVEALS;
+use toolcrib_core::conversation::DEFAULT_MAX_REVEALS;
 use toolcrib_testkit::provider::Request;
 
 use crate::voice::Api;
@@ -86,7 +86,7 @@ impl<'a> Sent<'a> {
     /// keeps, the ones that were found first make room.
     fn not_appended(&self, next: &Self, first: &Self) -> Option<String> {
         let (own, was, is) = (first.each_tool(), self.each_tool(), next.each_tool());
-        let is_full = is.len() - own.len() >= REVEALS;
+        let is_full = is.len() - own.len() >= DEFAULT_MAX_REVEALS;
         let kept = if is_full { &own } else { &was };
         (!is.starts_with(kept)).then(|| format!("`tools` was\n{was:?}\nand is\n{is:?}"))
     }
@@ -100,7 +100,7 @@ impl<'a> Sent<'a> {
         }
         let said = next.entries[self.entries.len().min(next.entries.len())..].concat();
         let shown = first.each_tool().iter().zip(&is).filter(|(stub, is)| stub != is).count();
-        let is_full = way.preset == "everruns@0.50" || shown == REVEALS;
+        let is_full = way.preset == "everruns@0.50" || shown == DEFAULT_MAX_REVEALS;
         was.iter().zip(&is).filter(|(was, is)| was != is).find_map(|(was, is)| {
             let (before, after) = (name_of(was), name_of(is));
             let is_shown = was.len() < is.len();

@@ -7,9 +7,11 @@ mod search;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::listing::Form;
-use toolcrib_core::policy::{Defers, Reason};
-use toolcrib_core::{Crib, Disclosure, Outcome, Preset, Problem, Reply, Shape, Turn, Weakness};
+use toolcrib_core::listing::ListingForm;
+use toolcrib_core::policy::{ActivationReason, Deferral};
+use toolcrib_core::{
+    CallOutcome, Crib, DefinitionFormat, Disclosure, Preset, Problem, Reply, TurnContext, Weakness,
+};
 use toolcrib_text::clean::Hidden;
 
 use crate::support::{Chat, catalog, names, strings, tool};
@@ -44,7 +46,7 @@ fn crib(tools: &[Value]) -> Crib {
 }
 
 fn show(chat: &mut Chat<'_>) -> Arc<Disclosure> {
-    chat.crib.disclose(&Turn::new(&chat.scope), &mut chat.conversation)
+    chat.crib.disclose(&TurnContext::new(&chat.scope), &mut chat.conversation)
 }
 
 fn array(shown: &Disclosure) -> Vec<String> {
@@ -52,12 +54,12 @@ fn array(shown: &Disclosure) -> Vec<String> {
         let tool: Value = serde_json::from_str(text).unwrap();
         tool["name"].as_str().unwrap().to_owned()
     };
-    shown.definitions(Shape::Own).iter().map(|text| name(text)).collect()
+    shown.definitions(DefinitionFormat::Own).iter().map(|text| name(text)).collect()
 }
 
 fn answered(chat: &mut Chat<'_>, input: &Value) -> Reply {
     match chat.call("tool_search", &input.to_string()) {
-        Outcome::Answer(reply) => reply,
+        CallOutcome::Answer(reply) => reply,
         other => panic!("{input}: {other:?}"),
     }
 }
@@ -91,7 +93,10 @@ fn the_model_sees_names_and_one_tool_and_no_schema() {
 #[test]
 fn it_is_on_from_the_first_tool_on() {
     let shown = show(&mut Chat::new(&crib(&session()[..1])));
-    assert_eq!((shown.decision.defers, shown.decision.reason), (Defers::Everything, Reason::On));
+    assert_eq!(
+        (shown.decision.deferral, shown.decision.reason),
+        (Deferral::Everything, ActivationReason::On)
+    );
 }
 
 #[test]
@@ -106,7 +111,7 @@ fn one_line_of_metadata_each_is_a_setting() {
     let crib = Crib::new(catalog(&session()[3..4]), full);
     let shown = show(&mut Chat::new(&crib));
     let listing = shown.listing.as_ref().unwrap();
-    assert_eq!(listing.form, Form::Full);
+    assert_eq!(listing.form, ListingForm::Full);
     assert_eq!(listing.text, "slack (1):\n- mcp__slack__send_message: \"Post to a channel.\"\n");
 }
 
@@ -137,7 +142,8 @@ fn definitions_are_appended_and_what_was_sent_stays_as_it_was() {
     let crib = crib(&session());
     let mut chat = Chat::new(&crib);
     let input = Value::from(session()).to_string();
-    let array = |shown: &Disclosure| crib.tools_json(shown, &input, Shape::Own).into_owned();
+    let array =
+        |shown: &Disclosure| crib.tools_json(shown, &input, DefinitionFormat::Own).into_owned();
     let mut arrays = vec![array(&show(&mut chat))];
     for name in ["Monitor", "mcp__figma__search_design_system", "WebFetch"] {
         chat.search(&format!("select:{name}"));
@@ -156,7 +162,10 @@ fn without_reveals_the_array_never_changes() {
     let before = show(&mut chat);
     let reply = chat.search("select:Monitor");
     assert!(reply.hits[0].input_schema.is_some());
-    assert_eq!(show(&mut chat).definitions(Shape::Own), before.definitions(Shape::Own));
+    assert_eq!(
+        show(&mut chat).definitions(DefinitionFormat::Own),
+        before.definitions(DefinitionFormat::Own)
+    );
 }
 
 #[test]
@@ -212,7 +221,8 @@ fn patterns_are_offered_where_they_are_wanted() {
     let crib = Crib::new(catalog(&session()), regex);
     let mut chat = Chat::new(&crib);
     assert_eq!(array(&show(&mut chat)), ["tool_search", "tool_search_regex"]);
-    let Outcome::Answer(reply) = chat.call("tool_search_regex", r#"{"pattern":"search_\\w+$"}"#)
+    let CallOutcome::Answer(reply) =
+        chat.call("tool_search_regex", r#"{"pattern":"search_\\w+$"}"#)
     else {
         panic!()
     };

@@ -7,10 +7,11 @@ mod session;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::disclose::SEARCH;
-use toolcrib_core::policy::{Because, Defers, Reason, Verdict};
+use toolcrib_core::disclosure::SEARCH;
+use toolcrib_core::policy::{ActivationReason, Deferral, Verdict, VerdictReason};
 use toolcrib_core::{
-    Conversation, Crib, Defer, Disclosure, Outcome, Preset, Problem, Reply, Scope, Shape, Turn,
+    CallOutcome, Conversation, Crib, DeferPolicy, DefinitionFormat, Disclosure, Preset, Problem,
+    Reply, Scope, TurnContext,
 };
 
 use super::{configured, crib};
@@ -36,12 +37,12 @@ fn everruns(tools: &[Value]) -> Crib {
 }
 
 fn show(chat: &mut Chat<'_>) -> Arc<Disclosure> {
-    chat.crib.disclose(&Turn::new(&chat.scope), &mut chat.conversation)
+    chat.crib.disclose(&TurnContext::new(&chat.scope), &mut chat.conversation)
 }
 
 /// The definition the model gets of a tool.
 fn sent(shown: &Disclosure, name: &str) -> Value {
-    let definitions = shown.definitions(Shape::Own);
+    let definitions = shown.definitions(DefinitionFormat::Own);
     let mut parsed = definitions.iter().map(|text| serde_json::from_str::<Value>(text).unwrap());
     parsed.find(|tool| tool["name"] == name).unwrap()
 }
@@ -50,9 +51,9 @@ fn is_stub(shown: &Disclosure, name: &str) -> bool {
     sent(shown, name)["input_schema"]["properties"] == json!({})
 }
 
-fn answer(outcome: Outcome) -> Value {
+fn answer(outcome: CallOutcome) -> Value {
     match outcome {
-        Outcome::Answer(reply) => serde_json::from_str(&reply.for_model()).unwrap(),
+        CallOutcome::Answer(reply) => serde_json::from_str(&reply.for_model()).unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -73,10 +74,10 @@ fn plain(tools: &[(&str, &str)]) -> Vec<Value> {
 fn deferral_sets_in_at_fifteen_tools_and_not_at_fourteen() {
     let all = everruns(&agent());
     let shown = show(&mut Chat::new(&all));
-    assert_eq!(shown.decision.reason, Reason::Count { tools: 15, threshold: 15 });
+    assert_eq!(shown.decision.reason, ActivationReason::Count { tools: 15, threshold: 15 });
     let fewer = everruns(&agent()[..14]);
     let shown = show(&mut Chat::new(&fewer));
-    assert_eq!(shown.decision.reason, Reason::Below { threshold: None });
+    assert_eq!(shown.decision.reason, ActivationReason::Below { threshold: None });
 }
 
 #[test]
@@ -84,8 +85,8 @@ fn below_the_threshold_the_tools_are_sent_unchanged_and_nothing_is_added() {
     let crib = everruns(&agent()[..14]);
     let shown = show(&mut Chat::new(&crib));
     let input = serde_json::to_string_pretty(&agent()[..14]).unwrap();
-    assert_eq!(crib.tools_json(&shown, &input, Shape::Own), input, "byte for byte");
-    assert_eq!((shown.own.len(), &shown.instruction), (0, &None));
+    assert_eq!(crib.tools_json(&shown, &input, DefinitionFormat::Own), input, "byte for byte");
+    assert_eq!((shown.own_tools.len(), &shown.instruction), (0, &None));
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn tools_that_are_never_deferred_count_towards_the_threshold() {
     }
     let crib = everruns(&tools);
     let shown = show(&mut Chat::new(&crib));
-    assert_eq!(shown.decision.reason, Reason::Count { tools: 15, threshold: 15 });
+    assert_eq!(shown.decision.reason, ActivationReason::Count { tools: 15, threshold: 15 });
     assert!(is_stub(&shown, "read_file"));
 }
 
@@ -107,7 +108,7 @@ fn only_the_count_decides_whatever_the_tools_cost() {
         (0..14).map(|i| tool(&format!("t{i}"), &long, &strings(&["a"], 1))).collect();
     let few = everruns(&large);
     let scope = Scope::all(few.catalog());
-    let turn = Turn { context: Some(8_000), ..Turn::new(&scope) };
+    let turn = TurnContext { context_window: Some(8_000), ..TurnContext::new(&scope) };
     assert!(few.disclose(&turn, &mut Conversation::new()).passes_through());
     let tiny: Vec<Value> = (0..15).map(|i| tool(&format!("t{i}"), "", &json!({}))).collect();
     let many = everruns(&tiny);
@@ -119,7 +120,7 @@ fn only_the_count_decides_whatever_the_tools_cost() {
 fn each_turn_is_decided_anew() {
     let crib = everruns(&agent());
     let mut chat = Chat::new(&crib);
-    assert_eq!(show(&mut chat).decision.defers, Defers::Everything);
+    assert_eq!(show(&mut chat).decision.deferral, Deferral::Everything);
     chat.scope = Scope::of(crib.catalog(), crib.catalog().ids().take(14));
     assert!(show(&mut chat).passes_through());
 }
@@ -171,7 +172,7 @@ fn the_search_tool_is_added_and_is_never_deferred() {
     );
     chat.search("web_fetch");
     assert_eq!(sent(&show(&mut chat), SEARCH), first);
-    assert_eq!(show(&mut chat).own.len(), 1, "there is no other tool of ours");
+    assert_eq!(show(&mut chat).own_tools.len(), 1, "there is no other tool of ours");
 }
 
 #[test]
@@ -199,8 +200,9 @@ fn a_short_note_in_the_system_prompt_asks_to_search_first() {
 fn every_model_is_served_alike() {
     let crib = everruns(&agent());
     let scope = Scope::all(crib.catalog());
-    let shown =
-        |model| crib.disclose(&Turn { model, ..Turn::new(&scope) }, &mut Conversation::new());
+    let shown = |model| {
+        crib.disclose(&TurnContext { model, ..TurnContext::new(&scope) }, &mut Conversation::new())
+    };
     for model in ["gemini-3-pro", "gpt-4o", "gpt-5.4", "claude-opus-4-8", "my-local-model"] {
         assert_eq!(shown(Some(model)), shown(None), "{model}");
     }
@@ -218,10 +220,10 @@ fn never_keeps_the_full_schema() {
 #[test]
 fn automatic_is_the_default_and_defers_from_the_threshold_on() {
     let crib = everruns(&agent());
-    assert_eq!(crib.catalog().tools()[0].defer(), Defer::Automatic);
+    assert_eq!(crib.catalog().tools()[0].defer(), DeferPolicy::Automatic);
     let shown = show(&mut Chat::new(&crib));
-    let deferred = Verdict::Deferred(Because::Active);
-    assert!(shown.shown.iter().all(|tool| tool.verdict == deferred));
+    let deferred = Verdict::Deferred(VerdictReason::Active);
+    assert!(shown.tools.iter().all(|tool| tool.verdict == deferred));
 }
 
 #[test]
@@ -229,7 +231,10 @@ fn always_defers_when_tool_search_is_active_and_not_below_the_threshold() {
     let tools = agent_with("bash", "always");
     let crib = everruns(&tools);
     let shown = show(&mut Chat::new(&crib));
-    assert_eq!(shown.shown[5].verdict, Verdict::Deferred(Because::Owner(Defer::Always)));
+    assert_eq!(
+        shown.tools[5].verdict,
+        Verdict::Deferred(VerdictReason::Owner(DeferPolicy::Always))
+    );
     let fewer = everruns(&tools[..14]);
     assert!(show(&mut Chat::new(&fewer)).passes_through());
 }

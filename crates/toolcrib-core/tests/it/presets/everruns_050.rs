@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::conversation::Past;
-use toolcrib_core::disclose::{Kind, Setting};
-use toolcrib_core::policy::{Mode, Reason};
-use toolcrib_core::{Conversation, Crib, Disclosure, Ledger, Preset, Shape, Turn};
+use toolcrib_core::conversation::TranscriptEntry;
+use toolcrib_core::disclosure::{DisclosureKind, DisclosureSetting};
+use toolcrib_core::policy::{ActivationMode, ActivationReason};
+use toolcrib_core::{
+    Conversation, Crib, DefinitionFormat, Disclosure, Ledger, Preset, TurnContext,
+};
 
 use super::{configured, crib, warnings};
 use crate::support::{Chat, catalog, names, strings, tool};
@@ -24,7 +26,7 @@ fn tools(count: usize) -> Vec<Value> {
 }
 
 fn show(chat: &mut Chat<'_>) -> Arc<Disclosure> {
-    chat.crib.disclose(&Turn::new(&chat.scope), &mut chat.conversation)
+    chat.crib.disclose(&TurnContext::new(&chat.scope), &mut chat.conversation)
 }
 
 /// The definitions that are sent, by name.
@@ -33,7 +35,7 @@ fn sent(shown: &Disclosure) -> Vec<(String, Value)> {
         let tool: Value = serde_json::from_str(text).unwrap();
         (tool["name"].as_str().unwrap().to_owned(), tool["input_schema"].clone())
     };
-    shown.definitions(Shape::Own).iter().map(|text| definition(text)).collect()
+    shown.definitions(DefinitionFormat::Own).iter().map(|text| definition(text)).collect()
 }
 
 fn sent_names(shown: &Disclosure) -> Vec<String> {
@@ -72,8 +74,8 @@ fn it_defers_from_fifteen_tools_on() {
         let crib = crib(Preset::Everruns050, &tools(count));
         show(&mut Chat::new(&crib)).decision.reason
     };
-    assert!(matches!(reason(14), Reason::Below { .. }));
-    assert_eq!(reason(15), Reason::Count { tools: 15, threshold: 15 });
+    assert!(matches!(reason(14), ActivationReason::Below { .. }));
+    assert_eq!(reason(15), ActivationReason::Count { tools: 15, threshold: 15 });
 }
 
 #[test]
@@ -83,16 +85,16 @@ fn a_session_that_deferred_goes_on_when_its_tools_become_fewer() {
     show(&mut chat);
     let mut fewer =
         Chat { conversation: chat.conversation, ..Chat::within(&crib, &["plant__gauge_3"]) };
-    assert_eq!(show(&mut fewer).decision.reason, Reason::Sticky);
+    assert_eq!(show(&mut fewer).decision.reason, ActivationReason::Sticky);
     let fresh = show(&mut Chat::within(&crib, &["plant__gauge_3"]));
-    assert!(matches!(fresh.decision.reason, Reason::Below { .. }));
+    assert!(matches!(fresh.decision.reason, ActivationReason::Below { .. }));
 }
 
 #[test]
 fn the_transcript_tells_what_was_revealed_and_that_it_deferred() {
     let crib = crib(Preset::Everruns050, &tools(15));
     let reply = Chat::new(&crib).search("gauge_7").for_model();
-    let ledger = Ledger::from_transcript([Past::Reply(&reply)], 64);
+    let ledger = Ledger::from_transcript([TranscriptEntry::Reply(&reply)], 64);
     let mut chat = Chat { conversation: Conversation::with_ledger(ledger), ..Chat::new(&crib) };
     let shown = sent(&show(&mut chat));
     assert_eq!(shown[7].1, strings(&["unit"], 1));
@@ -192,7 +194,7 @@ fn bounded_has_its_own_bounds_and_says_which_are_out_of_range() {
     let settings = configured(Preset::Everruns050, &with(&json!({"bounded": true})));
     assert_eq!((settings.max_revealed, settings.max_revealed_bytes), (32, 65_536));
     assert_eq!(settings.search.reply_tokens, 32_768 / 4);
-    assert_eq!(settings.activation.mode, Mode::On);
+    assert_eq!(settings.activation.mode, ActivationMode::On);
     let far = json!({"bounded": true, "max_active_tools": 500, "max_result_bytes": 1});
     let said = warnings(Preset::Everruns050, &with(&far));
     assert_eq!(
@@ -225,15 +227,19 @@ fn bounded_searches_parameters_too() {
 fn automatic_search_is_the_providers_or_else_the_clients() {
     let disclosure =
         |id: &str| configured(Preset::Everruns050, &json!({"capabilities": [id]})).disclosure;
-    assert_eq!(disclosure("tool_search"), Setting::Reveal);
-    assert_eq!(disclosure("auto_tool_search"), Setting::Hosted);
+    assert_eq!(disclosure("tool_search"), DisclosureSetting::Reveal);
+    assert_eq!(disclosure("auto_tool_search"), DisclosureSetting::Hosted);
     let auto = configured(Preset::Everruns050, &json!({"capabilities": ["auto_tool_search"]}));
-    assert_eq!(auto.kind(), Kind::Reveal, "without a provider that has one");
-    assert_eq!(disclosure("openai_tool_search"), Setting::Hosted);
-    assert_eq!(disclosure("claude_tool_search"), Setting::Hosted);
+    assert_eq!(auto.disclosure_kind(), DisclosureKind::Reveal, "without a provider that has one");
+    assert_eq!(disclosure("openai_tool_search"), DisclosureSetting::Hosted);
+    assert_eq!(disclosure("claude_tool_search"), DisclosureSetting::Hosted);
     let both = json!({"capabilities": ["openai_tool_search", {"ref": "tool_search"}]});
     let settings = configured(Preset::Everruns050, &both);
-    assert_eq!(settings.disclosure, Setting::Reveal, "a search that was asked for by name");
+    assert_eq!(
+        settings.disclosure,
+        DisclosureSetting::Reveal,
+        "a search that was asked for by name"
+    );
 }
 
 #[test]

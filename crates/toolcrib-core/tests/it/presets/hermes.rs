@@ -8,8 +8,10 @@ mod search;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::conversation::Past;
-use toolcrib_core::{Crib, Disclosure, Ledger, Outcome, Preset, Reply, Settings, Shape, Turn};
+use toolcrib_core::conversation::TranscriptEntry;
+use toolcrib_core::{
+    CallOutcome, Crib, DefinitionFormat, Disclosure, Ledger, Preset, Reply, Settings, TurnContext,
+};
 
 use super::configured;
 use crate::support::{Chat, catalog, strings, tool};
@@ -51,7 +53,7 @@ fn auto(tools: &[Value]) -> Crib {
 }
 
 fn show(chat: &mut Chat<'_>, context: Option<usize>) -> Arc<Disclosure> {
-    let turn = Turn { context, ..Turn::new(&chat.scope) };
+    let turn = TurnContext { context_window: context, ..TurnContext::new(&chat.scope) };
     chat.crib.disclose(&turn, &mut chat.conversation)
 }
 
@@ -61,12 +63,12 @@ fn array(shown: &Disclosure) -> Vec<String> {
         let tool: Value = serde_json::from_str(text).unwrap();
         tool["name"].as_str().unwrap().to_owned()
     };
-    shown.definitions(Shape::Own).iter().map(|text| name(text)).collect()
+    shown.definitions(DefinitionFormat::Own).iter().map(|text| name(text)).collect()
 }
 
 fn answered(chat: &mut Chat<'_>, name: &str, input: &Value) -> Reply {
     match chat.call(name, &input.to_string()) {
-        Outcome::Answer(reply) => reply,
+        CallOutcome::Answer(reply) => reply,
         other => panic!("{name} {input}: {other:?}"),
     }
 }
@@ -158,12 +160,12 @@ fn more_core_tools_are_a_line_in_the_settings() {
 fn the_description_of_the_bridge_counts_the_deferred_tools_and_changes_with_them() {
     let few = crib(&session()[..5]);
     let mut chat = Chat::new(&few);
-    let before = show(&mut chat, None).own[0].description.clone();
+    let before = show(&mut chat, None).own_tools[0].description.clone();
     assert!(before.ends_with(":\n3 tools on 1 server.\n"), "{before}");
     let all = crib(&session());
     let mut later = Chat { conversation: chat.conversation, ..Chat::new(&all) };
     let shown = show(&mut later, None);
-    assert!(shown.own[0].description.ends_with(":\n5 tools on 3 servers.\n"));
+    assert!(shown.own_tools[0].description.ends_with(":\n5 tools on 3 servers.\n"));
     assert_eq!(shown.announcement, None, "the array says it, so no message has to");
 }
 
@@ -174,7 +176,7 @@ fn a_described_schema_is_in_the_history_and_the_prefix_stays() {
     let before = show(&mut chat, None);
     let reply = answered(&mut chat, "tool_describe", &json!({"name": "mcp_slack_post"}));
     assert!(Arc::ptr_eq(&before, &show(&mut chat, None)));
-    let ledger = Ledger::from_transcript([Past::Reply(&reply.for_model())], 64);
+    let ledger = Ledger::from_transcript([TranscriptEntry::Reply(&reply.for_model())], 64);
     assert!(ledger.has_name("mcp_slack_post"), "a resumed conversation knows it was shown");
 }
 

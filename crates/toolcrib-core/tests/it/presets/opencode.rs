@@ -6,10 +6,11 @@ mod search;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::disclose::{SEARCH, SEARCH_REGEX};
-use toolcrib_core::policy::Reason;
+use toolcrib_core::disclosure::{SEARCH, SEARCH_REGEX};
+use toolcrib_core::policy::ActivationReason;
 use toolcrib_core::{
-    Conversation, Crib, Disclosure, Outcome, Preset, Reply, Scope, Settings, Shape, Turn,
+    CallOutcome, Conversation, Crib, DefinitionFormat, Disclosure, Preset, Reply, Scope, Settings,
+    TurnContext,
 };
 
 use super::{configured, crib};
@@ -28,11 +29,11 @@ fn opencode() -> Crib {
 }
 
 fn show(chat: &mut Chat<'_>) -> Arc<Disclosure> {
-    chat.crib.disclose(&Turn::new(&chat.scope), &mut chat.conversation)
+    chat.crib.disclose(&TurnContext::new(&chat.scope), &mut chat.conversation)
 }
 
 fn sent(shown: &Disclosure) -> Vec<Value> {
-    let definitions = shown.definitions(Shape::Own);
+    let definitions = shown.definitions(DefinitionFormat::Own);
     definitions.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
@@ -43,9 +44,9 @@ fn descriptions(shown: &Disclosure, names: &[&str]) -> Vec<String> {
     names.iter().map(|name| of(name)["description"].as_str().unwrap().to_owned()).collect()
 }
 
-fn answer(outcome: Outcome) -> Reply {
+fn answer(outcome: CallOutcome) -> Reply {
     match outcome {
-        Outcome::Answer(reply) => reply,
+        CallOutcome::Answer(reply) => reply,
         other => panic!("{other:?}"),
     }
 }
@@ -62,7 +63,7 @@ fn found(crib: &Crib, tool: &str, input: &str) -> Vec<String> {
 fn every_tool_is_deferred_from_the_first_one_on() {
     let one = crib(Preset::Opencode, &coding()[..1]);
     let shown = show(&mut Chat::new(&one));
-    assert_eq!(shown.decision.reason, Reason::On);
+    assert_eq!(shown.decision.reason, ActivationReason::On);
     assert_eq!(descriptions(&shown, &["read"]), ["[d]"]);
 }
 
@@ -94,7 +95,7 @@ fn both_search_tools_are_always_there_with_full_descriptions() {
     let crib = opencode();
     let mut chat = Chat::new(&crib);
     let first = show(&mut chat);
-    let own: Vec<&str> = first.own.iter().map(|own| own.name).collect();
+    let own: Vec<&str> = first.own_tools.iter().map(|own| own.name).collect();
     assert_eq!(own, ["tool_search", "tool_search_regex"]);
     assert_eq!(
         descriptions(&first, &own),
@@ -104,7 +105,7 @@ fn both_search_tools_are_always_there_with_full_descriptions() {
         ]
     );
     chat.search("file");
-    assert_eq!(show(&mut chat).own, first.own);
+    assert_eq!(show(&mut chat).own_tools, first.own_tools);
 }
 
 #[test]
@@ -119,15 +120,15 @@ fn where_every_tool_is_always_loaded_nothing_is_added() {
     let config = json!({"alwaysLoad": ["*"]});
     let crib = Crib::new(catalog(&coding()), configured(Preset::Opencode, &config));
     let shown = show(&mut Chat::new(&crib));
-    assert_eq!(shown.decision.reason, Reason::NothingToDefer);
-    assert_eq!((shown.own.len(), &shown.instruction), (0, &None));
+    assert_eq!(shown.decision.reason, ActivationReason::NothingToDefer);
+    assert_eq!((shown.own_tools.len(), &shown.instruction), (0, &None));
 }
 
 #[test]
 fn the_system_prompt_sends_the_model_to_tool_search() {
     let crib = opencode();
     let scope = Scope::all(crib.catalog());
-    let turn = Turn { model: Some("claude-sonnet-4-5"), ..Turn::new(&scope) };
+    let turn = TurnContext { model: Some("claude-sonnet-4-5"), ..TurnContext::new(&scope) };
     let shown = crib.disclose(&turn, &mut Conversation::new());
     let instruction = shown.instruction.as_ref().unwrap();
     for said in ["a mark", "get them from `tool_search` before the first use"] {
@@ -141,7 +142,7 @@ fn models_of_other_providers_are_told_not_to_call_before_they_have_searched() {
     let crib = opencode();
     let scope = Scope::all(crib.catalog());
     let told = |model| {
-        let turn = Turn { model, ..Turn::new(&scope) };
+        let turn = TurnContext { model, ..TurnContext::new(&scope) };
         crib.disclose(&turn, &mut Conversation::new()).instruction.clone().unwrap()
     };
     let anthropic = told(Some("claude-sonnet-4-5"));
@@ -201,7 +202,7 @@ fn in_the_fork_a_tool_is_hidden_until_it_is_found() {
     };
     let first = show(&mut chat);
     assert_eq!(sent_names(&first), ["read", "tool_search", "tool_search_regex"]);
-    assert!(!first.own[0].description.contains("bash"), "nor does a listing name it");
+    assert!(!first.own_tools[0].description.contains("bash"), "nor does a listing name it");
     chat.search("shell");
     let second = show(&mut chat);
     assert_eq!(sent_names(&second), ["read", "tool_search", "tool_search_regex", "bash"]);

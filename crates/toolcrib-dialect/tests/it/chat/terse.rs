@@ -11,7 +11,7 @@ const FIND: &str = "crm__find_customer";
 
 fn talk() -> Talk {
     let mut talk = Talk::new(Api::Chat, Mode::Terse);
-    talk.settings.activation.mode = toolcrib_core::policy::Mode::On;
+    talk.settings.activation.mode = toolcrib_core::policy::ActivationMode::On;
     talk
 }
 

@@ -45,7 +45,7 @@ fn off_is_off_for_namespaces_too() {
     for (requested, is_as_it_came) in
         [(RequestedMode::Off, true), (RequestedMode::default(), false)]
     {
-        let mut setup = Setup::new("localhost", Arc::new(FourChars));
+        let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
         setup.requested = requested;
         let (api, path) = (Api::Responses, "/v1/responses");
         let request = Request::read(api, path, body.to_string().into_bytes());
@@ -71,7 +71,7 @@ fn a_client_with_a_search_of_its_own_is_left_to_it() {
         let body = json!({"model": "gpt-5.4", "input": input, "tools": tools}).to_string();
         let (api, path) = (Api::Responses, "/v1/responses");
         let request = Request::read(api, path, body.clone().into_bytes());
-        let setup = Setup::new(host, Arc::new(FourChars));
+        let setup = Setup::new(host, Arc::new(FourCharsPerToken));
         let mut exchange = Exchange::new(api, path, request, setup);
         assert_eq!(sent(&mut exchange).body == body.as_bytes(), is_as_it_came, "{body}");
         let why = exchange.report().to_string();

@@ -262,7 +262,7 @@ fn what_is_found_can_be_appended_too() {
         for stream in BOTH {
             let mut chat = Chat::new(stream);
             chat.talk.mode = mode;
-            chat.talk.settings.activation.mode = toolcrib_core::policy::Mode::On;
+            chat.talk.settings.activation.mode = toolcrib_core::policy::ActivationMode::On;
             let saw = chat.ask(&[json!([search()]), json!([real()])]);
             assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
             let declared = chat.last()["tools"][0]["functionDeclarations"].as_array().unwrap();

@@ -107,7 +107,7 @@ fn a_mark_on_the_echo_moves_to_the_end_of_the_kept_turn() {
 fn a_tool_that_is_found_brings_no_mark_of_its_own() {
     for mode in [Mode::Append, Mode::Reveal, Mode::Terse] {
         let mut talk = talk(mode);
-        talk.settings.activation.mode = toolcrib_core::policy::Mode::On;
+        talk.settings.activation.mode = toolcrib_core::policy::ActivationMode::On;
         let mut body = request(&json!([user("Find Ada.")]), true);
         body["tools"][0]["cache_control"] = mark();
         let rounds = [

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolcrib_core::FourChars;
+use toolcrib_core::FourCharsPerToken;
 use toolcrib_dialect::exchange::action::{Body, Setup};
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
@@ -96,7 +96,7 @@ fn forwarded(choice: u8, response: &[u8]) -> Vec<u8> {
     let (target, body) = request(api, asks_for_events);
     let visible = |names: &[&str]| names.iter().any(|name| name.starts_with("show"));
     let read = Request::read_visible(api, target, body.into_bytes(), &visible);
-    let mut setup = Setup::new("localhost", Arc::new(FourChars));
+    let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
     setup.checks_calls = true;
     if choice & 16 != 0 {
         setup.requested = RequestedMode::Off;

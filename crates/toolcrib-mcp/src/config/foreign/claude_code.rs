@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use toolcrib_core::Defer;
+use toolcrib_core::DeferPolicy;
 
 use super::super::{Server, check};
 use super::entry::{Entry, Found};
@@ -29,7 +29,7 @@ fn project<'a>(value: &'a Value, folder: &Path) -> Option<&'a Value> {
 fn server(entry: &mut Entry<'_>) -> Option<Server> {
     let mut server = shared::server(entry, "url")?;
     if entry.flag("alwaysLoad") == Some(true) {
-        server.defer = Some(Defer::Never);
+        server.defer = Some(DeferPolicy::Never);
     }
     if let Some(seconds) = entry.seconds("timeout", 0.001, &check::CALL) {
         server.call_timeout = seconds;

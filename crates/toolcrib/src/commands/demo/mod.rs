@@ -6,7 +6,7 @@ mod play;
 mod print;
 
 use serde::Serialize;
-use toolcrib_core::{Conversation, Scope, TokenCounter as _, Turn};
+use toolcrib_core::{Conversation, Scope, TokenCounter as _, TurnContext};
 use toolcrib_tokens::{Counter, Vocabulary};
 
 use crate::args::DemoArgs;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<bool, Failure>
     let label = counter.label().to_owned();
     let crib = load::sample(args.preset.settings())?.with_counter(counter.shared());
     let scope = Scope::all(crib.catalog());
-    let turn = Turn { context: Some(CONTEXT), ..Turn::new(&scope) };
+    let turn = TurnContext { context_window: Some(CONTEXT), ..TurnContext::new(&scope) };
     let shown = crib.disclose(&turn, &mut Conversation::new());
     let turns = play(&crib);
     // Without tool search the model calls the very same tools, and searches for none.

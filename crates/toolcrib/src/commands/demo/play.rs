@@ -5,9 +5,11 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use toolcrib_core::disclose::{CALL, DESCRIBE, Kind, SEARCH};
+use toolcrib_core::disclosure::{CALL, DESCRIBE, DisclosureKind, SEARCH};
 use toolcrib_core::rank::Explanation;
-use toolcrib_core::{Conversation, Crib, Outcome, Query, Refusal, Reply, Scope, Settings, Turn};
+use toolcrib_core::{
+    CallOutcome, Conversation, Crib, Query, Refusal, Reply, Scope, Settings, TurnContext,
+};
 
 /// The model's context window, in tokens.
 pub(super) const CONTEXT: usize = 200_000;
@@ -90,7 +92,7 @@ impl Player<'_> {
 
     /// Asks for a name the way this search tool says to.
     fn load(&mut self, name: &str) -> Vec<String> {
-        if self.settings().rank.by.knows_operators() {
+        if self.settings().rank.ranker.knows_operators() {
             self.search(&format!("select:{name}"))
         } else {
             self.search(name)
@@ -107,7 +109,7 @@ impl Player<'_> {
     }
 
     fn call(&mut self, name: &str, arguments: &Value) {
-        if self.settings().kind() == Kind::Bridge {
+        if self.settings().disclosure_kind() == DisclosureKind::Bridge {
             self.turn(CALL, json!({ "name": name, "arguments": arguments }));
         } else {
             self.turn(name, arguments.clone());
@@ -117,25 +119,25 @@ impl Player<'_> {
     /// One call of the model; returns the tools whose names it now knows.
     fn turn(&mut self, tool: &str, input: Value) -> Vec<String> {
         let (crib, tokens) = (self.crib, self.tokens());
-        let turn = Turn { context: Some(CONTEXT), ..Turn::new(&self.scope) };
+        let turn = TurnContext { context_window: Some(CONTEXT), ..TurnContext::new(&self.scope) };
         let written = input.to_string();
         let count = |text: &str| crib.counter().count(text);
         let asked = count(&written);
         let mut names = Vec::new();
         let got = match crib.handle(&turn, &mut self.conversation, tool, &written) {
-            Outcome::Answer(reply) => {
+            CallOutcome::Answer(reply) => {
                 self.said += asked + count(&reply.for_model());
                 names.extend(reply.hits.iter().map(|hit| hit.name.clone()));
                 let why = self.why(&reply).map(Box::new);
                 Got::Answer { reply: Box::new(reply), why }
             }
-            Outcome::Run(call) => {
+            CallOutcome::Run(call) => {
                 // What the bridge puts around a call is ours too.
                 self.said += asked.saturating_sub(count(call.arguments.get()));
                 let arguments = serde_json::from_str(call.arguments.get()).unwrap_or_default();
                 Got::Run { name: call.name, arguments }
             }
-            Outcome::Refused(refusal) => {
+            CallOutcome::Refused(refusal) => {
                 self.said += asked + count(&refusal.text());
                 Got::Refused(Box::new(refusal))
             }
@@ -152,7 +154,7 @@ impl Player<'_> {
 
     /// Tokens of tools before the model now.
     fn tokens(&mut self) -> usize {
-        let turn = Turn { context: Some(CONTEXT), ..Turn::new(&self.scope) };
+        let turn = TurnContext { context_window: Some(CONTEXT), ..TurnContext::new(&self.scope) };
         self.crib.disclose(&turn, &mut self.conversation).tokens_after + self.said
     }
 

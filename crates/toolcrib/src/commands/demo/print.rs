@@ -1,10 +1,10 @@
 //! The conversation as text.
 
 use serde_json::Value;
-use toolcrib_core::disclose::Kind;
-use toolcrib_core::listing::{Form, Place};
+use toolcrib_core::disclosure::DisclosureKind;
+use toolcrib_core::listing::{ListingForm, ListingPlacement};
 use toolcrib_core::rank::Explanation;
-use toolcrib_core::reply::{Available, Reply};
+use toolcrib_core::reply::{AvailableTools, Reply};
 use toolcrib_core::{Crib, Disclosure};
 use toolcrib_text::{first_sentence, shorten};
 
@@ -71,20 +71,20 @@ fn print_instead(
     if shown.passes_through() {
         return output.line(&format!("Nothing is deferred: {}.", shown.decision.reason));
     }
-    let own: Vec<&str> = shown.own.iter().map(|own| own.name).collect();
+    let own: Vec<&str> = shown.own_tools.iter().map(|own| own.name).collect();
     let own = own.join(", ");
     let instead = match shown.kind {
-        Kind::Bridge => format!("The model sees {own} instead"),
-        Kind::Append => format!("The model sees {own}, and what it finds is added"),
-        Kind::Reveal => format!("The model sees {own} and stubs for schemas"),
-        Kind::Terse => {
+        DisclosureKind::Bridge => format!("The model sees {own} instead"),
+        DisclosureKind::Append => format!("The model sees {own}, and what it finds is added"),
+        DisclosureKind::Reveal => format!("The model sees {own} and stubs for schemas"),
+        DisclosureKind::Terse => {
             format!("The model sees {own} and {} for descriptions", crib.settings().mark)
         }
     };
     output.line(&format!("{instead}: {tokens} tokens, {change}."))?;
     let Some(listing) = &shown.listing else {
         let example = crib.catalog().find(ISSUE);
-        let example = shown.shown.iter().find(|tool| Some(tool.id) == example);
+        let example = shown.tools.iter().find(|tool| Some(tool.id) == example);
         return match example.and_then(|tool| tool.definition.as_deref()) {
             Some(definition) => {
                 output.line("One of them:\n")?;
@@ -95,9 +95,9 @@ fn print_instead(
             None => Ok(()),
         };
     };
-    let place = match (listing.form, crib.settings().listing.place) {
-        (Form::Groups | Form::Count, _) => "Of the tools themselves it is told:\n",
-        (_, Place::Message) => "A message says which tools there are:\n",
+    let place = match (listing.form, crib.settings().listing.placement) {
+        (ListingForm::Groups | ListingForm::Count, _) => "Of the tools themselves it is told:\n",
+        (_, ListingPlacement::Message) => "A message says which tools there are:\n",
         _ => "In the description of tool_search stands the table of contents:\n",
     };
     output.line(place)?;
@@ -174,8 +174,8 @@ fn print_reply(
     }
     if let Some(available) = reply.available.as_ref().filter(|_| reply.missing.is_empty()) {
         let what = match available {
-            Available::Names(names) => format!("{} names are listed", names.len()),
-            Available::Servers(servers) => format!("{} servers are listed", servers.len()),
+            AvailableTools::Names(names) => format!("{} names are listed", names.len()),
+            AvailableTools::Servers(servers) => format!("{} servers are listed", servers.len()),
         };
         output.line(&format!("    nothing fits; {what}"))?;
     }
@@ -194,7 +194,7 @@ fn reasons(why: &Explanation) -> String {
         (points.points, format!("`{}`{via}", points.word))
     });
     let bonuses = [
-        (if why.nearness.is_none() { why.exact_bonus } else { 0.0 }, "named outright"),
+        (if why.similarity.is_none() { why.exact_bonus } else { 0.0 }, "named outright"),
         (why.name_bonus, "name asked for"),
         (why.pair_bonus, "side by side"),
         (why.phrase_bonus, "phrase"),
@@ -205,12 +205,12 @@ fn reasons(why: &Explanation) -> String {
     let mut all: Vec<(f32, String)> =
         words.chain(bonuses.map(|(points, reason)| (points, reason.to_owned()))).collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
-    if let Some(both) = &why.nearness {
+    if let Some(both) = &why.similarity {
         let words: Vec<String> = all.into_iter().map(|(_, reason)| reason).collect();
         let (words, exact) = (words.join(", "), why.exact_bonus);
         let named =
             if exact > 0.0 { format!("{exact:.0} named outright + ") } else { String::new() };
-        let cover = both.cover;
+        let cover = both.coverage_bonus;
         let need = if cover > 0.0 { format!("{cover:.2} place + ") } else { String::new() };
         let (vectors, own) = (both.vectors, both.words);
         return format!("{named}{vectors:.2} meaning + {need}{own:.2} words: {words}");

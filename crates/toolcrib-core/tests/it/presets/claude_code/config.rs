@@ -1,8 +1,8 @@
 //! What Claude Code's own configuration means here.
 
 use serde_json::{Value, json};
-use toolcrib_core::policy::{Basis, Mode, Reason};
-use toolcrib_core::{Conversation, Crib, Preset, Scope, Turn};
+use toolcrib_core::policy::{ActivationMode, ActivationReason, ThresholdSource};
+use toolcrib_core::{Conversation, Crib, Preset, Scope, TurnContext};
 
 use super::{array, mcp, session, show};
 use crate::presets::{configured, warnings};
@@ -15,15 +15,15 @@ fn enabled(value: &Value) -> Value {
 #[test]
 fn the_variable_says_always_never_or_by_share() {
     for (value, mode, percent) in [
-        (json!(""), Mode::On, 10.0),
-        (json!("true"), Mode::On, 10.0),
-        (json!(true), Mode::On, 10.0),
-        (json!("1"), Mode::On, 10.0),
-        (json!("false"), Mode::Off, 10.0),
-        (json!(0), Mode::Off, 10.0),
-        (json!("auto"), Mode::Auto, 10.0),
-        (json!("AUTO:25"), Mode::Auto, 25.0),
-        (json!("auto:0"), Mode::On, 0.0),
+        (json!(""), ActivationMode::On, 10.0),
+        (json!("true"), ActivationMode::On, 10.0),
+        (json!(true), ActivationMode::On, 10.0),
+        (json!("1"), ActivationMode::On, 10.0),
+        (json!("false"), ActivationMode::Off, 10.0),
+        (json!(0), ActivationMode::Off, 10.0),
+        (json!("auto"), ActivationMode::Auto, 10.0),
+        (json!("AUTO:25"), ActivationMode::Auto, 25.0),
+        (json!("auto:0"), ActivationMode::On, 0.0),
     ] {
         let activation = configured(Preset::ClaudeCode, &enabled(&value)).activation;
         assert_eq!((activation.mode, activation.context_percent), (mode, percent), "{value}");
@@ -39,18 +39,22 @@ fn auto_defers_from_a_tenth_of_the_context_on() {
     let tools: Vec<Value> =
         (0..40).map(|i| mcp("acme", &format!("job{i}"), &long, &json!({}))).collect();
     let crib = Crib::new(catalog(&tools), auto);
-    let tokens: usize = crib.sizes().iter().sum();
+    let tokens: usize = crib.definition_tokens().iter().sum();
     let scope = Scope::all(crib.catalog());
     let decide = |context| {
-        let turn = Turn { context: Some(context), ..Turn::new(&scope) };
+        let turn = TurnContext { context_window: Some(context), ..TurnContext::new(&scope) };
         crib.disclose(&turn, &mut Conversation::new()).decision.reason
     };
     assert_eq!(
         decide(10 * tokens),
-        Reason::Tokens { tokens, threshold: tokens, basis: Basis::Share { window: 10 * tokens } }
+        ActivationReason::Tokens {
+            tokens,
+            threshold: tokens,
+            source: ThresholdSource::Share { window: 10 * tokens }
+        }
     );
     assert!(
-        matches!(decide(10 * tokens + 10), Reason::Below { .. }),
+        matches!(decide(10 * tokens + 10), ActivationReason::Below { .. }),
         "{tokens} tokens of 40 tools"
     );
 }
@@ -60,9 +64,13 @@ fn auto_never_defers_at_a_loss() {
     let auto = configured(Preset::ClaudeCode, &enabled(&json!("auto")));
     let crib = Crib::new(catalog(&session()[..1]), auto);
     let scope = Scope::all(crib.catalog());
-    let turn = Turn { context: Some(100), ..Turn::new(&scope) };
+    let turn = TurnContext { context_window: Some(100), ..TurnContext::new(&scope) };
     let shown = crib.disclose(&turn, &mut Conversation::new());
-    assert!(matches!(shown.decision.reason, Reason::NoSaving { .. }), "{:?}", shown.decision);
+    assert!(
+        matches!(shown.decision.reason, ActivationReason::NoSaving { .. }),
+        "{:?}",
+        shown.decision
+    );
     assert!(shown.passes_through());
 }
 
@@ -101,10 +109,10 @@ fn a_variable_that_says_something_else_is_on() {
 #[test]
 fn a_share_out_of_range_is_clamped_and_one_that_is_no_number_is_ten() {
     for (value, mode, percent, warning) in [
-        ("auto:150", Mode::Auto, 100.0, "\"150\" is not within 0 to 100, 100 is used"),
-        ("auto:-5", Mode::On, 0.0, "\"-5\" is not within 0 to 100, 0 is used"),
-        ("auto:half", Mode::Auto, 10.0, "\"half\" is not a number, 10 is used"),
-        ("auto:", Mode::Auto, 10.0, "\"\" is not a number, 10 is used"),
+        ("auto:150", ActivationMode::Auto, 100.0, "\"150\" is not within 0 to 100, 100 is used"),
+        ("auto:-5", ActivationMode::On, 0.0, "\"-5\" is not within 0 to 100, 0 is used"),
+        ("auto:half", ActivationMode::Auto, 10.0, "\"half\" is not a number, 10 is used"),
+        ("auto:", ActivationMode::Auto, 10.0, "\"\" is not a number, 10 is used"),
     ] {
         let config = enabled(&json!(value));
         let read = Preset::ClaudeCode.configured(&config).unwrap();

@@ -1,9 +1,12 @@
 //! The index of names under `claude-code`: how it is grouped, grows, shrinks and is taken back.
 
 use serde_json::{Value, json};
-use toolcrib_core::call::Code;
-use toolcrib_core::listing::Form;
-use toolcrib_core::{Ask, Catalog, Conversation, Crib, Limits, Preset, Scope, Shape, Turn, ingest};
+use toolcrib_core::call::RefusalCode;
+use toolcrib_core::listing::ListingForm;
+use toolcrib_core::{
+    Catalog, Conversation, Crib, DefinitionFormat, Limits, Preset, Scope, SearchRequest,
+    TurnContext, ingest,
+};
 
 use super::{crib, mcp, resume, session, show};
 use crate::support::{Chat, lines, names};
@@ -35,7 +38,7 @@ fn two_providers_with_a_search_tool_are_kept_apart() {
     assert_eq!(names(&found), ["linear__search"]);
     assert_eq!(Chat::new(&crib).runs("mcp__github__search", "{}").0, "github__search");
     let refusal = Chat::new(&crib).refused("search", "{}");
-    assert_eq!(refusal.error, Code::AmbiguousName);
+    assert_eq!(refusal.code, RefusalCode::AmbiguousName);
     assert_eq!(refusal.nearest, ["github__search", "linear__search"]);
 }
 
@@ -66,7 +69,7 @@ fn a_server_that_connects_later_is_announced_and_the_array_stays() {
              \"mcp__github__search_code\"."
         )
     );
-    assert_eq!(after.definitions(Shape::Own), before.definitions(Shape::Own));
+    assert_eq!(after.definitions(DefinitionFormat::Own), before.definitions(DefinitionFormat::Own));
     assert_eq!(show(&mut later).announcement, None, "said once");
     assert_eq!(names(&later.search("figma components"))[0], "mcp__figma__search_design_system");
 }
@@ -76,8 +79,8 @@ fn a_miss_says_who_is_still_connecting_and_to_try_again() {
     let crib = crib(&session()[..4]);
     let scope = Scope::all(crib.catalog());
     let connecting = ["github".to_owned()];
-    let turn = Turn { connecting: &connecting, ..Turn::new(&scope) };
-    let reply = crib.search(&turn, &mut Conversation::new(), &Ask::query("repositories"));
+    let turn = TurnContext { connecting: &connecting, ..TurnContext::new(&scope) };
+    let reply = crib.search(&turn, &mut Conversation::new(), &SearchRequest::query("repositories"));
     assert_eq!(
         reply.for_model(),
         "{\"available\":{\"names\":[\"Monitor\",\"NotebookEdit\",\"WebFetch\",\
@@ -150,7 +153,7 @@ fn a_tool_out_of_scope_is_in_no_index_and_in_no_answer() {
     let unknown = chat.search("select:mcp__gitlab__search_code").for_model();
     assert_eq!(hidden.replace("github", "gitlab"), unknown, "as if it did not exist");
     let refusal = chat.refused("mcp__github__search_code", r#"{"query":"x"}"#);
-    assert_eq!(refusal.error, Code::UnknownTool);
+    assert_eq!(refusal.code, RefusalCode::UnknownTool);
 }
 
 #[test]
@@ -159,7 +162,7 @@ fn ten_thousand_names_are_folded_up_to_their_servers() {
     let tools: Vec<Value> = acme.chain(session()).collect();
     let shown = show(&mut Chat::new(&crib(&tools)));
     let listing = shown.listing.as_ref().unwrap();
-    assert_eq!(listing.form, Form::Mixed);
+    assert_eq!(listing.form, ListingForm::Mixed);
     assert!(listing.text.contains("acme (10000 tools, names not listed)\n"));
     assert!(listing.text.contains("slack (1): mcp__slack__send_message\n"));
 }

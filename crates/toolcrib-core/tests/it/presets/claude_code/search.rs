@@ -1,8 +1,8 @@
 //! What a search under `claude-code` takes, finds and loads.
 
 use serde_json::{Value, json};
-use toolcrib_core::call::Code;
-use toolcrib_core::reply::Missing;
+use toolcrib_core::call::RefusalCode;
+use toolcrib_core::reply::MissingTool;
 
 use super::{answered, array, crib, mcp, session, show};
 use crate::support::{Chat, names, strings};
@@ -10,7 +10,7 @@ use crate::support::{Chat, names, strings};
 #[test]
 fn the_search_tool_takes_a_query_and_max_results() {
     let shown = show(&mut Chat::new(&crib(&session())));
-    let schema: Value = serde_json::from_str(shown.own[0].schema).unwrap();
+    let schema: Value = serde_json::from_str(shown.own_tools[0].schema).unwrap();
     let keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["query", "max_results"]);
     assert_eq!(schema["required"], json!(["query"]));
@@ -76,7 +76,7 @@ fn select_says_which_names_are_not_there_and_loads_the_others() {
     let crib = crib(&session());
     let reply = Chat::new(&crib).search("select:Monitor,WebFech");
     assert_eq!(names(&reply), ["Monitor"]);
-    let missing = Missing { name: "WebFech".into(), nearest: vec!["WebFetch".into()] };
+    let missing = MissingTool { name: "WebFech".into(), nearest: vec!["WebFetch".into()] };
     assert_eq!(reply.missing, [missing]);
 }
 
@@ -102,7 +102,7 @@ fn a_call_before_the_schema_was_fetched_fails_with_the_schema() {
     let crib = crib(&session());
     let mut chat = Chat::new(&crib);
     let refusal = chat.refused("WebFetch", r#"{"page":"https://example.com"}"#);
-    assert_eq!(refusal.error, Code::InvalidArguments);
+    assert_eq!(refusal.code, RefusalCode::InvalidArguments);
     let message = r#"InputValidationError: invalid arguments: "url" is a required property"#;
     assert_eq!(refusal.message, message);
     assert!(refusal.text().contains("InputValidationError"));

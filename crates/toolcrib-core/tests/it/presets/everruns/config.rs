@@ -1,8 +1,8 @@
 //! everruns' own configuration, as its users have written it.
 
 use serde_json::json;
-use toolcrib_core::disclose::{Kind, Setting};
-use toolcrib_core::policy::Mode;
+use toolcrib_core::disclosure::{DisclosureKind, DisclosureSetting};
+use toolcrib_core::policy::ActivationMode;
 use toolcrib_core::{Crib, Preset, Settings};
 
 use super::{agent, is_stub, show};
@@ -40,8 +40,11 @@ fn the_automatic_capability_is_the_providers_search_or_else_this_one() {
         json!({"capabilities": {"auto_tool_search": {"threshold": 15}}}),
     ] {
         let settings = configured(Preset::Everruns, &config);
-        assert_eq!((settings.disclosure, settings.kind()), (Setting::Hosted, Kind::Reveal));
-        let same = Settings { disclosure: Setting::Reveal, fallback: None, ..settings };
+        assert_eq!(
+            (settings.disclosure, settings.disclosure_kind()),
+            (DisclosureSetting::Hosted, DisclosureKind::Reveal)
+        );
+        let same = Settings { disclosure: DisclosureSetting::Reveal, fallback: None, ..settings };
         assert_eq!(same, Preset::Everruns.settings());
     }
 }
@@ -106,6 +109,6 @@ fn without_the_capability_tool_search_is_off() {
     ] {
         assert_eq!(warnings(Preset::Everruns, &config), [told]);
         let settings = Preset::Everruns.configured(&config).unwrap().settings;
-        assert_eq!(settings.activation.mode, Mode::Off);
+        assert_eq!(settings.activation.mode, ActivationMode::Off);
     }
 }

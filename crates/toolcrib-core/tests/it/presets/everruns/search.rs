@@ -1,10 +1,10 @@
 //! What a search under `everruns` finds, and how it ranks.
 
 use serde_json::{Value, json};
-use toolcrib_core::call::Code;
-use toolcrib_core::disclose::SEARCH;
-use toolcrib_core::reply::Available;
-use toolcrib_core::{Ask, Scope};
+use toolcrib_core::call::RefusalCode;
+use toolcrib_core::disclosure::SEARCH;
+use toolcrib_core::reply::AvailableTools;
+use toolcrib_core::{Scope, SearchRequest};
 
 use super::{agent, answer, everruns, is_stub, plain, scores, show};
 use crate::support::{Chat, names, strings, tool};
@@ -90,7 +90,7 @@ fn at_most_eight_tools_are_returned_and_revealed_by_one_search() {
         .collect();
     let crib = everruns(&tools);
     let mut chat = Chat::new(&crib);
-    let ask = Ask { limit: Some(50), ..Ask::query("note") };
+    let ask = SearchRequest { limit: Some(50), ..SearchRequest::query("note") };
     let reply = chat.ask(&ask);
     assert_eq!((reply.hits.len(), reply.loaded.len()), (8, 8));
     let shown = show(&mut chat);
@@ -104,13 +104,15 @@ fn several_queries_in_one_call_share_the_eight() {
         .map(|i| tool(&format!("{}_{i}", ["note", "mail", "fax"][i % 3]), "", &strings(&["a"], 1)))
         .collect();
     let queries = ["note", "mail", "fax"].map(str::to_owned).to_vec();
-    let reply = Chat::new(&everruns(&tools)).ask(&Ask { queries, ..Ask::default() });
+    let reply =
+        Chat::new(&everruns(&tools)).ask(&SearchRequest { queries, ..SearchRequest::default() });
     assert_eq!(
         names(&reply),
         ["note_0", "mail_1", "fax_2", "note_3", "mail_4", "fax_5", "note_6", "mail_7"]
     );
     let queries = vec!["select:fax_2,fax_5,fax_8,fax_11,fax_14".into(), "note".into()];
-    let reply = Chat::new(&everruns(&tools)).ask(&Ask { queries, ..Ask::default() });
+    let reply =
+        Chat::new(&everruns(&tools)).ask(&SearchRequest { queries, ..SearchRequest::default() });
     assert_eq!(names(&reply)[4..], ["fax_14", "note_0", "note_3", "note_6"], "names count too");
 }
 
@@ -119,9 +121,9 @@ fn without_an_allowlist_nothing_is_visible() {
     let crib = everruns(&agent());
     let mut chat = Chat { scope: Scope::none(crib.catalog()), ..Chat::new(&crib) };
     let reply = chat.search("file");
-    assert_eq!((reply.hits.len(), reply.available), (0, Some(Available::Names(Vec::new()))));
-    assert_eq!(chat.refused("read_file", r#"{"path":"a"}"#).error, Code::UnknownTool);
-    assert_eq!(show(&mut chat).shown, []);
+    assert_eq!((reply.hits.len(), reply.available), (0, Some(AvailableTools::Names(Vec::new()))));
+    assert_eq!(chat.refused("read_file", r#"{"path":"a"}"#).code, RefusalCode::UnknownTool);
+    assert_eq!(show(&mut chat).tools, []);
 }
 
 #[test]

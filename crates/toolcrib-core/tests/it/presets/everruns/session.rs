@@ -1,9 +1,9 @@
 //! What a session under `everruns` keeps, and how its tools are called.
 
 use serde_json::Value;
-use toolcrib_core::conversation::CONVERSATIONS;
-use toolcrib_core::disclose::SEARCH;
-use toolcrib_core::{Ask, Conversations, Crib, Scope, Settings, Turn};
+use toolcrib_core::conversation::DEFAULT_MAX_CONVERSATIONS;
+use toolcrib_core::disclosure::SEARCH;
+use toolcrib_core::{Conversations, Crib, Scope, SearchRequest, Settings, TurnContext};
 
 use super::{agent, answer, everruns, is_stub, sent, show};
 use crate::support::{Chat, catalog, strings, tool};
@@ -31,27 +31,27 @@ fn a_found_tool_has_its_full_schema_on_the_next_step_and_for_the_rest_of_the_ses
 fn what_one_session_found_another_does_not_see() {
     let crib = everruns(&agent());
     let scope = Scope::all(crib.catalog());
-    let turn = Turn::new(&scope);
+    let turn = TurnContext::new(&scope);
     let mut sessions = Conversations::default();
-    crib.search(&turn, sessions.get("a"), &Ask::query("bash"));
+    crib.search(&turn, sessions.get("a"), &SearchRequest::query("bash"));
     assert!(!is_stub(&crib.disclose(&turn, sessions.get("a")), "bash"));
     assert!(is_stub(&crib.disclose(&turn, sessions.get("b")), "bash"));
 }
 
 #[test]
 fn sessions_are_bounded_and_one_that_fell_out_searches_again() {
-    assert_eq!(CONVERSATIONS, 4_096);
+    assert_eq!(DEFAULT_MAX_CONVERSATIONS, 4_096);
     let crib = everruns(&agent());
     let scope = Scope::all(crib.catalog());
-    let turn = Turn::new(&scope);
+    let turn = TurnContext::new(&scope);
     let mut sessions = Conversations::new(2, 64);
     for key in ["a", "b", "c"] {
-        crib.search(&turn, sessions.get(key), &Ask::query("bash"));
+        crib.search(&turn, sessions.get(key), &SearchRequest::query("bash"));
     }
     assert_eq!(sessions.len(), 2);
     assert!(!is_stub(&crib.disclose(&turn, sessions.get("b")), "bash"));
     assert!(is_stub(&crib.disclose(&turn, sessions.get("a")), "bash"), "the oldest is forgotten");
-    crib.search(&turn, sessions.get("a"), &Ask::query("bash"));
+    crib.search(&turn, sessions.get("a"), &SearchRequest::query("bash"));
     assert!(!is_stub(&crib.disclose(&turn, sessions.get("a")), "bash"));
 }
 
@@ -59,10 +59,10 @@ fn sessions_are_bounded_and_one_that_fell_out_searches_again() {
 fn the_session_that_falls_out_is_the_one_that_was_used_least_recently() {
     let crib = everruns(&agent());
     let scope = Scope::all(crib.catalog());
-    let turn = Turn::new(&scope);
+    let turn = TurnContext::new(&scope);
     let mut sessions = Conversations::new(2, 64);
     for key in ["a", "b", "a", "c"] {
-        crib.search(&turn, sessions.get(key), &Ask::query("bash"));
+        crib.search(&turn, sessions.get(key), &SearchRequest::query("bash"));
     }
     assert!(!is_stub(&crib.disclose(&turn, sessions.get("a")), "bash"), "first seen, still in use");
 }
@@ -90,7 +90,7 @@ fn a_tool_that_changed_since_it_was_found_is_a_stub_again() {
     tools[5]["input_schema"] = strings(&["command", "timeout"], 2);
     let changed = everruns(&tools);
     let scope = Scope::all(changed.catalog());
-    let shown = changed.disclose(&Turn::new(&scope), &mut chat.conversation);
+    let shown = changed.disclose(&TurnContext::new(&scope), &mut chat.conversation);
     assert!(is_stub(&shown, "bash"));
 }
 

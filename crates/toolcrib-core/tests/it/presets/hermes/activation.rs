@@ -1,8 +1,8 @@
 //! When `hermes` defers.
 
 use serde_json::{Value, json};
-use toolcrib_core::Shape;
-use toolcrib_core::policy::{Basis, Reason};
+use toolcrib_core::DefinitionFormat;
+use toolcrib_core::policy::{ActivationReason, ThresholdSource};
 
 use super::{array, auto, mcp, session, show};
 use crate::support::{Chat, tool};
@@ -24,20 +24,20 @@ fn auto_activates_at_ten_percent_of_the_context_and_not_below() {
     let decide = |context| show(&mut Chat::new(&crib), Some(context)).decision.reason;
     assert_eq!(
         decide(150_000),
-        Reason::Tokens {
+        ActivationReason::Tokens {
             tokens: 15_000,
             threshold: 15_000,
-            basis: Basis::Share { window: 150_000 }
+            source: ThresholdSource::Share { window: 150_000 }
         }
     );
-    assert!(matches!(decide(150_010), Reason::Below { .. }));
+    assert!(matches!(decide(150_010), ActivationReason::Below { .. }));
 }
 
 #[test]
 fn auto_goes_by_the_share_alone_and_not_by_what_is_saved() {
     let crib = auto(&session()[2..3]);
     let shown = show(&mut Chat::new(&crib), Some(100));
-    assert!(matches!(shown.decision.reason, Reason::Tokens { threshold: 10, .. }));
+    assert!(matches!(shown.decision.reason, ActivationReason::Tokens { threshold: 10, .. }));
     assert!(shown.tokens_after > shown.tokens_before, "the bridge costs more than one tool");
 }
 
@@ -49,9 +49,13 @@ fn core_tools_do_not_count_towards_the_threshold() {
     let decide = |context| show(&mut Chat::new(&crib), Some(context)).decision.reason;
     assert_eq!(
         decide(20_000),
-        Reason::Tokens { tokens: 2_000, threshold: 2_000, basis: Basis::Share { window: 20_000 } }
+        ActivationReason::Tokens {
+            tokens: 2_000,
+            threshold: 2_000,
+            source: ThresholdSource::Share { window: 20_000 }
+        }
     );
-    assert!(matches!(decide(20_010), Reason::Below { .. }));
+    assert!(matches!(decide(20_010), ActivationReason::Below { .. }));
 }
 
 #[test]
@@ -61,13 +65,21 @@ fn where_the_context_is_not_known_twenty_thousand_tokens_decide() {
     };
     assert_eq!(
         decide(0, None),
-        Reason::Tokens { tokens: 20_000, threshold: 20_000, basis: Basis::UnknownWindow }
+        ActivationReason::Tokens {
+            tokens: 20_000,
+            threshold: 20_000,
+            source: ThresholdSource::UnknownWindow
+        }
     );
     let below = decide(4, None).to_string();
     let fixed = "the token threshold is 20000 because the context window is unknown";
     assert_eq!(below, format!("below the thresholds; {fixed}"));
-    let share = Some((Basis::Share { window: 1_000_000 }, 100_000));
-    assert_eq!(decide(0, Some(1_000_000)), Reason::Below { threshold: share }, "its share alone");
+    let share = Some((ThresholdSource::Share { window: 1_000_000 }, 100_000));
+    assert_eq!(
+        decide(0, Some(1_000_000)),
+        ActivationReason::Below { threshold: share },
+        "its share alone"
+    );
 }
 
 #[test]
@@ -75,8 +87,8 @@ fn below_the_threshold_the_array_passes_as_it_came_and_costs_nothing() {
     let crib = auto(&session());
     let shown = show(&mut Chat::new(&crib), Some(200_000));
     let input = "[ {\"name\" : \"terminal\"},\n {\"type\":\"web_search_20250305\"} ]";
-    assert_eq!(crib.tools_json(&shown, input, Shape::Own), input);
-    assert_eq!((shown.own.len(), &shown.instruction), (0, &None));
+    assert_eq!(crib.tools_json(&shown, input, DefinitionFormat::Own), input);
+    assert_eq!((shown.own_tools.len(), &shown.instruction), (0, &None));
     assert_eq!(shown.tokens_after, shown.tokens_before);
 }
 

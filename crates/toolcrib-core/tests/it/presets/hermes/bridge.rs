@@ -1,8 +1,8 @@
 //! The three bridge tools of `hermes`, and what becomes of calls through them.
 
 use serde_json::{Value, json};
-use toolcrib_core::Outcome;
-use toolcrib_core::call::{Code, Fault};
+use toolcrib_core::CallOutcome;
+use toolcrib_core::call::{ArgumentFault, RefusalCode};
 
 use super::{answered, crib, mcp, read, session, show};
 use crate::support::{Chat, names, strings};
@@ -11,7 +11,7 @@ use crate::support::{Chat, names, strings};
 fn the_bridge_is_three_plain_functions_and_no_code_runs() {
     let shown = show(&mut Chat::new(&crib(&session())), None);
     let parameters: Vec<(&str, Vec<String>, Value)> = shown
-        .own
+        .own_tools
         .iter()
         .map(|own| {
             let schema: Value = serde_json::from_str(own.schema).unwrap();
@@ -123,7 +123,7 @@ fn call_is_unwrapped_so_that_hooks_and_approvals_see_the_real_tool() {
     let crib = crib(&session());
     let arguments = r#"{"title":"Crash","body":"On start."}"#;
     let input = format!(r#"{{"name":"mcp_github_create_issue","arguments":{arguments}}}"#);
-    let Outcome::Run(call) = Chat::new(&crib).call("tool_call", &input) else { panic!() };
+    let CallOutcome::Run(call) = Chat::new(&crib).call("tool_call", &input) else { panic!() };
     assert_eq!(call.name, "mcp_github_create_issue");
     assert_eq!(call.arguments.get(), arguments);
     assert_eq!(crib.catalog().tool(call.id).server(), Some("github"));
@@ -134,7 +134,7 @@ fn the_bridge_does_not_call_itself() {
     let crib = crib(&session());
     let input = r#"{"name":"tool_call","arguments":{"name":"terminal","arguments":{}}}"#;
     let refusal = Chat::new(&crib).refused("tool_call", input);
-    assert_eq!(refusal.error, Code::Recursion);
+    assert_eq!(refusal.code, RefusalCode::Recursion);
     assert_eq!(refusal.message, "`tool_call` is not called through tool_call");
 }
 
@@ -166,7 +166,8 @@ fn arguments_are_checked_against_the_whole_schema() {
     let crib = crib(&session());
     let input = r#"{"name":"mcp_slack_post","arguments":{"channel":7,"text":"Hello"}}"#;
     let refusal = Chat::new(&crib).refused("tool_call", input);
-    let fault = Fault { at: "/channel".into(), problem: r#"7 is not of type "string""#.into() };
+    let fault =
+        ArgumentFault { path: "/channel".into(), problem: r#"7 is not of type "string""#.into() };
     assert_eq!(refusal.faults, [fault]);
 }
 

@@ -1,7 +1,7 @@
 //! What Hermes' own configuration means here.
 
 use serde_json::{Value, json};
-use toolcrib_core::policy::{Mode, Reason};
+use toolcrib_core::policy::{ActivationMode, ActivationReason};
 use toolcrib_core::{Crib, Preset, Settings};
 
 use super::activation::thousands;
@@ -32,7 +32,7 @@ fn the_four_keys_are_taken_as_written() {
     }}});
     let settings = configured(Preset::Hermes, &written);
     let activation = settings.activation;
-    assert_eq!((activation.mode, activation.context_percent), (Mode::On, 2.5));
+    assert_eq!((activation.mode, activation.context_percent), (ActivationMode::On, 2.5));
     assert_eq!((settings.search.limit, settings.search.max_limit), (7, 50));
 }
 
@@ -40,11 +40,11 @@ fn the_four_keys_are_taken_as_written() {
 fn on_activates_with_one_deferrable_tool_and_not_with_none() {
     let one = crib(&session()[..3]);
     let shown = show(&mut Chat::new(&one), Some(1_000_000));
-    assert_eq!(shown.decision.reason, Reason::On);
+    assert_eq!(shown.decision.reason, ActivationReason::On);
     assert!(shown.tokens_after > shown.tokens_before, "on a small toolset it costs more");
     let none = crib(&session()[..2]);
     let shown = show(&mut Chat::new(&none), Some(1_000_000));
-    assert_eq!(shown.decision.reason, Reason::NothingToDefer);
+    assert_eq!(shown.decision.reason, ActivationReason::NothingToDefer);
     assert!(shown.passes_through());
 }
 
@@ -53,15 +53,17 @@ fn off_disables_it_whatever_the_tools_cost() {
     let off = configured(Preset::Hermes, &json!({"tools": {"tool_search": {"enabled": "off"}}}));
     let crib = Crib::new(catalog(&thousands(20, 0)), off);
     let shown = show(&mut Chat::new(&crib), Some(10_000));
-    assert_eq!(shown.decision.reason, Reason::Off);
+    assert_eq!(shown.decision.reason, ActivationReason::Off);
     assert!(shown.passes_through());
 }
 
 #[test]
 fn the_older_flag_means_auto_or_off() {
-    for (flag, mode) in
-        [(json!(true), Mode::Auto), (json!("on"), Mode::Auto), (json!(false), Mode::Off)]
-    {
+    for (flag, mode) in [
+        (json!(true), ActivationMode::Auto),
+        (json!("on"), ActivationMode::Auto),
+        (json!(false), ActivationMode::Off),
+    ] {
         let settings = configured(Preset::Hermes, &json!({"tools": {"tool_search": flag}}));
         assert_eq!(settings.activation.mode, mode, "{flag}");
     }
@@ -70,13 +72,13 @@ fn the_older_flag_means_auto_or_off() {
 #[test]
 fn enabled_is_also_understood_as_a_flag() {
     for (written, mode) in [
-        (json!(true), Mode::On),
-        (json!("yes"), Mode::On),
-        (json!(1), Mode::On),
-        (json!(false), Mode::Off),
-        (json!("NO"), Mode::Off),
-        (json!(0), Mode::Off),
-        (json!(" Auto "), Mode::Auto),
+        (json!(true), ActivationMode::On),
+        (json!("yes"), ActivationMode::On),
+        (json!(1), ActivationMode::On),
+        (json!(false), ActivationMode::Off),
+        (json!("NO"), ActivationMode::Off),
+        (json!(0), ActivationMode::Off),
+        (json!(" Auto "), ActivationMode::Auto),
     ] {
         let config = json!({"tools": {"tool_search": {"enabled": written}}});
         assert_eq!(configured(Preset::Hermes, &config).activation.mode, mode, "{written}");
@@ -100,10 +102,10 @@ fn read_key(key: &str, value: &Value) -> (Settings, Vec<String>) {
 #[test]
 fn a_percentage_out_of_range_is_clamped() {
     for (value, mode, used, warning) in [
-        (json!(150), Mode::Auto, 100.0, "150 is not within 0 to 100, 100 is used"),
-        (json!(-1), Mode::On, 0.0, "-1 is not within 0 to 100, 0 is used"),
-        (json!("ten"), Mode::Auto, 10.0, "\"ten\" is not a number, 10 is used"),
-        (json!(null), Mode::Auto, 10.0, "null is not a number, 10 is used"),
+        (json!(150), ActivationMode::Auto, 100.0, "150 is not within 0 to 100, 100 is used"),
+        (json!(-1), ActivationMode::On, 0.0, "-1 is not within 0 to 100, 0 is used"),
+        (json!("ten"), ActivationMode::Auto, 10.0, "\"ten\" is not a number, 10 is used"),
+        (json!(null), ActivationMode::Auto, 10.0, "null is not a number, 10 is used"),
     ] {
         let (settings, warnings) = read_key("threshold_pct", &value);
         let activation = settings.activation;

@@ -1,7 +1,7 @@
 //! What a search under `hermes` finds, and in which catalog.
 
 use serde_json::{Value, json};
-use toolcrib_core::call::Code;
+use toolcrib_core::call::RefusalCode;
 
 use super::{answered, crib, mcp, read, session, show};
 use crate::support::{Chat, names, strings};
@@ -121,7 +121,7 @@ fn the_catalog_is_that_of_the_turn_and_none_is_kept() {
     assert!(later.search("slack").hits.is_empty());
     let input = r##"{"name":"mcp_slack_post","arguments":{"channel":"#a","text":"b"}}"##;
     let refusal = later.refused("tool_call", input);
-    assert_eq!(refusal.error, Code::UnknownTool);
+    assert_eq!(refusal.code, RefusalCode::UnknownTool);
 }
 
 /// What a session that has only its calendar is told about Slack.
@@ -139,7 +139,7 @@ fn a_restricted_session_can_neither_find_nor_describe_nor_call_beyond_its_tools(
     let none = chat.refused("tool_call", &input.replace("mcp_slack_post", "mcp_skype_post"));
     assert_eq!(called.text().replace("slack", "skype"), none.text(), "as if it did not exist");
     let shown = show(&mut chat, None);
-    assert!(shown.own[0].description.contains("1 tool on 1 server."));
+    assert!(shown.own_tools[0].description.contains("1 tool on 1 server."));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What opencode's own configuration means here, the plugin's and the fork's.
 
 use serde_json::{Value, json};
-use toolcrib_core::policy::{Because, Mode, Verdict};
-use toolcrib_core::{Conversation, Crib, Preset, Settings, Turn};
+use toolcrib_core::policy::{ActivationMode, Verdict, VerdictReason};
+use toolcrib_core::{Conversation, Crib, Preset, Settings, TurnContext};
 
 use super::{coding, descriptions, sent, show};
 use crate::presets::{configured, warnings};
@@ -126,13 +126,13 @@ fn without_the_plugin_nothing_is_deferred() {
         ["`plugin`: `opencode-tool-search` is not listed, so tool search is off"]
     );
     let settings = Preset::Opencode.configured(&config).unwrap().settings;
-    assert_eq!(settings.activation.mode, Mode::Off);
+    assert_eq!(settings.activation.mode, ActivationMode::Off);
 }
 
 #[test]
 fn the_forks_own_configuration_is_read() {
     let off = configured(Preset::Opencode, &json!({"toolSearch": {"enabled": false}}));
-    assert_eq!(off.activation.mode, Mode::Off);
+    assert_eq!(off.activation.mode, ActivationMode::Off);
     let config = json!({
         "toolSearch": {"enabled": true},
         "mcp": {"github": {"deferLoading": false}, "logs": {"deferLoading": true}},
@@ -157,7 +157,7 @@ fn a_bad_value_in_the_forks_configuration_is_said() {
     ] {
         assert_eq!(warnings(Preset::Opencode, &config), [told]);
         let settings = Preset::Opencode.configured(&config).unwrap().settings;
-        assert_eq!(settings.activation.mode, Mode::On);
+        assert_eq!(settings.activation.mode, ActivationMode::On);
     }
 }
 
@@ -169,9 +169,9 @@ fn the_fork_is_not_the_plugin_and_a_file_without_either_is_off() {
     };
     let told = "`plugin`: `opencode-tool-search` is not listed, so tool search is off".to_owned();
     let fork = json!({"plugin": ["opencode-tool-search-tool"]});
-    assert_eq!(off(&fork), (Mode::Off, told.clone()));
+    assert_eq!(off(&fork), (ActivationMode::Off, told.clone()));
     let whole = json!({"$schema": "https://opencode.ai/config.json", "model": "a/b", "mcp": {}});
-    assert_eq!(off(&whole), (Mode::Off, told));
+    assert_eq!(off(&whole), (ActivationMode::Off, told));
     for path in
         ["./plugins/opencode-tool-search.ts", "file:///a/opencode-tool-search/dist/index.js"]
     {
@@ -194,11 +194,11 @@ fn always_load_knows_opencodes_own_names() {
     let config = json!({"plugin": [["opencode-tool-search", {"alwaysLoad": ["dev_read_file", "ops_restart"]}]]});
     let crib = Crib::new(catalog(&tools), configured(Preset::Opencode, &config));
     let chat = Chat::new(&crib);
-    let shown = crib.disclose(&Turn::new(&chat.scope), &mut Conversation::new());
-    let verdicts: Vec<_> = shown.shown.iter().map(|shown| shown.verdict.clone()).collect();
-    let rule = |name: &str| Verdict::Full(Because::Rule(name.into()));
+    let shown = crib.disclose(&TurnContext::new(&chat.scope), &mut Conversation::new());
+    let verdicts: Vec<_> = shown.tools.iter().map(|shown| shown.verdict.clone()).collect();
+    let rule = |name: &str| Verdict::Full(VerdictReason::Rule(name.into()));
     assert_eq!(
         verdicts,
-        [rule("dev_read_file"), Verdict::Deferred(Because::Active), rule("ops_restart")]
+        [rule("dev_read_file"), Verdict::Deferred(VerdictReason::Active), rule("ops_restart")]
     );
 }

@@ -1,8 +1,8 @@
 //! What the two search tools of `opencode` find.
 
 use serde_json::{Value, json};
-use toolcrib_core::disclose::{SEARCH, SEARCH_REGEX};
-use toolcrib_core::{Ask, Crib, Preset, Scope, Words};
+use toolcrib_core::disclosure::{SEARCH, SEARCH_REGEX};
+use toolcrib_core::{Crib, Preset, Scope, SearchRequest, Words};
 
 use super::{answer, coding, found, opencode};
 use crate::presets::{configured, crib};
@@ -143,7 +143,7 @@ fn only_what_the_caller_may_use_is_found() {
     let crib = opencode();
     let mut chat = Chat::within(&crib, &["read", "bash"]);
     assert_eq!(names(&chat.search("file")), ["read"]);
-    let ask = Ask { pattern: Some(".".into()), ..Ask::default() };
+    let ask = SearchRequest { pattern: Some(".".into()), ..SearchRequest::default() };
     assert_eq!(names(&chat.ask(&ask)), ["bash", "read"]);
 }
 

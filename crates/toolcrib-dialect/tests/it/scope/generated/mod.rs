@@ -12,9 +12,9 @@ mod request;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolcrib_core::disclose::Setting;
-use toolcrib_core::policy::Mode as Activation;
-use toolcrib_core::{FourChars, Settings};
+use toolcrib_core::disclosure::DisclosureSetting;
+use toolcrib_core::policy::ActivationMode as Activation;
+use toolcrib_core::{FourCharsPerToken, Settings};
 use toolcrib_dialect::capability::{self, Overrides};
 use toolcrib_dialect::exchange::action::Setup;
 use toolcrib_dialect::mode::RequestedMode;
@@ -41,19 +41,19 @@ pub(crate) fn target(api: Api) -> &'static str {
 /// What the upstream gets for a request, in each round.
 fn sent(api: Api, body: &str, choices: &mut Choices<'_>) -> Option<(bool, Vec<String>)> {
     let read = Request::read_visible(api, target(api), body.as_bytes().to_vec(), &visible).ok()?;
-    let mut setup = Setup::new("localhost", Arc::new(FourChars));
+    let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
     let mut settings = Settings::default();
     settings.activation.mode = Activation::On;
     setup.settings = Arc::new(settings);
     setup.checks_calls = true;
     let modes = [
-        Setting::Auto,
-        Setting::Bridge,
-        Setting::Reveal,
-        Setting::Terse,
-        Setting::Append,
-        Setting::Reference,
-        Setting::Hosted,
+        DisclosureSetting::Auto,
+        DisclosureSetting::Bridge,
+        DisclosureSetting::Reveal,
+        DisclosureSetting::Terse,
+        DisclosureSetting::Append,
+        DisclosureSetting::Reference,
+        DisclosureSetting::Hosted,
     ];
     let pick = choices.below(modes.len() + 1);
     let is_off = pick == 0;

@@ -7,7 +7,7 @@ use std::slice;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcrib_core::FourChars;
+use toolcrib_core::FourCharsPerToken;
 use toolcrib_dialect::exchange::action::{Body, Ending, Setup};
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset, Unchecked};
 
@@ -80,7 +80,7 @@ fn play_at(speaks: Option<Api>, api: Api, body: &Value, answers: Vec<Answer>) ->
     let is_stream = answers.first().is_some_and(|answer| answer.is_events);
     let path = path(api, is_stream);
     let read = Request::read_visible(api, path, body.to_string().into_bytes(), &visible).unwrap();
-    let mut setup = Setup::new("localhost", Arc::new(FourChars));
+    let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
     (setup.checks_calls, setup.upstream.speaks) = (true, speaks);
     let mut exchange = Exchange::new(api, path, read, setup);
     let mut answers = answers.into_iter();

@@ -9,10 +9,10 @@ use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
 use crate::crib::Crib;
-use crate::disclosure::{Disclosure, Kind};
+use crate::disclosure::{Disclosure, DisclosureKind};
 use crate::ingest::group;
-use crate::policy::{Because, Verdict};
-use crate::tool::Shape;
+use crate::policy::{Verdict, VerdictReason};
+use crate::tool::DefinitionFormat;
 use toolcrib_text::json::{self, Fields};
 
 impl Crib {
@@ -21,15 +21,20 @@ impl Crib {
     ///
     /// Full tools and stubs keep their places, a provider's own tools too. Ours follow, in `shape`,
     /// and appended ones come last, so that each turn's array begins with the last turn's.
-    pub fn tools_json<'a>(&self, shown: &Disclosure, input: &'a str, shape: Shape) -> Cow<'a, str> {
+    pub fn tools_json<'a>(
+        &self,
+        shown: &Disclosure,
+        input: &'a str,
+        shape: DefinitionFormat,
+    ) -> Cow<'a, str> {
         if shown.passes_through() {
             return Cow::Borrowed(input);
         }
         let mut places: FxHashMap<&str, Option<&str>> = FxHashMap::default();
         let mut last: Vec<&str> = Vec::new();
-        for tool in &shown.shown {
-            let loaded = tool.verdict == Verdict::Full(Because::Revealed);
-            let appended = shown.kind == Kind::Append && loaded;
+        for tool in &shown.tools {
+            let loaded = tool.verdict == Verdict::Full(VerdictReason::Revealed);
+            let appended = shown.kind == DisclosureKind::Append && loaded;
             let definition = tool.definition.as_deref();
             last.extend(definition.filter(|_| appended));
             places.insert(self.catalog().tool(tool.id).name(), definition.filter(|_| !appended));
@@ -37,9 +42,9 @@ impl Crib {
         let mut entries: Vec<String> = Vec::new();
         let items = json::items(input).unwrap_or_default();
         entries.extend(items.iter().filter_map(|item| entry(item, &places)));
-        let own: Vec<String> = shown.own.iter().map(|own| own.definition(shape)).collect();
+        let own: Vec<String> = shown.own_tools.iter().map(|own| own.definition(shape)).collect();
         let added = own.iter().map(String::as_str).chain(last);
-        if shape == Shape::Gemini {
+        if shape == DefinitionFormat::Gemini {
             let added: Vec<&str> = added.collect();
             entries.push(format!(r#"{{"functionDeclarations":[{}]}}"#, added.join(",")));
         } else {
@@ -65,7 +70,7 @@ fn entry(item: &RawValue, places: &FxHashMap<&str, Option<&str>>) -> Option<Stri
 fn single(text: &str, places: &FxHashMap<&str, Option<&str>>) -> Option<String> {
     let Some(fields) = Fields::read(text) else { return Some(text.to_owned()) };
     // A provider's own tool is not ours to defer.
-    let Some(shape) = Shape::of(&fields) else { return Some(text.to_owned()) };
+    let Some(shape) = DefinitionFormat::of(&fields) else { return Some(text.to_owned()) };
     let name = shape.inner(&fields).as_ref().unwrap_or(&fields).string("name")?;
     // A tool that was held, or is out of scope, has no place.
     places.get(name.as_str())?.map(str::to_owned)

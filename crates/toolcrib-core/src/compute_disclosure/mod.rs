@@ -5,10 +5,6 @@
 //! forwards its own bytes. Above it, each tool has a verdict, and the disclosure says what stands for
 //! the deferred ones. When nothing has changed since the last turn, nothing is computed.
 
-mod own;
-mod plan;
-mod write;
-
-pub use crate::disclosure::{Disclosure, Guidance, Kind, OwnTool, Setting, Shown, Stub};
-pub use crate::own_names::{CALL, DESCRIBE, Own, OwnNames, SEARCH, SEARCH_REGEX};
-pub use crate::turn::Turn;
+mod compute;
+mod own_tools;
+mod tools_array;

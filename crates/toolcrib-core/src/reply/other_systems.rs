@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Available, Reply, Rest, ServerSize};
+use super::{AvailableTools, Reply, Rest, ServerSize};
 
 #[derive(Serialize)]
 struct ToolsReply<'a> {
@@ -144,8 +144,8 @@ impl Reply {
 
     fn available(&self) -> (Option<&[String]>, Option<Vec<Source<'_>>>) {
         match &self.available {
-            Some(Available::Names(names)) => (Some(names), None),
-            Some(Available::Servers(servers)) => {
+            Some(AvailableTools::Names(names)) => (Some(names), None),
+            Some(AvailableTools::Servers(servers)) => {
                 (None, Some(servers.iter().map(Source::of).collect()))
             }
             None => (None, None),

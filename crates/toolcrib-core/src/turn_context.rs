@@ -7,11 +7,11 @@ use crate::scope::Scope;
 
 /// What is true this turn, from outside the engine.
 #[derive(Debug, Clone)]
-pub struct Turn<'a> {
+pub struct TurnContext<'a> {
     /// The tools this caller may know of.
     pub scope: &'a Scope,
     /// The model's context window in tokens, where it is known.
-    pub context: Option<usize>,
+    pub context_window: Option<usize>,
     /// The model's name, where it is known.
     pub model: Option<&'a str>,
     /// Servers that are still connecting.
@@ -27,12 +27,12 @@ pub struct Turn<'a> {
     pub search_allowed: bool,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> TurnContext<'a> {
     /// A turn of which nothing is known but the scope.
     pub fn new(scope: &'a Scope) -> Self {
         Self {
             scope,
-            context: None,
+            context_window: None,
             model: None,
             connecting: &[],
             unlisted: &[],

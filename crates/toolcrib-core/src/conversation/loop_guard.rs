@@ -18,9 +18,9 @@ const REMEMBERED: usize = 8;
 
 /// What a reply should add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Circling {
+pub(crate) enum LoopWarning {
     /// Nothing.
-    No,
+    None,
     /// A word that searching goes nowhere.
     Nudge(u32),
     /// That, and the full schema of the best hit.
@@ -29,24 +29,24 @@ pub(crate) enum Circling {
 
 /// Counts of one conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Guard {
+pub(crate) struct LoopGuard {
     searches: u32,
     queries: VecDeque<String>,
     failures: VecDeque<(u64, u32)>,
 }
 
-impl Guard {
+impl LoopGuard {
     /// A search was made; loading by name is no search.
-    pub(crate) fn searched(&mut self, query: &str) -> Circling {
+    pub(crate) fn searched(&mut self, query: &str) -> LoopWarning {
         self.searches = self.searches.saturating_add(1);
         if self.queries.len() == REMEMBERED {
             self.queries.pop_front();
         }
         self.queries.push_back(toolcrib_text::shorten(query, 80).into_owned());
         match self.searches {
-            n if n >= DESCRIBE_AFTER => Circling::Describe(n),
-            n if n >= NUDGE_AFTER => Circling::Nudge(n),
-            _ => Circling::No,
+            n if n >= DESCRIBE_AFTER => LoopWarning::Describe(n),
+            n if n >= NUDGE_AFTER => LoopWarning::Nudge(n),
+            _ => LoopWarning::None,
         }
     }
 

@@ -79,11 +79,11 @@ const MILLION: &str = "[1m]";
 /// The context window of a model in tokens, if the table has it.
 ///
 /// ```
-/// use toolcrib_core::window;
-/// assert_eq!(window::of_model("claude-sonnet-4-5-20250929"), Some(200_000));
-/// assert_eq!(window::of_model("us.anthropic.claude-opus-4-6-v1:0"), Some(1_000_000));
-/// assert_eq!(window::of_model("openai/gpt-4.1-mini"), Some(1_047_576));
-/// assert_eq!(window::of_model("my-own-model"), None);
+/// use toolcrib_core::context_window;
+/// assert_eq!(context_window::of_model("claude-sonnet-4-5-20250929"), Some(200_000));
+/// assert_eq!(context_window::of_model("us.anthropic.claude-opus-4-6-v1:0"), Some(1_000_000));
+/// assert_eq!(context_window::of_model("openai/gpt-4.1-mini"), Some(1_047_576));
+/// assert_eq!(context_window::of_model("my-own-model"), None);
 /// ```
 pub fn of_model(model: &str) -> Option<usize> {
     let model = model.to_ascii_lowercase();

@@ -6,15 +6,18 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashSet, FxHasher};
 
-use super::own;
+use super::own_tools;
 use crate::catalog::ToolId;
-use crate::conversation::{Conversation, Frozen, Ledger, Said};
+use crate::conversation::{Conversation, FrozenListing, Ledger, ListingMessage};
 use crate::crib::Crib;
-use crate::disclosure::{Disclosure, Kind, OwnTool, Shown};
-use crate::listing::{Listing, Place};
-use crate::policy::{Because, Decision, Defers, Facts, Grounds, Reason, Verdict, verdict};
-use crate::tool::{Defer, Shape};
-use crate::turn::Turn;
+use crate::disclosure::{DisclosedTool, Disclosure, DisclosureKind, OwnTool};
+use crate::listing::{Listing, ListingPlacement};
+use crate::policy::{
+    ActivationInputs, ActivationReason, Decision, Deferral, Verdict, VerdictInputs, VerdictReason,
+    verdict,
+};
+use crate::tool::{DeferPolicy, DefinitionFormat};
+use crate::turn_context::TurnContext;
 use toolcrib_text::json::{compact, data};
 
 /// Names in one announcement.
@@ -24,19 +27,23 @@ impl Crib {
     /// Our own tools as they are before anything is known to be deferred, for whoever must show them
     /// at once.
     pub fn own_tools(&self) -> Vec<OwnTool> {
-        own::tools(self.settings(), None)
+        own_tools::tools(self.settings(), None)
     }
 
     /// The instruction that goes with [`own_tools`](Self::own_tools). It holds whether or not anything turns
     /// out to be deferred.
     pub fn own_instruction(&self) -> String {
-        let instruction = own::instruction(self.settings(), None, None);
-        format!("If you have the tool `{}`: {instruction}", self.settings().names.search)
+        let instruction = own_tools::instruction(self.settings(), None, None);
+        format!("If you have the tool `{}`: {instruction}", self.settings().own_names.search)
     }
 
     /// What the model sees this turn.
-    pub fn disclose(&self, turn: &Turn<'_>, conversation: &mut Conversation) -> Arc<Disclosure> {
-        let turn = &self.own_turn(turn);
+    pub fn disclose(
+        &self,
+        turn: &TurnContext<'_>,
+        conversation: &mut Conversation,
+    ) -> Arc<Disclosure> {
+        let turn = &self.checked_turn(turn);
         let key = self.key(turn, conversation);
         if let Some((same, last)) = &conversation.last
             && *same == key
@@ -45,7 +52,7 @@ impl Crib {
         }
         let disclosure = Arc::new(self.compose(turn, conversation));
         // Deferring what must always be deferred decides nothing about the rest.
-        if disclosure.decision.defers == Defers::Everything {
+        if disclosure.decision.deferral == Deferral::Everything {
             conversation.ledger.set_deferred();
         }
         // An announcement is said once; the same disclosure without it is what to repeat.
@@ -59,9 +66,9 @@ impl Crib {
     }
 
     /// Everything a disclosure depends on, in one number.
-    fn key(&self, turn: &Turn<'_>, conversation: &Conversation) -> u64 {
+    fn key(&self, turn: &TurnContext<'_>, conversation: &Conversation) -> u64 {
         let mut hasher = FxHasher::default();
-        (self.fingerprint(), turn.scope, turn.context, turn.model).hash(&mut hasher);
+        (self.fingerprint(), turn.scope, turn.context_window, turn.model).hash(&mut hasher);
         (turn.connecting.is_empty(), turn.incomplete, turn.search_allowed).hash(&mut hasher);
         conversation.ledger.deferred().hash(&mut hasher);
         // A stable disclosure does not change with what was revealed.
@@ -72,21 +79,21 @@ impl Crib {
         hasher.finish()
     }
 
-    fn compose(&self, turn: &Turn<'_>, conversation: &mut Conversation) -> Disclosure {
-        let kind = self.settings().kind();
-        let policies: Vec<(ToolId, Defer)> =
+    fn compose(&self, turn: &TurnContext<'_>, conversation: &mut Conversation) -> Disclosure {
+        let kind = self.settings().disclosure_kind();
+        let policies: Vec<(ToolId, DeferPolicy)> =
             turn.scope.ids().map(|id| (id, self.policy(id))).collect();
-        let deferrable = || policies.iter().filter(|(_, defer)| *defer != Defer::Never);
-        let sizes = self.sizes();
+        let deferrable = || policies.iter().filter(|(_, defer)| *defer != DeferPolicy::Never);
+        let sizes = self.definition_tokens();
         let tokens_before = policies.iter().map(|(id, _)| sizes[id.index()]).sum();
-        let mut facts = Facts {
+        let mut facts = ActivationInputs {
             tools: policies.len(),
             deferrable: deferrable().count(),
-            always: policies.iter().filter(|(_, defer)| *defer == Defer::Always).count(),
+            always: policies.iter().filter(|(_, defer)| *defer == DeferPolicy::Always).count(),
             deferrable_tokens: deferrable().map(|(id, _)| sizes[id.index()]).sum(),
             replacement_tokens: 0,
-            context: turn.context,
-            filling: !turn.connecting.is_empty(),
+            context_window: turn.context_window,
+            connecting: !turn.connecting.is_empty(),
             incomplete: turn.incomplete,
             search_allowed: turn.search_allowed,
             deferred_before: conversation.ledger.deferred(),
@@ -94,37 +101,41 @@ impl Crib {
         let activation = &self.settings().activation;
         // What would stand in the tools' place is worked out only where its cost decides.
         let mut decision = activation.decide(&facts);
-        if matches!(decision.reason, Reason::Count { .. } | Reason::Tokens { .. }) {
+        if matches!(
+            decision.reason,
+            ActivationReason::Count { .. } | ActivationReason::Tokens { .. }
+        ) {
             let fresh = self.replace(turn, kind, decision, &Ledger::new(0), None);
             facts.replacement_tokens = self.count(&fresh);
             decision = activation.decide(&facts);
         }
-        if decision.defers == Defers::Nothing {
-            let stands = conversation.said == Said::Yes;
-            let announcement = stands.then(|| own::WITHDRAWN.to_owned());
+        if decision.deferral == Deferral::Nothing {
+            let stands = conversation.listing_message == ListingMessage::Sent;
+            let announcement = stands.then(|| own_tools::WITHDRAWN.to_owned());
             if stands {
-                (conversation.said, conversation.frozen) = (Said::Withdrawn, None);
+                (conversation.listing_message, conversation.frozen) =
+                    (ListingMessage::Withdrawn, None);
             }
             let disclosure = self.pass_through(turn, decision, tokens_before);
             return Disclosure { announcement, ..disclosure };
         }
-        let kept = |frozen: &Frozen| {
-            self.settings().listing.place != Place::Fresh
-                && frozen.defers == decision.defers
+        let kept = |frozen: &FrozenListing| {
+            self.settings().listing.placement != ListingPlacement::Fresh
+                && frozen.deferral == decision.deferral
                 && self.still_true(frozen, turn)
         };
         conversation.frozen = conversation.frozen.take().filter(kept);
         let frozen = conversation.frozen.as_ref();
         let mut parts = self.replace(turn, kind, decision, &conversation.ledger, frozen);
-        let announcement = self.freeze(&parts, decision.defers, conversation);
+        let announcement = self.freeze(&parts, decision.deferral, conversation);
         let replaced = self.count(&parts);
         let full: usize = parts.full().map(|id| sizes[id.index()]).sum();
         Disclosure {
             decision,
             kind,
             tokens_after: replaced + full,
-            shown: std::mem::take(&mut parts.shown),
-            own: parts.own,
+            tools: std::mem::take(&mut parts.tools),
+            own_tools: parts.own_tools,
             instruction: Some(parts.instruction),
             listing: parts.listing,
             announcement,
@@ -132,18 +143,23 @@ impl Crib {
         }
     }
 
-    fn pass_through(&self, turn: &Turn<'_>, decision: Decision, tokens: usize) -> Disclosure {
-        let shown = turn.scope.ids().map(|id| {
+    fn pass_through(
+        &self,
+        turn: &TurnContext<'_>,
+        decision: Decision,
+        tokens: usize,
+    ) -> Disclosure {
+        let tools = turn.scope.ids().map(|id| {
             let tool = self.catalog().tool(id);
-            let grounds = Grounds { in_scope: true, decision, revealed: false };
+            let grounds = VerdictInputs { in_scope: true, decision, revealed: false };
             let verdict = verdict(tool, &self.settings().rules, grounds);
-            Shown { id, definition: Some(tool.definition_here().into_owned()), verdict }
+            DisclosedTool { id, definition: Some(tool.shown_definition().into_owned()), verdict }
         });
         Disclosure {
             decision,
-            kind: self.settings().kind(),
-            shown: shown.collect(),
-            own: Vec::new(),
+            kind: self.settings().disclosure_kind(),
+            tools: tools.collect(),
+            own_tools: Vec::new(),
             instruction: None,
             listing: None,
             announcement: None,
@@ -155,11 +171,11 @@ impl Crib {
     /// What stands for the deferred tools.
     fn replace(
         &self,
-        turn: &Turn<'_>,
-        kind: Kind,
+        turn: &TurnContext<'_>,
+        kind: DisclosureKind,
         decision: Decision,
         ledger: &Ledger,
-        frozen: Option<&Frozen>,
+        frozen: Option<&FrozenListing>,
     ) -> Parts {
         let catalog = self.catalog();
         let revealed: Vec<ToolId> = ledger
@@ -174,52 +190,53 @@ impl Crib {
         let mut listed = Vec::new();
         for id in turn.scope.ids() {
             let tool = catalog.tool(id);
-            let grounds = Grounds { in_scope: true, decision, revealed: is_revealed.contains(&id) };
+            let grounds =
+                VerdictInputs { in_scope: true, decision, revealed: is_revealed.contains(&id) };
             let verdict = verdict(tool, &self.settings().rules, grounds);
             let definition = match (&verdict, kind) {
                 // Only tools in scope are asked about.
                 (Verdict::Hidden, _) => continue,
-                (Verdict::Full(_), _) => Some(tool.definition_here().into_owned()),
-                (Verdict::Deferred(_), Kind::Reveal) => {
-                    let stub = self.settings().stub.schema(tool, self.settings().names);
+                (Verdict::Full(_), _) => Some(tool.shown_definition().into_owned()),
+                (Verdict::Deferred(_), DisclosureKind::Reveal) => {
+                    let stub = self.settings().stub.schema(tool, self.settings().own_names);
                     Some(tool.definition_with(Some(&stub), None))
                 }
-                (Verdict::Deferred(_), Kind::Terse) => {
+                (Verdict::Deferred(_), DisclosureKind::Terse) => {
                     Some(tool.definition_with(None, Some(&self.settings().mark)))
                 }
-                (Verdict::Deferred(_), Kind::Bridge | Kind::Append) => None,
+                (Verdict::Deferred(_), DisclosureKind::Bridge | DisclosureKind::Append) => None,
             };
             // A loaded tool keeps its line in the table of contents: the model forgets schemas,
             // never names.
-            let loaded = verdict == Verdict::Full(Because::Revealed);
-            if definition.is_none() || (kind == Kind::Append && loaded) {
+            let loaded = verdict == Verdict::Full(VerdictReason::Revealed);
+            if definition.is_none() || (kind == DisclosureKind::Append && loaded) {
                 listed.push(id);
             }
-            shown.push(Shown { id, definition, verdict });
+            shown.push(DisclosedTool { id, definition, verdict });
         }
-        if kind == Kind::Append {
-            let place = |shown: &Shown| {
-                let loaded = shown.verdict == Verdict::Full(Because::Revealed);
+        if kind == DisclosureKind::Append {
+            let place = |shown: &DisclosedTool| {
+                let loaded = shown.verdict == Verdict::Full(VerdictReason::Revealed);
                 let at = revealed.iter().position(|known| *known == shown.id);
                 at.filter(|_| loaded).map_or(0, |at| at + 1)
             };
             shown.sort_by_key(place);
         }
-        let lists = matches!(kind, Kind::Bridge | Kind::Append);
+        let lists = matches!(kind, DisclosureKind::Bridge | DisclosureKind::Append);
         let listing = match frozen {
             _ if !lists => None,
             Some(frozen) => Some(frozen.listing.clone()),
-            None => self.list(&listed, turn.context),
+            None => self.list(&listed, turn.context_window),
         };
-        let described = self.settings().listing.place != Place::Message;
+        let described = self.settings().listing.placement != ListingPlacement::Message;
         Parts {
-            own: own::tools(self.settings(), listing.as_ref().filter(|_| described)),
-            instruction: own::instruction(
+            own_tools: own_tools::tools(self.settings(), listing.as_ref().filter(|_| described)),
+            instruction: own_tools::instruction(
                 self.settings(),
                 listing.as_ref().map(|listing| listing.form),
                 turn.model,
             ),
-            shown,
+            tools: shown,
             listing,
             names: listed.iter().map(|id| catalog.tool(*id).name().to_owned()).collect(),
         }
@@ -229,7 +246,7 @@ impl Crib {
     /// not fit is skipped, and an older one may still fit.
     fn within_bounds(&self, revealed: Vec<ToolId>) -> Vec<ToolId> {
         let settings = self.settings();
-        if !settings.bounds_revealed() {
+        if !settings.limits_revealed() {
             return revealed;
         }
         let bound = |most: usize| if most == 0 { usize::MAX } else { most };
@@ -237,7 +254,7 @@ impl Crib {
             (bound(settings.max_revealed), bound(settings.max_revealed_bytes));
         let fits = |id: &ToolId| {
             // Tools that are never deferred take no room from those that were found.
-            if self.policy(*id) == Defer::Never {
+            if self.policy(*id) == DeferPolicy::Never {
                 return true;
             }
             let size = compact(self.catalog().tool(*id).definition()).len();
@@ -255,21 +272,22 @@ impl Crib {
     fn list(&self, ids: &[ToolId], context: Option<usize>) -> Option<Listing> {
         // The search tool's own words stand before the listing, in the same description.
         let mut settings = self.settings().listing.clone();
-        settings.chars = settings.chars.saturating_sub(own::PREFACE_CHARS);
+        settings.chars = settings.chars.saturating_sub(own_tools::PREFACE_CHARS);
         Listing::fit(self.catalog(), ids.iter().copied(), &settings, context, self.counter())
     }
 
     /// The listing as a message of its own.
     fn message(&self, listing: &Listing) -> String {
-        own::message(listing, self.settings().names)
+        own_tools::message(listing, self.settings().own_names)
     }
 
     fn count(&self, parts: &Parts) -> usize {
         let counter = self.counter();
-        let shape = Shape::Own;
-        let own: usize = parts.own.iter().map(|own| counter.count(&own.definition(shape))).sum();
+        let shape = DefinitionFormat::Own;
+        let own: usize =
+            parts.own_tools.iter().map(|own| counter.count(&own.definition(shape))).sum();
         let stubs: usize = parts.stubs().map(|text| counter.count(&compact(text))).sum();
-        let message = if self.settings().listing.place == Place::Message {
+        let message = if self.settings().listing.placement == ListingPlacement::Message {
             parts.listing.as_ref().map_or(0, |listing| counter.count(&self.message(listing)))
         } else {
             0
@@ -279,12 +297,12 @@ impl Crib {
 
     /// Whether a frozen listing still speaks only of tools that are there for this caller. One that
     /// does not is made anew: a changed prompt costs money, a name out of scope costs trust.
-    fn still_true(&self, frozen: &Frozen, turn: &Turn<'_>) -> bool {
+    fn still_true(&self, frozen: &FrozenListing, turn: &TurnContext<'_>) -> bool {
         let catalog = self.catalog();
         frozen.known.iter().all(|name| {
             catalog
                 .find(name)
-                .is_some_and(|id| turn.scope.contains(id) && self.policy(id) != Defer::Never)
+                .is_some_and(|id| turn.scope.contains(id) && self.policy(id) != DeferPolicy::Never)
         })
     }
 
@@ -292,18 +310,19 @@ impl Crib {
     fn freeze(
         &self,
         parts: &Parts,
-        defers: Defers,
+        deferral: Deferral,
         conversation: &mut Conversation,
     ) -> Option<String> {
-        let place = self.settings().listing.place;
-        let listing = parts.listing.as_ref().filter(|_| place != Place::Fresh)?;
+        let placement = self.settings().listing.placement;
+        let listing = parts.listing.as_ref().filter(|_| placement != ListingPlacement::Fresh)?;
         let Some(frozen) = &mut conversation.frozen else {
             let (listing, known) = (listing.clone(), parts.names.clone());
-            let said = (place == Place::Message).then(|| self.message(&listing));
+            let said = (placement == ListingPlacement::Message).then(|| self.message(&listing));
             if said.is_some() {
-                conversation.said = Said::Yes;
+                conversation.listing_message = ListingMessage::Sent;
             }
-            let frozen = Frozen { listing, defers, listed: known.clone(), known, place };
+            let frozen =
+                FrozenListing { listing, deferral, listed: known.clone(), known, placement };
             conversation.frozen = Some(frozen);
             return said;
         };
@@ -323,8 +342,8 @@ impl Crib {
 
 /// The pieces of a disclosure that defers.
 struct Parts {
-    shown: Vec<Shown>,
-    own: Vec<OwnTool>,
+    tools: Vec<DisclosedTool>,
+    own_tools: Vec<OwnTool>,
     instruction: String,
     listing: Option<Listing>,
     /// Every name the model is to know without its definition.
@@ -333,12 +352,12 @@ struct Parts {
 
 impl Parts {
     fn full(&self) -> impl Iterator<Item = ToolId> + '_ {
-        let full = |shown: &&Shown| matches!(shown.verdict, Verdict::Full(_));
-        self.shown.iter().filter(full).map(|shown| shown.id)
+        let full = |shown: &&DisclosedTool| matches!(shown.verdict, Verdict::Full(_));
+        self.tools.iter().filter(full).map(|shown| shown.id)
     }
 
     fn stubs(&self) -> impl Iterator<Item = &str> {
-        let deferred = |shown: &&Shown| matches!(shown.verdict, Verdict::Deferred(_));
-        self.shown.iter().filter(deferred).filter_map(|shown| shown.definition.as_deref())
+        let deferred = |shown: &&DisclosedTool| matches!(shown.verdict, Verdict::Deferred(_));
+        self.tools.iter().filter(deferred).filter_map(|shown| shown.definition.as_deref())
     }
 }

@@ -24,7 +24,8 @@ impl Catalog {
     /// Why a tool's index entry is too weak; `None` for one that can be found.
     pub fn weakness(&self, id: ToolId) -> Option<Weakness> {
         let tool = self.tool(id);
-        let texts = [tool.own_name(), tool.title().unwrap_or_default(), tool.description()];
+        let texts =
+            [tool.name_without_server(), tool.title().unwrap_or_default(), tool.description()];
         let mut found = BTreeSet::new();
         for text in texts.into_iter().chain(tool.keywords()) {
             words::each(text, &mut |word| {

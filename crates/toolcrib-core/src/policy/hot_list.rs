@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::Rules;
 use crate::catalog::{Catalog, ToolId};
 use crate::spelling::squash;
-use crate::tool::{Defer, Tool};
+use crate::tool::{DeferPolicy, Tool};
 
 /// The share of all tokens that the list may take: one part in this many.
 const SHARE: usize = 4;
@@ -105,12 +105,12 @@ const JOBS: [&[&str]; 6] = [
 ///
 /// One that does not fit is passed over, and the next may. Which ones there are depends on the set
 /// and not on its order, but where two tools go by one folded name.
-pub fn hot(catalog: &Catalog, sizes: &[usize], rules: &Rules) -> Vec<ToolId> {
+pub fn hot_list(catalog: &Catalog, sizes: &[usize], rules: &Rules) -> Vec<ToolId> {
     let names = JOBS.iter().copied().flatten();
     let ranks: FxHashMap<String, usize> =
         names.enumerate().map(|(rank, name)| (squash(name), rank)).collect();
     let rank = |tool: &Tool| {
-        let free = tool.server().is_none() && rules.policy(tool).0 == Defer::Automatic;
+        let free = tool.server().is_none() && rules.policy(tool).0 == DeferPolicy::Automatic;
         free.then(|| ranks.get(&squash(tool.name())).copied()).flatten()
     };
     let ranked = catalog.ids().filter_map(|id| Some((rank(catalog.tool(id))?, id)));
@@ -128,12 +128,12 @@ pub fn hot(catalog: &Catalog, sizes: &[usize], rules: &Rules) -> Vec<ToolId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Because, Glob};
+    use crate::policy::{Glob, VerdictReason};
 
     /// The names of what is kept of these tools and sizes.
     fn kept(tools: &[(&str, usize)], rules: &Rules) -> Vec<String> {
         let (catalog, sizes) = set(tools);
-        let kept = hot(&catalog, &sizes, rules);
+        let kept = hot_list(&catalog, &sizes, rules);
         kept.into_iter().map(|id| catalog.tool(id).name().to_owned()).collect()
     }
 
@@ -238,12 +238,12 @@ mod tests {
         let (catalog, _) = set(&tools);
         let rules = rules.keep_hot(["Bash", "Read", "Write", "X"]);
         let policies: Vec<_> = catalog.tools().iter().map(|tool| rules.policy(tool)).collect();
-        let rule = |text: &str| Because::Rule(text.into());
+        let rule = |text: &str| VerdictReason::Rule(text.into());
         let wanted = [
-            (Defer::Always, rule("bash")),
-            (Defer::Never, rule("read")),
-            (Defer::Never, Because::Hot),
-            (Defer::Automatic, Because::Owner(Defer::Automatic)),
+            (DeferPolicy::Always, rule("bash")),
+            (DeferPolicy::Never, rule("read")),
+            (DeferPolicy::Never, VerdictReason::Hot),
+            (DeferPolicy::Automatic, VerdictReason::Owner(DeferPolicy::Automatic)),
         ];
         assert_eq!(policies, wanted);
     }

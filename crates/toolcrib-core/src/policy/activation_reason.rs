@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Why a conversation defers or does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum ActivationReason {
     /// Configured off.
     Off,
     /// The search tool is not allowed, so nothing could be loaded.
@@ -33,15 +33,15 @@ pub enum Reason {
         /// How many are enough.
         threshold: usize,
         /// What the threshold is.
-        basis: Basis,
+        source: ThresholdSource,
     },
     /// Neither enough tools nor enough tokens.
     Below {
         /// The token threshold and where it comes from; `None` if tokens do not count.
-        threshold: Option<(Basis, usize)>,
+        threshold: Option<(ThresholdSource, usize)>,
     },
     /// Servers are still connecting, and what is there is not enough: ask again next turn.
-    StillFilling,
+    StillConnecting,
     /// What would stand in the tools' place costs more than they do.
     NoSaving {
         /// Tokens as they are.
@@ -53,7 +53,7 @@ pub enum Reason {
 
 /// What a threshold of tokens is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Basis {
+pub enum ThresholdSource {
     /// A number in the settings.
     Fixed,
     /// A share of the context window.
@@ -65,7 +65,7 @@ pub enum Basis {
     UnknownWindow,
 }
 
-impl Basis {
+impl ThresholdSource {
     /// Why the threshold is this many tokens, to be put after the number.
     fn reason(self, threshold: usize) -> String {
         match self {
@@ -80,7 +80,7 @@ impl Basis {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ActivationReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => f.write_str("tool search is off"),
@@ -92,16 +92,16 @@ impl fmt::Display for Reason {
             Self::Count { tools, threshold } => {
                 write!(f, "{tools} tools, the threshold is {threshold}")
             }
-            Self::Tokens { tokens, threshold, basis } => {
-                let reason = basis.reason(*threshold);
+            Self::Tokens { tokens, threshold, source } => {
+                let reason = source.reason(*threshold);
                 write!(f, "{tokens} tokens of tools, the threshold is {threshold}{reason}")
             }
-            Self::Below { threshold: Some((basis @ Basis::UnknownWindow, tokens)) } => {
-                let reason = basis.reason(*tokens);
+            Self::Below { threshold: Some((source @ ThresholdSource::UnknownWindow, tokens)) } => {
+                let reason = source.reason(*tokens);
                 write!(f, "below the thresholds; the token threshold is {tokens}{reason}")
             }
             Self::Below { .. } => f.write_str("below the thresholds"),
-            Self::StillFilling => f.write_str("servers are still connecting: not decided yet"),
+            Self::StillConnecting => f.write_str("servers are still connecting: not decided yet"),
             Self::NoSaving { before, after } => {
                 write!(f, "no saving: {before} tokens as they are, {after} deferred")
             }

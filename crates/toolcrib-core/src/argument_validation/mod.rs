@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::ingest::NAMED;
-use crate::tool::Shape;
+use crate::tool::DefinitionFormat;
 
 /// Faults that are reported; the first few say it all.
 const FAULTS: usize = 5;
@@ -21,9 +21,10 @@ const PATTERN_BYTES: usize = 256 << 10;
 
 /// One thing that is wrong with the arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub struct ArgumentFault {
     /// Where, as a JSON pointer; empty for the whole.
-    pub at: String,
+    #[serde(rename = "at")]
+    pub path: String,
     /// What.
     pub problem: String,
 }
@@ -36,8 +37,8 @@ pub(crate) struct Validator {
 
 impl Validator {
     /// Compiles a schema. Whatever is odd about it means "cannot tell", never "wrong".
-    pub(crate) fn new(mut schema: Value, shape: Shape) -> Self {
-        if shape == Shape::Gemini {
+    pub(crate) fn new(mut schema: Value, shape: DefinitionFormat) -> Self {
+        if shape == DefinitionFormat::Gemini {
             standardise(&mut schema);
         }
         let compiled = budget::allows(&schema)
@@ -57,7 +58,7 @@ impl Validator {
     }
 
     /// What is wrong with the arguments; empty when they fit, or when nobody can tell.
-    pub(crate) fn faults(&self, arguments: &Value) -> Vec<Fault> {
+    pub(crate) fn faults(&self, arguments: &Value) -> Vec<ArgumentFault> {
         let Some((schema, validator)) = &self.compiled else { return Vec::new() };
         if !budget::allows_for(schema, arguments) {
             return Vec::new();
@@ -65,8 +66,8 @@ impl Validator {
         validator
             .iter_errors(arguments)
             .take(FAULTS)
-            .map(|error| Fault {
-                at: error.instance_path().to_string(),
+            .map(|error| ArgumentFault {
+                path: error.instance_path().to_string(),
                 problem: toolcrib_text::shorten(
                     &toolcrib_text::clean::one_line(&error.to_string()),
                     300,
@@ -137,8 +138,8 @@ mod tests {
     use serde_json::{Map, json};
 
     fn faults(schema: Value, arguments: &Value) -> Vec<(String, String)> {
-        let faults = Validator::new(schema, Shape::Mcp).faults(arguments);
-        faults.into_iter().map(|fault| (fault.at, fault.problem)).collect()
+        let faults = Validator::new(schema, DefinitionFormat::Mcp).faults(arguments);
+        faults.into_iter().map(|fault| (fault.path, fault.problem)).collect()
     }
 
     #[test]
@@ -218,25 +219,26 @@ mod tests {
     #[test]
     fn the_schema_language_of_gemini_counts() {
         let schema = json!({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}});
-        let gemini = |arguments| Validator::new(schema.clone(), Shape::Gemini).faults(&arguments);
+        let gemini =
+            |arguments| Validator::new(schema.clone(), DefinitionFormat::Gemini).faults(&arguments);
         assert_eq!(gemini(json!({"a": "x"})), []);
         assert_eq!(gemini(json!({"a": 1})).len(), 1);
         let optional = json!({"type": "OBJECT", "properties": {
             "min_length": {"type": "STRING", "nullable": true, "min_length": 2, "enum": ["ab", "cd"]},
         }});
-        let optional = Validator::new(optional, Shape::Gemini);
+        let optional = Validator::new(optional, DefinitionFormat::Gemini);
         assert_eq!(optional.faults(&json!({"min_length": null})), []);
         assert_eq!(optional.faults(&json!({"min_length": "ab"})), []);
         assert_eq!(optional.faults(&json!({"min_length": "x"})).len(), 2);
         let either =
             json!({"properties": {"a": {"any_of": [{"type": "STRING"}, {"type": "NUMBER"}]}}});
-        let either = Validator::new(either, Shape::Gemini);
+        let either = Validator::new(either, DefinitionFormat::Gemini);
         assert_eq!(
             (either.faults(&json!({"a": 1})).len(), either.faults(&json!({"a": []})).len()),
             (0, 1)
         );
         let click = json!({"properties": {"e": {"const": {"type": "Click"}}}});
         let event = json!({"e": {"type": "Click"}});
-        assert_eq!(Validator::new(click, Shape::Gemini).faults(&event), []);
+        assert_eq!(Validator::new(click, DefinitionFormat::Gemini).faults(&event), []);
     }
 }
