@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 use toolcrib_mcp::Config;
 use toolcrib_mcp::config::foreign::{Place, read, read_as};
 use toolcrib_mcp::config::{Client, Server, masked, server_toml};
-use toolcrib_server::expand::{Source, expand};
+use toolcrib_server::expand::{Reference, expand_secret};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-    let _ = expand(&text.into(), &|_: Source<'_>| None);
+    let _ = expand_secret(&text.into(), &|_: Reference<'_>| None);
 });
 
 fn check(name: &str, server: &Server) {
@@ -42,7 +42,7 @@ fn check(name: &str, server: &Server) {
     let config = Config::from_toml(&text).expect("what is written can be read");
     assert!(config.servers.get(name) == Some(server), "{text}");
     let _ = server_toml(name, &masked(server));
-    if let Err(error) = server.expanded(name, &|_: Source<'_>| Some("x".into())) {
+    if let Err(error) = server.expanded(name, &|_: Reference<'_>| Some("x".into())) {
         assert!(!error.hint.is_empty());
     }
 }

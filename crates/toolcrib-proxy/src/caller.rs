@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, Method, Uri};
 use toolcrib_server::access::AccessControl;
-use toolcrib_server::admin::{Admin, HINT};
+use toolcrib_server::admin::{ADMIN_HINT, AdminAccess};
 
 use crate::Secret;
 use crate::config::{self, Config, Keys};
@@ -103,7 +103,7 @@ pub struct Callers {
     /// The key for callers that have none of their own; none on a listener that only this machine reaches.
     shared_key: AccessControl,
     /// Who sees the figures of all callers. Its token is a key of ours too, which goes to no upstream.
-    admin: Arc<Admin>,
+    admin: Arc<AdminAccess>,
 }
 
 /// What somebody may see of the statistics.
@@ -133,7 +133,9 @@ pub enum Unidentified {
     #[error("the request has the keys of two callers: send one")]
     TwoCallers,
     /// Somebody who is neither a caller with a name nor the admin asks for statistics.
-    #[error("the statistics require a caller's key, or the admin token to see all callers: {HINT}")]
+    #[error(
+        "the statistics require a caller's key, or the admin token to see all callers: {ADMIN_HINT}"
+    )]
     NotAdmin,
 }
 
@@ -142,7 +144,7 @@ impl Callers {
     pub fn new(
         config: &Config,
         shared_key: impl Into<AccessControl>,
-        admin: Arc<Admin>,
+        admin: Arc<AdminAccess>,
         before: Option<&Self>,
     ) -> Result<Self, BadEntry> {
         let known = |caller: &config::Caller| {

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use futures::TryStreamExt as _;
 use http_body::Body as _;
 use toolcrib_dialect::{Api, Request};
-use toolcrib_server::{BodyBudget, BodyPermit, BodyRefused};
+use toolcrib_server::{BodyBudget, BodyPermit, BodyRejected};
 
 use crate::error::error;
 
@@ -19,7 +19,7 @@ pub(crate) enum NotCollected {
     /// The client disconnected before its request was complete, or sent nothing for too long.
     Disconnected,
     /// There is no memory for it.
-    Refused(BodyRefused),
+    Refused(BodyRejected),
 }
 
 impl NotCollected {
@@ -66,10 +66,10 @@ pub(crate) fn count_history(
 }
 
 /// The response to a request if there is no memory for its body.
-fn body_refused(api: Api, refused: BodyRefused) -> Response {
+fn body_refused(api: Api, refused: BodyRejected) -> Response {
     let status = match refused {
-        BodyRefused::Busy => StatusCode::SERVICE_UNAVAILABLE,
-        BodyRefused::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyRejected::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        BodyRejected::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
     };
     let mut response = error(api, status, &refused.to_string());
     refused.set_retry(&mut response);

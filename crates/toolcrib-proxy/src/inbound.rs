@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use toolcrib_dialect::Api;
 use toolcrib_dialect::mode::RequestedMode;
-use toolcrib_server::{BodyBudget, ConnectionInfo};
+use toolcrib_server::{BodyBudget, ConnectionContext};
 
 use crate::caller::{Caller, Callers};
 use crate::endpoint::{self, Asked, Endpoint};
@@ -31,7 +31,7 @@ pub(crate) struct Inbound {
 impl Inbound {
     /// The memory for bodies of the listener that it came in on.
     pub(crate) fn bodies(&self) -> Option<&BodyBudget> {
-        self.parts.extensions.get::<ConnectionInfo>().map(ConnectionInfo::bodies)
+        self.parts.extensions.get::<ConnectionContext>().map(ConnectionContext::bodies)
     }
 
     /// Whether the body of such a request is JSON in every provider's API.

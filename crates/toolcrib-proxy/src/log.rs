@@ -8,7 +8,7 @@ use axum::response::Response;
 use toolcrib_dialect::exchange::action::Report;
 use toolcrib_dialect::{Api, Summary};
 use toolcrib_server::BodyPermit;
-use toolcrib_server::refusal::RETRY_AFTER;
+use toolcrib_server::error_response::RETRY_AFTER;
 
 use crate::endpoint::Endpoint;
 use crate::error::error;

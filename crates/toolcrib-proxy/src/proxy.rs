@@ -9,11 +9,13 @@ use toolcrib_core::Settings;
 use toolcrib_dialect::capability::Learned;
 use toolcrib_dialect::translate::adapter;
 use toolcrib_dialect::{Api, Key};
-use toolcrib_server::MemoryTotal;
+use toolcrib_server::MemoryBudget;
 use toolcrib_server::access::AccessControl;
-use toolcrib_server::admin::Admin;
+use toolcrib_server::admin::AdminAccess;
 use toolcrib_server::metrics::Registry;
-use toolcrib_store::{Limits, Memory, Options, Redis, Shared, Store as _};
+use toolcrib_store::{
+    ConfiguredStore, MemoryLimits, MemoryStore, RedisOptions, RedisStore, Store as _,
+};
 
 use crate::caller::Callers;
 use crate::config::{self, Config};
@@ -36,12 +38,12 @@ pub struct Proxy {
     pub(crate) settings: Arc<Settings>,
     pub(crate) routes: Routes,
     callers: ArcSwap<Callers>,
-    admin: Arc<Admin>,
-    pub(crate) store: Shared,
+    admin: Arc<AdminAccess>,
+    pub(crate) store: ConfiguredStore,
     pub(crate) client: reqwest::Client,
     pub(crate) toolsets: ToolsetCache,
     /// What is held of the responses of all requests.
-    pub(crate) responses: MemoryTotal,
+    pub(crate) responses: MemoryBudget,
     learned: Mutex<Learned>,
     pub(crate) metrics: Metrics,
     pub(crate) running: Running,
@@ -56,7 +58,7 @@ pub enum Unusable {
     Url(#[from] NoUrl),
     /// The URL of Redis.
     #[error(transparent)]
-    Redis(#[from] toolcrib_store::BadUrl),
+    Redis(#[from] toolcrib_store::InvalidRedisUrl),
     /// The API of a route.
     #[error("`speaks = \"{0}\"`: no client's API can be put into that one's words")]
     Speaks(Api),
@@ -97,7 +99,7 @@ impl Proxy {
         config: Config,
         settings: Settings,
         shared_key: impl Into<AccessControl>,
-        admin: Arc<Admin>,
+        admin: Arc<AdminAccess>,
     ) -> Result<Self, Unusable> {
         for speaks in config.routes.iter().filter_map(|route| route.speaks) {
             if !Api::ALL.iter().any(|from| adapter(*from, speaks).is_some()) {
@@ -105,14 +107,23 @@ impl Proxy {
             }
         }
         check_callers(&config)?;
-        let idle = Duration::from_secs(config.state.hours.saturating_mul(3600));
+        let idle_expiry = Duration::from_secs(config.state.hours.saturating_mul(3600));
         let store = if let Some(url) = &config.state.redis {
             let timeout = Duration::from_millis(config.state.timeout_ms.max(1));
-            let options = Options { idle, connect: timeout, answer: timeout, ..Options::default() };
-            Shared::Redis(Redis::open(url.expose(), options)?)
+            let options = RedisOptions {
+                idle_expiry,
+                connect_timeout: timeout,
+                response_timeout: timeout,
+                ..RedisOptions::default()
+            };
+            ConfiguredStore::Redis(RedisStore::open(url.expose(), options)?)
         } else {
-            let limits = Limits { total: config.state.bytes, idle, ..Limits::default() };
-            Shared::Memory(Memory::new(limits))
+            let limits = MemoryLimits {
+                total_bytes: config.state.bytes,
+                idle_expiry,
+                ..MemoryLimits::default()
+            };
+            ConfiguredStore::Memory(MemoryStore::new(limits))
         };
         let client = toolcrib_tls::client_builder()
             .connect_timeout(CONNECT)
@@ -131,7 +142,7 @@ impl Proxy {
             routes: Routes::new(&config)?,
             callers: ArcSwap::from_pointee(callers),
             admin,
-            responses: MemoryTotal::new(config.total_response_bytes),
+            responses: MemoryBudget::new(config.total_response_bytes),
             config,
             settings: Arc::new(settings),
             store,
@@ -188,8 +199,8 @@ impl Proxy {
         let keys: Vec<_> = keys.iter().map(|key| toolcrib_store::Key::new(key.0)).collect();
         match self.store.get(&keys).await {
             Ok(found) => found.into_iter().map(|bytes| bytes.map(|bytes| bytes.to_vec())).collect(),
-            Err(lost) => {
-                tracing::warn!(%lost, "state cannot be read; the conversation goes on without it");
+            Err(error) => {
+                tracing::warn!(%error, "state cannot be read; the conversation goes on without it");
                 self.metrics.state_lost();
                 Vec::new()
             }
@@ -200,8 +211,8 @@ impl Proxy {
     pub(crate) async fn store(&self, records: Vec<(Key, Vec<u8>)>) {
         let key = |key: Key| toolcrib_store::Key::new(key.0);
         let records = records.into_iter().map(|(at, bytes)| (key(at), Bytes::from(bytes)));
-        if let Err(lost) = self.store.put(records.collect()).await {
-            tracing::warn!(%lost, "state cannot be kept; the conversation goes on without it");
+        if let Err(error) = self.store.put(records.collect()).await {
+            tracing::warn!(%error, "state cannot be kept; the conversation goes on without it");
             self.metrics.state_lost();
         }
     }

@@ -178,20 +178,22 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use toolcrib_server::MemoryTotal;
-    use toolcrib_server::admin::Admin;
+    use toolcrib_server::MemoryBudget;
+    use toolcrib_server::admin::AdminAccess;
 
     use super::*;
     use crate::config::Config;
 
     fn proxy() -> Arc<Proxy> {
         let settings = toolcrib_core::Settings::default();
-        Arc::new(Proxy::new(Config::default(), settings, None, Arc::<Admin>::default()).unwrap())
+        Arc::new(
+            Proxy::new(Config::default(), settings, None, Arc::<AdminAccess>::default()).unwrap(),
+        )
     }
 
     /// What comes out of a recorder with this much memory.
     async fn watched(pieces: &[Bytes], memory: usize) -> Vec<u8> {
-        let share = MemoryTotal::new(memory).share();
+        let share = MemoryBudget::new(memory).share();
         let recorder = Recorder::new(Api::Responses, [0; 32], false, share);
         let body: Vec<Result<Bytes, crate::upstream::Lost>> =
             pieces.iter().cloned().map(Ok).collect();

@@ -25,15 +25,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use crate::activity::{InFlight, Timeouts};
-use crate::body::{BodyFate, TimedBody};
 use crate::body_budget::BodyBudget;
-use crate::connections::{Connections, Overload, Slot, client_of};
-use crate::guard::HEALTH;
-use crate::holding_body::HoldingBody;
-use crate::rare_log::RareLog;
-use crate::refusal;
-use crate::stream::Stream;
+use crate::body_with_permit::BodyWithPermit;
+use crate::connection_activity::{InFlight, Timeouts};
+use crate::connection_stream::ConnectionStream;
+use crate::connections::{ConnectionSlot, Connections, Overload, client_of};
+use crate::error_response;
+use crate::guard::HEALTH_PATH;
+use crate::rate_limited_log::RateLimitedLog;
+use crate::request_body::{BodyState, TimedBody};
 use crate::tls::ServerTls;
 
 /// Maximum time to wait for a file descriptor before the next attempt to accept a connection.
@@ -41,12 +41,12 @@ const NO_FILE: Duration = Duration::from_secs(1);
 
 /// What a service may want to know of the connection that a request came on, in the extensions of the request.
 #[derive(Debug, Clone)]
-pub struct ConnectionInfo {
+pub struct ConnectionContext {
     remote: SocketAddr,
     bodies: BodyBudget,
 }
 
-impl ConnectionInfo {
+impl ConnectionContext {
     /// Whose share of a limit the request counts against: the remote address, or the IPv6 network of 64 bits
     /// that it is in. `None` on loopback, which everybody on this machine shares.
     pub fn client(&self) -> Option<IpAddr> {
@@ -77,15 +77,15 @@ impl Acceptor {
         let (tasks, stop) = (TaskTracker::new(), self.stop.clone());
         tokio::select! {
             () = stop.cancelled() => {}
-            () = self.accept_all(&listener, &tasks) => {}
+            () = self.accept_connections(&listener, &tasks) => {}
         }
         drop(listener);
         tasks.close();
         tasks.wait().await;
     }
 
-    async fn accept_all(&self, listener: &TcpListener, tasks: &TaskTracker) {
-        let failures = RareLog::default();
+    async fn accept_connections(&self, listener: &TcpListener, tasks: &TaskTracker) {
+        let failures = RateLimitedLog::default();
         loop {
             match listener.accept().await {
                 Ok((stream, remote)) => {
@@ -99,7 +99,7 @@ impl Acceptor {
                     }
                     // Most likely the process has too many open files.
                     let closed = self.connections.one_closed();
-                    self.connections.retire_longest_idle();
+                    self.connections.evict_longest_idle();
                     let _ = tokio::time::timeout(NO_FILE, closed).await;
                 }
             }
@@ -107,7 +107,7 @@ impl Acceptor {
     }
 
     /// Serves one connection until it ends, makes no progress, or must make room for others.
-    async fn serve(self, stream: TcpStream, remote: SocketAddr, slot: Slot) {
+    async fn serve(self, stream: TcpStream, remote: SocketAddr, slot: ConnectionSlot) {
         // A response is several small writes. Nagle's algorithm would hold each back until the one before is
         // acknowledged, and with delayed acknowledgements that takes 40 ms.
         let _ = stream.set_nodelay(true);
@@ -117,7 +117,7 @@ impl Acceptor {
         // Of the same time as the head of the first request, which can only come after it.
         let handshake = tokio::time::timeout(self.timeouts.header, tls.accept(stream));
         tokio::select! {
-            () = slot.activity.retired() => {}
+            () = slot.activity.evicted() => {}
             done = handshake => match done {
                 Ok(Ok(stream)) => self.serve_stream(stream, remote, &slot).await,
                 Ok(Err(error)) => tracing::debug!("TLS handshake failed: {error}"),
@@ -126,12 +126,12 @@ impl Acceptor {
         }
     }
 
-    async fn serve_stream<S>(&self, stream: S, remote: SocketAddr, slot: &Slot)
+    async fn serve_stream<S>(&self, stream: S, remote: SocketAddr, slot: &ConnectionSlot)
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let activity = &slot.activity;
-        let io = TokioIo::new(Stream::new(stream, Arc::clone(activity)));
+        let io = TokioIo::new(ConnectionStream::new(stream, Arc::clone(activity)));
         let service = service_fn(|request| self.answer(request, remote, slot));
         // The timeouts here distinguish a head that is being received from a connection that is idle; hyper's
         // own timeout is one for both.
@@ -143,7 +143,7 @@ impl Acceptor {
         while let Some(next_check) = activity.next_check(&self.timeouts) {
             tokio::select! {
                 _ = connection.as_mut() => break,
-                () = activity.retired() => break,
+                () = activity.evicted() => break,
                 () = &mut stopped, if !is_stopping => {
                     is_stopping = true;
                     connection.as_mut().graceful_shutdown();
@@ -157,41 +157,41 @@ impl Acceptor {
         &self,
         request: Request<Incoming>,
         remote: SocketAddr,
-        slot: &Slot,
-    ) -> Result<Response<HoldingBody<InFlight>>, Infallible> {
+        slot: &ConnectionSlot,
+    ) -> Result<Response<BodyWithPermit<InFlight>>, Infallible> {
         let mut in_flight = slot.activity.begin_request();
-        let (fate, awaits_permission) =
-            (BodyFate::default(), request.headers().contains_key(header::EXPECT));
-        let overload = slot.overload.filter(|_| request.uri().path() != HEALTH);
+        let (body_state, awaits_permission) =
+            (BodyState::default(), request.headers().contains_key(header::EXPECT));
+        let overload = slot.overload.filter(|_| request.uri().path() != HEALTH_PATH);
         let mut response = match overload {
             Some(overload) => overloaded(overload),
-            None => self.route(request, remote, &fate).await,
+            None => self.route(request, remote, &body_state).await,
         };
-        if fate.is_stalled() {
+        if body_state.is_stalled() {
             // However the service took the end of the body, this was the reason.
             response = body_stalled(self.timeouts.body);
-        } else if fate.is_unread() && !awaits_permission {
+        } else if body_state.is_unread() && !awaits_permission {
             // Meanwhile no request is in flight: a refused client must not be able to hold a connection.
             drop(in_flight);
-            fate.discard().await;
+            body_state.discard().await;
             in_flight = slot.activity.begin_request();
         }
-        Ok(response.map(|body| HoldingBody::new(body, in_flight)))
+        Ok(response.map(|body| BodyWithPermit::new(body, in_flight)))
     }
 
     async fn route(
         &self,
         request: Request<Incoming>,
         remote: SocketAddr,
-        fate: &BodyFate,
+        body_state: &BodyState,
     ) -> Response {
         let mut request = request.map(|body| {
             if body.is_end_stream() {
                 return Body::empty();
             }
-            Body::new(TimedBody::new(body, self.timeouts.body, fate.clone()))
+            Body::new(TimedBody::new(body, self.timeouts.body, body_state.clone()))
         });
-        request.extensions_mut().insert(ConnectionInfo { remote, bodies: self.bodies.clone() });
+        request.extensions_mut().insert(ConnectionContext { remote, bodies: self.bodies.clone() });
         match self.router.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
@@ -212,13 +212,13 @@ fn overloaded(overload: Overload) -> Response {
     };
     let hint =
         "try again later; the limits are `connections` and `connections_per_address` of `[http]`";
-    refusal::busy(error, hint)
+    error_response::busy(error, hint)
 }
 
 fn body_stalled(timeout: Duration) -> Response {
     let error = format!("no byte of the request body arrived for {} seconds", timeout.as_secs());
     let hint = "send the body without long pauses; the limit is `body_timeout` of `[http]`";
-    let mut response = refusal::response(StatusCode::REQUEST_TIMEOUT, &error, hint);
+    let mut response = error_response::json(StatusCode::REQUEST_TIMEOUT, &error, hint);
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }

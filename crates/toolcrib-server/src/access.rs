@@ -15,13 +15,13 @@ use crate::private_file::{PrivateFileError, PrivateFolder};
 use crate::{Secret, random};
 
 /// The name of the token file in the state folder.
-pub const FILE: &str = "token";
+pub const TOKEN_FILE: &str = "token";
 
 /// Maximum size of the token file, in bytes.
-const LARGEST: u64 = 4096;
+const MAX_FILE_BYTES: u64 = 4096;
 
 /// Minimum length of a token. Shorter ones could be guessed over the network; a generated one has 64 characters.
-const SHORTEST: usize = 16;
+const MIN_LENGTH: usize = 16;
 
 /// What a caller must send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,17 +34,17 @@ pub enum Access {
 
 /// The [`Access`] of a listener, which can be replaced while it runs. A clone is the same one.
 #[derive(Debug, Clone)]
-pub struct AccessControl(Arc<ArcSwap<Current>>);
+pub struct AccessControl(Arc<ArcSwap<AccessState>>);
 
 #[derive(Debug)]
-struct Current {
+struct AccessState {
     access: Access,
     credential: Credential,
     /// Tokens that were required before, since the start.
     revoked: Vec<Secret>,
 }
 
-impl Current {
+impl AccessState {
     fn new(access: Access, revoked: Vec<Secret>) -> Self {
         Self { access, credential: Credential::default(), revoked }
     }
@@ -75,7 +75,7 @@ impl Credential {
     }
 
     /// Whether both are revoked together.
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn is_same_as(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 
@@ -143,7 +143,7 @@ impl AccessControl {
 
 impl From<Access> for AccessControl {
     fn from(access: Access) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(Current::new(access, Vec::new()))))
+        Self(Arc::new(ArcSwap::from_pointee(AccessState::new(access, Vec::new()))))
     }
 }
 
@@ -158,21 +158,21 @@ impl From<Option<Secret>> for AccessControl {
 pub enum TokenError {
     /// Other users could read the file, and may know the token.
     #[error("other users may read the token in `{}` (mode {mode:o})", path.display())]
-    Shared {
+    ReadableByOthers {
         /// The file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
     /// The token in the file or in the config is too short to be one.
-    #[error("the token {} has fewer than {SHORTEST} characters, or others than visible ASCII", source_of(path.as_deref()))]
+    #[error("the token {} has fewer than {MIN_LENGTH} characters, or others than visible ASCII", source_of(path.as_deref()))]
     Weak {
         /// The file; `None` for a token from the config.
         path: Option<PathBuf>,
     },
     /// The file or its folder cannot be used.
     #[error("the token file is not used: {0}")]
-    Unusable(#[source] PrivateFileError),
+    File(#[source] PrivateFileError),
     /// There is no folder to keep a token in.
     #[error("a listener off loopback needs a token, and there is no state folder to keep one in")]
     NoState,
@@ -185,13 +185,13 @@ impl TokenError {
     /// What the operator can do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::Shared { path, .. } | Self::Weak { path: Some(path) } => {
+            Self::ReadableByOthers { path, .. } | Self::Weak { path: Some(path) } => {
                 format!("delete `{}`; the next start makes a new token", path.display())
             }
             Self::Weak { path: None } => {
                 "leave the token out of the config: one is made at the first start".to_owned()
             }
-            Self::Unusable(error) => error.hint(),
+            Self::File(error) => error.hint(),
             Self::NoState => "set `http.token` in the config, or HOME".to_owned(),
             Self::Random(_) => "check that this machine has `/dev/urandom`".to_owned(),
         }
@@ -225,27 +225,29 @@ pub fn load_or_create(state: &PrivateFolder) -> Result<Secret, TokenError> {
         return Ok(token);
     }
     let token = random::hex::<32>().map_err(TokenError::Random)?;
-    if state.create(FILE, token.as_bytes()).map_err(TokenError::Unusable)? {
+    if state.create(TOKEN_FILE, token.as_bytes()).map_err(TokenError::File)? {
         return Ok(token.into());
     }
     // A concurrent first start created the file: use its token.
-    let removed =
-        || PrivateFileError::Io { path: state.file(FILE), source: io::ErrorKind::NotFound.into() };
-    load(state)?.ok_or_else(|| TokenError::Unusable(removed()))
+    let removed = || PrivateFileError::Io {
+        path: state.file(TOKEN_FILE),
+        source: io::ErrorKind::NotFound.into(),
+    };
+    load(state)?.ok_or_else(|| TokenError::File(removed()))
 }
 
 fn load(state: &PrivateFolder) -> Result<Option<Secret>, TokenError> {
-    let path = state.file(FILE);
-    let bytes = match state.read(FILE, LARGEST) {
+    let path = state.file(TOKEN_FILE);
+    let bytes = match state.read(TOKEN_FILE, MAX_FILE_BYTES) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(None),
-        Err(PrivateFileError::Shared { path, mode }) => {
-            return Err(TokenError::Shared { path, mode });
+        Err(PrivateFileError::ReadableByOthers { path, mode }) => {
+            return Err(TokenError::ReadableByOthers { path, mode });
         }
         Err(PrivateFileError::TooLarge { path, .. }) => {
             return Err(TokenError::Weak { path: Some(path) });
         }
-        Err(error) => return Err(TokenError::Unusable(error)),
+        Err(error) => return Err(TokenError::File(error)),
     };
     match std::str::from_utf8(&bytes).map(str::trim) {
         Ok(token) if is_strong(token) => Ok(Some(token.into())),
@@ -255,5 +257,5 @@ fn load(state: &PrivateFolder) -> Result<Option<Secret>, TokenError> {
 
 /// Whether a token is too long to be guessed over the network.
 pub(crate) fn is_strong(token: &str) -> bool {
-    token.len() >= SHORTEST && token.bytes().all(|byte| byte.is_ascii_graphic())
+    token.len() >= MIN_LENGTH && token.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -18,14 +18,14 @@ use crate::guard::Guard;
 use crate::metrics::{self, Registry};
 
 /// Where the token may be sent if `Authorization` is taken: the header of the proxy's keys.
-const KEY: &str = "x-toolcrib-key";
+const KEY_HEADER: &str = "x-toolcrib-key";
 
 /// What an operator can do if the token is missing or wrong.
-pub const HINT: &str = "set `admin_token` in `[http]`, and send it as `Authorization: Bearer TOKEN` or as `x-toolcrib-key`";
+pub const ADMIN_HINT: &str = "set `admin_token` in `[http]`, and send it as `Authorization: Bearer TOKEN` or as `x-toolcrib-key`";
 
 /// The rules, which change when the config is loaded again.
 #[derive(Debug, Default)]
-pub struct Admin(RwLock<Rules>);
+pub struct AdminAccess(RwLock<Rules>);
 
 #[derive(Debug, Default)]
 struct Rules {
@@ -38,9 +38,9 @@ struct Rules {
 /// An admin token that could be guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("`http.admin_token` has fewer than 16 characters, or others than visible ASCII")]
-pub struct WeakToken;
+pub struct WeakAdminToken;
 
-impl WeakToken {
+impl WeakAdminToken {
     /// What the operator can do about it.
     pub fn hint(self) -> &'static str {
         "make one with `openssl rand -hex 32`, or leave it out"
@@ -53,12 +53,12 @@ pub struct AdminToken(Secret);
 
 impl AdminToken {
     /// Accepts a token of at least 16 characters of visible ASCII.
-    pub fn new(token: Secret) -> Result<Self, WeakToken> {
-        if is_strong(token.expose()) { Ok(Self(token)) } else { Err(WeakToken) }
+    pub fn new(token: Secret) -> Result<Self, WeakAdminToken> {
+        if is_strong(token.expose()) { Ok(Self(token)) } else { Err(WeakAdminToken) }
     }
 }
 
-impl Admin {
+impl AdminAccess {
     /// Replaces the token.
     pub fn set_token(&self, token: Option<AdminToken>) {
         let token = token.map(|AdminToken(token)| token);
@@ -105,12 +105,12 @@ impl Admin {
             let (scheme, token) = text.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then_some(token)
         });
-        bearer.chain(values(KEY)).any(|given| self.matches(given))
+        bearer.chain(values(KEY_HEADER)).any(|given| self.matches(given))
     }
 }
 
 /// The route of the metrics. `guard` is asked as long as no admin is required; it checked host and origin before.
-pub(crate) fn metrics_route(registry: Registry, guard: Guard, admin: Arc<Admin>) -> Router {
+pub(crate) fn metrics_route(registry: Registry, guard: Guard, admin: Arc<AdminAccess>) -> Router {
     let registry = Arc::new(registry);
     let answer = move |request: Request| {
         let headers = request.headers();
@@ -131,7 +131,7 @@ pub(crate) fn metrics_route(registry: Registry, guard: Guard, admin: Arc<Admin>)
 }
 
 fn not_admin() -> Response {
-    let body = serde_json::json!({"error": "the metrics cover all callers and require the admin token", "hint": HINT});
+    let body = serde_json::json!({"error": "the metrics cover all callers and require the admin token", "hint": ADMIN_HINT});
     (StatusCode::FORBIDDEN, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
@@ -141,10 +141,10 @@ mod tests {
 
     #[test]
     fn the_admin_is_known_by_a_token_that_cannot_be_guessed() {
-        let admin = Admin::default();
+        let admin = AdminAccess::default();
         assert!(!admin.is_required() && !admin.matches(""));
-        assert_eq!(AdminToken::new("short".into()).unwrap_err(), WeakToken);
-        assert_eq!(AdminToken::new("0123456789abcdé0".into()).unwrap_err(), WeakToken);
+        assert_eq!(AdminToken::new("short".into()).unwrap_err(), WeakAdminToken);
+        assert_eq!(AdminToken::new("0123456789abcdé0".into()).unwrap_err(), WeakAdminToken);
         admin.set_token(Some(AdminToken::new("0123456789abcdef".into()).unwrap()));
         assert!(admin.is_required());
         for (name, value, is_admin) in [

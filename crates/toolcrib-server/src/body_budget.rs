@@ -7,16 +7,16 @@
 use axum::http::header;
 use axum::response::Response;
 
-use crate::memory_total::{MemoryShare, MemoryTotal};
-use crate::refusal::RETRY_AFTER;
+use crate::error_response::RETRY_AFTER;
+use crate::memory_budget::{MemoryBudget, MemoryShare};
 
 /// The bodies of one listener. A clone is the same total.
 #[derive(Debug, Clone)]
-pub struct BodyBudget(MemoryTotal);
+pub struct BodyBudget(MemoryBudget);
 
 /// A body for which there is no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BodyRefused {
+pub enum BodyRejected {
     /// Other requests take up the total.
     #[error(
         "the bodies of other requests in flight take up all memory for bodies: try again later (`body_bytes` of `[http]`)"
@@ -29,8 +29,8 @@ pub enum BodyRefused {
     TooLarge(usize),
 }
 
-impl BodyRefused {
-    /// Sets the time to wait on a response with this refusal, if waiting helps.
+impl BodyRejected {
+    /// Sets the time to wait on a response with this error_response, if waiting helps.
     pub fn set_retry(self, response: &mut Response) {
         if self == Self::Busy {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
@@ -41,12 +41,12 @@ impl BodyRefused {
 impl BodyBudget {
     /// A total of so many bytes.
     pub fn new(limit: usize) -> Self {
-        Self(MemoryTotal::new(limit))
+        Self(MemoryBudget::new(limit))
     }
 
     /// A body of which nothing has been received. `announced` is its length, as far as it is known: if that does
     /// not fit now, it is refused before the client sends it.
-    pub fn begin(&self, announced: usize) -> Result<BodyPermit, BodyRefused> {
+    pub fn begin(&self, announced: usize) -> Result<BodyPermit, BodyRejected> {
         let mut permit = BodyPermit { share: self.0.share(), limit: self.0.limit() };
         permit.grow(announced)?;
         permit.share.release();
@@ -63,13 +63,13 @@ pub struct BodyPermit {
 
 impl BodyPermit {
     /// Counts more bytes of the body.
-    pub fn grow(&mut self, bytes: usize) -> Result<(), BodyRefused> {
+    pub fn grow(&mut self, bytes: usize) -> Result<(), BodyRejected> {
         if self.share.grow(bytes) {
             return Ok(());
         }
         let all = self.share.bytes().checked_add(bytes);
         let is_too_large = all.is_none_or(|all| all > self.limit);
-        Err(if is_too_large { BodyRefused::TooLarge(self.limit) } else { BodyRefused::Busy })
+        Err(if is_too_large { BodyRejected::TooLarge(self.limit) } else { BodyRejected::Busy })
     }
 }
 
@@ -83,14 +83,14 @@ mod tests {
         let (mut one, mut two) = (budget.begin(60).unwrap(), budget.begin(60).unwrap());
         one.grow(60).unwrap();
         two.grow(40).unwrap();
-        assert_eq!(two.grow(1), Err(BodyRefused::Busy), "one over the limit");
-        assert_eq!(budget.begin(1).unwrap_err(), BodyRefused::Busy, "it need not be sent");
+        assert_eq!(two.grow(1), Err(BodyRejected::Busy), "one over the limit");
+        assert_eq!(budget.begin(1).unwrap_err(), BodyRejected::Busy, "it need not be sent");
         drop(one);
         two.grow(60).unwrap();
-        assert_eq!(two.grow(1), Err(BodyRefused::TooLarge(100)), "alone it is over the limit");
+        assert_eq!(two.grow(1), Err(BodyRejected::TooLarge(100)), "alone it is over the limit");
         drop(two);
-        assert_eq!(budget.begin(101).unwrap_err(), BodyRefused::TooLarge(100));
-        assert_eq!(budget.begin(usize::MAX).unwrap_err(), BodyRefused::TooLarge(100));
+        assert_eq!(budget.begin(101).unwrap_err(), BodyRejected::TooLarge(100));
+        assert_eq!(budget.begin(usize::MAX).unwrap_err(), BodyRejected::TooLarge(100));
         budget.begin(100).unwrap().grow(100).unwrap();
     }
 }

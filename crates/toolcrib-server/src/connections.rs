@@ -3,7 +3,7 @@
 //!
 //! A stranger can open connections without a token, so a full table never refuses a newcomer while any
 //! connection is idle: the longest idle one closes. Connections with a request in flight are never closed for
-//! that. If all of them are busy, the newcomer gets one of [`SPARE`] places in which only the health check is
+//! that. If all of them are busy, the newcomer gets one of [`SPARE_SLOTS`] places in which only the health check is
 //! served and everything else is answered with 503.
 
 use std::collections::HashMap;
@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::activity::Activity;
-use crate::rare_log::RareLog;
+use crate::connection_activity::ConnectionActivity;
+use crate::rate_limited_log::RateLimitedLog;
 
 /// Places above the total for connections that get no service but the health check.
-pub(crate) const SPARE: usize = 16;
+pub(crate) const SPARE_SLOTS: usize = 16;
 
 /// Maximum numbers of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub(crate) struct Connections {
     limits: ConnectionLimits,
     table: Mutex<Table>,
     closed: Notify,
-    total_log: RareLog,
-    address_log: RareLog,
+    total_log: RateLimitedLog,
+    address_log: RateLimitedLog,
 }
 
 #[derive(Debug, Default)]
@@ -55,19 +55,19 @@ struct Table {
 #[derive(Debug)]
 struct Open {
     client: Option<IpAddr>,
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionActivity>,
 }
 
 impl Table {
     /// Closes the longest idle connection, of this client if one is named.
-    fn retire_longest_idle(&self, client: Option<IpAddr>) -> bool {
+    fn evict_longest_idle(&self, client: Option<IpAddr>) -> bool {
         let of_client = self.open.values().filter(|open| client.is_none() || open.client == client);
         let idle = of_client.filter_map(|open| Some((open.activity.idle_since()?, open)));
         // A request may begin between the two looks; then nothing is closed and the newcomer is told so.
-        idle.min_by_key(|(since, _)| *since).is_some_and(|(_, open)| open.activity.retire())
+        idle.min_by_key(|(since, _)| *since).is_some_and(|(_, open)| open.activity.evict())
     }
 
-    fn insert(&mut self, client: Option<IpAddr>, activity: Arc<Activity>) -> u64 {
+    fn insert(&mut self, client: Option<IpAddr>, activity: Arc<ConnectionActivity>) -> u64 {
         let id = self.next;
         self.next += 1;
         self.open.insert(id, Open { client, activity });
@@ -101,7 +101,7 @@ impl Table {
 
     fn count(&self, client: Option<IpAddr>) -> usize {
         let of_client = self.open.values().filter(|open| client.is_none() || open.client == client);
-        of_client.filter(|open| !open.activity.is_retired()).count()
+        of_client.filter(|open| !open.activity.is_evicted()).count()
     }
 }
 
@@ -111,13 +111,13 @@ impl Connections {
             limits,
             table: Mutex::default(),
             closed: Notify::new(),
-            total_log: RareLog::default(),
-            address_log: RareLog::default(),
+            total_log: RateLimitedLog::default(),
+            address_log: RateLimitedLog::default(),
         })
     }
 
     /// A place for a new connection. Waits only for connections that are about to close.
-    pub(crate) async fn admit(self: &Arc<Self>, remote: SocketAddr) -> Slot {
+    pub(crate) async fn admit(self: &Arc<Self>, remote: SocketAddr) -> ConnectionSlot {
         let client = client_of(remote.ip());
         let overload = self.make_room(client);
         loop {
@@ -125,21 +125,26 @@ impl Connections {
             closed.as_mut().enable();
             {
                 let mut table = self.lock();
-                if table.open.len() < self.limits.total + SPARE {
-                    let activity = Arc::new(Activity::new());
+                if table.open.len() < self.limits.total + SPARE_SLOTS {
+                    let activity = Arc::new(ConnectionActivity::new());
                     let id = table.insert(client, Arc::clone(&activity));
-                    return Slot { connections: Arc::clone(self), id, activity, overload };
+                    return ConnectionSlot {
+                        connections: Arc::clone(self),
+                        id,
+                        activity,
+                        overload,
+                    };
                 }
                 // More newcomers than connections that have closed so far, or all spare places are taken.
-                table.retire_longest_idle(None);
+                table.evict_longest_idle(None);
             }
             closed.await;
         }
     }
 
     /// Closes the longest idle connection, if there is one. For a process that has no file left.
-    pub(crate) fn retire_longest_idle(&self) -> bool {
-        self.lock().retire_longest_idle(None)
+    pub(crate) fn evict_longest_idle(&self) -> bool {
+        self.lock().evict_longest_idle(None)
     }
 
     /// Completes when a connection has closed.
@@ -152,7 +157,7 @@ impl Connections {
         let ConnectionLimits { total, per_address } = self.limits;
         let table = self.lock();
         if client.is_some() && table.has(per_address, client) {
-            let closes = table.retire_longest_idle(client);
+            let closes = table.evict_longest_idle(client);
             if let Some(times) = self.address_log.count() {
                 tracing::warn!(
                     times,
@@ -164,7 +169,7 @@ impl Connections {
             return (!closes).then_some(Overload::Address);
         }
         if table.has(total, None) {
-            let closes = table.retire_longest_idle(None);
+            let closes = table.evict_longest_idle(None);
             if let Some(times) = self.total_log.count() {
                 tracing::warn!(
                     times,
@@ -193,15 +198,15 @@ fn outcome(closes: bool) -> &'static str {
 
 /// The place of one connection, free again when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct ConnectionSlot {
     connections: Arc<Connections>,
     id: u64,
-    pub(crate) activity: Arc<Activity>,
+    pub(crate) activity: Arc<ConnectionActivity>,
     /// Why this connection gets no service but the health check.
     pub(crate) overload: Option<Overload>,
 }
 
-impl Drop for Slot {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.connections.lock().remove(self.id);
         self.connections.closed.notify_waiters();
@@ -240,17 +245,17 @@ mod tests {
         let request = busy.activity.begin_request();
         let older = connections.admit(at("127.0.0.1")).await;
         let newer = connections.admit(at("127.0.0.1")).await;
-        assert!(!older.activity.is_retired(), "at the limit all stay");
+        assert!(!older.activity.is_evicted(), "at the limit all stay");
         let fourth = connections.admit(at("127.0.0.1")).await;
-        assert!(older.activity.is_retired() && !newer.activity.is_retired());
+        assert!(older.activity.is_evicted() && !newer.activity.is_evicted());
         assert_eq!(fourth.overload, None);
         drop(older);
         let requests = [newer.activity.begin_request(), fourth.activity.begin_request()];
         let fifth = connections.admit(at("127.0.0.1")).await;
         assert_eq!(fifth.overload, Some(Overload::Total), "all are busy");
-        assert!([&busy, &newer, &fourth].iter().all(|slot| !slot.activity.is_retired()));
+        assert!([&busy, &newer, &fourth].iter().all(|slot| !slot.activity.is_evicted()));
         let sixth = connections.admit(at("127.0.0.1")).await;
-        assert!(fifth.activity.is_retired(), "a spare place, too, is only for who uses it");
+        assert!(fifth.activity.is_evicted(), "a spare place, too, is only for who uses it");
         assert_eq!(sixth.overload, None, "its place was made by closing the fifth");
         drop((request, requests));
     }
@@ -262,21 +267,21 @@ mod tests {
             let first = connections.admit(at(one)).await;
             let second = connections.admit(at(one)).await;
             let neighbour = connections.admit(at(other)).await;
-            assert!(!first.activity.is_retired());
+            assert!(!first.activity.is_evicted());
             let third = connections.admit(at(one)).await;
-            assert!(first.activity.is_retired() && third.overload.is_none());
+            assert!(first.activity.is_evicted() && third.overload.is_none());
             drop(first);
             let requests = [second.activity.begin_request(), third.activity.begin_request()];
             let fourth = connections.admit(at(one)).await;
             assert_eq!(fourth.overload, Some(Overload::Address));
-            assert!(!neighbour.activity.is_retired());
+            assert!(!neighbour.activity.is_evicted());
             drop(requests);
         }
         let mut local = Vec::new();
         for _ in 0..8 {
             local.push(connections.admit(at("::ffff:127.0.0.1")).await);
         }
-        assert!(local.iter().all(|slot| !slot.activity.is_retired() && slot.overload.is_none()));
+        assert!(local.iter().all(|slot| !slot.activity.is_evicted() && slot.overload.is_none()));
         assert_eq!(
             connections.lock().by_client.len(),
             0,
@@ -288,10 +293,10 @@ mod tests {
     async fn a_newcomer_waits_for_a_place_to_become_free() {
         let connections = connections(1, 1);
         let mut slots = vec![connections.admit(at("127.0.0.1")).await];
-        for _ in 0..SPARE {
+        for _ in 0..SPARE_SLOTS {
             slots.push(connections.admit(at("127.0.0.1")).await);
         }
-        assert!(slots[..SPARE].iter().all(|slot| slot.activity.is_retired()));
+        assert!(slots[..SPARE_SLOTS].iter().all(|slot| slot.activity.is_evicted()));
         let mut next = std::pin::pin!(connections.admit(at("127.0.0.1")));
         tokio::select! {
             biased;

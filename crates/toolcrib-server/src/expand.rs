@@ -1,6 +1,6 @@
 //! References in a config, such as `${NAME}`, replaced by their values.
 //!
-//! Pure: the lookup is a function argument, and [`surroundings`] is the real one. A reference that has no
+//! Pure: the lookup is a function argument, and [`from_system`] is the real one. A reference that has no
 //! value is an error that names the reference, because a program that is started with half a token fails
 //! in ways that are hard to understand. Values are not expanded again.
 //!
@@ -27,7 +27,7 @@ const FILE_BYTES: u64 = 64 << 10;
 
 /// What a reference refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source<'a> {
+pub enum Reference<'a> {
     /// An environment variable.
     Variable(&'a str),
     /// The contents of a file.
@@ -40,13 +40,13 @@ pub enum Source<'a> {
 
 /// A reference that has no value. It holds names, never values.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Unset {
+pub enum ReferenceError {
     /// A variable.
     #[error("the variable `{0}` is not set")]
-    Variable(String),
+    UnsetVariable(String),
     /// A file.
     #[error("the file `{0}` cannot be read")]
-    File(String),
+    UnreadableFile(String),
     /// A file whose path begins at the working folder, which may be anybody's.
     #[error("the path of `${{file:{0}}}` is relative")]
     RelativeFile(String),
@@ -55,30 +55,32 @@ pub enum Unset {
     Input(String),
     /// The home folder.
     #[error("the home folder is not known")]
-    Home,
+    UnknownHome,
     /// The current folder.
     #[error("the current folder is not known")]
-    Folder,
+    UnknownFolder,
     /// A `${` without its `}`, or an unknown reference between them.
     #[error("a `${{` that begins no reference we know")]
-    Form,
+    Malformed,
 }
 
-impl Unset {
+impl ReferenceError {
     /// What the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Variable(_) => {
+            Self::UnsetVariable(_) => {
                 "set it where Toolcrib is started, or give a default: `${NAME:-text}`"
             }
-            Self::File(_) => "check the path and its permissions; 64 KiB at most, as UTF-8",
+            Self::UnreadableFile(_) => {
+                "check the path and its permissions; 64 KiB at most, as UTF-8"
+            }
             Self::RelativeFile(_) => {
                 "give the full path, or one that begins with `~/`: Toolcrib may be started in any folder"
             }
             Self::Input(_) => "put it into a variable and write `${NAME}` instead",
-            Self::Home => "set HOME",
-            Self::Folder => "start Toolcrib in a folder that is there",
-            Self::Form => {
+            Self::UnknownHome => "set HOME",
+            Self::UnknownFolder => "start Toolcrib in a folder that is there",
+            Self::Malformed => {
                 "`${NAME}`, `${NAME:-text}` and `${file:PATH}` are known; `$${` means `${`"
             }
         }
@@ -86,26 +88,26 @@ impl Unset {
 }
 
 /// A secret with its references replaced.
-pub fn expand(
+pub fn expand_secret(
     text: &Secret,
-    lookup: &impl Fn(Source<'_>) -> Option<String>,
-) -> Result<Secret, Unset> {
+    lookup: &impl Fn(Reference<'_>) -> Option<String>,
+) -> Result<Secret, ReferenceError> {
     expand_text(text.expose(), lookup).map(Secret::from)
 }
 
 /// A text with its references replaced.
 pub fn expand_text(
     text: &str,
-    lookup: &impl Fn(Source<'_>) -> Option<String>,
-) -> Result<String, Unset> {
+    lookup: &impl Fn(Reference<'_>) -> Option<String>,
+) -> Result<String, ReferenceError> {
     expand_at(text, lookup, 0)
 }
 
 fn expand_at(
     text: &str,
-    lookup: &impl Fn(Source<'_>) -> Option<String>,
+    lookup: &impl Fn(Reference<'_>) -> Option<String>,
     depth: usize,
-) -> Result<String, Unset> {
+) -> Result<String, ReferenceError> {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -117,7 +119,7 @@ fn expand_at(
             continue;
         }
         out.push_str(before);
-        let end = closing(from).ok_or(Unset::Form)?;
+        let end = closing(from).ok_or(ReferenceError::Malformed)?;
         out.push_str(&resolved(&from[2..end], lookup, depth)?);
         rest = &from[end + 1..];
     }
@@ -146,55 +148,56 @@ fn closing(text: &str) -> Option<usize> {
 
 fn resolved(
     inner: &str,
-    lookup: &impl Fn(Source<'_>) -> Option<String>,
+    lookup: &impl Fn(Reference<'_>) -> Option<String>,
     depth: usize,
-) -> Result<String, Unset> {
+) -> Result<String, ReferenceError> {
     match inner {
-        "userHome" => return lookup(Source::Home).ok_or(Unset::Home),
-        "workspaceFolder" => return lookup(Source::Folder).ok_or(Unset::Folder),
+        "userHome" => return lookup(Reference::Home).ok_or(ReferenceError::UnknownHome),
+        "workspaceFolder" => return lookup(Reference::Folder).ok_or(ReferenceError::UnknownFolder),
         _ => {}
     }
     if let Some(path) = inner.strip_prefix("file:") {
         if !path.starts_with("~/") && Path::new(path).is_relative() {
-            return Err(Unset::RelativeFile(path.to_owned()));
+            return Err(ReferenceError::RelativeFile(path.to_owned()));
         }
-        let content = lookup(Source::File(path)).ok_or_else(|| Unset::File(path.to_owned()))?;
+        let content = lookup(Reference::File(path))
+            .ok_or_else(|| ReferenceError::UnreadableFile(path.to_owned()))?;
         let content = content.strip_suffix('\n').unwrap_or(&content);
         return Ok(content.strip_suffix('\r').unwrap_or(content).to_owned());
     }
     if let Some(id) = inner.strip_prefix("input:") {
-        return Err(Unset::Input(id.to_owned()));
+        return Err(ReferenceError::Input(id.to_owned()));
     }
     let inner = inner.strip_prefix("env:").unwrap_or(inner);
     let (name, default) = match inner.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inner, None),
     };
-    if !is_name(name) {
-        return Err(Unset::Form);
+    if !is_variable_name(name) {
+        return Err(ReferenceError::Malformed);
     }
-    match (lookup(Source::Variable(name)), default) {
+    match (lookup(Reference::Variable(name)), default) {
         (Some(value), _) => Ok(value),
         (None, Some(default)) if depth < DEPTH => expand_at(default, lookup, depth + 1),
-        (None, Some(_)) => Err(Unset::Form),
-        (None, None) => Err(Unset::Variable(name.to_owned())),
+        (None, Some(_)) => Err(ReferenceError::Malformed),
+        (None, None) => Err(ReferenceError::UnsetVariable(name.to_owned())),
     }
 }
 
 /// Whether a text can be the name of a variable. `ProgramFiles(x86)` is one, too.
-pub fn is_name(text: &str) -> bool {
+pub fn is_variable_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '(' | ')'))
 }
 
 /// The lookup in the environment, files and folders of this machine.
-pub fn surroundings(source: Source<'_>) -> Option<String> {
+pub fn from_system(source: Reference<'_>) -> Option<String> {
     let home = || std::env::var("HOME").or_else(|_| std::env::var("USERPROFILE")).ok();
     match source {
-        Source::Variable(name) => std::env::var(name).ok(),
-        Source::Home => home(),
-        Source::Folder => Some(std::env::current_dir().ok()?.to_str()?.to_owned()),
-        Source::File(path) => {
+        Reference::Variable(name) => std::env::var(name).ok(),
+        Reference::Home => home(),
+        Reference::Folder => Some(std::env::current_dir().ok()?.to_str()?.to_owned()),
+        Reference::File(path) => {
             let path = match path.strip_prefix("~/") {
                 Some(rest) => Path::new(&home()?).join(rest),
                 None => PathBuf::from(path),

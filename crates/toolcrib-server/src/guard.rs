@@ -17,15 +17,15 @@ use axum::response::{IntoResponse, Response};
 use crate::Secret;
 use crate::access::{AccessControl, Credential};
 use crate::authority::{Authority, Origin};
-use crate::rare_log::RareLog;
-use crate::refusal;
+use crate::error_response;
+use crate::rate_limited_log::RateLimitedLog;
 
 /// The only route that requires no credential: it says that the process is alive, and nothing else.
-pub const HEALTH: &str = "/healthz";
+pub const HEALTH_PATH: &str = "/healthz";
 
 /// Why a request was refused. Contains nothing from the request itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum AccessDenied {
     /// Neither a `Host` header nor an authority.
     #[error("the request names no host")]
     NoHost,
@@ -61,7 +61,7 @@ pub enum Refused {
     Method,
 }
 
-impl Refused {
+impl AccessDenied {
     /// The number of reasons.
     const COUNT: usize = Self::Method as usize + 1;
 
@@ -90,9 +90,9 @@ impl Refused {
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for AccessDenied {
     fn into_response(self) -> Response {
-        let mut response = refusal::response(self.status(), &self.to_string(), self.hint());
+        let mut response = error_response::json(self.status(), &self.to_string(), self.hint());
         let header = match self.status() {
             StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, "Bearer")),
             StatusCode::METHOD_NOT_ALLOWED => Some((ALLOW, "GET, HEAD, POST, PUT, PATCH, DELETE")),
@@ -107,7 +107,7 @@ impl IntoResponse for Refused {
 
 /// An entry of `allowed_hosts` or `allowed_origins` that no request could ever match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum InvalidAllowEntry {
     /// An entry of `allowed_hosts`.
     #[error("`{0}` in `allowed_hosts` is no host: write `name` or `name:port`")]
     Host(String),
@@ -123,16 +123,16 @@ pub struct Guard {
     origins: Vec<Origin>,
     /// `None` for routes that check keys of their own.
     access: Option<AccessControl>,
-    refusals: Arc<RefusalLog>,
+    denied_log: Arc<DeniedLog>,
 }
 
 /// Logs refused requests. Anybody can cause them, so each reason gets at most one line a minute, with a count.
 #[derive(Debug, Default)]
-struct RefusalLog([RareLog; Refused::COUNT]);
+struct DeniedLog([RateLimitedLog; AccessDenied::COUNT]);
 
-impl RefusalLog {
-    fn count(&self, refused: Refused) {
-        if let Some(requests) = self.0.get(refused as usize).and_then(RareLog::count) {
+impl DeniedLog {
+    fn count(&self, refused: AccessDenied) {
+        if let Some(requests) = self.0.get(refused as usize).and_then(RateLimitedLog::count) {
             tracing::warn!(reason = %refused, requests, "request refused");
         }
     }
@@ -145,18 +145,20 @@ impl Guard {
         allowed_hosts: &[String],
         allowed_origins: &[String],
         access: impl Into<AccessControl>,
-    ) -> Result<Self, Unusable> {
+    ) -> Result<Self, InvalidAllowEntry> {
         let host = |text: &String| {
-            Authority::read(&text.to_ascii_lowercase()).ok_or_else(|| Unusable::Host(text.clone()))
+            Authority::read(&text.to_ascii_lowercase())
+                .ok_or_else(|| InvalidAllowEntry::Host(text.clone()))
         };
         let origin = |text: &String| {
-            Origin::read(&text.to_ascii_lowercase()).ok_or_else(|| Unusable::Origin(text.clone()))
+            Origin::read(&text.to_ascii_lowercase())
+                .ok_or_else(|| InvalidAllowEntry::Origin(text.clone()))
         };
         Ok(Self {
             hosts: allowed_hosts.iter().map(host).collect::<Result<_, _>>()?,
             origins: allowed_origins.iter().map(origin).collect::<Result<_, _>>()?,
             access: Some(access.into()),
-            refusals: Arc::default(),
+            denied_log: Arc::default(),
         })
     }
 
@@ -173,47 +175,47 @@ impl Guard {
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
-    ) -> Result<Option<Credential>, Refused> {
+    ) -> Result<Option<Credential>, AccessDenied> {
         if [Method::TRACE, Method::CONNECT].contains(method) {
-            return Err(Refused::Method);
+            return Err(AccessDenied::Method);
         }
         self.check_host(uri, headers)?;
         self.check_origin(headers)?;
         match &self.access {
-            Some(access) if uri.path() != HEALTH => {
+            Some(access) if uri.path() != HEALTH_PATH => {
                 access.check(|token| check_token(token, headers)).map(Some)
             }
             _ => Ok(None),
         }
     }
 
-    fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
-        let header = single(headers, &HOST, Refused::ManyHosts, Refused::MalformedHost)?;
+    fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), AccessDenied> {
+        let header = single(headers, &HOST, AccessDenied::ManyHosts, AccessDenied::MalformedHost)?;
         let named = [header, uri.authority().map(axum::http::uri::Authority::as_str)];
         // If both are present, both must be allowed: software behind us may prefer either.
         let mut named = named.into_iter().flatten().peekable();
         if named.peek().is_none() {
-            return Err(Refused::NoHost);
+            return Err(AccessDenied::NoHost);
         }
         for text in named {
-            let host = Authority::read(text).ok_or(Refused::MalformedHost)?;
+            let host = Authority::read(text).ok_or(AccessDenied::MalformedHost)?;
             if !host.is_loopback() && !self.hosts.iter().any(|allowed| allowed.covers(&host)) {
-                return Err(Refused::ForeignHost);
+                return Err(AccessDenied::ForeignHost);
             }
         }
         Ok(())
     }
 
-    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refused> {
-        match single(headers, &ORIGIN, Refused::ManyOrigins, Refused::MalformedOrigin)? {
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), AccessDenied> {
+        match single(headers, &ORIGIN, AccessDenied::ManyOrigins, AccessDenied::MalformedOrigin)? {
             None => Ok(()),
-            Some("null") => Err(Refused::NullOrigin),
+            Some("null") => Err(AccessDenied::NullOrigin),
             Some(text) => {
-                let origin = Origin::read(text).ok_or(Refused::MalformedOrigin)?;
+                let origin = Origin::read(text).ok_or(AccessDenied::MalformedOrigin)?;
                 if origin.authority.is_loopback() || self.origins.contains(&origin) {
                     Ok(())
                 } else {
-                    Err(Refused::ForeignOrigin)
+                    Err(AccessDenied::ForeignOrigin)
                 }
             }
         }
@@ -234,28 +236,30 @@ async fn guarded(State(guard): State<Arc<Guard>>, mut request: Request, next: Ne
             next.run(request).await
         }
         Err(refused) => {
-            guard.refusals.count(refused);
+            guard.denied_log.count(refused);
             refused.into_response()
         }
     }
 }
 
-fn check_token(token: &Secret, headers: &HeaderMap) -> Result<(), Refused> {
-    let given = single(headers, &AUTHORIZATION, Refused::WrongToken, Refused::WrongToken)?;
-    let (scheme, value) = given.and_then(|text| text.split_once(' ')).ok_or(Refused::NoToken)?;
+fn check_token(token: &Secret, headers: &HeaderMap) -> Result<(), AccessDenied> {
+    let given =
+        single(headers, &AUTHORIZATION, AccessDenied::WrongToken, AccessDenied::WrongToken)?;
+    let (scheme, value) =
+        given.and_then(|text| text.split_once(' ')).ok_or(AccessDenied::NoToken)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Refused::NoToken);
+        return Err(AccessDenied::NoToken);
     }
-    if token.matches(value) { Ok(()) } else { Err(Refused::WrongToken) }
+    if token.matches(value) { Ok(()) } else { Err(AccessDenied::WrongToken) }
 }
 
 /// The value of a header that may occur only once.
 fn single<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
-    many: Refused,
-    malformed: Refused,
-) -> Result<Option<&'h str>, Refused> {
+    many: AccessDenied,
+    malformed: AccessDenied,
+) -> Result<Option<&'h str>, AccessDenied> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {

@@ -17,14 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::accept::Acceptor;
 use crate::access::AccessControl;
-use crate::activity::Timeouts;
-use crate::admin::{Admin, metrics_route};
+use crate::admin::{AdminAccess, metrics_route};
 use crate::body_budget::BodyBudget;
 use crate::config::HttpSettings;
+use crate::connection_activity::Timeouts;
+use crate::connection_limits::connection_limits;
 use crate::connections::{ConnectionLimits, Connections};
-use crate::drain::Drain;
-use crate::file_limit::connection_limits;
-use crate::guard::{Guard, HEALTH, Unusable};
+use crate::graceful_shutdown::GracefulShutdown;
+use crate::guard::{Guard, HEALTH_PATH, InvalidAllowEntry};
 use crate::metrics::Registry;
 use crate::root_page;
 use crate::tls::ServerTls;
@@ -42,7 +42,7 @@ pub enum ServeError {
     },
     /// An entry of the config can never match.
     #[error(transparent)]
-    Guard(#[from] Unusable),
+    Guard(#[from] InvalidAllowEntry),
 }
 
 impl ServeError {
@@ -73,13 +73,13 @@ pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
     guard: Guard,
-    admin: Arc<Admin>,
+    admin: Arc<AdminAccess>,
     limits: ConnectionLimits,
     timeouts: Timeouts,
     bodies: BodyBudget,
     tls: Option<ServerTls>,
     router: Router,
-    drain: Drain,
+    shutdown: GracefulShutdown,
 }
 
 impl HttpServer {
@@ -109,7 +109,7 @@ impl HttpServer {
                 bodies: BodyBudget::new(settings.body_bytes),
                 tls: None,
                 router: Router::new(),
-                drain: Drain::default(),
+                shutdown: GracefulShutdown::default(),
             })
         }
         .boxed()
@@ -128,13 +128,13 @@ impl HttpServer {
 
     /// Who may see the metrics, if not everybody who may send requests.
     #[must_use]
-    pub fn with_admin(self, admin: Arc<Admin>) -> Self {
+    pub fn with_admin(self, admin: Arc<AdminAccess>) -> Self {
         Self { admin, ..self }
     }
 
     /// The shutdown of this server, for the services on it.
-    pub fn drain(&self) -> Drain {
-        self.drain.clone()
+    pub fn graceful_shutdown(&self) -> GracefulShutdown {
+        self.shutdown.clone()
     }
 
     /// Adds the routes of a service. No two services may have the same route, and only one may have a fallback.
@@ -152,7 +152,7 @@ impl HttpServer {
     pub fn serve(self, registry: Registry, stop: CancellationToken) -> BoxFuture<'static, ()> {
         async move {
             let metrics = metrics_route(registry, self.guard.clone(), Arc::clone(&self.admin));
-            let Self { listener, limits, timeouts, bodies, tls, router, drain, .. } = self
+            let Self { listener, limits, timeouts, bodies, tls, router, shutdown, .. } = self
                 .mount(own_routes(), Authentication::BearerToken)
                 .mount(metrics, Authentication::OwnKeys);
             let connections = Connections::new(limits);
@@ -160,7 +160,7 @@ impl HttpServer {
             let acceptor = Acceptor { router, connections, timeouts, bodies, tls, stop: stopped };
             tokio::select! {
                 () = acceptor.run(listener) => {}
-                () = drain.finish(stop) => {}
+                () = shutdown.run(stop) => {}
             }
         }
         .boxed()
@@ -169,5 +169,5 @@ impl HttpServer {
 
 /// The routes that belong to no service, but for the metrics.
 fn own_routes() -> Router {
-    root_page::routes().route(HEALTH, get(|| async { "ok\n" }))
+    root_page::routes().route(HEALTH_PATH, get(|| async { "ok\n" }))
 }

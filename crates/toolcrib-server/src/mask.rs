@@ -6,8 +6,8 @@
 //! masked.
 
 use crate::Secret;
-use crate::expand::is_name;
-use crate::url::{is_keylike, shown};
+use crate::expand::is_variable_name;
+use crate::url::{looks_like_key, redact};
 
 /// The replacement for a secret.
 const MASK: &str = "***";
@@ -32,7 +32,7 @@ const PREFIXES: [&str; 12] = [
 
 /// A URL without its secrets. One that begins with a reference is masked unless it is only a reference.
 pub fn url(url: &str) -> String {
-    let shown = shown(url);
+    let shown = redact(url);
     let is_all_reference = url.contains("${") && is_reference(url);
     if shown == MASK && is_all_reference { url.to_owned() } else { shown }
 }
@@ -90,7 +90,7 @@ fn is_plain(inner: &str) -> bool {
     let inner = inner.strip_prefix("env:").unwrap_or(inner);
     let (name, default) = inner.split_once(":-").unwrap_or((inner, ""));
     let same = default.is_empty() || default.strip_prefix('$') == Some(name);
-    same && is_name(name)
+    same && is_variable_name(name)
         || ["file:", "input:"]
             .iter()
             .any(|kind| inner.starts_with(kind) && !inner.contains(['{', '}']))
@@ -108,14 +108,16 @@ fn is_secret(text: &str) -> bool {
         // `TOKEN=…`, `--token=…`, `Authorization: …`, `postgres://user:…@host`, `https://…?key=…`
         || text.contains('=')
         || text.contains(": ")
-        || text.contains("://") && (shown(text) != text)
-        || !text.contains(['/', '@']) && is_keylike(bare) && !text.starts_with("--")
+        || text.contains("://") && (redact(text) != text)
+        || !text.contains(['/', '@']) && looks_like_key(bare) && !text.starts_with("--")
 }
 
 /// The argument with its value masked; the name in front of the value stays.
 fn hidden(text: &str) -> Secret {
     match text.find(['=', ':', ' ']) {
-        Some(at) if text[..at].len() <= 40 && !is_keylike(&text[..at]) && !text.contains("://") => {
+        Some(at)
+            if text[..at].len() <= 40 && !looks_like_key(&text[..at]) && !text.contains("://") =>
+        {
             format!("{}{MASK}", &text[..=at]).into()
         }
         _ => MASK.into(),

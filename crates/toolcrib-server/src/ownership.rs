@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a file or a folder is not used.
 #[derive(Debug, thiserror::Error)]
-pub enum Untrusted {
+pub enum UntrustedPath {
     /// Neither ours nor root's.
     #[error("`{}` belongs to another user (uid {owner})", path.display())]
     Owner {
@@ -38,7 +38,7 @@ pub enum Untrusted {
     },
 }
 
-impl Untrusted {
+impl UntrustedPath {
     /// What the operator can do about it.
     pub fn hint(&self) -> String {
         match self {
@@ -55,7 +55,7 @@ impl Untrusted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupWrite {
     /// Never: for what Toolcrib creates itself.
-    Refused,
+    AccessDenied,
     /// If the group is the owner's private one, with the same number as the owner. Distributions that give every
     /// user such a group set the umask 002, so most of their users' folders are writable by it.
     PrivateGroup,
@@ -63,34 +63,34 @@ pub enum GroupWrite {
 
 /// Checks the owner and the permissions of one file or folder.
 #[cfg(unix)]
-pub fn check(path: &Path, about: &Metadata, group: GroupWrite) -> Result<(), Untrusted> {
+pub fn check(path: &Path, about: &Metadata, group: GroupWrite) -> Result<(), UntrustedPath> {
     use std::os::unix::fs::MetadataExt as _;
     let us = rustix::process::geteuid().as_raw();
     let owner = about.uid();
     if owner != us && owner != 0 {
-        return Err(Untrusted::Owner { path: path.to_owned(), owner });
+        return Err(UntrustedPath::Owner { path: path.to_owned(), owner });
     }
     let mode = about.mode() & 0o7777;
     // Root's group is shared by several users on some systems.
     let is_private = about.gid() == owner && owner != 0;
     let forbidden = if group == GroupWrite::PrivateGroup && is_private { 0o002 } else { 0o022 };
     if mode & forbidden != 0 {
-        return Err(Untrusted::Writable { path: path.to_owned(), mode });
+        return Err(UntrustedPath::Writable { path: path.to_owned(), mode });
     }
     Ok(())
 }
 
 /// Other systems have no such owners and permission bits.
 #[cfg(not(unix))]
-pub fn check(_path: &Path, _about: &Metadata, _group: GroupWrite) -> Result<(), Untrusted> {
+pub fn check(_path: &Path, _about: &Metadata, _group: GroupWrite) -> Result<(), UntrustedPath> {
     Ok(())
 }
 
 /// Checks `folder` and every folder above it, up to `home` if it is below that. The folder must exist.
-pub fn check_folders(folder: &Path, home: Option<&Path>) -> Result<(), Untrusted> {
+pub fn check_folders(folder: &Path, home: Option<&Path>) -> Result<(), UntrustedPath> {
     for ancestor in folder.ancestors() {
         let about = fs::metadata(ancestor)
-            .map_err(|source| Untrusted::Io { path: ancestor.to_owned(), source })?;
+            .map_err(|source| UntrustedPath::Io { path: ancestor.to_owned(), source })?;
         check(ancestor, &about, GroupWrite::PrivateGroup)?;
         if home.is_some_and(|home| home == ancestor) {
             break;
@@ -101,7 +101,7 @@ pub fn check_folders(folder: &Path, home: Option<&Path>) -> Result<(), Untrusted
 
 /// What to do with a symbolic link in place of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
+pub enum SymlinkPolicy {
     /// Open the file that it leads to.
     Follow,
     /// Fail.
@@ -110,13 +110,14 @@ pub enum Link {
 
 /// Opens a regular file for reading, with what is known of it. Anything else is refused; a named pipe is not waited
 /// for. The metadata are those of the open file, since the path may name another file by now.
-pub fn open(path: &Path, link: Link) -> io::Result<(File, Metadata)> {
+pub fn open(path: &Path, symlinks: SymlinkPolicy) -> io::Result<(File, Metadata)> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
     {
         use rustix::fs::OFlags;
-        let links = if link == Link::Refuse { OFlags::NOFOLLOW } else { OFlags::empty() };
+        let links =
+            if symlinks == SymlinkPolicy::Refuse { OFlags::NOFOLLOW } else { OFlags::empty() };
         let flags = (OFlags::NONBLOCK | links).bits().cast_signed();
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
     }
@@ -151,14 +152,14 @@ mod tests {
         check_folders(&folder, Some(&home)).unwrap();
         assert!(matches!(
             check_folders(&folder, None),
-            Err(Untrusted::Writable { path, mode: 0o777 }) if path == root.path()
+            Err(UntrustedPath::Writable { path, mode: 0o777 }) if path == root.path()
         ));
         for shared in [&home, &home.join("a"), &folder] {
             for bits in [0o757, 0o1777] {
                 mode(shared, bits);
                 let error = check_folders(&folder, Some(&home)).unwrap_err();
                 assert!(
-                    matches!(&error, Untrusted::Writable { path, mode } if path == shared && *mode == bits),
+                    matches!(&error, UntrustedPath::Writable { path, mode } if path == shared && *mode == bits),
                     "{error}"
                 );
                 assert_eq!(error.hint(), format!("run: chmod go-w {}", shared.display()));
@@ -173,7 +174,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         mode(folder.path(), 0o770);
         let about = fs::metadata(folder.path()).unwrap();
-        assert!(check(folder.path(), &about, GroupWrite::Refused).is_err());
+        assert!(check(folder.path(), &about, GroupWrite::AccessDenied).is_err());
         let is_private = about.gid() == about.uid() && about.uid() != 0;
         let checked = check(folder.path(), &about, GroupWrite::PrivateGroup);
         assert_eq!(checked.is_ok(), is_private, "{checked:?}");

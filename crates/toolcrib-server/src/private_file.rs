@@ -11,7 +11,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::ownership::{self, GroupWrite, Link, Untrusted};
+use crate::ownership::{self, GroupWrite, SymlinkPolicy, UntrustedPath};
 use crate::random;
 
 /// Why a folder or a file in it is not used.
@@ -19,10 +19,10 @@ use crate::random;
 pub enum PrivateFileError {
     /// Other users can change the folder, a folder above it, or the file.
     #[error(transparent)]
-    Untrusted(#[from] Untrusted),
+    UntrustedPath(#[from] UntrustedPath),
     /// Other users have access to the file.
     #[error("other users may read `{}` (mode {mode:o})", path.display())]
-    Shared {
+    ReadableByOthers {
         /// The file.
         path: PathBuf,
         /// Its permission bits.
@@ -65,12 +65,14 @@ impl PrivateFileError {
     pub fn hint(&self) -> String {
         match self {
             // What is in the folder may be another user's by now.
-            Self::Untrusted(Untrusted::Writable { path, .. }) => {
+            Self::UntrustedPath(UntrustedPath::Writable { path, .. }) => {
                 let path = path.display();
                 format!("check what is in `{path}`, then run: chmod go-w {path}")
             }
-            Self::Untrusted(error) => error.hint(),
-            Self::Shared { path, .. } | Self::Link { path } | Self::HardLinks { path, .. } => {
+            Self::UntrustedPath(error) => error.hint(),
+            Self::ReadableByOthers { path, .. }
+            | Self::Link { path }
+            | Self::HardLinks { path, .. } => {
                 format!("delete `{}`", path.display())
             }
             Self::TooLarge { path, .. } => format!("delete `{}`", path.display()),
@@ -142,7 +144,7 @@ impl PrivateFolder {
                 let source = io::ErrorKind::NotADirectory.into();
                 return Err(PrivateFileError::Io { path: self.path.clone(), source });
             }
-            ownership::check(own, &about, GroupWrite::Refused)?;
+            ownership::check(own, &about, GroupWrite::AccessDenied)?;
         }
         match root.parent() {
             Some(above) if home != Some(root) => Ok(ownership::check_folders(above, home)?),
@@ -180,7 +182,7 @@ impl PrivateFolder {
             return Ok(None);
         }
         let path = self.file(name);
-        let (file, about) = match ownership::open(&path, Link::Refuse) {
+        let (file, about) = match ownership::open(&path, SymlinkPolicy::Refuse) {
             Ok(opened) => opened,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(unopened(path, source)),
@@ -256,12 +258,12 @@ const MAX_SECRET: u64 = 1 << 20;
 /// user of the machine can read is refused.
 pub fn read_secret(path: &Path) -> Result<Vec<u8>, PrivateFileError> {
     let failed = |source| PrivateFileError::Io { path: path.to_owned(), source };
-    let (file, about) = ownership::open(path, Link::Follow).map_err(failed)?;
+    let (file, about) = ownership::open(path, SymlinkPolicy::Follow).map_err(failed)?;
     #[cfg(unix)]
     {
         let mode = std::os::unix::fs::MetadataExt::mode(&about) & 0o777;
         if mode & 0o007 != 0 {
-            return Err(PrivateFileError::Shared { path: path.to_owned(), mode });
+            return Err(PrivateFileError::ReadableByOthers { path: path.to_owned(), mode });
         }
     }
     if about.len() > MAX_SECRET {
@@ -285,12 +287,12 @@ fn check_file(path: &Path, about: &fs::Metadata) -> Result<(), PrivateFileError>
     use std::os::unix::fs::MetadataExt as _;
     ownership::check(path, about, GroupWrite::PrivateGroup).or_else(|error| match error {
         // Reported below as readable by others, whose hint (`chmod 600`) also removes the write permission.
-        Untrusted::Writable { .. } => Ok(()),
+        UntrustedPath::Writable { .. } => Ok(()),
         error => Err(error),
     })?;
     let mode = about.mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(PrivateFileError::Shared { path: path.to_owned(), mode });
+        return Err(PrivateFileError::ReadableByOthers { path: path.to_owned(), mode });
     }
     if about.nlink() != 1 {
         return Err(PrivateFileError::HardLinks { path: path.to_owned(), count: about.nlink() });

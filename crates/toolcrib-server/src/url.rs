@@ -25,7 +25,7 @@ pub fn problem(url: &str) -> Option<&'static str> {
 
 /// A URL as it may be printed: without user, password and query, and without path segments that look
 /// like keys.
-pub fn shown(url: &str) -> String {
+pub fn redact(url: &str) -> String {
     let Some((scheme, rest)) = split(url) else { return "***".into() };
     let (authority, path) = authority(rest);
     let host = authority.rsplit('@').next().unwrap_or_default();
@@ -35,7 +35,7 @@ pub fn shown(url: &str) -> String {
         None => (path, ""),
     };
     let parts: Vec<&str> =
-        path.split('/').map(|part| if is_keylike(part) { "***" } else { part }).collect();
+        path.split('/').map(|part| if looks_like_key(part) { "***" } else { part }).collect();
     format!("{scheme}://{user}{host}{}{query}", parts.join("/"))
 }
 
@@ -52,7 +52,7 @@ pub fn is_local(url: &str, port: u16, base: &str) -> bool {
 }
 
 /// Whether a text could be a key: long, without spaces, letters mixed with digits.
-pub fn is_keylike(text: &str) -> bool {
+pub fn looks_like_key(text: &str) -> bool {
     text.len() >= 16
         && text
             .chars()
@@ -115,7 +115,7 @@ mod tests {
             ("https://example.com/mcp/v1", "https://example.com/mcp/v1"),
             ("what is this", "***"),
         ] {
-            assert_eq!(shown(url), expected);
+            assert_eq!(redact(url), expected);
         }
     }
 

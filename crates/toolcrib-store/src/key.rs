@@ -1,19 +1,19 @@
-//! The name of a record.
+//! The key of a record.
 
 use std::fmt;
 
-/// A hash of whatever a record is found by. Two records with one key are the same record.
+/// A hash of whatever identifies a record. Two records with the same key are the same record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// The key made of a hash. The bytes must be spread evenly, as those of a cryptographic hash are.
+    /// Makes a key of a hash. Its bytes must be evenly distributed, as those of a cryptographic hash are.
     pub const fn new(hash: [u8; 32]) -> Self {
         Self(hash)
     }
 
-    /// `prefix` and all of the hash in lower-case hex: the key's name in Redis.
-    pub(crate) fn named(&self, prefix: &str) -> String {
+    /// Returns the key in Redis: `prefix`, then the complete hash in lower-case hex.
+    pub(crate) fn redis_key(&self, prefix: &str) -> String {
         format!("{prefix}{}", hex(&self.0))
     }
 }
@@ -24,7 +24,7 @@ impl From<[u8; 32]> for Key {
     }
 }
 
-/// Only the beginning: enough to follow a record through a log, too little to ask for it.
+/// Prints only the first bytes: enough to follow a record through a log, too few to read it from Redis.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({}…)", hex(&self.0[..4]))
@@ -46,15 +46,15 @@ mod tests {
     }
 
     #[test]
-    fn in_redis_a_key_is_its_prefix_and_all_of_its_hash() {
+    fn a_key_in_redis_is_the_prefix_and_the_complete_hash() {
         assert_eq!(
-            key().named("toolcrib:"),
+            key().redis_key("toolcrib:"),
             "toolcrib:070f171f272f373f474f575f676f777f878f979fa7afb7bfc7cfd7dfe7eff7ff"
         );
     }
 
     #[test]
-    fn in_a_log_a_key_is_short() {
+    fn a_key_in_a_log_is_short() {
         assert_eq!(format!("{:?}", key()), "Key(070f171f…)");
     }
 }

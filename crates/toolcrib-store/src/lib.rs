@@ -1,33 +1,34 @@
 //! State of the proxy that must outlive a request.
 //!
-//! What is kept are small records that a later request of the same conversation is recognised by and
-//! mended with: which tools were revealed, and what was said to the model that the client never saw.
-//! A record lies under a [`Key`], which is a hash, and never changes: the same key always means the same
-//! bytes. So there is no read-modify-write and nothing to lock, replicas that write at the same time
-//! write the same thing, and an older copy is as good as a newer one.
+//! The state consists of small records. A later request of the same conversation is recognised by them and its
+//! history is restored from them: which tools were revealed, and which messages the model saw but the client never
+//! did. A record is stored under a [`Key`], which is a hash, and never changes: the same key always means the same
+//! bytes. So there is no read-modify-write and nothing to lock, replicas that write at the same time write the
+//! same bytes, and an old copy is as good as a new one.
 //!
-//! Records expire once nobody has read them for a while. All of it may be lost at any time, by expiry, by
-//! the bound on memory, by a Redis that is away ([`Lost`]), and every conversation goes on: the model sees
-//! tools deferred that it had already found and searches once more, and the provider's prompt cache pays
-//! for the part of the prompt that came out different. Nothing wrong is ever answered for want of a record.
+//! Records expire when they have not been read for a while. Any of them can be lost at any time: because they
+//! expired, because memory is full, or because Redis is unavailable ([`StoreError`]). Conversations continue without
+//! them: tools that the model had already found are deferred again, so it searches again, and the provider's prompt
+//! cache misses from the first difference in the prompt on. A missing record never causes a wrong answer.
 //!
-//! Reading order: [`Store`] (the two verbs), [`Memory`] (one process), [`Redis`] (many replicas),
-//! [`Shared`] (whichever of them was configured).
+//! Reading order: [`Store`] (the two operations), [`MemoryStore`] (one process), [`RedisStore`] (several replicas),
+//! [`ConfiguredStore`] (the one that is configured).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
-mod circuit;
+mod circuit_breaker;
+mod configured_store;
 mod key;
-mod lost;
-mod memory;
-mod record;
-mod redis;
-mod shared;
+mod memory_store;
+mod record_limits;
+mod redis_store;
 mod store;
+mod store_error;
+mod versioned_value;
 
-pub use crate::redis::{BadUrl, Options, Redis};
+pub use configured_store::ConfiguredStore;
 pub use key::Key;
-pub use lost::Lost;
-pub use memory::{Limits, Memory};
-pub use shared::Shared;
+pub use memory_store::{MemoryLimits, MemoryStore};
+pub use redis_store::{InvalidRedisUrl, RedisOptions, RedisStore};
 pub use store::Store;
+pub use store_error::StoreError;

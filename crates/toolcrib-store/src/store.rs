@@ -1,17 +1,24 @@
-//! The two verbs of state.
+//! The two operations of every store.
 
 use bytes::Bytes;
 
-use crate::{Key, Lost};
+use crate::{Key, StoreError};
 
-/// Somewhere immutable records are kept until nobody reads them any more.
+/// Stores immutable records until they have not been read for a while.
 pub trait Store {
-    /// The records under these keys, in their order; `None` where there is none. What is found counts as
-    /// read, and its expiry starts anew. One round trip, however many keys.
-    fn get(&self, keys: &[Key]) -> impl Future<Output = Result<Vec<Option<Bytes>>, Lost>> + Send;
+    /// Returns the records under these keys, in the same order; `None` for a key without a record. Reading a record
+    /// restarts its expiry. One round trip for any number of keys.
+    fn get(
+        &self,
+        keys: &[Key],
+    ) -> impl Future<Output = Result<Vec<Option<Bytes>>, StoreError>> + Send;
 
-    /// Keeps records; of two with one key, either, as they must be equal. One round trip, however many.
+    /// Stores records. Two records with the same key must be equal, so either may be kept. One round trip for any
+    /// number of records.
     ///
-    /// Returns how many were not kept because they are too large.
-    fn put(&self, records: Vec<(Key, Bytes)>) -> impl Future<Output = Result<usize, Lost>> + Send;
+    /// Returns how many were not stored because they are too large.
+    fn put(
+        &self,
+        records: Vec<(Key, Bytes)>,
+    ) -> impl Future<Output = Result<usize, StoreError>> + Send;
 }

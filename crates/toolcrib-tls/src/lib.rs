@@ -8,7 +8,7 @@
 mod server;
 
 pub use rustls::ServerConfig;
-pub use server::{BadCertificate, server_config};
+pub use server::{CertificateError, server_config};
 
 /// Installs the provider for this process, unless it has one. Call it before anything that opens a TLS
 /// connection without [`client_builder`].

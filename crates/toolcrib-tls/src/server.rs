@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// A certificate or a key that cannot be used. Says nothing of the key itself.
 #[derive(Debug, thiserror::Error)]
-pub enum BadCertificate {
+pub enum CertificateError {
     /// The text has no certificate.
     #[error("there is no certificate in the file")]
     NoCertificate,
@@ -26,7 +26,7 @@ pub enum BadCertificate {
     Unusable(rustls::Error),
 }
 
-impl BadCertificate {
+impl CertificateError {
     /// What the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -42,22 +42,25 @@ impl BadCertificate {
 }
 
 /// The config of a listener for HTTP/1.1 over TLS 1.2 and 1.3.
-pub fn server_config(certificate: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, BadCertificate> {
+pub fn server_config(
+    certificate: &[u8],
+    key: &[u8],
+) -> Result<Arc<ServerConfig>, CertificateError> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
-    let chain = chain.map_err(BadCertificate::Certificate)?;
+    let chain = chain.map_err(CertificateError::Certificate)?;
     if chain.is_empty() {
-        return Err(BadCertificate::NoCertificate);
+        return Err(CertificateError::NoCertificate);
     }
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| BadCertificate::NoKey)?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| CertificateError::NoKey)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(BadCertificate::Unusable)?
+        .map_err(CertificateError::Unusable)?
         .with_no_client_auth()
         .with_single_cert(chain, key);
     let mut config = config.map_err(|error| match error {
-        rustls::Error::InconsistentKeys(_) => BadCertificate::Mismatch,
-        error => BadCertificate::Unusable(error),
+        rustls::Error::InconsistentKeys(_) => CertificateError::Mismatch,
+        error => CertificateError::Unusable(error),
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))

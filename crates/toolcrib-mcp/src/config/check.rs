@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use toolcrib_server::config::Fault;
+use toolcrib_server::config::InvalidSetting;
 use toolcrib_server::url;
 
 use super::{Config, Limits, Profile, Server, Transport};
@@ -23,32 +23,36 @@ const NAME: usize = 128;
 /// Maximum length of a pattern, in characters: the longest tool name that is accepted has 256 bytes.
 const PATTERN: usize = 256;
 
-type Checked = Result<(), Fault>;
+type Checked = Result<(), InvalidSetting>;
 
 /// The complete config except the engine's settings.
 pub(super) fn config(config: &Config) -> Checked {
     for (name, one) in &config.servers {
-        let under = |fault: Fault| fault.within(&["servers", name]);
+        let under = |fault: InvalidSetting| fault.within(&["servers", name]);
         name_of("server", name).and_then(|()| server(one)).map_err(under)?;
     }
     let mut prefixes = BTreeMap::new();
     for (name, one) in &config.servers {
         let prefix = one.prefix.as_deref().unwrap_or(name);
         let before = prefixes.insert(prefix, name);
-        Fault::unless(before.is_none(), || {
+        InvalidSetting::unless(before.is_none(), || {
             let hint = "give each server its own prefix, or leave `prefix` out to use the server's name; only one can be empty";
-            Fault::new(&["servers", name, "prefix"], "is another server's prefix or name too", hint)
+            InvalidSetting::new(
+                &["servers", name, "prefix"],
+                "is another server's prefix or name too",
+                hint,
+            )
         })?;
     }
     for (name, one) in &config.profiles {
-        let under = |fault: Fault| fault.within(&["profiles", name]);
+        let under = |fault: InvalidSetting| fault.within(&["profiles", name]);
         name_of("profile", name).and_then(|()| profile(one)).map_err(under)?;
     }
     let gateway = &config.gateway;
     if let Some(name) = &gateway.profile {
-        Fault::unless(config.profiles.contains_key(name), || {
+        InvalidSetting::unless(config.profiles.contains_key(name), || {
             let hint = "name one of the tables under `[profiles]`, or add it there";
-            Fault::new(&["gateway", "profile"], "names no profile", hint)
+            InvalidSetting::new(&["gateway", "profile"], "names no profile", hint)
         })?;
     }
     within_range(&["gateway", "wait"], gateway.wait, &WAIT)?;
@@ -62,9 +66,9 @@ pub(super) fn name_of(what: &str, name: &str) -> Checked {
     let fits = !name.trim().is_empty() && name.chars().nth(NAME).is_none();
     // Two spaces in a row, or an invisible character, would be cleaned elsewhere and make another name.
     let plain = toolcrib_text::clean::one_line(name) == name;
-    Fault::unless(fits && plain && !name.contains(char::is_control), || {
+    InvalidSetting::unless(fits && plain && !name.contains(char::is_control), || {
         let hint = format!("a name has 1 to {NAME} characters, and no control characters");
-        Fault::new(&[], format!("is no name for a {what}"), hint)
+        InvalidSetting::new(&[], format!("is no name for a {what}"), hint)
     })
 }
 
@@ -72,10 +76,10 @@ pub(super) fn name_of(what: &str, name: &str) -> Checked {
 pub(super) fn server(server: &Server) -> Checked {
     transport(&server.transport)?;
     let prefix = server.prefix.as_deref().unwrap_or_default();
-    Fault::unless(
+    InvalidSetting::unless(
         prefix.chars().nth(NAME).is_none() && !prefix.contains(char::is_control),
         || {
-            Fault::new(
+            InvalidSetting::new(
                 &["prefix"],
                 "is too long, or has control characters",
                 "128 characters at most",
@@ -99,25 +103,29 @@ pub(super) fn server(server: &Server) -> Checked {
 fn transport(transport: &Transport) -> Checked {
     match transport {
         Transport::Stdio { command, args, env, cwd } => {
-            Fault::unless(!command.trim().is_empty(), || {
-                Fault::new(&["command"], "is empty", "name the program that runs the server")
+            InvalidSetting::unless(!command.trim().is_empty(), || {
+                InvalidSetting::new(
+                    &["command"],
+                    "is empty",
+                    "name the program that runs the server",
+                )
             })?;
-            Fault::unless(!command.starts_with('-'), || {
+            InvalidSetting::unless(!command.starts_with('-'), || {
                 let hint = "name the program; its options go to `args`";
-                Fault::new(&["command"], "begins with `-`", hint)
+                InvalidSetting::new(&["command"], "begins with `-`", hint)
             })?;
             let whole = |key: &str, text: &str| {
-                Fault::unless(!text.contains('\0'), || {
-                    Fault::new(&[key], "has a NUL character in it", "take it out")
+                InvalidSetting::unless(!text.contains('\0'), || {
+                    InvalidSetting::new(&[key], "has a NUL character in it", "take it out")
                 })
             };
             whole("command", command)?;
             whole("cwd", &cwd.as_ref().map(|cwd| cwd.to_string_lossy()).unwrap_or_default())?;
             args.iter().try_for_each(|arg| whole("args", arg.expose()))?;
             env.iter().try_for_each(|(name, value)| {
-                Fault::unless(!name.is_empty() && !name.contains(['=', '\0']), || {
+                InvalidSetting::unless(!name.is_empty() && !name.contains(['=', '\0']), || {
                     let hint = "a variable has a name, without `=`";
-                    Fault::new(&["env"], "has a name that no variable can have", hint)
+                    InvalidSetting::new(&["env"], "has a name that no variable can have", hint)
                 })?;
                 whole("env", value.expose())
             })
@@ -126,10 +134,10 @@ fn transport(transport: &Transport) -> Checked {
             // A URL with a variable in it is complete only after expansion, and is checked again then.
             if !url.contains("${") || url.starts_with('-') {
                 let problem = url::problem(url);
-                Fault::unless(problem.is_none(), || {
+                InvalidSetting::unless(problem.is_none(), || {
                     let hint = "an address is like `https://example.com/mcp`; what the server asks \
                                 for as a proof goes to `headers`";
-                    Fault::new(&["url"], problem.unwrap_or_default(), hint)
+                    InvalidSetting::new(&["url"], problem.unwrap_or_default(), hint)
                 })?;
             }
             self::headers(headers)
@@ -140,12 +148,16 @@ fn transport(transport: &Transport) -> Checked {
 fn headers(headers: &BTreeMap<String, Secret>) -> Checked {
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     for (name, value) in headers {
-        Fault::unless(!name.is_empty() && name.chars().all(is_token), || {
+        InvalidSetting::unless(!name.is_empty() && name.chars().all(is_token), || {
             let hint = "a header's name has letters, digits and `-`";
-            Fault::new(&["headers"], "has a name that no header can have", hint)
+            InvalidSetting::new(&["headers"], "has a name that no header can have", hint)
         })?;
-        Fault::unless(!value.expose().contains(['\r', '\n', '\0']), || {
-            Fault::new(&["headers", name], "has a line break in it", "a header is one line")
+        InvalidSetting::unless(!value.expose().contains(['\r', '\n', '\0']), || {
+            InvalidSetting::new(
+                &["headers", name],
+                "has a line break in it",
+                "a header is one line",
+            )
         })?;
     }
     Ok(())
@@ -166,9 +178,9 @@ fn patterns(key: &str, patterns: &[String]) -> Checked {
             && text.chars().nth(PATTERN).is_none()
             && !text.contains(char::is_control)
     };
-    Fault::unless(patterns.iter().all(valid), || {
+    InvalidSetting::unless(patterns.iter().all(valid), || {
         let hint = format!("a pattern has 1 to {PATTERN} characters; `*` stands for any of them");
-        Fault::new(&[key], "has a pattern that no tool can fit", hint)
+        InvalidSetting::new(&[key], "has a pattern that no tool can fit", hint)
     })
 }
 
@@ -219,12 +231,12 @@ fn limits(limits: &Limits) -> Checked {
 }
 
 fn positive(path: &[&str], value: u64) -> Checked {
-    Fault::unless(value > 0, || Fault::new(path, "is out of range", "1 or more"))
+    InvalidSetting::unless(value > 0, || InvalidSetting::new(path, "is out of range", "1 or more"))
 }
 
 fn within_range(path: &[&str], value: f64, range: &RangeInclusive<f64>) -> Checked {
-    Fault::unless(range.contains(&value), || {
+    InvalidSetting::unless(range.contains(&value), || {
         let hint = format!("{} to {} seconds", range.start(), range.end());
-        Fault::new(path, "is out of range", hint)
+        InvalidSetting::new(path, "is out of range", hint)
     })
 }

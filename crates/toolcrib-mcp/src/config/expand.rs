@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use toolcrib_server::expand::{Source, Unset, expand, expand_text};
+use toolcrib_server::expand::{Reference, ReferenceError, expand_secret, expand_text};
 use toolcrib_server::url;
 
 use super::{ConfigError, Server, Transport, check};
@@ -16,15 +16,16 @@ impl Server {
     pub fn expanded(
         &self,
         name: &str,
-        lookup: &impl Fn(Source<'_>) -> Option<String>,
+        lookup: &impl Fn(Reference<'_>) -> Option<String>,
     ) -> Result<Self, ConfigError> {
-        let unset =
-            |error: Unset| ConfigError::new(format!("server `{name}`: {error}"), error.hint());
+        let unset = |error: ReferenceError| {
+            ConfigError::new(format!("server `{name}`: {error}"), error.hint())
+        };
         let text = |text: &str| expand_text(text, lookup);
-        let secret = |secret: &Secret| expand(secret, lookup);
+        let secret = |secret: &Secret| expand_secret(secret, lookup);
         let path = |written: &str| match written.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with(['/', '\\']) => {
-                Ok(lookup(Source::Home).ok_or(Unset::Home)? + &text(rest)?)
+                Ok(lookup(Reference::Home).ok_or(ReferenceError::UnknownHome)? + &text(rest)?)
             }
             _ => text(written),
         };
@@ -66,7 +67,7 @@ type Values = std::collections::BTreeMap<String, Secret>;
 
 fn values(
     values: &Values,
-    secret: impl Fn(&Secret) -> Result<Secret, Unset>,
-) -> Result<Values, Unset> {
+    secret: impl Fn(&Secret) -> Result<Secret, ReferenceError>,
+) -> Result<Values, ReferenceError> {
     values.iter().map(|(key, value)| Ok((key.clone(), secret(value)?))).collect()
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 use toolcrib_core::{DeferPolicy, Settings};
-use toolcrib_server::config::{ConfigFile, Fault};
+use toolcrib_server::config::{ConfigFile, InvalidSetting};
 
 use super::{Config, ConfigError, OAuth, Server, Transport, check};
 use crate::Secret;
@@ -42,15 +42,19 @@ struct WrittenServer {
 
 impl WrittenServer {
     /// A program or a URL, and no key that belongs to the other.
-    fn transport(&mut self) -> Result<Transport, Fault> {
+    fn transport(&mut self) -> Result<Transport, InvalidSetting> {
         let either = "a server has `command`, or `url`";
         match (self.command.take(), self.url.take()) {
-            (Some(_), Some(_)) => Err(Fault::new(&["url"], "stands beside `command`", either)),
-            (None, None) => Err(Fault::new(&[], "has neither `command` nor `url`", either)),
+            (Some(_), Some(_)) => {
+                Err(InvalidSetting::new(&["url"], "stands beside `command`", either))
+            }
+            (None, None) => {
+                Err(InvalidSetting::new(&[], "has neither `command` nor `url`", either))
+            }
             (Some(command), None) => {
                 let other = [("headers", self.headers.is_some()), ("oauth", self.oauth.is_some())];
                 if let Some((key, _)) = other.into_iter().find(|(_, is_there)| *is_there) {
-                    return Err(Fault::new(
+                    return Err(InvalidSetting::new(
                         &[key],
                         "stands beside `command`",
                         "it goes with `url`",
@@ -70,7 +74,7 @@ impl WrittenServer {
                     ("cwd", self.cwd.is_some()),
                 ];
                 if let Some((key, _)) = other.into_iter().find(|(_, is_there)| *is_there) {
-                    return Err(Fault::new(
+                    return Err(InvalidSetting::new(
                         &[key],
                         "stands beside `url`",
                         "it goes with `command`",
@@ -85,7 +89,7 @@ impl WrittenServer {
         }
     }
 
-    fn server(mut self) -> Result<Server, Fault> {
+    fn server(mut self) -> Result<Server, InvalidSetting> {
         let plain = Server::new(self.transport()?);
         // The first pattern that matches counts, and a table has no order of its own: use that of the text.
         let mut timeouts: Vec<_> = self.timeouts.into_iter().collect();

@@ -75,7 +75,7 @@ impl fmt::Debug for Transport {
                 .finish(),
             Self::Http { url, headers, oauth } => f
                 .debug_struct("Http")
-                .field("url", &url::shown(url))
+                .field("url", &url::redact(url))
                 .field("headers", headers)
                 .field("oauth", oauth)
                 .finish(),

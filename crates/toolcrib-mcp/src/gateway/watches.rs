@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::ErrorData;
 use tokio::sync::broadcast;
-use toolcrib_server::{MemoryShare, MemoryTotal};
+use toolcrib_server::{MemoryBudget, MemoryShare};
 
 use super::Gateway;
 use crate::upstream::{Failed, URI_BYTES, Upstream};
@@ -34,12 +34,12 @@ pub(super) type Place = (Arc<str>, String);
 pub(super) struct Subscribers {
     updates: broadcast::Sender<Place>,
     watched: Mutex<HashMap<Place, usize>>,
-    memory: MemoryTotal,
+    memory: MemoryBudget,
 }
 
 impl Default for Subscribers {
     fn default() -> Self {
-        let (updates, memory) = (broadcast::Sender::new(LAG), MemoryTotal::new(TOTAL_BYTES));
+        let (updates, memory) = (broadcast::Sender::new(LAG), MemoryBudget::new(TOTAL_BYTES));
         Self { updates, watched: Mutex::default(), memory }
     }
 }

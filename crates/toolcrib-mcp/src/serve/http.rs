@@ -19,7 +19,9 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use toolcrib_server::access::Credential;
-use toolcrib_server::{BodyBudget, BodyPermit, BodyRefused, ConnectionInfo, Drain, refusal};
+use toolcrib_server::{
+    BodyBudget, BodyPermit, BodyRejected, ConnectionContext, GracefulShutdown, error_response,
+};
 
 use super::session_manager::Manager;
 use super::sessions::{SessionUse, Sessions};
@@ -45,10 +47,10 @@ type ProfileService = (Service, Arc<LocalSessionManager>);
 
 /// The gateway's routes, to be mounted on an HTTP server with this shutdown. The server checks `Host`,
 /// `Origin` and the bearer token.
-pub fn routes(gateway: &Arc<Gateway>, drain: &Drain) -> Router {
+pub fn routes(gateway: &Arc<Gateway>, shutdown: &GracefulShutdown) -> Router {
     let endpoint = Arc::new(Endpoint {
         gateway: Arc::clone(gateway),
-        drain: drain.clone(),
+        shutdown: shutdown.clone(),
         by_profile: Mutex::default(),
         sessions: Arc::default(),
     });
@@ -78,7 +80,7 @@ pub fn routes(gateway: &Arc<Gateway>, drain: &Drain) -> Router {
 /// What the requests of all clients share.
 struct Endpoint {
     gateway: Arc<Gateway>,
-    drain: Drain,
+    shutdown: GracefulShutdown,
     /// One service for each profile, created by its first request.
     by_profile: Mutex<HashMap<Option<String>, ProfileService>>,
     sessions: Arc<Sessions>,
@@ -99,30 +101,30 @@ impl Endpoint {
         }
         let (service, manager) = self.service(profile);
         let limits = &self.gateway.hub().config().gateway.limits;
-        let connection = request.extensions().get::<ConnectionInfo>().cloned();
+        let connection = request.extensions().get::<ConnectionContext>().cloned();
         let credential = request.extensions().get::<Credential>().cloned().unwrap_or_default();
         // The SDK would take such an id for none.
         if request.headers().get_all(SESSION).iter().any(|id| id.to_str().is_err()) {
             let hint = "send the id of the session as it was given";
             let problem = "the session's id is not visible ASCII";
-            return refusal::response(StatusCode::BAD_REQUEST, problem, hint);
+            return error_response::json(StatusCode::BAD_REQUEST, problem, hint);
         }
         let session = self.note_session(&manager, &mut request).await;
         let ends = request.method() == Method::POST
             && request.headers().get("mcp-method").is_none_or(|method| method != LISTEN);
-        let in_flight = ends.then(|| self.drain.in_flight());
-        let bodies = connection.as_ref().map(ConnectionInfo::bodies);
+        let in_flight = ends.then(|| self.shutdown.track_request());
+        let bodies = connection.as_ref().map(ConnectionContext::bodies);
         let read = match with_arguments(request, limits.request_bytes, bodies).await {
             Ok(read) => read,
             Err(refused) => return refused,
         };
         let admission = if read.begins {
-            let client = connection.as_ref().and_then(ConnectionInfo::client);
+            let client = connection.as_ref().and_then(ConnectionContext::client);
             match self.sessions.admit(client, limits).await {
                 Ok(admission) => Some(admission),
                 Err(error) => {
                     let hint = "end sessions that are not needed; the limits are `sessions` and `sessions_per_client` of `[gateway.limits]`";
-                    return refusal::busy(&error.to_string(), hint);
+                    return error_response::busy(&error.to_string(), hint);
                 }
             }
         } else {
@@ -195,7 +197,7 @@ impl Endpoint {
                 .disable_allowed_origins()
                 .with_sse_keep_alive(Some(KEEP_ALIVE))
                 .with_max_request_body_bytes(limits.request_bytes)
-                .with_cancellation_token(self.drain.closed().child_token());
+                .with_cancellation_token(self.shutdown.streams_closed().child_token());
             let gateway = Arc::clone(&self.gateway);
             let front = move || Ok(gateway.front(profile.clone(), Left::default()));
             let manager = Arc::new(Manager(Arc::clone(&sessions)));
@@ -235,12 +237,12 @@ async fn with_arguments(
         && let Some(problem) = introduction_excess(&body)
     {
         let status = StatusCode::PAYLOAD_TOO_LARGE;
-        return Err(refusal::response(status, &problem, INTRODUCTION_HINT));
+        return Err(error_response::json(status, &problem, INTRODUCTION_HINT));
     }
     if is_excessive(&body, limit) {
         let hint = "send fewer values: the limit is `request_bytes` of `[gateway.limits]`";
         let problem = "the request has too many values for its size";
-        return Err(refusal::response(StatusCode::PAYLOAD_TOO_LARGE, problem, hint));
+        return Err(error_response::json(StatusCode::PAYLOAD_TOO_LARGE, problem, hint));
     }
     if let Some(mut permit) = permit {
         permit.grow(json_memory::estimate(&body) - body.len()).map_err(body_refused)?;
@@ -257,12 +259,12 @@ async fn with_arguments(
     Ok(ReadRequest { request: Request::from_parts(parts, Body::from(body)), begins })
 }
 
-fn body_refused(refused: BodyRefused) -> Response {
+fn body_refused(refused: BodyRejected) -> Response {
     let hint = "see `body_bytes` of `[http]` in the config";
     match refused {
-        BodyRefused::Busy => refusal::busy(&refused.to_string(), hint),
-        BodyRefused::TooLarge(_) => {
-            refusal::response(StatusCode::PAYLOAD_TOO_LARGE, &refused.to_string(), hint)
+        BodyRejected::Busy => error_response::busy(&refused.to_string(), hint),
+        BodyRejected::TooLarge(_) => {
+            error_response::json(StatusCode::PAYLOAD_TOO_LARGE, &refused.to_string(), hint)
         }
     }
 }

@@ -233,7 +233,10 @@ impl Admission {
         let is_watched = {
             let mut table = self.sessions.lock();
             table.open.insert(id, session);
-            table.watched.replace(credential.clone()).is_some_and(|known| known.is(&credential))
+            table
+                .watched
+                .replace(credential.clone())
+                .is_some_and(|known| known.is_same_as(&credential))
         };
         if !is_watched {
             let sessions = Arc::clone(&self.sessions);

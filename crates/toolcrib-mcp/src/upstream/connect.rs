@@ -16,7 +16,7 @@ use rmcp::service::{
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, Transport as Wire};
 use tokio::sync::mpsc;
-use toolcrib_server::expand::{Source, surroundings};
+use toolcrib_server::expand::{Reference, from_system};
 use toolcrib_server::private_file::PrivateFolder;
 
 use super::answering::Answering;
@@ -124,11 +124,11 @@ pub(super) async fn connect(
 /// is meant to use it, and starts there.
 fn resolved(name: &str, server: &Server) -> Result<Server, ConfigError> {
     let uses_working_folder = Cell::new(false);
-    let lookup = |source: Source<'_>| {
-        if source == Source::Folder {
+    let lookup = |source: Reference<'_>| {
+        if source == Reference::Folder {
             uses_working_folder.set(true);
         }
-        surroundings(source)
+        from_system(source)
     };
     let mut server = server.expanded(name, &lookup)?;
     if let Transport::Stdio { command, cwd, .. } = &mut server.transport

@@ -1,16 +1,16 @@
 //! Servers with references in them.
 
 use toolcrib_mcp::config::{OAuth, Server};
-use toolcrib_server::expand::Source;
+use toolcrib_server::expand::Reference;
 
 use crate::{address, in_folder, program};
 
-fn lookup(source: Source<'_>) -> Option<String> {
+fn lookup(source: Reference<'_>) -> Option<String> {
     let found = match source {
-        Source::Variable("TOKEN") => "t0ken",
-        Source::Home => "/home/me",
-        Source::Folder => "/work",
-        Source::Variable(_) | Source::File(_) => return None,
+        Reference::Variable("TOKEN") => "t0ken",
+        Reference::Home => "/home/me",
+        Reference::Folder => "/work",
+        Reference::Variable(_) | Reference::File(_) => return None,
     };
     Some(found.to_owned())
 }

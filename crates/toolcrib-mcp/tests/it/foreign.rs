@@ -8,7 +8,7 @@ use serde_json::json;
 use toolcrib_core::DeferPolicy;
 use toolcrib_mcp::config::foreign::{Place, project_folder, read, read_value, start_in};
 use toolcrib_mcp::config::{Client, OAuth, Server, Transport};
-use toolcrib_server::expand::Source;
+use toolcrib_server::expand::Reference;
 
 use crate::{address, in_folder, program, sample, taken, texts};
 
@@ -294,8 +294,8 @@ fn hermes() {
 /// Otherwise a project's file could send any file of the user's to its server.
 #[test]
 fn our_references_to_files_are_plain_text_in_other_clients_files() {
-    let reads_no_file = |source: Source<'_>| {
-        assert!(!matches!(source, Source::File(_)), "{source:?}");
+    let reads_no_file = |source: Reference<'_>| {
+        assert!(!matches!(source, Reference::File(_)), "{source:?}");
         None
     };
     let plain = "${file:/etc/passwd}";

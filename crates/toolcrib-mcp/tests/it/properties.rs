@@ -7,7 +7,7 @@ use proptest::sample::select;
 use toolcrib_mcp::Config;
 use toolcrib_mcp::config::foreign::{Place, read, read_as};
 use toolcrib_mcp::config::{Client, masked, server_toml};
-use toolcrib_server::expand::{Source, expand};
+use toolcrib_server::expand::{Reference, expand_secret};
 
 use crate::{SAMPLES, sample};
 
@@ -26,11 +26,11 @@ fn answered(text: &str) {
                 let text = server_toml(&name, &server);
                 assert!(Config::from_toml(&text).unwrap().servers[&name] == server, "{text}");
                 let _ = server_toml(&name, &masked(&server));
-                let _ = server.expanded(&name, &|_: Source<'_>| Some("x".into()));
+                let _ = server.expanded(&name, &|_: Reference<'_>| Some("x".into()));
             }
         }
     }
-    let _ = expand(&text.into(), &|_: Source<'_>| None);
+    let _ = expand_secret(&text.into(), &|_: Reference<'_>| None);
 }
 
 proptest! {

@@ -12,7 +12,7 @@ use http_body_util::StreamBody;
 use toolcrib_dialect::budget::Exceeded;
 use toolcrib_dialect::exchange::action::{self, Done, Ending, Start};
 use toolcrib_dialect::{Action, Unchecked};
-use toolcrib_server::HoldingBody;
+use toolcrib_server::BodyWithPermit;
 
 use super::{Driver, Output, Source};
 use crate::error::{error, event};
@@ -42,7 +42,7 @@ impl Driver {
                 // It counts until a slow client has taken it. Its size was counted before, so its share shrinks or
                 // hardly changes.
                 self.memory.resize_fairly(body.len());
-                Body::new(HoldingBody::new(Body::from(body), self.memory))
+                Body::new(BodyWithPermit::new(Body::from(body), self.memory))
             }
             action::Body::AsItComes => {
                 self.finish();

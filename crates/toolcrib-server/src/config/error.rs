@@ -26,7 +26,7 @@ impl ConfigError {
 
     /// An error of the TOML parser, without the values that its message quotes and without its picture of
     /// the line.
-    pub fn unreadable(text: &str, error: &toml::de::Error, hint: impl Into<String>) -> Self {
+    pub fn from_toml(text: &str, error: &toml::de::Error, hint: impl Into<String>) -> Self {
         let told = Self::new(without_values(error.message()), hint);
         match error.span() {
             Some(span) => told.at_byte(text, span.start),
@@ -61,7 +61,7 @@ impl std::error::Error for ConfigError {}
 
 /// A value that is out of range or contradicts another, found after the text was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct InvalidSetting {
     /// The keys that lead to the value.
     pub path: Vec<String>,
     /// What is wrong, in words that follow the key.
@@ -70,7 +70,7 @@ pub struct Fault {
     pub hint: String,
 }
 
-impl Fault {
+impl InvalidSetting {
     /// A fault of the value at `path`.
     pub fn new(path: &[&str], problem: impl Into<String>, hint: impl Into<String>) -> Self {
         let path = path.iter().map(|key| (*key).to_owned()).collect();

@@ -9,11 +9,11 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use super::{ConfigError, Fault};
+use super::{ConfigError, InvalidSetting};
 
 /// Maximum size of a config file in bytes, ours or another client's. The largest that people have, Claude
 /// Code's own with its history of projects, are a few hundred kilobytes.
-pub const MAX_BYTES: usize = 4 << 20;
+pub const MAX_CONFIG_BYTES: usize = 4 << 20;
 
 /// The documentation of the file as a whole.
 pub(super) const DOCS: &str = "docs/gateway-config.md";
@@ -34,11 +34,11 @@ impl fmt::Debug for ConfigFile<'_> {
 impl<'t> ConfigFile<'t> {
     /// Parses a text.
     pub fn parse(text: &'t str) -> Result<Self, ConfigError> {
-        if text.len() > MAX_BYTES {
+        if text.len() > MAX_CONFIG_BYTES {
             return Err(ConfigError::new("more than 4 MiB", "a config is a few pages of text"));
         }
         let root = DeTable::parse(text)
-            .map_err(|error| ConfigError::unreadable(text, &error, keys_are_in(DOCS)))?;
+            .map_err(|error| ConfigError::from_toml(text, &error, keys_are_in(DOCS)))?;
         Ok(Self { text, root: root.into_inner() })
     }
 
@@ -54,11 +54,11 @@ impl<'t> ConfigFile<'t> {
     {
         let Some(value) = self.root.get(name) else { return Ok(T::default()) };
         T::deserialize(ValueDeserializer::from(value.clone()))
-            .map_err(|error| ConfigError::unreadable(self.text, &error, keys_are_in(docs)))
+            .map_err(|error| ConfigError::from_toml(self.text, &error, keys_are_in(docs)))
     }
 
     /// A fault as an error with the position of its key, or of the table that lacks it.
-    pub fn locate(&self, fault: Fault) -> ConfigError {
+    pub fn locate(&self, fault: InvalidSetting) -> ConfigError {
         let error =
             ConfigError::new(format!("`{}` {}", fault.path.join("."), fault.problem), fault.hint);
         let mut table = &self.root;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::file::DOCS;
-use super::{ConfigError, ConfigFile, Fault};
+use super::{ConfigError, ConfigFile, InvalidSetting};
 use crate::Secret;
 
 /// Maximum of the timeouts, in seconds: a day.
@@ -83,25 +83,36 @@ impl HttpSettings {
         Ok(settings)
     }
 
-    fn check(&self) -> Result<(), Fault> {
+    fn check(&self) -> Result<(), InvalidSetting> {
         for (key, token) in [("token", &self.token), ("admin_token", &self.admin_token)] {
             let token = token.as_ref();
-            Fault::unless(token.is_none_or(|token| !token.expose().trim().is_empty()), || {
-                Fault::new(&[key], "is empty", "leave it out, or set at least one character")
-            })?;
+            InvalidSetting::unless(
+                token.is_none_or(|token| !token.expose().trim().is_empty()),
+                || {
+                    InvalidSetting::new(
+                        &[key],
+                        "is empty",
+                        "leave it out, or set at least one character",
+                    )
+                },
+            )?;
         }
         for (key, list) in
             [("allowed_hosts", &self.allowed_hosts), ("allowed_origins", &self.allowed_origins)]
         {
-            Fault::unless(list.iter().all(|one| !one.trim().is_empty()), || {
-                Fault::new(&[key], "has an empty entry", "leave it out")
+            InvalidSetting::unless(list.iter().all(|one| !one.trim().is_empty()), || {
+                InvalidSetting::new(&[key], "has an empty entry", "leave it out")
             })?;
         }
         if let Some(TlsFiles { certificate, key }) = &self.tls {
             for (name, path) in [("certificate", certificate), ("key", key)] {
                 // A relative path would start at the working folder, whose files may be anybody's.
-                Fault::unless(path.is_absolute(), || {
-                    Fault::new(&["tls", name], "is a relative path", "write the complete path")
+                InvalidSetting::unless(path.is_absolute(), || {
+                    InvalidSetting::new(
+                        &["tls", name],
+                        "is a relative path",
+                        "write the complete path",
+                    )
                 })?;
             }
         }
@@ -109,20 +120,20 @@ impl HttpSettings {
             ("connections", self.connections),
             ("connections_per_address", self.connections_per_address),
         ] {
-            Fault::unless(connections != Some(0), || {
-                Fault::new(&[key], "is 0", "set at least 1, or leave it out")
+            InvalidSetting::unless(connections != Some(0), || {
+                InvalidSetting::new(&[key], "is 0", "set at least 1, or leave it out")
             })?;
         }
-        Fault::unless(self.body_bytes > 0, || {
-            Fault::new(&["body_bytes"], "is 0", "set at least 1, or leave it out")
+        InvalidSetting::unless(self.body_bytes > 0, || {
+            InvalidSetting::new(&["body_bytes"], "is 0", "set at least 1, or leave it out")
         })?;
         for (key, seconds) in [
             ("header_timeout", self.header_timeout),
             ("idle_timeout", self.idle_timeout),
             ("body_timeout", self.body_timeout),
         ] {
-            Fault::unless((1..=MAX_TIMEOUT).contains(&seconds), || {
-                Fault::new(&[key], "is out of range", "set 1 to 86400 seconds")
+            InvalidSetting::unless((1..=MAX_TIMEOUT).contains(&seconds), || {
+                InvalidSetting::new(&[key], "is out of range", "set 1 to 86400 seconds")
             })?;
         }
         Ok(())

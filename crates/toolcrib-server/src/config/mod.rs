@@ -4,6 +4,6 @@ mod error;
 mod file;
 mod http;
 
-pub use error::{ConfigError, Fault};
-pub use file::{ConfigFile, MAX_BYTES};
+pub use error::{ConfigError, InvalidSetting};
+pub use file::{ConfigFile, MAX_CONFIG_BYTES};
 pub use http::{HttpSettings, TlsFiles};

@@ -55,7 +55,10 @@ fn folders_that_others_can_change_and_files_with_another_name_are_refused() {
             mode(shared, bits);
             let refused = |done: Result<(), PrivateFileError>| {
                 let error = done.unwrap_err();
-                assert!(matches!(error, PrivateFileError::Untrusted(Untrusted::Writable { .. })));
+                assert!(matches!(
+                    error,
+                    PrivateFileError::UntrustedPath(UntrustedPath::Writable { .. })
+                ));
                 assert!(error.hint().ends_with(&format!("chmod go-w {}", shared.display())));
             };
             refused(inner.read("a", LIMIT).map(|_| ()));
@@ -79,5 +82,8 @@ fn folders_that_others_can_change_and_files_with_another_name_are_refused() {
     assert_eq!(inner.read("a", LIMIT).unwrap().unwrap(), b"one");
     assert_eq!(inner.read("b", LIMIT).unwrap().unwrap(), b"other");
     mode(&inner.file("a"), 0o640);
-    assert!(matches!(inner.read("a", LIMIT), Err(PrivateFileError::Shared { mode: 0o640, .. })));
+    assert!(matches!(
+        inner.read("a", LIMIT),
+        Err(PrivateFileError::ReadableByOthers { mode: 0o640, .. })
+    ));
 }

@@ -1,25 +1,25 @@
 //! References, and their values.
 
 use toolcrib_server::Secret;
-use toolcrib_server::expand::{Source, Unset, expand, surroundings};
+use toolcrib_server::expand::{Reference, ReferenceError, expand_secret, from_system};
 
-fn lookup(source: Source<'_>) -> Option<String> {
+fn lookup(source: Reference<'_>) -> Option<String> {
     let found = match source {
-        Source::Variable("TOKEN") => "t0ken",
-        Source::Variable("EMPTY") => "",
-        Source::Variable("NESTED") => "${TOKEN}",
-        Source::File("/run/secret") => "from file\n",
-        Source::File("/run/dos") => "from file\r\n",
-        Source::Home => "/home/me",
-        Source::Folder => "/work",
-        Source::Variable(_) | Source::File(_) => return None,
+        Reference::Variable("TOKEN") => "t0ken",
+        Reference::Variable("EMPTY") => "",
+        Reference::Variable("NESTED") => "${TOKEN}",
+        Reference::File("/run/secret") => "from file\n",
+        Reference::File("/run/dos") => "from file\r\n",
+        Reference::Home => "/home/me",
+        Reference::Folder => "/work",
+        Reference::Variable(_) | Reference::File(_) => return None,
     };
     Some(found.to_owned())
 }
 
 #[test]
 fn every_form() {
-    let variable = |name: &str| Err(Unset::Variable(name.into()));
+    let variable = |name: &str| Err(ReferenceError::UnsetVariable(name.into()));
     for (text, expected) in [
         ("plain $TOKEN {TOKEN}", Ok("plain $TOKEN {TOKEN}")),
         ("${TOKEN}", Ok("t0ken")),
@@ -40,18 +40,18 @@ fn every_form() {
         ("${NOPE}", variable("NOPE")),
         ("${env:NOPE}", variable("NOPE")),
         ("${NOPE:-${NOR}}", variable("NOR")),
-        ("${file:/nowhere}", Err(Unset::File("/nowhere".into()))),
-        ("${file:key}", Err(Unset::RelativeFile("key".into()))),
-        ("${file:./key}", Err(Unset::RelativeFile("./key".into()))),
-        ("${file:~key}", Err(Unset::RelativeFile("~key".into()))),
-        ("${file:}", Err(Unset::RelativeFile(String::new()))),
-        ("${input:key}", Err(Unset::Input("key".into()))),
-        ("${TOKEN", Err(Unset::Form)),
-        ("${}", Err(Unset::Form)),
-        ("${a b}", Err(Unset::Form)),
-        ("${#x}", Err(Unset::Form)),
+        ("${file:/nowhere}", Err(ReferenceError::UnreadableFile("/nowhere".into()))),
+        ("${file:key}", Err(ReferenceError::RelativeFile("key".into()))),
+        ("${file:./key}", Err(ReferenceError::RelativeFile("./key".into()))),
+        ("${file:~key}", Err(ReferenceError::RelativeFile("~key".into()))),
+        ("${file:}", Err(ReferenceError::RelativeFile(String::new()))),
+        ("${input:key}", Err(ReferenceError::Input("key".into()))),
+        ("${TOKEN", Err(ReferenceError::Malformed)),
+        ("${}", Err(ReferenceError::Malformed)),
+        ("${a b}", Err(ReferenceError::Malformed)),
+        ("${#x}", Err(ReferenceError::Malformed)),
     ] {
-        let got = expand(&text.into(), &lookup);
+        let got = expand_secret(&text.into(), &lookup);
         assert_eq!(got.as_ref().map(Secret::expose), expected.as_deref(), "{text}");
     }
 }
@@ -60,19 +60,19 @@ fn every_form() {
 fn a_bomb_of_defaults_is_refused() {
     let depth = 100_000;
     let text = format!("{}x{}", "${A:-".repeat(depth), "}".repeat(depth));
-    assert_eq!(expand(&text.as_str().into(), &lookup), Err(Unset::Form));
+    assert_eq!(expand_secret(&text.as_str().into(), &lookup), Err(ReferenceError::Malformed));
 }
 
 #[test]
 fn the_real_surroundings() {
     let file = std::env::temp_dir().join(format!("toolcrib-expand-{}", std::process::id()));
     std::fs::write(&file, "kept\n").unwrap();
-    assert_eq!(surroundings(Source::File(file.to_str().unwrap())).unwrap(), "kept\n");
+    assert_eq!(from_system(Reference::File(file.to_str().unwrap())).unwrap(), "kept\n");
     std::fs::write(&file, "x".repeat((64 << 10) + 1)).unwrap();
-    assert_eq!(surroundings(Source::File(file.to_str().unwrap())), None);
+    assert_eq!(from_system(Reference::File(file.to_str().unwrap())), None);
     std::fs::remove_file(&file).unwrap();
-    assert_eq!(surroundings(Source::File(file.to_str().unwrap())), None);
-    assert_eq!(surroundings(Source::Variable("PATH")), std::env::var("PATH").ok());
+    assert_eq!(from_system(Reference::File(file.to_str().unwrap())), None);
+    assert_eq!(from_system(Reference::Variable("PATH")), std::env::var("PATH").ok());
     let folder = std::env::current_dir().unwrap();
-    assert_eq!(surroundings(Source::Folder), folder.to_str().map(str::to_owned));
+    assert_eq!(from_system(Reference::Folder), folder.to_str().map(str::to_owned));
 }

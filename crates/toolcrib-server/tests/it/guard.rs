@@ -9,7 +9,7 @@ use axum::routing::get;
 use proptest::prelude::*;
 use toolcrib_server::Secret;
 use toolcrib_server::access::{self, Access, AccessControl, TokenError};
-use toolcrib_server::guard::{Guard, Refused, Unusable};
+use toolcrib_server::guard::{AccessDenied, Guard, InvalidAllowEntry};
 use toolcrib_server::private_file::PrivateFolder;
 use tower::ServiceExt as _;
 
@@ -22,7 +22,7 @@ fn guard(access: Access) -> Guard {
     Guard::new(&hosts, &origins, access).unwrap()
 }
 
-fn check(guard: &Guard, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+fn check(guard: &Guard, uri: &Uri, headers: &HeaderMap) -> Result<(), AccessDenied> {
     guard.check(&Method::POST, uri, headers).map(drop)
 }
 
@@ -34,19 +34,19 @@ fn headers(rows: &[(header::HeaderName, &str)]) -> HeaderMap {
     headers
 }
 
-fn host(text: &str) -> Result<(), Refused> {
+fn host(text: &str) -> Result<(), AccessDenied> {
     check(&guard(Access::Open), &Uri::from_static("/mcp"), &headers(&[(header::HOST, text)]))
 }
 
-fn origin(text: &str) -> Result<(), Refused> {
+fn origin(text: &str) -> Result<(), AccessDenied> {
     let headers = headers(&[(header::HOST, "localhost"), (header::ORIGIN, text)]);
     check(&guard(Access::Open), &Uri::from_static("/mcp"), &headers)
 }
 
 #[test]
 fn hosts() {
-    use Refused::{ForeignHost, MalformedHost};
-    let table: &[(&str, Result<(), Refused>)] = &[
+    use AccessDenied::{ForeignHost, MalformedHost};
+    let table: &[(&str, Result<(), AccessDenied>)] = &[
         ("localhost", Ok(())),
         ("localhost:1", Ok(())),
         ("localhost:65535", Ok(())),
@@ -126,8 +126,8 @@ fn hosts() {
 
 #[test]
 fn origins() {
-    use Refused::{ForeignOrigin, MalformedOrigin, NullOrigin};
-    let table: &[(&str, Result<(), Refused>)] = &[
+    use AccessDenied::{ForeignOrigin, MalformedOrigin, NullOrigin};
+    let table: &[(&str, Result<(), AccessDenied>)] = &[
         ("http://localhost", Ok(())),
         ("https://localhost:5173", Ok(())),
         ("http://127.0.0.1:6274", Ok(())),
@@ -172,33 +172,33 @@ fn none_two_and_the_authority() {
         check(&guard(Access::Open), &Uri::from_static(uri), &headers(rows))
     };
     let (host, origin) = (header::HOST, header::ORIGIN);
-    assert_eq!(check("/mcp", &[]), Err(Refused::NoHost));
+    assert_eq!(check("/mcp", &[]), Err(AccessDenied::NoHost));
     assert_eq!(
         check("/mcp", &[(host.clone(), "localhost"), (host.clone(), "evil.com")]),
-        Err(Refused::ManyHosts)
+        Err(AccessDenied::ManyHosts)
     );
     assert_eq!(
         check("/mcp", &[(host.clone(), "localhost"), (host.clone(), "localhost")]),
-        Err(Refused::ManyHosts)
+        Err(AccessDenied::ManyHosts)
     );
     // HTTP/2 has no Host but an authority; an absolute request line may have both.
     assert_eq!(check("http://localhost:1/mcp", &[]), Ok(()));
-    assert_eq!(check("http://evil.com/mcp", &[]), Err(Refused::ForeignHost));
+    assert_eq!(check("http://evil.com/mcp", &[]), Err(AccessDenied::ForeignHost));
     assert_eq!(
         check("http://evil.com/mcp", &[(host.clone(), "localhost")]),
-        Err(Refused::ForeignHost)
+        Err(AccessDenied::ForeignHost)
     );
     assert_eq!(
         check("http://localhost/mcp", &[(host.clone(), "evil.com")]),
-        Err(Refused::ForeignHost)
+        Err(AccessDenied::ForeignHost)
     );
     assert_eq!(
         check("http://u@localhost/mcp", &[(host.clone(), "localhost")]),
-        Err(Refused::MalformedHost)
+        Err(AccessDenied::MalformedHost)
     );
     let two =
         [(host, "localhost"), (origin.clone(), "http://localhost"), (origin, "http://evil.com")];
-    assert_eq!(check("/mcp", &two), Err(Refused::ManyOrigins));
+    assert_eq!(check("/mcp", &two), Err(AccessDenied::ManyOrigins));
 }
 
 #[test]
@@ -206,18 +206,18 @@ fn entries_that_no_request_matches_are_refused_at_the_start() {
     let hosts = |text: &str| Guard::new(&[text.to_owned()], &[], Access::Open).map(drop);
     let origins = |text: &str| Guard::new(&[], &[text.to_owned()], Access::Open).map(drop);
     for text in ["", "*", "https://gw.example.com", "gw.example.com/", "gw.example.com:"] {
-        assert_eq!(hosts(text), Err(Unusable::Host(text.to_owned())));
+        assert_eq!(hosts(text), Err(InvalidAllowEntry::Host(text.to_owned())));
     }
     for text in ["", "*", "null", "app.example.com", "https://app.example.com/"] {
-        assert_eq!(origins(text), Err(Unusable::Origin(text.to_owned())));
+        assert_eq!(origins(text), Err(InvalidAllowEntry::Origin(text.to_owned())));
     }
 }
 
 #[test]
 fn tokens() {
-    use Refused::{NoToken, WrongToken};
+    use AccessDenied::{NoToken, WrongToken};
     let long = format!("Bearer {TOKEN}x");
-    let table: &[(&[&str], Result<(), Refused>)] = &[
+    let table: &[(&[&str], Result<(), AccessDenied>)] = &[
         (&[], Err(NoToken)),
         (&["Bearer 0123456789abcdef0123456789abcdef"], Ok(())),
         (&["bearer 0123456789abcdef0123456789abcdef"], Ok(())),
@@ -248,7 +248,10 @@ fn tokens() {
         assert_eq!(check(&guard, &Uri::from_static("/healthz"), &headers), Ok(()));
     }
     let foreign = headers(&[(header::HOST, "evil.com")]);
-    assert_eq!(check(&guard, &Uri::from_static("/healthz"), &foreign), Err(Refused::ForeignHost));
+    assert_eq!(
+        check(&guard, &Uri::from_static("/healthz"), &foreign),
+        Err(AccessDenied::ForeignHost)
+    );
 }
 
 #[tokio::test]
@@ -315,7 +318,7 @@ fn a_replaced_token_is_revoked_with_what_it_had_begun() {
     let other = TOKEN.replace('0', "f");
     assert!(control.replace(Access::Bearer(other.as_str().into())));
     assert!(credential.is_revoked());
-    assert_eq!(enter(TOKEN).unwrap_err(), Refused::WrongToken);
+    assert_eq!(enter(TOKEN).unwrap_err(), AccessDenied::WrongToken);
     assert!(!enter(&other).unwrap().unwrap().is_revoked());
     assert!(control.key().unwrap().matches(&other));
 }
@@ -366,7 +369,10 @@ fn a_token_is_asked_for_off_loopback_or_when_configured() {
         assert!(matches!(decide(address, None), Ok(Access::Open)), "{address}");
         assert!(matches!(decide(address, Some(TOKEN)), Ok(Access::Bearer(_))), "{address}");
     }
-    assert!(!state.path().join(access::FILE).exists(), "no token is made where none is needed");
+    assert!(
+        !state.path().join(access::TOKEN_FILE).exists(),
+        "no token is made where none is needed"
+    );
     for address in ["0.0.0.0", "::", "192.168.1.2", "::ffff:10.0.0.1"] {
         let Ok(Access::Bearer(made)) = decide(address, None) else { panic!("{address} is open") };
         assert!(made.matches(access::load_or_create(&state).unwrap().expose()));
@@ -406,12 +412,12 @@ fn the_file_is_private_and_a_shared_one_is_refused() {
 
     let (_folder, state) = state();
     let made = access::load_or_create(&state).unwrap();
-    let path = state.path().join(access::FILE);
+    let path = state.path().join(access::TOKEN_FILE);
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     for mode in [0o640, 0o604, 0o644, 0o620] {
         set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         let error = access::load_or_create(&state).unwrap_err();
-        assert!(matches!(error, TokenError::Shared { mode: found, .. } if found == mode));
+        assert!(matches!(error, TokenError::ReadableByOthers { mode: found, .. } if found == mode));
         assert!(error.hint().starts_with("delete `"), "{}", error.hint());
         assert!(!format!("{error} {error:?}").contains(made.expose()));
     }

@@ -75,7 +75,7 @@ async fn each_service_states_how_it_authenticates() {
 #[tokio::test]
 async fn a_request_in_flight_is_answered_after_the_stop() {
     let server = bound().await;
-    let (address, drain) = (server.address(), server.drain());
+    let (address, shutdown) = (server.address(), server.graceful_shutdown());
     let (begun, stop) = (CancellationToken::new(), CancellationToken::new());
     let (reached, stopped) = (begun.clone(), stop.clone());
     let slow = Router::new().route(
@@ -87,7 +87,7 @@ async fn a_request_in_flight_is_answered_after_the_stop() {
             "late"
         }),
     );
-    let server = server.mount(drain.wait_for(slow), Authentication::OwnKeys);
+    let server = server.mount(shutdown.track(slow), Authentication::OwnKeys);
     let serving = tokio::spawn(server.serve(metrics::registry(), stop.clone()));
     let asking = tokio::spawn(ask(address, "/slow", "host: localhost\r\n"));
     begun.cancelled().await;

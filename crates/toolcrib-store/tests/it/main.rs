@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod failure;
 mod records;
+mod redis_failures;
 mod secrets;
 
 use std::time::Duration;
 
-use toolcrib_store::{Key, Options, Redis};
+use toolcrib_store::{Key, RedisOptions, RedisStore};
 use toolcrib_testkit::redis::Server;
 
 /// A key that is told from others by its number, and its name in Redis.
@@ -23,11 +23,11 @@ fn name(number: u32) -> String {
 }
 
 /// Patient with a busy machine, as what is tested is not how fast it is.
-fn patient() -> Options {
+fn patient() -> RedisOptions {
     let limit = Duration::from_secs(30);
-    Options { connect: limit, answer: limit, ..Options::default() }
+    RedisOptions { connect_timeout: limit, response_timeout: limit, ..RedisOptions::default() }
 }
 
-fn open(server: &Server) -> Redis {
-    Redis::open(&server.url(), patient()).unwrap()
+fn open(server: &Server) -> RedisStore {
+    RedisStore::open(&server.url(), patient()).unwrap()
 }

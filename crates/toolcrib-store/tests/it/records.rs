@@ -1,9 +1,9 @@
-//! What is kept, how it looks in Redis, and for how long.
+//! What is kept, how it looks in RedisStore, and for how long.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use toolcrib_store::{Limits, Memory, Options, Redis, Shared, Store};
+use toolcrib_store::{ConfiguredStore, MemoryLimits, MemoryStore, RedisOptions, RedisStore, Store};
 use toolcrib_testkit::redis::Server;
 
 use crate::{key, name, open, patient};
@@ -13,7 +13,10 @@ const DAY: u64 = 24 * 60 * 60 * 1000;
 #[tokio::test]
 async fn every_store_gives_back_what_was_put_and_knows_what_was_not() {
     let server = Server::start();
-    for store in [Shared::Memory(Memory::new(Limits::default())), Shared::Redis(open(&server))] {
+    for store in [
+        ConfiguredStore::Memory(MemoryStore::new(MemoryLimits::default())),
+        ConfiguredStore::Redis(open(&server)),
+    ] {
         let binary = Bytes::from_static(b"\0\r\n$-1\r\n\xff");
         assert_eq!(store.get(&[key(1)]).await, Ok(vec![None]));
         assert_eq!(store.put(vec![(key(1), binary.clone()), (key(2), Bytes::new())]).await, Ok(0));
@@ -41,8 +44,8 @@ async fn a_record_lies_under_prefix_and_hash_behind_a_header() {
     let server = Server::start();
     open(&server).put(vec![(key(7), "value".into())]).await.unwrap();
     assert_eq!(server.ask(&["GET", &name(7)]), "tc\u{1}value");
-    let elsewhere = Options { prefix: "staging:".to_owned(), ..patient() };
-    let elsewhere = Redis::open(&server.url(), elsewhere).unwrap();
+    let elsewhere = RedisOptions { prefix: "staging:".to_owned(), ..patient() };
+    let elsewhere = RedisStore::open(&server.url(), elsewhere).unwrap();
     assert_eq!(elsewhere.get(&[key(7)]).await, Ok(vec![None]));
 }
 
@@ -77,8 +80,8 @@ async fn reading_a_record_starts_its_expiry_anew() {
 #[tokio::test]
 async fn a_record_nobody_reads_is_forgotten() {
     let server = Server::start();
-    let options = Options { idle: Duration::from_millis(1), ..patient() };
-    let redis = Redis::open(&server.url(), options).unwrap();
+    let options = RedisOptions { idle_expiry: Duration::from_millis(1), ..patient() };
+    let redis = RedisStore::open(&server.url(), options).unwrap();
     redis.put(vec![(key(1), "short-lived".into())]).await.unwrap();
     // `EXISTS` is not a reading that would keep it.
     let forgotten = async {
@@ -106,9 +109,10 @@ async fn what_others_left_under_our_keys_reads_as_absent() {
 #[tokio::test]
 async fn a_record_over_the_limit_is_left_out_and_the_others_are_kept() {
     let server = Server::start();
-    let redis = Redis::open(&server.url(), Options { record: 1000, ..patient() }).unwrap();
-    let memory = Memory::new(Limits { record: 1000, ..Limits::default() });
-    for store in [Shared::Memory(memory), Shared::Redis(redis)] {
+    let redis =
+        RedisStore::open(&server.url(), RedisOptions { record_bytes: 1000, ..patient() }).unwrap();
+    let memory = MemoryStore::new(MemoryLimits { record_bytes: 1000, ..MemoryLimits::default() });
+    for store in [ConfiguredStore::Memory(memory), ConfiguredStore::Redis(redis)] {
         let value = |size: usize| Bytes::from(vec![b'x'; size]);
         let records = vec![(key(1), value(999)), (key(2), value(1000)), (key(3), value(1001))];
         assert_eq!(store.put(records).await, Ok(1));

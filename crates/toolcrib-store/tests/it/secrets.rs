@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::net::TcpListener;
 
-use toolcrib_store::{BadUrl, Lost, Redis, Shared, Store};
+use toolcrib_store::{ConfiguredStore, InvalidRedisUrl, RedisStore, Store, StoreError};
 use toolcrib_testkit::redis::Server;
 
 use crate::{key, patient};
@@ -15,16 +15,16 @@ const PASSWORD: &str = "hunter2";
 async fn neither_debug_nor_errors_show_user_or_password() {
     let server = Server::start_with(Some("another"), &[]);
     let url = format!("redis://{USER}:{PASSWORD}@127.0.0.1:{}", server.port());
-    let redis = Redis::open(&url, patient()).unwrap();
+    let redis = RedisStore::open(&url, patient()).unwrap();
     let rejected = redis.get(&[key(1)]).await.unwrap_err();
     let port = server.port();
     drop(server);
-    let away =
-        Redis::open(&format!("redis://{USER}:{PASSWORD}@127.0.0.1:{port}"), patient()).unwrap();
+    let away = RedisStore::open(&format!("redis://{USER}:{PASSWORD}@127.0.0.1:{port}"), patient())
+        .unwrap();
     let refused = away.get(&[key(1)]).await.unwrap_err();
     let shown = format!(
         "{redis:?} {:?} {rejected} {rejected:?} {refused} {refused:?}",
-        Shared::Redis(redis.clone())
+        ConfiguredStore::Redis(redis.clone())
     );
     assert!(!shown.contains(USER) && !shown.contains(PASSWORD), "{shown}");
 }
@@ -41,9 +41,9 @@ fn a_url_that_is_none_is_refused_without_repeating_it() {
         "redis://otter:hunter2@localhost?protocol=otter",
     ];
     for url in urls {
-        assert_eq!(Redis::open(url, patient()).unwrap_err(), BadUrl, "{url}");
+        assert_eq!(RedisStore::open(url, patient()).unwrap_err(), InvalidRedisUrl, "{url}");
     }
-    let shown = format!("{BadUrl} {BadUrl:?}");
+    let shown = format!("{InvalidRedisUrl} {InvalidRedisUrl:?}");
     assert!(!shown.contains(USER) && !shown.contains(PASSWORD), "{shown}");
 }
 
@@ -54,7 +54,7 @@ fn opening_needs_no_runtime_and_no_redis() {
         "rediss://otter:hunter%2F2@nowhere.invalid:6380/3",
         "redis+unix:///nowhere",
     ] {
-        Redis::open(url, patient()).unwrap();
+        RedisStore::open(url, patient()).unwrap();
     }
 }
 
@@ -68,9 +68,10 @@ async fn a_url_for_tls_sends_nothing_in_the_clear() {
         heard[..length].to_vec()
     });
     let redis =
-        Redis::open(&format!("rediss://{USER}:{PASSWORD}@localhost:{port}"), patient()).unwrap();
+        RedisStore::open(&format!("rediss://{USER}:{PASSWORD}@localhost:{port}"), patient())
+            .unwrap();
     let lost = redis.get(&[key(1)]).await.unwrap_err();
-    assert!(matches!(lost, Lost::Disconnected { .. }), "{lost:?}");
+    assert!(matches!(lost, StoreError::Disconnected { .. }), "{lost:?}");
     let heard = heard.join().unwrap();
     assert_eq!(heard[0], 22, "the first record of TLS is a handshake: {heard:?}");
     assert!(!heard.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes()));

@@ -11,8 +11,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use toolcrib_eval::files::FileError;
-use toolcrib_server::config::MAX_BYTES;
-use toolcrib_server::ownership::{self, GroupWrite, Link, Untrusted};
+use toolcrib_server::config::MAX_CONFIG_BYTES;
+use toolcrib_server::ownership::{self, GroupWrite, SymlinkPolicy, UntrustedPath};
 use toolcrib_text::clean::one_line;
 
 use crate::output::{Failure, remark};
@@ -107,7 +107,7 @@ fn in_user_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf
 
 /// Opens the default config if only the user or root can change it.
 fn open_trusted(path: &Path) -> Result<File, Failure> {
-    let refused = |error: &Untrusted| {
+    let refused = |error: &UntrustedPath| {
         let hint = format!("{}; or name a file with `--config F`", error.hint());
         Failure::input(format!("`{}` is not used", path.display()), error, hint)
     };
@@ -116,7 +116,7 @@ fn open_trusted(path: &Path) -> Result<File, Failure> {
         ownership::check_folders(folder, home.as_deref()).map_err(|error| refused(&error))?;
     }
     // A link is followed: many people keep their configs in a repository of their own.
-    let (file, about) = ownership::open(path, Link::Follow)
+    let (file, about) = ownership::open(path, SymlinkPolicy::Follow)
         .map_err(|source| FileError::Io { path: path.display().to_string(), source })?;
     ownership::check(path, &about, GroupWrite::PrivateGroup).map_err(|error| refused(&error))?;
     Ok(file)
@@ -137,7 +137,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
 
 /// The same for a file that nobody named: a pipe or a device in its place is refused.
 pub(crate) fn read_regular(path: &Path) -> Result<String, Failure> {
-    let (file, _) = ownership::open(path, Link::Follow)
+    let (file, _) = ownership::open(path, SymlinkPolicy::Follow)
         .map_err(|source| FileError::Io { path: path.display().to_string(), source })?;
     text_of(path, file)
 }
@@ -145,10 +145,10 @@ pub(crate) fn read_regular(path: &Path) -> Result<String, Failure> {
 fn text_of(path: &Path, file: File) -> Result<String, Failure> {
     let place = || format!("`{}`", path.display());
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES as u64 + 1)
+    file.take(MAX_CONFIG_BYTES as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(|source| FileError::Io { path: path.display().to_string(), source })?;
-    if bytes.len() > MAX_BYTES {
+    if bytes.len() > MAX_CONFIG_BYTES {
         let hint = "keep only the part about servers";
         return Err(Failure::input(place(), &"more than 4 MiB", hint));
     }

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 /// Maximum estimated size of a document in memory, in bytes. Each alias counts as a copy of what it refers to, and a value
 /// with an anchor counts twice.
-const MAX_BYTES: usize = 32 << 20;
+const MAX_CONFIG_BYTES: usize = 32 << 20;
 /// Estimated size of a value without its text, in bytes.
 const VALUE_BYTES: usize = 128;
 /// Maximum nesting depth of lists and mappings, with aliases expanded: values are dropped recursively.
@@ -135,7 +135,7 @@ impl Builder {
 
     fn check_size(&self) -> Result<(), YamlError> {
         let bytes = self.bytes + self.anchored_bytes;
-        if bytes > MAX_BYTES { Err(YamlError::TooLarge) } else { Ok(()) }
+        if bytes > MAX_CONFIG_BYTES { Err(YamlError::TooLarge) } else { Ok(()) }
     }
 
     fn scalar(

@@ -1,7 +1,7 @@
 //! Codex: `[mcp_servers]` in `config.toml`, with names of variables in place of references.
 
 use serde_json::Value;
-use toolcrib_server::expand::is_name;
+use toolcrib_server::expand::is_variable_name;
 
 use super::super::{Server, Transport, check};
 use super::entry::{Entry, Found};
@@ -51,14 +51,14 @@ fn address(entry: &mut Entry<'_>) -> Option<Transport> {
         *headers = literal;
         for (header, name) in named {
             let name = name.expose();
-            if is_name(name) {
+            if is_variable_name(name) {
                 headers.insert(header, format!("${{{name}}}").into());
             } else {
                 entry.warn("env_http_headers", "names no variable, left out");
             }
         }
         match bearer {
-            Some(name) if is_name(&name) => {
+            Some(name) if is_variable_name(&name) => {
                 headers.insert("Authorization".into(), format!("Bearer ${{{name}}}").into());
             }
             Some(_) => entry.warn("bearer_token_env_var", "names no variable, left out"),
@@ -75,7 +75,8 @@ fn address(entry: &mut Entry<'_>) -> Option<Transport> {
 fn variables(entry: &mut Entry<'_>) -> Vec<String> {
     let list = entry.value("env_vars").and_then(Value::as_array).cloned().unwrap_or_default();
     let name = |one: &Value| one.as_str().or_else(|| one.get("name")?.as_str()).map(str::to_owned);
-    let names: Vec<String> = list.iter().filter_map(name).filter(|name| is_name(name)).collect();
+    let names: Vec<String> =
+        list.iter().filter_map(name).filter(|name| is_variable_name(name)).collect();
     if names.len() < list.len() {
         entry.warn("env_vars", "has entries that name no variable, left out");
     }

@@ -28,7 +28,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
-use toolcrib_server::config::MAX_BYTES;
+use toolcrib_server::config::MAX_CONFIG_BYTES;
 
 use super::{ConfigError, Server};
 pub use choices::{Choices, Scope};
@@ -174,7 +174,7 @@ pub fn read_value(client: Client, value: &Value, place: &Place<'_>) -> Foreign {
 }
 
 fn within_bounds(text: &str) -> Result<(), ConfigError> {
-    if text.len() <= MAX_BYTES {
+    if text.len() <= MAX_CONFIG_BYTES {
         return Ok(());
     }
     Err(ConfigError::new("more than 4 MiB", "keep only the part about servers"))
@@ -198,5 +198,5 @@ fn toml(text: &str) -> Result<Value, ConfigError> {
     within_bounds(text)?;
     let text = text.trim_start_matches('\u{feff}');
     toml::from_str(text)
-        .map_err(|error| ConfigError::unreadable(text, &error, "the file must be TOML"))
+        .map_err(|error| ConfigError::from_toml(text, &error, "the file must be TOML"))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use toolcrib_server::expand::is_name;
+use toolcrib_server::expand::is_variable_name;
 
 use super::super::{Server, Transport, check};
 use super::Place;
@@ -77,7 +77,7 @@ fn converted(text: &str, folder: &Path) -> String {
                     if is_whole { path.into() } else { folder.join(path.trim_start_matches("./")) };
                 return Some(format!("${{file:{}}}", path.display()));
             }
-            let name = inner.strip_prefix("env:").filter(|name| is_name(name))?;
+            let name = inner.strip_prefix("env:").filter(|name| is_variable_name(name))?;
             Some(format!("${{{name}}}"))
         });
         if let (Some(reference), Some(inner)) = (reference, inner) {

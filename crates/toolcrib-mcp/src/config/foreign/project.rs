@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use toolcrib_server::expand::{Source, surroundings};
+use toolcrib_server::expand::{Reference, from_system};
 
 use super::super::{Server, Transport};
 use super::{Foreign, Place};
@@ -36,7 +36,7 @@ pub fn start_in(server: &mut Server, folder: &Path) {
 /// Starts the servers of a project's file in the project's folder. The user's own files are left as they are.
 pub(super) fn anchor(mut foreign: Foreign, place: &Place<'_>) -> Foreign {
     let Some(folder) = project_folder(place.file) else { return foreign };
-    if surroundings(Source::Home).is_some_and(|home| Path::new(&home) == folder) {
+    if from_system(Reference::Home).is_some_and(|home| Path::new(&home) == folder) {
         return foreign;
     }
     for server in foreign.servers.values_mut() {

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use toolcrib_server::access::{Access, AccessControl};
 use toolcrib_server::config::TlsFiles;
-use toolcrib_server::expand::{expand, surroundings};
+use toolcrib_server::expand::{expand_secret, from_system};
 use toolcrib_server::private_file::{PrivateFileError, read_secret};
 use toolcrib_server::{HttpSettings, Secret, ServerTls};
 
@@ -88,7 +88,7 @@ impl Listener {
 
 /// What a listener on `ip` requires, with this token in the config.
 fn access(ip: IpAddr, token: Option<&Secret>) -> Result<Access, Failure> {
-    let token = token.map(|token| expand(token, &surroundings)).transpose();
+    let token = token.map(|token| expand_secret(token, &from_system)).transpose();
     let token = token.map_err(|error| Failure::input("`http.token`", &error, error.hint()))?;
     Access::decide(ip, token, state().as_ref()).map_err(|error| not_served(&error, error.hint()))
 }
@@ -129,7 +129,7 @@ fn server_config(
     let place = key.display().to_string();
     let secret = read_secret(key).map_err(|error| {
         let hint = match error {
-            PrivateFileError::Shared { .. } => format!("run `chmod 600 {place}`"),
+            PrivateFileError::ReadableByOthers { .. } => format!("run `chmod 600 {place}`"),
             _ => "`http.tls.key` must name a PEM file that can be read".to_owned(),
         };
         Failure::input("`http.tls.key`", &error, hint)

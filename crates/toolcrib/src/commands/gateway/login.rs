@@ -2,7 +2,7 @@
 
 use toolcrib_mcp::config::{Server, Transport};
 use toolcrib_mcp::oauth::{Login, Upstream};
-use toolcrib_server::expand::surroundings;
+use toolcrib_server::expand::from_system;
 
 use super::{block_on, loaded, state};
 use crate::args::{LoginArgs, Overrides};
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &LoginArgs, output: &mut Output) -> Result<bool, Failure
 
 fn account(name: &str, server: &Server) -> Result<Upstream, Failure> {
     let place = format!("`{name}`");
-    let server = server.expanded(name, &surroundings);
+    let server = server.expanded(name, &from_system);
     let server = server.map_err(|error| Failure::input(&place, &error, error.hint.clone()))?;
     let Transport::Http { url, oauth, .. } = &server.transport else {
         let hint = "only servers with a `url` can ask for a login";

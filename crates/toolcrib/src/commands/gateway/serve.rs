@@ -5,9 +5,9 @@ use std::sync::Arc;
 use toolcrib_core::Settings;
 use toolcrib_mcp::serve::routes;
 use toolcrib_proxy::Proxy;
-use toolcrib_server::access::{AccessControl, FILE};
-use toolcrib_server::admin::{Admin, AdminToken};
-use toolcrib_server::expand::{expand, surroundings};
+use toolcrib_server::access::{AccessControl, TOKEN_FILE};
+use toolcrib_server::admin::{AdminAccess, AdminToken};
+use toolcrib_server::expand::{expand_secret, from_system};
 use toolcrib_server::http::Authentication;
 use toolcrib_server::{HttpServer, Secret, metrics};
 
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let needs_token = access.key().is_some();
         let config = with_arguments(found.proxy()?, args)?;
         let Sections { gateway, http, .. } = found.sections;
-        let admin = Arc::new(Admin::default());
+        let admin = Arc::new(AdminAccess::default());
         admin.set_token(admin_token(http.admin_token.as_ref())?);
         let proxy = proxy(config, gateway.settings.clone(), access.clone(), Arc::clone(&admin))?;
         let gateway = start(gateway);
@@ -45,15 +45,15 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         proxy.register_metrics(&mut registry);
         let server = HttpServer::bind(listen, &http, access).await;
         let server = server.map_err(|error| not_served(&error, error.hint()))?;
-        let (address, drain) = (server.address(), server.drain());
+        let (address, shutdown) = (server.address(), server.graceful_shutdown());
         let (server, scheme) = match listener.tls() {
             Some(tls) => (server.with_tls(tls), "https"),
             None => (server, "http"),
         };
         let server = server
             .with_admin(Arc::clone(&admin))
-            .mount(routes(&gateway, &drain), Authentication::BearerToken)
-            .mount(drain.wait_for(proxy.router()), Authentication::OwnKeys);
+            .mount(routes(&gateway, &shutdown), Authentication::BearerToken)
+            .mount(shutdown.track(proxy.router()), Authentication::OwnKeys);
         remark(&format!("listening on {scheme}://{address}/mcp"));
         remark(&format!("the LLM proxy is at {scheme}://{address}"));
         if !listen.ip().is_loopback() && http.allowed_hosts.is_empty() {
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
             );
         }
         if let (true, true, Some(state)) = (needs_token, is_generated, state()) {
-            let file = state.file(FILE);
+            let file = state.file(TOKEN_FILE);
             remark(&format!(
                 "clients must send the token in `{}` as `Authorization: Bearer …`, to the proxy as `x-toolcrib-key`",
                 file.display()
@@ -94,14 +94,19 @@ fn with_arguments(
         }
     }
     for secret in proxy.secrets() {
-        let text = expand(secret, &surroundings);
+        let text = expand_secret(secret, &from_system);
         *secret = text.map_err(|error| Failure::input("a key in `proxy`", &error, error.hint()))?;
     }
     Ok(proxy)
 }
 
 /// Takes the callers and the admin token of a config that was loaded again.
-fn reload(proxy: &Proxy, admin: &Admin, new: &Loaded, args: &ServeArgs) -> Result<(), Failure> {
+fn reload(
+    proxy: &Proxy,
+    admin: &AdminAccess,
+    new: &Loaded,
+    args: &ServeArgs,
+) -> Result<(), Failure> {
     let config = with_arguments(new.proxy()?, args)?;
     let token = admin_token(new.sections.http.admin_token.as_ref())?;
     let changed = proxy.reload(&config);
@@ -119,7 +124,7 @@ fn reload(proxy: &Proxy, admin: &Admin, new: &Loaded, args: &ServeArgs) -> Resul
 
 /// The admin token of a config, if it has one that can be used.
 fn admin_token(token: Option<&Secret>) -> Result<Option<AdminToken>, Failure> {
-    let token = token.map(|token| expand(token, &surroundings)).transpose();
+    let token = token.map(|token| expand_secret(token, &from_system)).transpose();
     let token =
         token.map_err(|error| Failure::input("`http.admin_token`", &error, error.hint()))?;
     let token = token.map(AdminToken::new).transpose();
@@ -130,7 +135,7 @@ fn proxy(
     config: toolcrib_proxy::Config,
     settings: Settings,
     key: AccessControl,
-    admin: Arc<Admin>,
+    admin: Arc<AdminAccess>,
 ) -> Result<Arc<Proxy>, Failure> {
     let proxy = Proxy::new(config, settings, key, admin);
     proxy.map(Arc::new).map_err(|error| Failure::input("proxy", &error, error.hint()))

@@ -5,7 +5,7 @@ use std::iter;
 
 use toolcrib_mcp::Secret;
 use toolcrib_mcp::config::{Server, Transport};
-use toolcrib_server::expand::is_name;
+use toolcrib_server::expand::is_variable_name;
 
 /// A remark for each variable and each file. Values are not looked up.
 pub(super) fn remarks(name: &str, server: &Server) -> Vec<String> {
@@ -33,7 +33,7 @@ fn references(text: &str) -> Vec<String> {
         }
         let after = after.strip_prefix("env:").unwrap_or(after);
         let name = after.split(['}', ':']).next().unwrap_or_default();
-        if is_name(name) && !matches!(name, "userHome" | "workspaceFolder" | "input") {
+        if is_variable_name(name) && !matches!(name, "userHome" | "workspaceFolder" | "input") {
             found.push(format!("the variable {name}"));
         }
     }

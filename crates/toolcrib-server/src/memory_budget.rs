@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A limit on memory, in bytes. A clone is the same limit, with the same use.
 #[derive(Debug, Clone)]
-pub struct MemoryTotal(Arc<Total>);
+pub struct MemoryBudget(Arc<Total>);
 
 #[derive(Debug)]
 struct Total {
@@ -15,7 +15,7 @@ struct Total {
     used: AtomicUsize,
 }
 
-impl MemoryTotal {
+impl MemoryBudget {
     /// A limit of `limit` bytes, none of them used.
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Total { limit, used: AtomicUsize::new(0) }))
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_large_share_leaves_room_for_small_ones() {
-        let total = MemoryTotal::new(100);
+        let total = MemoryBudget::new(100);
         let (mut large, mut small) = (total.share(), total.share());
         assert!(large.resize_fairly(50));
         assert!(!large.resize_fairly(51), "less would be left than it takes");
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn shares_that_grow_use_all_of_it_and_no_more() {
-        let total = MemoryTotal::new(100);
+        let total = MemoryBudget::new(100);
         let (mut one, mut two) = (total.share(), total.share());
         assert!(one.grow(60) && two.grow(40) && !two.grow(1) && !two.grow(usize::MAX));
         one.release();

@@ -10,7 +10,7 @@ const PERIOD: Duration = Duration::from_mins(1);
 
 /// Counts events between two log lines.
 #[derive(Debug, Default)]
-pub(crate) struct RareLog {
+pub(crate) struct RateLimitedLog {
     state: Mutex<State>,
 }
 
@@ -20,7 +20,7 @@ struct State {
     unreported: u64,
 }
 
-impl RareLog {
+impl RateLimitedLog {
     /// Counts an event. Returns the number of events to report if a line is due.
     pub(crate) fn count(&self) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +40,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_line_a_minute_with_all_events_in_it() {
-        let log = RareLog::default();
+        let log = RateLimitedLog::default();
         assert_eq!(log.count(), Some(1));
         for _ in 0..41 {
             assert_eq!(log.count(), None);

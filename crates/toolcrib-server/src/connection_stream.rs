@@ -11,20 +11,20 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::activity::Activity;
+use crate::connection_activity::ConnectionActivity;
 
 /// Maximum size of one read, in bytes.
 const MAX_READ: usize = 16 << 10;
 
 /// A connection that reads at most [`MAX_READ`] bytes at a time and reports what it receives and sends.
 #[derive(Debug)]
-pub(crate) struct Stream<S> {
+pub(crate) struct ConnectionStream<S> {
     stream: S,
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionActivity>,
 }
 
-impl<S> Stream<S> {
-    pub(crate) fn new(stream: S, activity: Arc<Activity>) -> Self {
+impl<S> ConnectionStream<S> {
+    pub(crate) fn new(stream: S, activity: Arc<ConnectionActivity>) -> Self {
         Self { stream, activity }
     }
 
@@ -36,7 +36,7 @@ impl<S> Stream<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Stream<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ConnectionStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -54,7 +54,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stream<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Stream<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ConnectionStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -103,7 +103,7 @@ mod tests {
             client.write_all(&all).await.unwrap();
         });
         let (stream, _) = listener.accept().await.unwrap();
-        let mut stream = Stream::new(stream, Arc::new(Activity::new()));
+        let mut stream = ConnectionStream::new(stream, Arc::new(ConnectionActivity::new()));
         let (mut received, mut buffer) = (Vec::new(), vec![0; 4 * MAX_READ]);
         while received.len() < sent.len() {
             let read = stream.read(&mut buffer).await.unwrap();

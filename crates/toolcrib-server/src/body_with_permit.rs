@@ -9,19 +9,19 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 
 /// A body that drops a value once the body was sent or given up. Frames pass unchanged, trailers included.
 #[derive(Debug)]
-pub struct HoldingBody<T> {
+pub struct BodyWithPermit<T> {
     body: Body,
     _held: T,
 }
 
-impl<T> HoldingBody<T> {
+impl<T> BodyWithPermit<T> {
     /// Keeps `held` for as long as `body`.
     pub fn new(body: Body, held: T) -> Self {
         Self { body, _held: held }
     }
 }
 
-impl<T: Unpin> HttpBody for HoldingBody<T> {
+impl<T: Unpin> HttpBody for BodyWithPermit<T> {
     type Data = Bytes;
     type Error = axum::Error;
 

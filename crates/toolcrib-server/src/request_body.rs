@@ -21,7 +21,7 @@ const DISCARD_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a request body ended early.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BodyError {
+pub(crate) enum RequestBodyError {
     /// Nothing arrived for too long.
     #[error("no byte of the request body arrived for {0} seconds")]
     Stalled(u64),
@@ -32,15 +32,15 @@ pub(crate) enum BodyError {
 
 /// What became of a request body, as far as its connection must know.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct BodyFate(Arc<Fate>);
+pub(crate) struct BodyState(Arc<SharedBodyState>);
 
 #[derive(Debug, Default)]
-struct Fate {
+struct SharedBodyState {
     is_stalled: AtomicBool,
     unread: Mutex<Option<Incoming>>,
 }
 
-impl BodyFate {
+impl BodyState {
     /// Whether the body was given up for want of progress.
     pub(crate) fn is_stalled(&self) -> bool {
         self.0.is_stalled.load(Ordering::Relaxed)
@@ -85,23 +85,23 @@ pub(crate) struct TimedBody {
     timeout: Duration,
     /// Running while the body is being waited for.
     timer: Option<Pin<Box<Sleep>>>,
-    fate: BodyFate,
+    body_state: BodyState,
 }
 
 impl TimedBody {
-    pub(crate) fn new(body: Incoming, timeout: Duration, fate: BodyFate) -> Self {
-        Self { body: Some(body), timeout, timer: None, fate }
+    pub(crate) fn new(body: Incoming, timeout: Duration, body_state: BodyState) -> Self {
+        Self { body: Some(body), timeout, timer: None, body_state }
     }
 }
 
 impl HttpBody for TimedBody {
     type Data = Bytes;
-    type Error = BodyError;
+    type Error = RequestBodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let this = self.get_mut();
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
         if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
@@ -109,14 +109,14 @@ impl HttpBody for TimedBody {
             if !matches!(frame, Some(Ok(_))) {
                 this.body = None;
             }
-            return Poll::Ready(frame.map(|frame| frame.map_err(BodyError::Connection)));
+            return Poll::Ready(frame.map(|frame| frame.map_err(RequestBodyError::Connection)));
         }
         let timeout = this.timeout;
         let timer = this.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         timer.as_mut().poll(context).map(|()| {
             this.body = None;
-            this.fate.0.is_stalled.store(true, Ordering::Relaxed);
-            Some(Err(BodyError::Stalled(timeout.as_secs())))
+            this.body_state.0.is_stalled.store(true, Ordering::Relaxed);
+            Some(Err(RequestBodyError::Stalled(timeout.as_secs())))
         })
     }
 
@@ -131,6 +131,6 @@ impl HttpBody for TimedBody {
 
 impl Drop for TimedBody {
     fn drop(&mut self) {
-        *self.fate.unread() = self.body.take().filter(|body| !body.is_end_stream());
+        *self.body_state.unread() = self.body.take().filter(|body| !body.is_end_stream());
     }
 }

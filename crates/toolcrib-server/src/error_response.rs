@@ -14,14 +14,14 @@ struct Refusal<'a> {
 }
 
 /// An error with this status.
-pub fn response(status: StatusCode, error: &str, hint: &str) -> Response {
+pub fn json(status: StatusCode, error: &str, hint: &str) -> Response {
     let text = serde_json::to_string(&Refusal { error, hint }).unwrap_or_default();
     (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
 /// The server has too much to do: 503, with the time to wait.
 pub fn busy(error: &str, hint: &str) -> Response {
-    let mut response = response(StatusCode::SERVICE_UNAVAILABLE, error, hint);
+    let mut response = json(StatusCode::SERVICE_UNAVAILABLE, error, hint);
     response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
     response
 }

@@ -10,54 +10,54 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::holding_body::HoldingBody;
+use crate::body_with_permit::BodyWithPermit;
 
 /// Maximum time that requests in flight may take to finish after a stop.
-const MAX_DRAIN: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 /// Time for the last bytes of streams to be sent after they were closed.
-const LAST: Duration = Duration::from_secs(1);
+const FLUSH_TIME: Duration = Duration::from_secs(1);
 
 /// The shutdown of a server, as its services take part in it. A clone is the same shutdown.
 #[derive(Debug, Clone, Default)]
-pub struct Drain {
+pub struct GracefulShutdown {
     in_flight: TaskTracker,
     closed: CancellationToken,
 }
 
-impl Drain {
+impl GracefulShutdown {
     /// Shutdown waits until the returned token is dropped. For requests that end on their own.
-    pub fn in_flight(&self) -> TaskTrackerToken {
+    pub fn track_request(&self) -> TaskTrackerToken {
         self.in_flight.token()
     }
 
     /// Cancelled once shutdown no longer waits. Ends the streams that last as long as their client listens.
-    pub fn closed(&self) -> &CancellationToken {
+    pub fn streams_closed(&self) -> &CancellationToken {
         &self.closed
     }
 
     /// Makes shutdown wait for every request to `router`, until the last byte of its response.
-    pub fn wait_for(&self, router: Router) -> Router {
+    pub fn track(&self, router: Router) -> Router {
         let tracker = self.in_flight.clone();
         router.layer(from_fn(move |request: Request, next: Next| {
             let in_flight = tracker.token();
             async move {
                 let response = next.run(request).await;
-                response.map(|body| Body::new(HoldingBody::new(body, in_flight)))
+                response.map(|body| Body::new(BodyWithPermit::new(body, in_flight)))
             }
         }))
     }
 
     /// Runs the shutdown once `stop` is cancelled.
-    pub(crate) async fn finish(&self, stop: CancellationToken) {
+    pub(crate) async fn run(&self, stop: CancellationToken) {
         stop.cancelled().await;
         self.in_flight.close();
-        if tokio::time::timeout(MAX_DRAIN, self.in_flight.wait()).await.is_err() {
+        if tokio::time::timeout(MAX_WAIT, self.in_flight.wait()).await.is_err() {
             tracing::warn!(
-                seconds = MAX_DRAIN.as_secs(),
+                seconds = MAX_WAIT.as_secs(),
                 "requests that took too long were cut off"
             );
         }
         self.closed.cancel();
-        tokio::time::sleep(LAST).await;
+        tokio::time::sleep(FLUSH_TIME).await;
     }
 }

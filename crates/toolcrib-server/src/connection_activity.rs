@@ -22,16 +22,16 @@ pub(crate) struct Timeouts {
 
 /// The state of one connection, shared by its stream, its service and the table of connections.
 #[derive(Debug)]
-pub(crate) struct Activity {
+pub(crate) struct ConnectionActivity {
     progress: Mutex<Progress>,
-    retired: Notify,
+    evicted: Notify,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Progress {
     phase: Phase,
     since: Instant,
-    is_retired: bool,
+    is_evicted: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,10 +44,10 @@ enum Phase {
     Idle,
 }
 
-impl Activity {
+impl ConnectionActivity {
     pub(crate) fn new() -> Self {
-        let progress = Progress { phase: Phase::Head, since: Instant::now(), is_retired: false };
-        Self { progress: Mutex::new(progress), retired: Notify::new() }
+        let progress = Progress { phase: Phase::Head, since: Instant::now(), is_evicted: false };
+        Self { progress: Mutex::new(progress), evicted: Notify::new() }
     }
 
     /// Bytes arrived. The head of a request begins with the first byte and is not extended by others:
@@ -76,28 +76,28 @@ impl Activity {
     /// Since when no request is in flight; `None` while one is, and for a connection that is being closed.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let progress = self.lock();
-        (progress.phase != Phase::InFlight && !progress.is_retired).then_some(progress.since)
+        (progress.phase != Phase::InFlight && !progress.is_evicted).then_some(progress.since)
     }
 
     /// Whether the connection is being closed to make room for others.
-    pub(crate) fn is_retired(&self) -> bool {
-        self.lock().is_retired
+    pub(crate) fn is_evicted(&self) -> bool {
+        self.lock().is_evicted
     }
 
     /// Closes the connection, unless a request is in flight or it is being closed already.
-    pub(crate) fn retire(&self) -> bool {
+    pub(crate) fn evict(&self) -> bool {
         let mut progress = self.lock();
-        if progress.phase == Phase::InFlight || progress.is_retired {
+        if progress.phase == Phase::InFlight || progress.is_evicted {
             return false;
         }
-        progress.is_retired = true;
-        self.retired.notify_one();
+        progress.is_evicted = true;
+        self.evicted.notify_one();
         true
     }
 
     /// Completes when the connection must close to make room for others.
-    pub(crate) async fn retired(&self) {
-        self.retired.notified().await;
+    pub(crate) async fn evicted(&self) {
+        self.evicted.notified().await;
     }
 
     /// When to check the connection next; `None` if it is overdue and must be closed now.
@@ -129,7 +129,7 @@ impl Progress {
 
 /// A request in flight. Dropping it makes the connection idle.
 #[derive(Debug)]
-pub(crate) struct InFlight(Arc<Activity>);
+pub(crate) struct InFlight(Arc<ConnectionActivity>);
 
 impl Drop for InFlight {
     fn drop(&mut self) {
@@ -148,7 +148,7 @@ mod tests {
     };
 
     /// Whether the connection is still open after so many seconds, checked only when it asks to be.
-    async fn survives(activity: &Activity, seconds: u64) -> bool {
+    async fn survives(activity: &ConnectionActivity, seconds: u64) -> bool {
         let end = Instant::now() + Duration::from_secs(seconds);
         loop {
             match activity.next_check(&TIMEOUTS) {
@@ -163,15 +163,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_state_has_its_timeout_and_a_request_in_flight_has_none() {
-        let activity = Arc::new(Activity::new());
+        let activity = Arc::new(ConnectionActivity::new());
         assert!(survives(&activity, 29).await);
         activity.received();
         assert!(!survives(&activity, 1).await, "a new connection has 30 s for its first request");
 
-        let activity = Arc::new(Activity::new());
+        let activity = Arc::new(ConnectionActivity::new());
         let request = activity.begin_request();
         assert!(survives(&activity, 3600).await, "a quiet stream stays");
-        assert!(!activity.retire() && activity.idle_since().is_none());
+        assert!(!activity.evict() && activity.idle_since().is_none());
         drop(request);
         assert!(survives(&activity, 119).await);
         activity.received();
@@ -181,7 +181,7 @@ mod tests {
         }
         assert!(!survives(&activity, 1).await, "more bytes do not extend the time for a head");
 
-        let activity = Arc::new(Activity::new());
+        let activity = Arc::new(ConnectionActivity::new());
         drop(activity.begin_request());
         assert!(survives(&activity, 119).await);
         activity.sent();
@@ -191,9 +191,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_is_retired_once() {
-        let activity = Activity::new();
-        assert!(activity.idle_since().is_some() && activity.retire());
-        assert!(!activity.retire() && activity.idle_since().is_none());
-        activity.retired().await;
+        let activity = ConnectionActivity::new();
+        assert!(activity.idle_since().is_some() && activity.evict());
+        assert!(!activity.evict() && activity.idle_since().is_none());
+        activity.evicted().await;
     }
 }
