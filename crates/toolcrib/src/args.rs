@@ -1,4 +1,4 @@
-//! The command line, as it is typed.
+//! The command-line arguments.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use toolcrib_core::Preset;
 use toolcrib_mcp::config::Client;
 use toolcrib_proxy::RequestedMode;
 
-/// Tool search for any agent: an MCP gateway, an LLM proxy, and a look at what your tools cost.
+/// Tool search for any agent: an MCP gateway, an LLM proxy, and commands to see what your tools cost
 #[derive(Debug, Parser)]
 #[command(name = "toolcrib", version, disable_help_subcommand = true)]
 pub(crate) struct Args {
@@ -17,33 +17,33 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// Said below the help of what runs for long.
-const LOG: &str = "TOOLCRIB_LOG=error|warn|info|debug|trace|off says how much is logged, to standard error; \
-                   without it: info";
+/// Shown after the help of the commands that write a log.
+const LOG_HELP: &str = "TOOLCRIB_LOG=error|warn|info|debug|trace|off sets the log level. The log is written to standard error. \
+                        Default: info";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Find the MCP servers of your clients, and write one config
+    /// Find the MCP servers of your clients and combine them into one config
     Import(ImportArgs),
-    /// Connect to every server of the config, and say how it went and what to do
+    /// Connect to every server in the config, and report problems and how to fix them
     Doctor(DoctorArgs),
-    /// Run the MCP gateway for one client, which starts it: on standard input and output
-    #[command(after_help = LOG)]
+    /// Run the MCP gateway over stdio, for the one client that starts it
+    #[command(after_help = LOG_HELP)]
     Mcp(McpArgs),
-    /// Run the MCP gateway and the LLM proxy for many clients, over HTTP
-    #[command(after_help = LOG)]
+    /// Run the MCP gateway and the LLM proxy over HTTP, for many clients
+    #[command(after_help = LOG_HELP)]
     Serve(ServeArgs),
-    /// Sign in to a server that asks for it (OAuth)
+    /// Sign in to a server that requires OAuth
     Login(LoginArgs),
-    /// See a whole conversation with tool search, over a sample catalog
+    /// Show a complete conversation with tool search, over a sample catalog
     Demo(DemoArgs),
-    /// Find tools, as a model would with `tool_search`
+    /// Search for tools, as a model does with `tool_search`
     Search(SearchArgs),
-    /// Show every number behind a rank
+    /// Show how a tool's score was computed
     Explain(ExplainArgs),
-    /// Show what the tools cost and what deferring them saves
+    /// Show how many tokens the tools cost, and how many deferring them saves
     Stats(StatsArgs),
-    /// Measure ranking quality on folders of judged queries
+    /// Measure ranking quality on folders of queries with known answers
     Eval(EvalArgs),
 }
 
@@ -62,32 +62,32 @@ impl Command {
     }
 }
 
-/// Where the tools and the settings come from.
+/// The catalogs and settings of a command.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct Source {
-    /// A catalog: a file, a folder, or `-`; `.json` or `.jsonl`, also `.gz`. Without one: a sample
+pub(crate) struct SourceArgs {
+    /// A catalog: a file or folder with `.json` or `.jsonl` files, also `.gz`, or `-` for standard input. May be
+    /// repeated. Default: a sample catalog
     #[arg(long, value_name = "F")]
     pub(crate) catalog: Vec<PathBuf>,
-    /// Behave like this system; without it what the settings name, else ours
+    /// Use the settings of this preset. Default: the preset in the config, else Toolcrib's own settings
     #[arg(long, value_name = "P", value_parser = preset())]
     pub(crate) preset: Option<Preset>,
-    /// Settings: ours in TOML, or another system's own file; otherwise `toolcrib/toolcrib.toml` in the
-    /// user's config folder, if there is one
+    /// The config: a TOML file of Toolcrib's, or another system's own file. Default: `toolcrib/toolcrib.toml` in the
+    /// user's config folder, if it exists
     #[arg(long, value_name = "F")]
     pub(crate) config: Option<PathBuf>,
 }
 
-/// Whose vectors to rank with.
+/// The vector table to rank with.
 #[derive(Debug, Clone, ClapArgs)]
-pub(crate) struct Vectors {
-    /// A folder with another table of vectors: a `table.bin` of ours or, in a build with the feature
-    /// `model2vec`, the files that Model2Vec saves;
-    /// otherwise `rank.embedding_model`, else the table inside
+pub(crate) struct VectorArgs {
+    /// A folder with a vector table: a `table.bin` of Toolcrib's or, in a build with the feature `model2vec`, the
+    /// files that Model2Vec saves. Default: `rank.embedding_model` in the config, else the built-in table
     #[arg(long, value_name = "DIR")]
     pub(crate) embedding_model: Option<PathBuf>,
 }
 
-/// Settings of the command line that override the config.
+/// Options that override the config.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct Overrides {
     /// Use the settings of this preset. Default: the preset in the config, else Toolcrib's own settings
@@ -101,23 +101,23 @@ pub(crate) struct Overrides {
     pub(crate) context: Option<usize>,
 }
 
-/// The modes, by name.
+/// Parses the name of a mode.
 fn mode() -> impl TypedValueParser<Value = RequestedMode> {
-    // Only these names get through, so the default is never taken.
+    // clap accepts only these names, so the default is never used.
     PossibleValuesParser::new(RequestedMode::NAMES)
         .map(|name| RequestedMode::named(&name).unwrap_or_default())
 }
 
-/// The presets, by name; clap then lists them in its help and its errors.
+/// Parses the name of a preset. clap lists the names in its help and errors.
 fn preset() -> impl TypedValueParser<Value = Preset> {
     let names = Preset::ALL.map(Preset::name);
-    // Only these names get through, so the default is never taken.
+    // clap accepts only these names, so the default is never used.
     PossibleValuesParser::new(names).map(|name| Preset::named(&name).unwrap_or_default())
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DemoArgs {
-    /// Play it the way of this system
+    /// Show the conversation with the settings of this preset
     #[arg(long, value_name = "P", default_value = "default", value_parser = preset())]
     pub(crate) preset: Preset,
     /// One JSON document on standard output
@@ -128,16 +128,16 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SearchArgs {
     #[command(flatten)]
-    pub(crate) source: Source,
+    pub(crate) source: SourceArgs,
     #[command(flatten)]
-    pub(crate) vectors: Vectors,
-    /// Results at most; clamped to what the settings allow
+    pub(crate) vectors: VectorArgs,
+    /// Maximum number of results, up to the maximum in the settings
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) limit: Option<usize>,
     /// One JSON document on standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// Words, `select:NAME,NAME`, or nothing at all to browse
+    /// Words, or `select:NAME,NAME` to load tools by name. Empty: list the tools
     #[arg(allow_negative_numbers = true, default_value = "", hide_default_value = true)]
     pub(crate) query: String,
 }
@@ -145,30 +145,30 @@ pub(crate) struct SearchArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
-    pub(crate) source: Source,
+    pub(crate) source: SourceArgs,
     #[command(flatten)]
-    pub(crate) vectors: Vectors,
+    pub(crate) vectors: VectorArgs,
     /// One JSON document on standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// The words
+    /// The words to search for
     #[arg(allow_negative_numbers = true)]
     pub(crate) query: String,
-    /// The tool to explain, in any spelling; without it the first three
+    /// The tool to explain, in any spelling. Default: the three best hits
     pub(crate) tool: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct StatsArgs {
     #[command(flatten)]
-    pub(crate) source: Source,
+    pub(crate) source: SourceArgs,
     /// The model's context window, in tokens
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = at_least_one)]
     pub(crate) context: usize,
-    /// The model whose tokens are counted: exact for OpenAI's, an estimate for others
+    /// The model whose tokenizer is used: exact for OpenAI's models, an estimate for others
     #[arg(long, value_name = "NAME", default_value = "gpt-5")]
     pub(crate) model: String,
-    /// What the proxy at this URL has saved so far, by model and client; `TOOLCRIB_KEY` is sent if set
+    /// Show what the proxy at this URL has saved so far, by model and client. Sends the key in `TOOLCRIB_KEY` if it is set
     #[arg(long, value_name = "URL", conflicts_with_all = ["catalog", "preset", "config", "context", "model"])]
     pub(crate) live: Option<String>,
     /// One JSON document on standard output
@@ -177,7 +177,10 @@ pub(crate) struct StatsArgs {
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "not a number from 1 on".into())
+    text.parse()
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| "not a number of at least 1".into())
 }
 
 fn socket(text: &str) -> Result<SocketAddr, String> {
@@ -190,15 +193,15 @@ fn number(text: &str) -> Result<usize, String> {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
-    /// The files of this client alone
+    /// Import only from the files of this client
     #[arg(long, value_name = "CLIENT", value_parser = client())]
     pub(crate) from: Option<Client>,
     /// Also import the servers that files in the working folder define, such as `.mcp.json`. The authors of these
     /// files choose which programs run; none of their servers replaces one of yours
     #[arg(long)]
     pub(crate) project: bool,
-    /// Write a config here, readable by you alone; to one that is there only new servers are added.
-    /// Without it the config is printed, with `***` for secrets
+    /// Write the config to this file, readable only by you. If the file exists, new servers are added to it. Default:
+    /// print the config, with `***` in place of secrets
     #[arg(long, value_name = "F")]
     pub(crate) write: Option<PathBuf>,
     /// One JSON document on standard output
@@ -206,7 +209,7 @@ pub(crate) struct ImportArgs {
     pub(crate) json: bool,
 }
 
-/// The clients, by name.
+/// Parses the name of a client.
 fn client() -> impl TypedValueParser<Value = Client> {
     let names = Client::ALL.map(Client::name);
     PossibleValuesParser::new(names).map(|name| Client::named(&name).unwrap_or(Client::Other))
@@ -214,38 +217,38 @@ fn client() -> impl TypedValueParser<Value = Client> {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct EvalArgs {
-    /// Folders with `catalog.jsonl` and `queries.jsonl`, either also `.gz`
+    /// Folders with `catalog.jsonl` and `queries.jsonl`, each also `.gz`
     #[arg(required = true, value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
-    /// Whose ranking to measure
+    /// Measure the ranking of this preset
     #[arg(long, value_name = "P", default_value = "default", value_parser = preset())]
     pub(crate) preset: Preset,
     #[command(flatten)]
-    pub(crate) vectors: Vectors,
-    /// Queries of each set at most
+    pub(crate) vectors: VectorArgs,
+    /// Maximum number of queries per dataset
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<usize>,
     /// One JSON document on standard output
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the ranking of every query here, a JSON line each
+    /// Write the ranking of every query to this file, one JSON line per query
     #[arg(long, value_name = "OUT")]
     pub(crate) run_file: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct McpArgs {
-    /// The config: ours in TOML, or another client's own file; otherwise `toolcrib/toolcrib.toml` in the
+    /// The config: a TOML file of Toolcrib's, or another client's own file. Default: `toolcrib/toolcrib.toml` in the
     /// user's config folder. A file in the working folder is used only if it is named here
     #[arg(long, value_name = "F")]
     pub(crate) config: Option<PathBuf>,
-    /// Show only what this profile of the config has
+    /// Expose only the servers and tools of this profile in the config
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]
-    pub(crate) vectors: Vectors,
+    pub(crate) vectors: VectorArgs,
 }
 
 #[derive(Debug, Clone, ClapArgs)]
@@ -253,23 +256,23 @@ pub(crate) struct ServeArgs {
     /// The config, as for `mcp`
     #[arg(long, value_name = "F")]
     pub(crate) config: Option<PathBuf>,
-    /// Where to listen; otherwise `http.listen` of the config, 127.0.0.1:4180. Off loopback clients
-    /// must show a token
+    /// The address to listen on. Default: `http.listen` in the config, else 127.0.0.1:4180. On any address that is not
+    /// loopback, clients must send a token
     #[arg(long, value_name = "ADDR", value_parser = socket)]
     pub(crate) listen: Option<SocketAddr>,
-    /// Where Chat Completions and Responses go; otherwise `proxy.openai`, `https://api.openai.com`
+    /// The upstream for Chat Completions and Responses. Default: `proxy.openai`, else `https://api.openai.com`
     #[arg(long, value_name = "URL")]
     pub(crate) openai: Option<String>,
-    /// Where Messages go; otherwise `proxy.anthropic`, `https://api.anthropic.com`
+    /// The upstream for Messages. Default: `proxy.anthropic`, else `https://api.anthropic.com`
     #[arg(long, value_name = "URL")]
     pub(crate) anthropic: Option<String>,
-    /// Where Gemini's requests go; otherwise `proxy.gemini`, `https://generativelanguage.googleapis.com`
+    /// The upstream for Gemini. Default: `proxy.gemini`, else `https://generativelanguage.googleapis.com`
     #[arg(long, value_name = "URL")]
     pub(crate) gemini: Option<String>,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]
-    pub(crate) vectors: Vectors,
+    pub(crate) vectors: VectorArgs,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,11 +1,11 @@
-//! Settings, from a file of ours or from one that another system's users have already written.
+//! Settings of the engine, from Toolcrib's own config or from another system's.
 //!
-//! The name of the file says what it is written in. Ours is TOML. YAML and JSON (with comments) are
-//! some other system's: `--preset` says whose, or the file itself does.
+//! The file's extension tells its format. Toolcrib's own is TOML. YAML and JSON (with comments) are formats of other
+//! systems: `--preset` names the system, or it is recognised by the keys of the file.
 
-pub(crate) mod choices;
-pub(crate) mod gateway;
+pub(crate) mod disabled_servers;
 pub(crate) mod location;
+pub(crate) mod network;
 pub(crate) mod yaml;
 
 use std::path::Path;
@@ -14,27 +14,28 @@ use serde_json::Value;
 use toolcrib_core::{Error, Preset, Settings};
 use toolcrib_server::HttpSettings;
 
-use crate::args::Source;
-use crate::output::{Failure, remark};
-use location::{Location, note_unused};
+use crate::args::SourceArgs;
+use crate::output::{Failure, print_stderr};
+use location::{Location, note_unused_config};
 
-/// The sections of our file that the engine does not read.
-const OTHERS: [&str; 5] = {
+/// The sections of the config that the engine does not read.
+const OTHER_SECTIONS: [&str; 5] = {
     let [servers, profiles, gateway] = toolcrib_mcp::config::SECTIONS;
     [servers, profiles, gateway, HttpSettings::SECTION, toolcrib_proxy::Config::SECTION]
 };
 
-/// The engine's settings in our file, over this preset or over the one that the file names.
+/// Reads the engine's settings from Toolcrib's own config. They override those of `preset`, or of the preset that the file
+/// names.
 fn engine_settings(preset: Option<Preset>, text: &str) -> Result<Settings, Error> {
     match preset {
-        Some(preset) => preset.with_shared_toml(text, &OTHERS),
-        None => Settings::from_shared_toml(text, &OTHERS),
+        Some(preset) => preset.with_shared_toml(text, &OTHER_SECTIONS),
+        None => Settings::from_shared_toml(text, &OTHER_SECTIONS),
     }
 }
 
-/// A folder of vectors that a config names begins at the folder of the config, not at the working folder, which may hold
-/// anybody's files.
-fn anchored(mut settings: Settings, config: &Path) -> Settings {
+/// Resolves a relative folder of vectors against the folder of the config. The working folder would be wrong: it may
+/// contain files of other people.
+fn with_resolved_paths(mut settings: Settings, config: &Path) -> Settings {
     let folder =
         std::path::absolute(config).ok().and_then(|path| path.parent().map(Path::to_owned));
     if let (Some(named), Some(folder)) = (&settings.rank.embedding_model, folder)
@@ -46,45 +47,45 @@ fn anchored(mut settings: Settings, config: &Path) -> Settings {
     settings
 }
 
-/// The settings for a command. What was not taken as it stands is remarked on.
-pub(crate) fn settings(source: &Source) -> Result<Settings, Failure> {
+/// Returns the settings for a command. Prints a warning for each key that is ignored.
+pub(crate) fn settings(source: &SourceArgs) -> Result<Settings, Failure> {
     let location = Location::find(source.config.as_deref())?;
-    note_unused(location.as_ref());
+    note_unused_config(location.as_ref());
     let Some(location) = location else {
         return Ok(source.preset.unwrap_or_default().settings());
     };
     let (text, warning) = location.read()?;
     if let Some(warning) = warning {
-        remark(&format!("warning: {warning}"));
+        print_stderr(&format!("warning: {warning}"));
     }
     let path = location.path();
     let place = format!("`{}`", path.display());
     let failed = |error: Error| Failure::input(&place, &error, error.hint());
     let Some(config) = foreign(path, &text)? else {
         let settings = engine_settings(source.preset, &text).map_err(failed)?;
-        return Ok(anchored(settings, path));
+        return Ok(with_resolved_paths(settings, path));
     };
     let preset = source.preset.or_else(|| {
         let preset = Preset::of_config(&config)?;
-        remark(&format!("note: {place} is read as {preset}'s configuration"));
+        print_stderr(&format!("note: reading {place} as a configuration of {preset}"));
         Some(preset)
     });
     let preset = preset.ok_or_else(|| {
         Failure::input(
             &place,
-            &"no system's configuration that we know",
-            "say whose it is with `--preset everruns`, `hermes`, `opencode` or `claude-code`; \
-             settings of ours are TOML, in a `.toml` file",
+            &"not a configuration of a known system",
+            "name the system with `--preset everruns`, `hermes`, `opencode` or `claude-code`; \
+             Toolcrib's own settings are in a `.toml` file",
         )
     })?;
     let configured = preset.configured(&config).map_err(failed)?;
     for warning in &configured.warnings {
-        remark(&format!("warning: {place}: {warning}"));
+        print_stderr(&format!("warning: {place}: {warning}"));
     }
     Ok(configured.settings)
 }
 
-/// What a file in YAML or JSON says; `None` for one of ours.
+/// Parses another system's file, in YAML or JSON. Returns `None` for a file with any other extension.
 fn foreign(path: &Path, text: &str) -> Result<Option<Value>, Failure> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let read = match extension.to_ascii_lowercase().as_str() {
@@ -92,7 +93,7 @@ fn foreign(path: &Path, text: &str) -> Result<Option<Value>, Failure> {
         "json" | "jsonc" => {
             jsonc_parser::parse_to_serde_value(text, &jsonc_parser::ParseOptions::default())
                 .map_err(|error| {
-                    let hint = "the file must be JSON; comments and trailing commas are fine";
+                    let hint = "the file must be JSON; comments and trailing commas are allowed";
                     (error.to_string(), hint)
                 })
         }

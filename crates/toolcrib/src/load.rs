@@ -1,78 +1,81 @@
-//! The engine, with the tools and settings the arguments name.
+//! Builds the engine from the catalogs and settings that the arguments name.
 
 use std::io::IsTerminal as _;
 
 use toolcrib_core::{Catalog, Crib, DefinitionFormat, Settings, ingest};
 use toolcrib_eval::files;
 
-use crate::args::{Source, Vectors};
-use crate::output::{Failure, remark};
+use crate::args::{SourceArgs, VectorArgs};
+use crate::output::{Failure, print_stderr};
 use crate::{config, vectors};
 
-/// The catalog that is there when nobody names one, written by us.
+/// The catalog that is used without `--catalog`.
 const SAMPLE: &str = include_str!("../sample/catalog.jsonl");
 
-/// Findings that are printed one by one.
-const SHOWN_FINDINGS: usize = 8;
+/// Maximum number of findings that are printed.
+const MAX_FINDINGS_SHOWN: usize = 8;
 
-/// The engine for a command that ranks nothing.
-pub(crate) fn crib(source: &Source) -> Result<Crib, Failure> {
-    made(source, config::settings(source)?)
+/// Builds the engine for a command that does not rank.
+pub(crate) fn crib(source: &SourceArgs) -> Result<Crib, Failure> {
+    build(source, config::settings(source)?)
 }
 
-/// The engine for a command that ranks.
-pub(crate) fn ranker(source: &Source, vectors: &Vectors) -> Result<Crib, Failure> {
+/// Builds the engine for a command that ranks: with its vector table loaded.
+pub(crate) fn crib_with_vectors(
+    source: &SourceArgs,
+    vectors: &VectorArgs,
+) -> Result<Crib, Failure> {
     let settings = config::settings(source)?;
-    made(source, vectors::loaded(settings, vectors.embedding_model.as_deref(), None)?)
+    build(source, vectors::load_vectors(settings, vectors.embedding_model.as_deref(), None)?)
 }
 
-fn made(source: &Source, settings: Settings) -> Result<Crib, Failure> {
+fn build(source: &SourceArgs, settings: Settings) -> Result<Crib, Failure> {
     let catalog = catalog(source, &settings)?;
-    for finding in catalog.findings().iter().take(SHOWN_FINDINGS) {
-        remark(&format!("note: {finding}"));
+    for finding in catalog.findings().iter().take(MAX_FINDINGS_SHOWN) {
+        print_stderr(&format!("note: {finding}"));
     }
-    let more = catalog.findings().len().saturating_sub(SHOWN_FINDINGS);
+    let more = catalog.findings().len().saturating_sub(MAX_FINDINGS_SHOWN);
     if more > 0 {
-        remark(&format!("note: and {more} more"));
+        print_stderr(&format!("note: {more} more findings are not shown"));
     }
     Ok(Crib::new(catalog, settings))
 }
 
-/// The engine over the sample.
+/// Builds the engine over the sample catalog.
 pub(crate) fn sample(settings: Settings) -> Result<Crib, Failure> {
     let catalog = Catalog::from_json(SAMPLE.as_bytes())
         .map_err(|error| Failure::input("sample", &error, error.hint()))?;
     Ok(Crib::new(catalog, settings))
 }
 
-fn catalog(source: &Source, settings: &Settings) -> Result<Catalog, Failure> {
+fn catalog(source: &SourceArgs, settings: &Settings) -> Result<Catalog, Failure> {
     let mut builder = Catalog::builder();
     let mut add = |bytes: &[u8], label: Option<&str>, place: &str| -> Result<(), Failure> {
         let read = |label: Option<&str>| {
             ingest(bytes, label, &settings.limits)
                 .map_err(|error| Failure::input(format!("`{place}`"), &error, error.hint()))
         };
-        let mut came = read(None)?;
-        // What a server lists is that server's, and the file is called after it. What a request
-        // holds is the agent's own.
-        let listed = |shape| came.tools.iter().filter(|tool| tool.format() == shape).count();
-        // A tool without a schema has no shape to tell.
+        let mut ingested = read(None)?;
+        // A `tools/list` result is one server's, and its file is named after the server. The tools of a request belong
+        // to no server.
+        let listed = |format| ingested.tools.iter().filter(|tool| tool.format() == format).count();
+        // The format of a tool without a schema cannot be told.
         if listed(DefinitionFormat::Mcp) > 0
-            && listed(DefinitionFormat::Mcp) + listed(DefinitionFormat::Own) == came.tools.len()
+            && listed(DefinitionFormat::Mcp) + listed(DefinitionFormat::Own) == ingested.tools.len()
         {
-            came = read(label)?;
+            ingested = read(label)?;
         }
-        // Which file, where there are several.
+        // With several files, each finding names its file.
         if source.catalog.len() > 1 || source.catalog.iter().any(|path| path.is_dir()) {
-            came.findings.iter_mut().for_each(|f| f.place = format!("{place}: {}", f.place));
+            ingested.findings.iter_mut().for_each(|f| f.place = format!("{place}: {}", f.place));
         }
-        builder.add(came);
+        builder.add(ingested);
         Ok(())
     };
     if source.catalog.is_empty() {
-        // For people: a script that names no catalog means it.
+        // Only on a terminal: a script that names no catalog wants the sample.
         if std::io::stdout().is_terminal() {
-            remark("note: no `--catalog`, so this is the sample catalog");
+            print_stderr("note: using the sample catalog; name your own with `--catalog`");
         }
         add(SAMPLE.as_bytes(), None, "sample")?;
     }

@@ -1,6 +1,6 @@
-//! The `toolcrib` command: arguments in, one of the libraries at work, text or JSON out.
+//! The `toolcrib` command: parses the arguments, runs one command, and prints text or JSON.
 //!
-//! Exit codes: 0 for an answer, 1 when the answer is no, 2 for wrong usage or input.
+//! Exit codes: 0 for success, 1 for a negative result (nothing found, a server is down), 2 for wrong usage or input.
 
 mod args;
 mod commands;
@@ -18,20 +18,21 @@ use args::{Args, Command};
 use output::{Failure, Output};
 
 fn main() -> ExitCode {
-    // Before anything else, threads above all: this is us again, watching over a server's process.
-    let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == "warden")
-        && words.next().is_some_and(|word| word == "--")
+    // The gateway runs this program again as the warden of a server's process. This must come before anything that
+    // starts a thread.
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|argument| argument == "warden")
+        && arguments.next().is_some_and(|argument| argument == "--")
     {
-        return toolcrib_mcp::process::warden::run(words);
+        return toolcrib_mcp::process::warden::run(arguments);
     }
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => return output::usage(&error),
+        Err(error) => return output::report_usage_error(&error),
     };
     let json = args.command.json();
     let mut output = Output::new(json);
-    let done = match args.command {
+    let result = match args.command {
         Command::Demo(args) => commands::demo::run(&args, &mut output),
         Command::Search(args) => commands::search::run(&args, &mut output),
         Command::Explain(args) => commands::explain::run(&args, &mut output),
@@ -43,11 +44,11 @@ fn main() -> ExitCode {
         Command::Doctor(args) => commands::gateway::doctor::run(&args, &mut output),
         Command::Login(args) => commands::gateway::login::run(&args, &mut output),
     };
-    match done.and_then(|said| output.finish().map(|()| said)) {
-        // Closed: whoever reads us has had enough, as in `toolcrib … | head`.
-        Ok(true) | Err(Failure::Closed) => ExitCode::SUCCESS,
+    match result.and_then(|succeeded| output.finish().map(|()| succeeded)) {
+        // The reader closed the pipe, as in `toolcrib … | head`: not an error.
+        Ok(true) | Err(Failure::OutputClosed) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
-        Err(Failure::Told) => ExitCode::from(2),
-        Err(failure) => output::failed(&failure, json),
+        Err(Failure::AlreadyReported) => ExitCode::from(2),
+        Err(failure) => output::report_failure(&failure, json),
     }
 }

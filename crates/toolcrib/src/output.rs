@@ -1,7 +1,7 @@
-//! Everything that is printed, and how a command ends.
+//! Printing, and the failures that end a command.
 //!
-//! A command builds one typed answer. With `--json` that answer is the document on standard output;
-//! without, the text a command makes of it. Remarks go to standard error.
+//! A command builds one typed report. With `--json` the report is the document on standard output; otherwise the command
+//! formats it as text. Notes and warnings go to standard error.
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -11,33 +11,33 @@ use thiserror::Error;
 use toolcrib_eval::files::FileError;
 use toolcrib_text::clean::clean;
 
-/// Why a command cannot answer.
+/// Why a command failed.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
     /// A file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A catalog, settings or a set cannot be used.
-    #[error("{place}: {problem}")]
-    Input { place: String, problem: String, hint: String },
+    /// A catalog, a config or a dataset cannot be used.
+    #[error("{subject}: {problem}")]
+    Input { subject: String, problem: String, hint: String },
     /// A file cannot be written.
     #[error("cannot write `{path}`: {source}")]
     Write { path: String, source: io::Error },
-    /// The answer says what is wrong itself.
-    #[error("told already")]
-    Told,
-    /// Nobody reads standard output any more.
+    /// The command has already printed what is wrong.
+    #[error("already reported")]
+    AlreadyReported,
+    /// The reader of standard output closed it.
     #[error("standard output is closed")]
-    Closed,
+    OutputClosed,
 }
 
 impl Failure {
     pub(crate) fn input(
-        place: impl Into<String>,
+        subject: impl Into<String>,
         problem: &impl ToString,
         hint: impl Into<String>,
     ) -> Self {
-        Self::Input { place: place.into(), problem: problem.to_string(), hint: hint.into() }
+        Self::Input { subject: subject.into(), problem: problem.to_string(), hint: hint.into() }
     }
 
     pub(crate) fn hint(&self) -> String {
@@ -45,7 +45,7 @@ impl Failure {
             Self::File(error) => error.hint().to_owned(),
             Self::Input { hint, .. } => hint.clone(),
             Self::Write { .. } => "check the path and its permissions".into(),
-            Self::Told | Self::Closed => String::new(),
+            Self::AlreadyReported | Self::OutputClosed => String::new(),
         }
     }
 }
@@ -53,13 +53,13 @@ impl Failure {
 impl From<io::Error> for Failure {
     fn from(source: io::Error) -> Self {
         match source.kind() {
-            io::ErrorKind::BrokenPipe => Self::Closed,
+            io::ErrorKind::BrokenPipe => Self::OutputClosed,
             _ => Self::Write { path: "standard output".into(), source },
         }
     }
 }
 
-/// Standard output, and remarks on standard error.
+/// Standard output.
 pub(crate) struct Output {
     json: bool,
     out: BufWriter<io::Stdout>,
@@ -74,22 +74,22 @@ impl Output {
         self.json
     }
 
-    /// The answer as the one document.
-    pub(crate) fn document(&mut self, answer: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(answer)
-            .map_err(|error| Failure::input("answer", &error, "this is a bug; report it"))?;
+    /// Writes the report as one line of JSON.
+    pub(crate) fn document(&mut self, report: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string(report)
+            .map_err(|error| Failure::input("report", &error, "this is a bug; report it"))?;
         Ok(writeln!(self.out, "{text}")?)
     }
 
-    /// A line of text.
+    /// Writes a line of text.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
-        // Names of files and words of queries are strangers' text too.
+        // File names and query words are untrusted text, too.
         Ok(writeln!(self.out, "{}", clean(text).0)?)
     }
 
-    /// Clears the terminal, for what is shown anew.
+    /// Clears the terminal.
     pub(crate) fn clear(&mut self) -> Result<(), Failure> {
-        // The cursor goes home, and what is below it is wiped.
+        // Moves the cursor to the top left and erases everything below.
         Ok(write!(self.out, "\x1b[H\x1b[J")?)
     }
 
@@ -98,24 +98,24 @@ impl Output {
     }
 }
 
-/// A remark, out of the way of what is piped on. Nobody listening is no failure.
-pub(crate) fn remark(text: &str) {
+/// Prints a line to standard error, so that it does not end up in a pipe. Write errors are ignored.
+pub(crate) fn print_stderr(text: &str) {
     let _ = writeln!(io::stderr(), "{}", clean(text).0);
 }
 
 #[derive(Serialize)]
-struct Failed<'a> {
+struct ErrorDocument<'a> {
     error: &'a str,
     hint: &'a str,
 }
 
-/// Says what is wrong, and ends with 2.
-pub(crate) fn failed(failure: &Failure, json: bool) -> ExitCode {
-    say(&failure.to_string(), &failure.hint(), json)
+/// Prints a failure and returns exit code 2.
+pub(crate) fn report_failure(failure: &Failure, json: bool) -> ExitCode {
+    report(&failure.to_string(), &failure.hint(), json)
 }
 
-/// Says what is wrong with the command line, in our own form; help and version are answers.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+/// Prints an error of clap's in the format of the other errors. `--help` and `--version` are successes.
+pub(crate) fn report_usage_error(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let _ = write!(io::stdout(), "{error}");
@@ -134,29 +134,29 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let hint = match (error.kind(), tip) {
         (ErrorKind::UnknownArgument, Some(tip)) if tip.contains("similar argument") => &tip.clone(),
         (ErrorKind::UnknownArgument, _) if !problem.contains("'-") => {
-            "quote a query of several words"
+            "put quotes around a query of several words"
         }
         (ErrorKind::UnknownArgument, _) => {
-            "`--` ends the options: `toolcrib search -- '-word other'`; `--help` lists them"
+            "`--help` lists the options; to search for a word with a leading `-`, put `--` before the query"
         }
         (_, Some(tip)) => &tip.clone(),
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand, _) => {
-            "`toolcrib demo` shows what it does, `toolcrib import` finds your MCP servers; `--help` lists all"
+            "start with `toolcrib demo` or `toolcrib import`; `toolcrib --help` lists all commands"
         }
-        _ => "see `toolcrib --help`, or `--help` after a command",
+        _ => "see `toolcrib --help`, or `toolcrib COMMAND --help`",
     };
     let problem = if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        "no command".to_owned()
+        "no command given".to_owned()
     } else {
         problem
     };
-    say(&problem, hint, std::env::args_os().any(|arg| arg == "--json"))
+    report(&problem, hint, std::env::args_os().any(|arg| arg == "--json"))
 }
 
-fn say(error: &str, hint: &str, json: bool) -> ExitCode {
+fn report(error: &str, hint: &str, json: bool) -> ExitCode {
     let (error, hint) = (&*clean(error).0, &*clean(hint).0);
     if json {
-        let document = serde_json::to_string(&Failed { error, hint }).unwrap_or_default();
+        let document = serde_json::to_string(&ErrorDocument { error, hint }).unwrap_or_default();
         let _ = writeln!(io::stdout(), "{document}");
     }
     let _ = writeln!(io::stderr(), "error: {error}\nhint: {hint}");

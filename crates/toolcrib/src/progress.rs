@@ -1,4 +1,4 @@
-//! A line on the terminal that shows how much of a long piece of work is done.
+//! A progress bar on the terminal.
 
 use std::io::{self, IsTerminal as _, Write};
 
@@ -12,7 +12,7 @@ const NAME: usize = 24;
 
 /// Redraws a line like `name ####---- 12/40`. Write errors are ignored: the line is only informative.
 pub(crate) struct Progress<W: Write> {
-    /// `None` if nobody watches.
+    /// `None` if standard error is not a terminal.
     terminal: Option<W>,
     name: String,
     total: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Progress<W: Write> {
 }
 
 impl Progress<io::Stderr> {
-    /// On standard error if that is a terminal which can erase a line, else nowhere.
+    /// Draws on standard error if it is a terminal that can erase a line, else nowhere.
     pub(crate) fn on_stderr(name: &str, total: usize) -> Self {
         let stderr = io::stderr();
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");

@@ -1,7 +1,7 @@
-//! Another table of vectors than the one inside the program: a folder, read for whoever ranks.
+//! Loads a vector table from a folder, in place of the built-in one.
 //!
-//! Such a folder has a `table.bin` as `training/` writes it or, in a build with the feature `model2vec`,
-//! the files that Model2Vec saves. Commands that rank nothing do not read it.
+//! The folder has a `table.bin`, as `training/` writes it, or, in a build with the feature `model2vec`, the files that
+//! Model2Vec saves. Only commands that rank tools load it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,39 +13,39 @@ use toolcrib_eval::files::FileError;
 
 use crate::output::Failure;
 
-/// What a table of our own making is called.
-const OWN: &str = "table.bin";
+/// File name of a table that `training/` wrote.
+const TABLE_FILE: &str = "table.bin";
 /// The file by which a folder of Model2Vec is recognised.
-const TOKENIZER: &str = "tokenizer.json";
+const TOKENIZER_FILE: &str = "tokenizer.json";
 
-/// What a folder must have.
-const NEEDED: &str = if cfg!(feature = "model2vec") {
+/// Hint: which files the folder must have.
+const FOLDER_HINT: &str = if cfg!(feature = "model2vec") {
     "name a folder with a `table.bin`, as `training/` writes it, or with `tokenizer.json` and `model.safetensors`, as Model2Vec saves them"
 } else {
     "name a folder with a `table.bin`, as `training/` writes it"
 };
 
-/// Settings with the table that the command line names, else the one that the file names, else the one
-/// inside the program. What `before` has of the same folder is not read again.
-pub(crate) fn loaded(
+/// Returns settings with their vector table loaded: the one named on the command line, else the one named in the config,
+/// else the built-in one. If `previous` has the table of the same folder, that is reused.
+pub(crate) fn load_vectors(
     mut settings: Settings,
-    named: Option<&Path>,
-    before: Option<&Settings>,
+    folder_argument: Option<&Path>,
+    previous: Option<&Settings>,
 ) -> Result<Settings, Failure> {
-    if let Some(named) = named {
-        settings.rank.embedding_model = Some(named.to_owned());
+    if let Some(folder_argument) = folder_argument {
+        settings.rank.embedding_model = Some(folder_argument.to_owned());
     }
     let Some(folder) = settings.rank.embedding_model.clone() else { return Ok(settings) };
     if settings.rank.ranker != RankerKind::Hybrid {
         return Err(Failure::input(
             format!("`{}`", folder.display()),
-            &"this ranker asks for no vectors",
-            "leave out `--embedding-model`, or the preset that ranks without vectors",
+            &"the ranker of this preset uses no vectors",
+            "remove `--embedding-model`, or choose a preset that ranks with vectors",
         ));
     }
-    settings.vector_table = match before {
-        Some(before) if before.rank.embedding_model == settings.rank.embedding_model => {
-            before.vector_table.clone()
+    settings.vector_table = match previous {
+        Some(previous) if previous.rank.embedding_model == settings.rank.embedding_model => {
+            previous.vector_table.clone()
         }
         _ => table(&folder)?,
     };
@@ -53,36 +53,36 @@ pub(crate) fn loaded(
 }
 
 fn table(folder: &Path) -> Result<VectorTable, Failure> {
-    let folder = at_home(folder);
-    let own = folder.join(OWN);
-    let model = if folder.join(TOKENIZER).is_file() && !own.is_file() {
-        published(&folder)?
+    let folder = expand_home(folder);
+    let own = folder.join(TABLE_FILE);
+    let model = if folder.join(TOKENIZER_FILE).is_file() && !own.is_file() {
+        read_model2vec(&folder)?
     } else {
-        Model::parse(read(&own)?.into()).map_err(|error| refused(&folder, &error, error.hint()))?
+        Model::parse(read(&own)?.into()).map_err(|error| unusable(&folder, &error, error.hint()))?
     };
     Ok(VectorTable::from(model))
 }
 
-/// A table that others publish.
+/// Reads a table in Model2Vec's format.
 #[cfg(feature = "model2vec")]
-fn published(folder: &Path) -> Result<Model, Failure> {
+fn read_model2vec(folder: &Path) -> Result<Model, Failure> {
     let (tokenizer, tensors) =
-        (read(&folder.join(TOKENIZER))?, read(&folder.join("model.safetensors"))?);
+        (read(&folder.join(TOKENIZER_FILE))?, read(&folder.join("model.safetensors"))?);
     toolcrib_model2vec::read(&tokenizer, &tensors)
-        .map_err(|error| refused(folder, &error, error.hint.clone()))
+        .map_err(|error| unusable(folder, &error, error.hint.clone()))
 }
 
-/// The tokenizers of published tables are not in this build.
+/// Reports that this build cannot read Model2Vec's format.
 #[cfg(not(feature = "model2vec"))]
-fn published(folder: &Path) -> Result<Model, Failure> {
-    Err(refused(
+fn read_model2vec(folder: &Path) -> Result<Model, Failure> {
+    Err(unusable(
         folder,
-        &"this build reads only a `table.bin`, not the files of Model2Vec",
+        &"this build cannot read the files of Model2Vec, only a `table.bin`",
         "install with `cargo install --path crates/toolcrib --features model2vec`",
     ))
 }
 
-fn refused(folder: &Path, problem: &impl ToString, hint: impl Into<String>) -> Failure {
+fn unusable(folder: &Path, problem: &impl ToString, hint: impl Into<String>) -> Failure {
     Failure::input(format!("`{}`", folder.display()), problem, hint)
 }
 
@@ -91,15 +91,15 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         let shown = path.display().to_string();
         match source.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
-                Failure::input(format!("`{shown}`"), &"no such file", NEEDED)
+                Failure::input(format!("`{shown}`"), &"no such file", FOLDER_HINT)
             }
             _ => FileError::Io { path: shown, source }.into(),
         }
     })
 }
 
-/// `~/` is the home folder, as in the other paths of a config.
-fn at_home(path: &Path) -> PathBuf {
+/// Expands a leading `~/`, as in the other paths of a config.
+fn expand_home(path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), std::env::var_os("HOME")) {
         (Ok(rest), Some(home)) => Path::new(&home).join(rest),
         _ => path.to_owned(),

@@ -1,4 +1,4 @@
-//! `toolcrib eval`: how good the ranking is.
+//! `toolcrib eval`: measures the quality of the ranking.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -10,12 +10,12 @@ use serde::Serialize;
 use toolcrib_eval::{Dataset, Ranked, Score, SetReport, evaluate, mean};
 
 use crate::args::EvalArgs;
-use crate::output::{Failure, Output, remark};
+use crate::output::{Failure, Output, print_stderr};
 use crate::progress::Progress;
 use crate::vectors;
 
 #[derive(Serialize)]
-struct Answer {
+struct EvalReport {
     preset: &'static str,
     datasets: Vec<SetReport>,
     mean: Score,
@@ -23,7 +23,7 @@ struct Answer {
 
 pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure> {
     let named = args.vectors.embedding_model.as_deref();
-    let settings = vectors::loaded(args.preset.settings(), named, None)?;
+    let settings = vectors::load_vectors(args.preset.settings(), named, None)?;
     let limit = args.limit.unwrap_or(usize::MAX);
     let mut datasets = Vec::new();
     let mut runs = Vec::new();
@@ -32,13 +32,13 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
             Failure::input(format!("`{}`", folder.display()), &error, error.hint())
         })?;
         if set.queries.is_empty() {
-            remark(&format!("warning: `{}` has no queries, skipped", set.name));
+            print_stderr(&format!("warning: skipping `{}`, which has no queries", set.name));
             continue;
         }
         for finding in set.catalog.findings().iter().filter(|finding| finding.is_held()) {
-            remark(&format!("warning: `{}`: {finding}", set.name));
+            print_stderr(&format!("warning: `{}`: {finding}", set.name));
         }
-        remark_on_gold(&set);
+        warn_of_missing_gold(&set);
         let mut progress = Progress::on_stderr(&set.name, set.queries.len().min(limit));
         let (report, run) = evaluate(set, &settings, limit, || progress.advance());
         progress.clear();
@@ -48,26 +48,26 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
     if let Some(path) = &args.run_file {
         write_runs(path, &runs)?;
     }
-    let said = !datasets.is_empty();
-    let answer = Answer { preset: args.preset.name(), mean: mean(&datasets), datasets };
+    let measured_any = !datasets.is_empty();
+    let report = EvalReport { preset: args.preset.name(), mean: mean(&datasets), datasets };
     if output.is_json() {
-        output.document(&answer)?;
+        output.document(&report)?;
     } else {
-        output.line(&table(&answer).to_string())?;
+        output.line(&table(&report).to_string())?;
     }
-    Ok(said)
+    Ok(measured_any)
 }
 
-/// Says what of a set cannot be measured: it would look like a bad ranking.
-fn remark_on_gold(set: &Dataset) {
+/// Warns of gold names that are not in the catalog: they lower the score, which would look like a bad ranking.
+fn warn_of_missing_gold(set: &Dataset) {
     let gold = set.queries.iter().flat_map(|judged| &judged.gold);
     let mut absent: Vec<&String> = gold.filter(|name| set.catalog.find(name).is_none()).collect();
     absent.sort_unstable();
     absent.dedup();
     if let Some(first) = absent.first() {
         let count = absent.len();
-        remark(&format!(
-            "warning: `{}`: {count} gold names are not in the catalog, `{first}` for one",
+        print_stderr(&format!(
+            "warning: `{}`: {count} gold names are not in the catalog, for example `{first}`",
             set.name
         ));
     }
@@ -83,11 +83,11 @@ fn write_runs(path: &Path, runs: &[Ranked]) -> Result<(), Failure> {
     file.flush().map_err(failed)
 }
 
-fn table(answer: &Answer) -> Table {
+fn table(report: &EvalReport) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING);
     table.set_header([
-        "set",
+        "dataset",
         "tools",
         "queries",
         "nDCG@10",
@@ -103,21 +103,21 @@ fn table(answer: &Answer) -> Table {
         "p50 µs",
         "p99 µs",
     ]);
-    for set in &answer.datasets {
+    for set in &report.datasets {
         let counts = [set.tools, set.queries, set.unservable];
         table.add_row(row(&set.name, Some(counts), &set.score));
     }
-    table.add_row(row("mean", None, &answer.mean));
+    table.add_row(row("mean", None, &report.mean));
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
 }
 
-/// `counts`, of a set: of its tools, of its queries, and of those that nothing serves.
+/// A row of the table. `counts` of a dataset are its tools, its queries, and its queries that no tool serves.
 fn row(name: &str, counts: Option<[usize; 3]>, score: &Score) -> Vec<String> {
-    // Where nothing can be found, nothing is measured of how well it is.
-    let findable = counts.is_none_or(|[_, queries, _]| queries > 0);
+    // Without a query that a tool serves, there is no ranking quality to show.
+    let has_quality = counts.is_none_or(|[_, queries, _]| queries > 0);
     let [tools, queries, unservable] =
         counts.map(|counts| counts.map(|count| count.to_string())).unwrap_or_default();
     let metrics = &score.metrics;
@@ -129,16 +129,17 @@ fn row(name: &str, counts: Option<[usize; 3]>, score: &Score) -> Vec<String> {
         metrics.mrr,
         metrics.complete5,
     ];
-    let shares = shares.map(|share| shown(findable.then_some(share)));
+    let shares = shares.map(|share| format_share(has_quality.then_some(share)));
     let times = [score.build_ms, score.p50_us, score.p99_us].map(|time| format!("{time:.1}"));
     let mut cells = vec![name.to_owned(), tools, queries];
     cells.extend(shares);
-    cells.extend([shown(score.answered), unservable, shown(score.unservable_answered)]);
+    let answered = format_share(score.answered);
+    cells.extend([answered, unservable, format_share(score.unservable_answered)]);
     cells.extend(times);
     cells
 }
 
-/// A share, or that it was not measured.
-fn shown(share: Option<f64>) -> String {
+/// Formats a share, or `-` if it was not measured.
+fn format_share(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{share:.3}"))
 }

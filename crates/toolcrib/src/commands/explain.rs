@@ -1,4 +1,4 @@
-//! `toolcrib explain`: why this tool, and not that one.
+//! `toolcrib explain`: shows how the score of a tool was computed.
 
 use serde::Serialize;
 use toolcrib_core::policy::{Verdict, VerdictReason};
@@ -9,68 +9,76 @@ use crate::args::ExplainArgs;
 use crate::load;
 use crate::output::{Failure, Output};
 
-/// Tools that are explained when none is named.
-const FIRST: usize = 3;
+/// Number of tools that are explained if none is named.
+const DEFAULT_TOOLS: usize = 3;
 
 #[derive(Serialize)]
-struct Answer {
+struct ExplainReport {
     query: String,
-    /// Whether a search would answer it, where the ranker can tell.
+    /// How well the best hit fits, if the ranker can tell.
     #[serde(flatten)]
-    judged: Option<Judged>,
-    tools: Vec<Explained>,
+    judged: Option<JudgedFit>,
+    tools: Vec<ExplainedTool>,
 }
 
 #[derive(Serialize)]
-struct Judged {
+struct JudgedFit {
     fit: Fit,
     because: String,
 }
 
 #[derive(Serialize)]
-struct Explained {
-    /// The place in the ranking, from 1; none for a tool that does not fit at all.
+struct ExplainedTool {
+    /// Position in the ranking, from 1. `None` for a tool that does not match at all.
     rank: Option<usize>,
     #[serde(flatten)]
     explanation: Explanation,
-    /// What would become of the tool in a conversation that begins now.
+    /// How the tool is shown to the model at the start of a conversation.
     shown: String,
 }
 
 pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<bool, Failure> {
-    let crib = load::ranker(&args.source, &args.vectors)?;
+    let crib = load::crib_with_vectors(&args.source, &args.vectors)?;
     let scope = Scope::all(crib.catalog());
     let words = match crib.parse(&args.query, &scope) {
         Query::Words(words) => words,
         Query::Select(_) | Query::Browse => {
-            let hint = "give words; `select:` and an empty query are not ranked";
-            return Err(Failure::input(format!("`{}`", args.query), &"nothing to rank", hint));
+            let hint = "search for words; `select:` and an empty query are not ranked";
+            return Err(Failure::input(
+                format!("`{}`", args.query),
+                &"this query is not ranked",
+                hint,
+            ));
         }
     };
     let ranked = crib.rank(&words, &scope, usize::MAX);
     let ids = match &args.tool {
-        None => ranked.iter().take(FIRST).map(|hit| hit.id).collect(),
+        None => ranked.iter().take(DEFAULT_TOOLS).map(|hit| hit.id).collect(),
         Some(name) => vec![resolve(&crib, &scope, name)?],
     };
     let mut tools = Vec::new();
     for id in ids {
         let Some(explanation) = crib.explain(&words, &scope, id) else { continue };
         let rank = ranked.iter().position(|hit| hit.id == id).map(|at| at + 1);
-        tools.push(Explained { rank, shown: shown(&crib, &scope, &explanation.name), explanation });
+        tools.push(ExplainedTool {
+            rank,
+            shown: shown(&crib, &scope, &explanation.name),
+            explanation,
+        });
     }
-    let said = tools.iter().any(|tool| tool.rank.is_some());
+    let is_any_ranked = tools.iter().any(|tool| tool.rank.is_some());
     let judged = crib.judge(&ranked);
-    let judged = judged.map(|by| Judged { fit: by.fit, because: by.reason.to_string() });
-    let answer = Answer { query: args.query.clone(), judged, tools };
+    let judged = judged.map(|by| JudgedFit { fit: by.fit, because: by.reason.to_string() });
+    let report = ExplainReport { query: args.query.clone(), judged, tools };
     if output.is_json() {
-        output.document(&answer)?;
+        output.document(&report)?;
     } else {
-        print(&words, args.tool.as_deref(), &answer, output)?;
+        print(&words, args.tool.as_deref(), &report, output)?;
     }
-    Ok(said)
+    Ok(is_any_ranked)
 }
 
-/// The tool of any spelling, found the way a model's own call would find it.
+/// Resolves a tool name in any spelling, in the same way as a model's call.
 fn resolve(crib: &Crib, scope: &Scope, name: &str) -> Result<toolcrib_core::ToolId, Failure> {
     let input = serde_json::json!({ "name": name }).to_string();
     match crib.handle(&TurnContext::new(scope), &mut Conversation::new(), "tool_describe", &input) {
@@ -79,7 +87,7 @@ fn resolve(crib: &Crib, scope: &Scope, name: &str) -> Result<toolcrib_core::Tool
                 Failure::input(
                     format!("`{name}`"),
                     &"no such tool",
-                    "browse with `toolcrib search ''`",
+                    "list the names with `toolcrib search ''`",
                 )
             })
         }
@@ -91,7 +99,8 @@ fn resolve(crib: &Crib, scope: &Scope, name: &str) -> Result<toolcrib_core::Tool
             Err(Failure::input(format!("`{name}`"), &refusal.message, hint))
         }
         CallOutcome::Run(_) => {
-            Err(Failure::input(format!("`{name}`"), &"not described", "report this bug"))
+            let hint = "this is a bug; report it";
+            Err(Failure::input(format!("`{name}`"), &"cannot be described", hint))
         }
     }
 }
@@ -114,15 +123,16 @@ fn shown(crib: &Crib, scope: &Scope, name: &str) -> String {
 fn print(
     words: &Words,
     named: Option<&str>,
-    answer: &Answer,
+    report: &ExplainReport,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let tools = &answer.tools;
+    let tools = &report.tools;
     if let Some(named) = named.filter(|_| tools.is_empty()) {
-        return output.line(&format!("`{named}` is not searched: the model always has it in full"));
+        return output
+            .line(&format!("`{named}` is not ranked: the model always sees its full definition"));
     }
     if tools.is_empty() {
-        return output.line(&format!("nothing fits `{}`", words.text));
+        return output.line(&format!("no tool matches `{}`", words.text));
     }
     for (at, tool) in tools.iter().enumerate() {
         if at > 0 {
@@ -133,68 +143,69 @@ fn print(
         output.line(&format!("{}  {rank}", explanation.name))?;
         let mut parts: Vec<String> = explanation.words.iter().map(word_line).collect();
         let bonuses = [
-            (explanation.pair_bonus, "words side by side, as asked"),
+            (explanation.pair_bonus, "adjacent words, as in the query"),
             (explanation.phrase_bonus, "quoted phrase"),
-            (explanation.name_bonus, "share of the name that was asked for"),
-            (explanation.server_bonus, "neighbours on its server fit too"),
+            (explanation.name_bonus, "share of its name that the query covers"),
+            (explanation.server_bonus, "other tools of its server match too"),
             (explanation.filter_bonus, "passes the filter"),
-            (explanation.substring_bonus, "the whole query stands in its name"),
+            (explanation.substring_bonus, "its name contains the query"),
         ];
         let bonuses = bonuses.into_iter().filter(|(points, _)| *points > 0.0);
         parts.extend(bonuses.map(|(points, reason)| format!("{points:>10.4}  {reason}")));
         if let Some(both) = &explanation.similarity {
-            parts = of_both(both, &parts);
+            parts = combined_lines(both, &parts);
         }
         parts.iter().try_for_each(|line| output.line(line))?;
         if explanation.exact_bonus > 0.0 {
-            output.line(&format!("{:>10.4}  named outright", explanation.exact_bonus))?;
+            output.line(&format!("{:>10.4}  exact name", explanation.exact_bonus))?;
         }
         output.line(&format!("{:>10.4}  score", explanation.score))?;
         if let Some(line) = confidence_line(explanation) {
             output.line(&line)?;
         }
         if !explanation.unknown.is_empty() {
-            output.line(&format!("{:>10}  in no tool: {}", "", explanation.unknown.join(", ")))?;
+            let unknown = explanation.unknown.join(", ");
+            output.line(&format!("{:>10}  words that occur in no tool: {unknown}", ""))?;
         }
         output.line(&format!("{:>10}  shown {}", "", tool.shown))?;
     }
-    match &answer.judged {
-        Some(Judged { fit, because }) => output.line(&format!("\nfit {fit}: {because}")),
+    match &report.judged {
+        Some(JudgedFit { fit, because }) => output.line(&format!("\nfit {fit}: {because}")),
         None => Ok(()),
     }
 }
 
-/// How sure the tool is, and what that is made from.
+/// The confidence, and the values it was computed from.
 fn confidence_line(explanation: &Explanation) -> Option<String> {
     let (confidence, coverage) = (explanation.confidence?, explanation.coverage?);
-    let nearness = explanation.similarity.as_ref();
-    let from = match nearness.and_then(|both| both.confidence_similarity) {
-        _ if explanation.exact_bonus > 0.0 => "being named outright".to_owned(),
+    let similarity = explanation.similarity.as_ref();
+    let from = match similarity.and_then(|both| both.confidence_similarity) {
+        _ if explanation.exact_bonus > 0.0 => "the exact name".to_owned(),
         Some(near) => {
-            format!("near {near:.3} or {coverage:.2} of what the query weighs, whichever says more")
+            format!("similarity {near:.3} or query coverage {coverage:.2}, whichever gives more")
         }
-        None => format!("{coverage:.2} of what the query weighs"),
+        None => format!("query coverage {coverage:.2}"),
     };
     Some(format!("{confidence:>10.4}  confidence, from {from}"))
 }
 
-/// What each signal gave. What the words' part is made of stands below it, set in: measured otherwise, it
-/// adds up to the word score.
-fn of_both(both: &Similarity, words: &[String]) -> Vec<String> {
+/// The contribution of each signal. The parts of the word score are indented below it; they are on another scale and add up
+/// to the word score.
+fn combined_lines(both: &Similarity, words: &[String]) -> Vec<String> {
     let mut lines = vec![format!(
-        "{:>10.4}  words, {:.4} where the best has {:.4} and all that was asked weighs {:.4}",
+        "{:>10.4}  words: score {:.4} (best score {:.4}, query weight {:.4})",
         both.words, both.word_score, both.best_word_score, both.query_weight
     )];
     lines.extend(words.iter().map(|line| format!("{:>12}{line}", "")));
     let needs = if both.needs_apart {
-        format!(", with the nearest of {} needs for half", both.needs)
+        format!(", half of it from the most similar of {} needs", both.needs)
     } else {
         String::new()
     };
-    lines.push(format!("{:>10.4}  meaning, cosine {:.3}{needs}", both.vectors, both.cosine));
+    lines.push(format!("{:>10.4}  meaning: cosine {:.3}{needs}", both.vectors, both.cosine));
     if both.coverage_bonus > 0.0 {
         lines.push(format!(
-            "{:>10.4}  its place among tools for {} needs: the first, or near to one that no hit before it is near to",
+            "{:>10.4}  coverage of {} needs: it is the first hit, or serves a need that no hit before it serves",
             both.coverage_bonus, both.needs
         ));
     }
@@ -207,7 +218,7 @@ fn word_line(points: &ScorePart) -> String {
         Some("word") | None => String::new(),
         Some(via) => format!(" by {via} `{}`", points.term),
     };
-    // To a ranker without fields a tool is one text.
+    // Empty for a ranker without fields, to which a tool is one text.
     let fields: Vec<String> = points
         .fields
         .iter()

@@ -1,4 +1,4 @@
-//! `toolcrib stats --live`: what a proxy has saved so far, by model and client.
+//! `toolcrib stats --live`: shows how many tokens a proxy has saved so far, by model and client.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use toolcrib_server::Secret;
 
 use crate::output::{Failure, Output};
 
-/// How often the total is shown anew on a terminal.
-const PERIOD: Duration = Duration::from_secs(2);
+/// Interval at which the totals are refreshed on a terminal.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Prints the total: once, or on a terminal again and again until it is interrupted.
+/// Prints the totals: once, or on a terminal repeatedly until interrupted.
 pub(crate) fn run(url: &str, output: &mut Output) -> Result<bool, Failure> {
     let key = std::env::var("TOOLCRIB_KEY").ok().map(Secret::from);
-    let goes_on = !output.is_json() && std::io::stdout().is_terminal();
+    let repeats = !output.is_json() && std::io::stdout().is_terminal();
     super::gateway::block_on(async {
         loop {
             let total = totals(url, key.as_ref()).await;
@@ -26,16 +26,16 @@ pub(crate) fn run(url: &str, output: &mut Output) -> Result<bool, Failure> {
             if output.is_json() {
                 output.document(&total)?;
             } else {
-                if goes_on {
+                if repeats {
                     output.clear()?;
                 }
                 output.line(&text(&total))?;
             }
-            if !goes_on {
+            if !repeats {
                 return Ok(true);
             }
             output.finish()?;
-            tokio::time::sleep(PERIOD).await;
+            tokio::time::sleep(REFRESH_INTERVAL).await;
         }
     })
 }
@@ -43,7 +43,7 @@ pub(crate) fn run(url: &str, output: &mut Output) -> Result<bool, Failure> {
 fn text(total: &Totals) -> String {
     let minutes = total.seconds / 60;
     if total.rows.is_empty() {
-        return format!("No request with tools in {minutes} min so far.");
+        return format!("No request with tools since the proxy started {minutes} min ago.");
     }
     let mut table = Table::new();
     table.load_style(NOTHING).set_header([
@@ -73,7 +73,9 @@ fn text(total: &Totals) -> String {
     for column in table.column_iter_mut().skip(2) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    format!("{table}\n\nTokens since the start {minutes} min ago; saved counts every hidden round.")
+    format!(
+        "{table}\n\nTokens since the proxy started {minutes} min ago. `saved` takes the cost of hidden rounds into account."
+    )
 }
 
 fn sum(total: &Totals) -> Row {

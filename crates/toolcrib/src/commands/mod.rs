@@ -1,4 +1,4 @@
-//! One file per command, each with the same shape: load, ask the engine, print the answer.
+//! The commands, one module each: load the input, run the engine, print the report.
 
 pub(crate) mod demo;
 pub(crate) mod eval;

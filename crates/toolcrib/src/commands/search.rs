@@ -1,4 +1,4 @@
-//! `toolcrib search`: what a model gets from `tool_search`.
+//! `toolcrib search`: shows what `tool_search` returns to a model.
 
 use toolcrib_core::rank::Fit;
 use toolcrib_core::reply::{AvailableTools, Reply};
@@ -11,7 +11,7 @@ use crate::load;
 use crate::output::{Failure, Output};
 
 pub(crate) fn run(args: &SearchArgs, output: &mut Output) -> Result<bool, Failure> {
-    let crib = load::ranker(&args.source, &args.vectors)?;
+    let crib = load::crib_with_vectors(&args.source, &args.vectors)?;
     let crib = crib.with_counter(Counter::exact(Vocabulary::O200k).shared());
     let scope = Scope::all(crib.catalog());
     let ask = SearchRequest { limit: args.limit, ..SearchRequest::query(&args.query) };
@@ -43,7 +43,7 @@ fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
         output.line(&format!("  {signature}"))?;
     }
     if reply.fit == Some(Fit::Weak) {
-        output.line("the fit is weak")?;
+        output.line("weak fit: none of these tools may do what the query asks for")?;
     }
     for missing in &reply.missing {
         let nearest = match &missing.nearest[..] {
@@ -53,7 +53,10 @@ fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
         output.line(&format!("no tool `{}`{nearest}", missing.name))?;
     }
     for correction in &reply.did_you_mean {
-        output.line(&format!("read `{}` as `{}`", correction.word, correction.read_as))?;
+        output.line(&format!(
+            "searched for `{}` instead of `{}`",
+            correction.read_as, correction.word
+        ))?;
     }
     reply.notes.iter().try_for_each(|note| output.line(note))?;
     match &reply.available {

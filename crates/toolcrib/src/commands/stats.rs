@@ -1,4 +1,4 @@
-//! `toolcrib stats`: what the tools cost, and what deferring them saves.
+//! `toolcrib stats`: shows how many tokens the tools cost, and how many deferring them saves.
 
 use std::collections::BTreeMap;
 
@@ -14,33 +14,33 @@ use crate::args::StatsArgs;
 use crate::load;
 use crate::output::{Failure, Output};
 
-/// Columns of the longest bar.
-const BAR: usize = 24;
-/// Weak tools that are printed.
-const SHOWN_WEAK: usize = 10;
-/// Servers that are printed.
-const SHOWN_SERVERS: usize = 30;
+/// Width of the longest bar, in columns.
+const BAR_WIDTH: usize = 24;
+/// Maximum number of weakly described tools that are printed.
+const MAX_WEAK_SHOWN: usize = 10;
+/// Maximum number of servers that are printed.
+const MAX_SERVERS_SHOWN: usize = 30;
 
 #[derive(Serialize)]
-struct Answer {
+struct StatsReport {
     tools: usize,
     tokens: usize,
     counter: String,
     exact: bool,
     context: usize,
     context_percent: f64,
-    /// Whether tool search sets in with these settings, and why.
+    /// Whether tools are deferred with these settings.
     active: bool,
     reason: String,
-    /// How these settings show deferred tools.
+    /// How deferred tools are shown with these settings.
     disclosure: &'static str,
-    servers: Vec<Cost>,
-    disclosures: Vec<Disclosed>,
+    servers: Vec<ServerCost>,
+    disclosures: Vec<DisclosureCost>,
     weak: Vec<Weakness>,
 }
 
 #[derive(Serialize)]
-struct Cost {
+struct ServerCost {
     server: String,
     tools: usize,
     tokens: usize,
@@ -48,11 +48,11 @@ struct Cost {
 }
 
 #[derive(Serialize)]
-struct Disclosed {
+struct DisclosureCost {
     disclosure: &'static str,
     /// Tokens of the first turn.
     tokens: usize,
-    /// Negative where deferring would cost more than it saves.
+    /// Negative if deferring costs more than it saves.
     saved: isize,
     saved_percent: f64,
     context_percent: f64,
@@ -66,23 +66,23 @@ pub(crate) fn run(args: &StatsArgs, output: &mut Output) -> Result<bool, Failure
     }
     let counter = Counter::for_model(&args.model);
     let crib = load::crib(&args.source)?.with_counter(counter.clone().shared());
-    let answer = answer(&crib, &counter, args.context);
+    let report = report(&crib, &counter, args.context);
     if output.is_json() {
-        output.document(&answer)?;
+        output.document(&report)?;
     } else {
-        print(&answer, output)?;
+        print(&report, output)?;
     }
     Ok(true)
 }
 
-fn answer(crib: &Crib, counter: &Counter, context: usize) -> Answer {
+fn report(crib: &Crib, counter: &Counter, context: usize) -> StatsReport {
     let scope = Scope::all(crib.catalog());
     let turn = TurnContext { context_window: Some(context), ..TurnContext::new(&scope) };
     let tokens: usize = crib.definition_tokens().iter().sum();
     let decided = crib.disclose(&turn, &mut Conversation::new());
     let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
     let catalog = crib.catalog();
-    Answer {
+    StatsReport {
         tools: catalog.len(),
         tokens,
         counter: counter.label().to_owned(),
@@ -98,8 +98,8 @@ fn answer(crib: &Crib, counter: &Counter, context: usize) -> Answer {
     }
 }
 
-/// Tools and tokens by server, the dearest first.
-fn servers(crib: &Crib) -> Vec<Cost> {
+/// Tools and tokens by server, the largest first.
+fn servers(crib: &Crib) -> Vec<ServerCost> {
     let total: usize = crib.definition_tokens().iter().sum();
     let mut sums: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for (tool, size) in crib.catalog().tools().iter().zip(crib.definition_tokens()) {
@@ -107,9 +107,9 @@ fn servers(crib: &Crib) -> Vec<Cost> {
         *tools += 1;
         *tokens += size;
     }
-    let mut servers: Vec<Cost> = sums
+    let mut servers: Vec<ServerCost> = sums
         .into_iter()
-        .map(|(server, (tools, tokens))| Cost {
+        .map(|(server, (tools, tokens))| ServerCost {
             server: server.to_owned(),
             tools,
             tokens,
@@ -120,15 +120,15 @@ fn servers(crib: &Crib) -> Vec<Cost> {
     servers
 }
 
-/// The first turn under every disclosure, each as if tool search were on.
+/// The cost of the first turn under every disclosure, with deferral switched on.
 fn disclosures(
     crib: &Crib,
     turn: &TurnContext<'_>,
     (before, context): (usize, usize),
-) -> Vec<Disclosed> {
+) -> Vec<DisclosureCost> {
     let disclosed = |disclosure, tokens: usize, listing| {
         let saved = before.cast_signed() - tokens.cast_signed();
-        Disclosed {
+        DisclosureCost {
             disclosure,
             tokens,
             saved,
@@ -155,23 +155,23 @@ fn disclosures(
     all
 }
 
-fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
-    let exact = if answer.exact { "exact, " } else { "" };
+fn print(report: &StatsReport, output: &mut Output) -> Result<(), Failure> {
+    let exact = if report.exact { "exact, " } else { "" };
     output.line(&format!(
-        "{} cost {} tokens on every turn ({exact}{}): {:.1} % of a context of {}.",
-        tools(answer.tools),
-        answer.tokens,
-        answer.counter,
-        answer.context_percent,
-        answer.context
+        "{} cost {} tokens on every turn ({exact}{}): {:.1} % of a {}-token context.",
+        tools(report.tools),
+        report.tokens,
+        report.counter,
+        report.context_percent,
+        report.context
     ))?;
-    let active = if answer.active { "would defer" } else { "would not defer" };
-    let disclosure = answer.disclosure;
-    output.line(&format!("Tool search {active} ({disclosure}): {}.\n", answer.reason))?;
+    let active = if report.active { "would be deferred" } else { "would not be deferred" };
+    let disclosure = report.disclosure;
+    output.line(&format!("Tools {active} ({disclosure}): {}.\n", report.reason))?;
 
     let mut table = new_table(["server", "tools", "tokens", "share", ""]);
-    let most = answer.servers.first().map_or(1, |server| server.tokens.max(1));
-    for server in answer.servers.iter().take(SHOWN_SERVERS) {
+    let most = report.servers.first().map_or(1, |server| server.tokens.max(1));
+    for server in report.servers.iter().take(MAX_SERVERS_SHOWN) {
         table.add_row([
             server.server.clone(),
             server.tools.to_string(),
@@ -181,14 +181,15 @@ fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
         ]);
     }
     output.line(&table.to_string())?;
-    if answer.servers.len() > SHOWN_SERVERS {
-        output.line(&format!("and {} more servers", answer.servers.len() - SHOWN_SERVERS))?;
+    if report.servers.len() > MAX_SERVERS_SHOWN {
+        let more = report.servers.len() - MAX_SERVERS_SHOWN;
+        output.line(&format!("and {more} more servers; `--json` lists them"))?;
     }
     output.line("")?;
 
     let mut table = new_table(["disclosure", "first turn", "saved", "context", ""]);
-    let most = answer.disclosures.iter().map(|row| row.tokens).max().unwrap_or(1).max(1);
-    for row in &answer.disclosures {
+    let most = report.disclosures.iter().map(|row| row.tokens).max().unwrap_or(1).max(1);
+    for row in &report.disclosures {
         let listing = row.listing.as_ref().map_or(String::new(), |form| format!(" ({form})"));
         table.add_row([
             format!("{}{listing}", row.disclosure),
@@ -199,21 +200,21 @@ fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
         ]);
     }
     output.line(&table.to_string())?;
-    print_weak(&answer.weak, output)
+    print_weak(&report.weak, output)
 }
 
 fn print_weak(weak: &[Weakness], output: &mut Output) -> Result<(), Failure> {
     if weak.is_empty() {
         return Ok(());
     }
-    let say = if weak.len() == 1 { "says" } else { "say" };
-    output.line(&format!("\n{} {say} too little to be found:", tools(weak.len())))?;
-    for tool in weak.iter().take(SHOWN_WEAK) {
-        let lack = if tool.described { "described in a word or two" } else { "no description" };
-        output.line(&format!("  {} ({lack})", tool.name))?;
+    let verb = if weak.len() == 1 { "has" } else { "have" };
+    output.line(&format!("\n{} {verb} too little description to be found:", tools(weak.len())))?;
+    for tool in weak.iter().take(MAX_WEAK_SHOWN) {
+        let problem = if tool.described { "one or two words" } else { "no description" };
+        output.line(&format!("  {} ({problem})", tool.name))?;
     }
-    if weak.len() > SHOWN_WEAK {
-        output.line(&format!("  and {} more; `--json` lists them", weak.len() - SHOWN_WEAK))?;
+    if weak.len() > MAX_WEAK_SHOWN {
+        output.line(&format!("  and {} more; `--json` lists them", weak.len() - MAX_WEAK_SHOWN))?;
     }
     Ok(())
 }
@@ -232,5 +233,5 @@ fn new_table(header: [&str; 5]) -> Table {
 }
 
 fn bar(part: usize, most: usize) -> String {
-    "█".repeat((part * BAR).div_ceil(most).min(BAR))
+    "█".repeat((part * BAR_WIDTH).div_ceil(most).min(BAR_WIDTH))
 }

@@ -1,9 +1,9 @@
 //! Which file is the config, and whether it can be trusted.
 //!
-//! Without `--config` it is the one in the user's config folder, and nothing else: a config names programs to run and
-//! where keys are sent, and a working folder may hold anybody's files. The default file must be the user's own or
-//! root's, and no other user may be able to change it. A file that was named on the command line is used as it is,
-//! like `ssh -F`: containers mount such files with owners of their own. What is doubtful about it is a warning.
+//! Without `--config` only the file in the user's config folder is used: a config names programs to run and hosts that
+//! receive keys, and a working folder may contain files of other people. The default file must belong to the user or to
+//! root, and no other user may be able to change it. A file that is named with `--config` is used even if others can
+//! change it, with a warning, like `ssh -F`: containers mount such files with owners of their own.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -15,9 +15,9 @@ use toolcrib_server::config::MAX_CONFIG_BYTES;
 use toolcrib_server::ownership::{self, GroupWrite, SymlinkPolicy, UntrustedPath};
 use toolcrib_text::clean::one_line;
 
-use crate::output::{Failure, remark};
+use crate::output::{Failure, print_stderr};
 
-/// What the file is called, in the user's config folder and elsewhere.
+/// Name of the config file.
 const NAME: &str = "toolcrib.toml";
 
 /// The config file of a command.
@@ -30,7 +30,7 @@ pub(crate) enum Location {
 }
 
 impl Location {
-    /// The file that is named, else the one in the user's config folder if there is one.
+    /// Returns the file named with `--config`, else the one in the user's config folder, if it exists.
     pub(crate) fn find(named: Option<&Path>) -> Result<Option<Self>, Failure> {
         if let Some(path) = named {
             return Ok(Some(Self::Named(path.to_owned())));
@@ -49,7 +49,7 @@ impl Location {
         }
     }
 
-    /// The text of the file, and a warning if other users could change a file that was named.
+    /// Returns the text of the file, and a warning if it was named with `--config` and other users can change it.
     pub(crate) fn read(&self) -> Result<(String, Option<String>), Failure> {
         match self {
             Self::Named(path) => Ok((read_text(path)?, self.warning())),
@@ -57,7 +57,7 @@ impl Location {
         }
     }
 
-    /// What is doubtful about a file that was named.
+    /// Returns a warning if the file was named with `--config` and other users can change it.
     pub(crate) fn warning(&self) -> Option<String> {
         let Self::Named(path) = self else { return None };
         let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
@@ -66,21 +66,24 @@ impl Location {
     }
 }
 
-/// The first line of a command's log: which file it uses.
-pub(crate) fn in_use(location: Option<&Location>) -> String {
+/// Describes which file is used: the first line of a command's log.
+pub(crate) fn describe_location(location: Option<&Location>) -> String {
     let text = match (location, in_user_folder(|name| std::env::var_os(name))) {
         (Some(location), _) => format!("config: `{}`", location.path().display()),
         (None, Some(path)) => {
-            format!("config: none; there is no `{}`, and no `--config` was given", path.display())
+            format!(
+                "config: none; `{}` does not exist, and `--config` is not given",
+                path.display()
+            )
         }
-        (None, None) => "config: none; HOME is not set, and no `--config` was given".to_owned(),
+        (None, None) => "config: none; HOME is not set, and `--config` is not given".to_owned(),
     };
     one_line(&text)
 }
 
-/// Points out a `toolcrib.toml` in the working folder, which earlier versions used. A command that was told its
-/// config has nothing to point out.
-pub(crate) fn note_unused(location: Option<&Location>) {
+/// Prints a note if there is an unused `toolcrib.toml` in the working folder, which earlier versions used. With `--config`
+/// there is no note.
+pub(crate) fn note_unused_config(location: Option<&Location>) {
     let here = Path::new(".").join(NAME);
     let is_in_use = match location {
         Some(Location::Named(_)) => true,
@@ -90,14 +93,14 @@ pub(crate) fn note_unused(location: Option<&Location>) {
         None => false,
     };
     if !is_in_use && fs::symlink_metadata(&here).is_ok() {
-        remark(
-            "note: ./toolcrib.toml is not used: name it with `--config ./toolcrib.toml` if you trust it",
+        print_stderr(
+            "note: ./toolcrib.toml is not used; if you trust it, name it with `--config ./toolcrib.toml`",
         );
     }
 }
 
-/// `$XDG_CONFIG_HOME/toolcrib/toolcrib.toml`, or the same in `~/.config`. The XDG specification has relative paths
-/// ignored, which would lead into the working folder.
+/// Returns `$XDG_CONFIG_HOME/toolcrib/toolcrib.toml`, or the same in `~/.config`. Relative paths are ignored, as the XDG
+/// specification demands: they would lead into the working folder.
 fn in_user_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config =
@@ -115,14 +118,14 @@ fn open_trusted(path: &Path) -> Result<File, Failure> {
     if let Some(folder) = path.parent() {
         ownership::check_folders(folder, home.as_deref()).map_err(|error| refused(&error))?;
     }
-    // A link is followed: many people keep their configs in a repository of their own.
+    // A symbolic link is followed: many people keep their configs in a repository and link to them.
     let (file, about) = ownership::open(path, SymlinkPolicy::Follow)
         .map_err(|source| FileError::Io { path: path.display().to_string(), source })?;
     ownership::check(path, &about, GroupWrite::PrivateGroup).map_err(|error| refused(&error))?;
     Ok(file)
 }
 
-/// The text of a config file, less the mark that some editors put before it.
+/// Reads a config file as text, without the byte order mark that some editors write.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     let file = File::open(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => Failure::input(
@@ -135,7 +138,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     text_of(path, file)
 }
 
-/// The same for a file that nobody named: a pipe or a device in its place is refused.
+/// Reads a file that was not named on the command line. An error if it is a pipe or a device.
 pub(crate) fn read_regular(path: &Path) -> Result<String, Failure> {
     let (file, _) = ownership::open(path, SymlinkPolicy::Follow)
         .map_err(|source| FileError::Io { path: path.display().to_string(), source })?;

@@ -1,8 +1,8 @@
-//! YAML documents as JSON values, for the configuration files of systems that are written in it.
+//! Reads YAML documents as JSON values, for the configuration files of systems that use YAML.
 //!
-//! Those systems read their files with `PyYAML`, so its rules hold: a key may occur twice, `on` and `yes` are booleans, and
-//! `<<` merges mappings. Keys are always text, as in JSON. The values are built from the parser's events, not by way of
-//! serde: the serde layer was one of the slowest dependencies to build.
+//! These systems read their files with `PyYAML`, so its rules apply: a key may occur twice, `on` and `yes` are booleans, and
+//! `<<` merges mappings. Keys are always text, as in JSON. The values are built from the parser's events and not with
+//! serde, because the serde layer was one of the slowest dependencies to build.
 
 mod scalar;
 #[cfg(test)]
@@ -14,15 +14,15 @@ use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// Maximum estimated size of a document in memory, in bytes. Each alias counts as a copy of what it refers to, and a value
-/// with an anchor counts twice.
-const MAX_CONFIG_BYTES: usize = 32 << 20;
+/// Maximum estimated size of a document in memory, in bytes. Each alias counts as a copy of its target, and a value with
+/// an anchor counts twice.
+const MAX_BYTES: usize = 32 << 20;
 /// Estimated size of a value without its text, in bytes.
 const VALUE_BYTES: usize = 128;
 /// Maximum nesting depth of lists and mappings, with aliases expanded: values are dropped recursively.
 const MAX_DEPTH: usize = 128;
 
-/// Why a text is not a document that can be used.
+/// Why a YAML text cannot be used.
 #[derive(Debug, Error, PartialEq)]
 pub(crate) enum YamlError {
     #[error("{problem} at line {line}, column {column}")]
@@ -38,7 +38,7 @@ impl YamlError {
         match self {
             Self::Invalid { .. } => "the file must be YAML",
             Self::SeveralDocuments => "keep one document in the file",
-            Self::TooLarge => "keep only the part about tools",
+            Self::TooLarge => "keep only the settings about tools in the file",
         }
     }
 
@@ -47,7 +47,7 @@ impl YamlError {
     }
 }
 
-/// The one document of a text; null if it is empty.
+/// Parses the only document of a text. An empty text is null.
 pub(crate) fn parse(text: &str) -> Result<Value, YamlError> {
     let mut builder = Builder::default();
     for next in Parser::new_from_str(text) {
@@ -72,7 +72,7 @@ struct Builder {
     anchored_bytes: usize,
 }
 
-/// A value, what it is as a key, and what an alias to it costs.
+/// A value, its form as a mapping key, and its size and depth, which count again for each alias to it.
 #[derive(Clone)]
 struct Node {
     value: Value,
@@ -85,7 +85,7 @@ struct Node {
 /// The key of a mapping.
 #[derive(Clone)]
 enum Key {
-    /// The text as it is written: `on: push` is about `on`, not about `true`.
+    /// The text as it is written: the key of `on: push` is `on`, not `true`.
     Text(String),
     /// `<<`.
     Merge,
@@ -135,7 +135,7 @@ impl Builder {
 
     fn check_size(&self) -> Result<(), YamlError> {
         let bytes = self.bytes + self.anchored_bytes;
-        if bytes > MAX_CONFIG_BYTES { Err(YamlError::TooLarge) } else { Ok(()) }
+        if bytes > MAX_BYTES { Err(YamlError::TooLarge) } else { Ok(()) }
     }
 
     fn scalar(
@@ -182,7 +182,7 @@ impl Builder {
         self.finish(node, collection.anchor, &collection.start)
     }
 
-    /// Keeps a copy for the aliases to a value if it has an anchor, and adds the value.
+    /// Adds a value. If it has an anchor, keeps a copy for the aliases to it.
     fn finish(&mut self, node: Node, anchor: usize, at: &Marker) -> Result<(), YamlError> {
         if anchor != 0 {
             self.anchored_bytes += node.bytes;
@@ -192,7 +192,7 @@ impl Builder {
         self.add(node, at)
     }
 
-    /// Adds a value to the list or mapping that is open.
+    /// Adds a value to the innermost open list or mapping.
     fn add(&mut self, node: Node, at: &Marker) -> Result<(), YamlError> {
         if self.open.len() + node.depth > MAX_DEPTH {
             return Err(YamlError::TooLarge);
@@ -209,10 +209,10 @@ impl Builder {
                     entries.insert(name, node.value);
                 }
                 Some(Key::Merge) => {
-                    let sources = sources(node.value).ok_or_else(|| {
+                    let sources = merge_sources(node.value).ok_or_else(|| {
                         YamlError::invalid("`<<` must be a mapping or a list of mappings", at)
                     })?;
-                    // Of two `<<` the last goes first, as of two keys; in a list the first does.
+                    // Of two `<<` keys the last takes precedence, as with any key; within a list, the first.
                     merged.splice(..0, sources);
                 }
                 None => {
@@ -225,8 +225,8 @@ impl Builder {
     }
 }
 
-/// What `<<` merges: one mapping or several.
-fn sources(value: Value) -> Option<Vec<Map<String, Value>>> {
+/// Returns the mappings that `<<` merges: one or several.
+fn merge_sources(value: Value) -> Option<Vec<Map<String, Value>>> {
     let mapping = |value| match value {
         Value::Object(entries) => Some(entries),
         _ => None,

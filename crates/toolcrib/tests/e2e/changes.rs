@@ -40,7 +40,7 @@ fn list(client: &mut Client) -> Vec<Value> {
 fn reload(home: &Home, config: &str) {
     let used = || {
         let log = fs::read_to_string(home.path().join("stderr")).unwrap();
-        log.matches("the config changed and is in use").count()
+        log.matches("the config changed and was reloaded").count()
     };
     let before = used();
     home.configure(config);

@@ -26,7 +26,7 @@ fn late(home: &Home) -> String {
 fn reload(home: &Home, log: impl Fn() -> String, config: &str) {
     home.configure(config);
     eventually("the config in use", || {
-        log().contains("the config changed and is in use").then_some(())
+        log().contains("the config changed and was reloaded").then_some(())
     });
 }
 

@@ -7,7 +7,11 @@ fn wrong_usage_is_2_with_a_hint() {
     for (args, error, hint) in [
         (&[][..], "no command", "toolcrib demo"),
         (&["serch", "x"], "unrecognized subcommand 'serch'", "search"),
-        (&["search", "create", "issue"], "unexpected argument 'issue' found", "quote a query"),
+        (
+            &["search", "create", "issue"],
+            "unexpected argument 'issue' found",
+            "put quotes around a query",
+        ),
         (&["search", "--limit", "x", "y"], "invalid value 'x' for '--limit <N>'", "--help"),
         (
             &["search", "--preset", "nope", "y"],

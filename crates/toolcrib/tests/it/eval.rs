@@ -64,7 +64,7 @@ fn a_folder_without_queries_is_skipped_with_a_warning() {
     let catalog = file("only/catalog.jsonl", "{\"name\":\"a\",\"input_schema\":{}}\n");
     let folder = catalog.strip_suffix("/catalog.jsonl").unwrap();
     let run = toolcrib(&["eval", "--json", sample(), folder]);
-    let warnings = "warning: `only` has no queries, skipped\n";
+    let warnings = "warning: skipping `only`, which has no queries\n";
     assert_eq!((run.code, run.err.as_str()), (0, warnings));
     assert_eq!(toolcrib(&["eval", folder]).code, 1, "nothing measured is a no");
 }
@@ -103,7 +103,7 @@ fn gold_that_is_not_there_is_pointed_out() {
     let catalog = file("gold/catalog.jsonl", "{\"name\":\"a\",\"input_schema\":{}}\n");
     file("gold/queries.jsonl", "{\"id\":\"1\",\"query\":\"a\",\"gold\":[\"b\"]}\n");
     let run = toolcrib(&["eval", catalog.strip_suffix("/catalog.jsonl").unwrap()]);
-    assert_eq!(run.err, "warning: `gold`: 1 gold names are not in the catalog, `b` for one\n");
+    assert_eq!(run.err, "warning: `gold`: 1 gold names are not in the catalog, for example `b`\n");
 }
 
 #[test]

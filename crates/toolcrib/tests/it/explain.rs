@@ -55,7 +55,7 @@ fn the_printed_points_add_up_too() {
         let sum = |lines: &[&str]| lines.iter().filter_map(|line| number(line)).sum::<f64>();
         assert!((sum(&parts) - score).abs() < 1e-3, "{}", run.out);
         if preset == "default" {
-            let told = parts[1].split(" words, ").nth(1).and_then(number).unwrap();
+            let told = parts[1].split(" words: score ").nth(1).and_then(number).unwrap();
             assert!((sum(&below) - told).abs() < 1e-3, "{}", run.out);
         }
         assert!(run.out.starts_with("github__create_issue  rank 1\n"), "{}", run.out);
@@ -77,7 +77,7 @@ fn unknown_tools_and_queries_without_words_are_input_errors() {
         "error: `github__create_isue`: there is no tool `github__create_isue`\nhint: did you mean github__create_issue, gitlab__create_issue, github__update_issue?\n"
     );
     let run = toolcrib(&["explain", "select:a"]);
-    assert_eq!((run.code, run.err.contains("hint: give words")), (2, true));
+    assert_eq!((run.code, run.err.contains("hint: search for words")), (2, true));
 }
 
 /// Hermes searches only what may be deferred.
@@ -88,7 +88,7 @@ fn a_tool_that_is_not_searched_is_a_no() {
     let args =
         ["explain", "--catalog", &catalog, "--preset", "hermes", "run a command", "terminal"];
     let run = toolcrib(&args);
-    let said = "`terminal` is not searched: the model always has it in full\n";
+    let said = "`terminal` is not ranked: the model always sees its full definition\n";
     assert_eq!((run.code, run.out.as_str()), (1, said));
 }
 
@@ -103,7 +103,11 @@ fn how_sure_a_tool_is_and_whether_anything_fits_is_told_with_the_reason() {
     assert_eq!(answer["fit"], "strong");
     assert!(answer["because"].as_str().unwrap().starts_with(&because), "{answer}");
     let run = toolcrib(&["explain", "create a github issue"]);
-    assert!(run.out.contains(&format!("\n{sure:>10.4}  confidence, from near ")), "{}", run.out);
+    assert!(
+        run.out.contains(&format!("\n{sure:>10.4}  confidence, from similarity ")),
+        "{}",
+        run.out
+    );
     let told = format!("\nfit strong: {}\n", answer["because"].as_str().unwrap());
     assert!(run.out.ends_with(&told), "{}", run.out);
     let run = toolcrib(&["explain", "github__create_issue"]);

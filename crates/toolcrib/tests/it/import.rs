@@ -123,7 +123,7 @@ fn every_clients_files_are_found() {
     let left_out = run.json()["left_out"].clone();
     let files = left_out.as_array().unwrap().iter().map(|file| file["file"].as_str().unwrap());
     assert!(files.eq(FOUND[USERS..].iter().map(|(_, file, _)| *file)), "{left_out}");
-    assert_eq!(left_out[0]["reason"], "a file of the working folder is read only with `--project`");
+    assert_eq!(left_out[0]["reason"], "files in the working folder are read only with `--project`");
     let run = desk.import(&["--json", "--project"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     assert_eq!(found(&run.json()), expected);
@@ -163,11 +163,11 @@ fn without_a_file_the_config_is_printed_and_its_secrets_are_not() {
     assert_eq!(
         lines,
         [
-            "client file servers odd",
+            "client file servers notes",
             "claude-code ROOT/project/.mcp.json a `b`: `type` asks for the older HTTP+SSE \
              transport, which we do not speak; the server is left out",
             "",
-            "note: literal secrets are shown as `***`; `--write F` writes them",
+            "note: secrets are shown as `***`; `--write F` writes them to the file",
         ]
     );
 }
@@ -264,7 +264,7 @@ fn a_config_that_is_there_only_gets_new_servers() {
     // Once more, and nothing is new.
     let run = desk.import(&["--write", "crib.toml"]);
     assert_eq!(run.code, 0);
-    assert!(run.out.ends_with("Nothing new for `crib.toml`.\n"), "{}", run.out);
+    assert!(run.out.ends_with("`crib.toml` already has all of them.\n"), "{}", run.out);
     assert_eq!(fs::read_to_string(desk.at("project/crib.toml")).unwrap(), expected);
     let left: Vec<_> = fs::read_dir(desk.at("project")).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
@@ -275,7 +275,7 @@ fn a_config_that_cannot_be_added_to_stays() {
     let desk = Desk::new("refused");
     desk.put("home/.claude.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
     for (text, error) in [
-        ("servers = { b = { command = 'y' } }", "servers cannot be added at its end"),
+        ("servers = { b = { command = 'y' } }", "servers cannot be appended to this file"),
         ("[servers.b]\ncomand = 'y'", "unknown field `comand`"),
     ] {
         desk.put("project/crib.toml", text);
@@ -304,7 +304,7 @@ fn nothing_found_is_a_no() {
     desk.put("home/.config/Code/User/settings.json", "{\"editor.fontSize\": 13}");
     let run = desk.import(&[]);
     assert_eq!((run.code, run.out.as_str()), (1, ""));
-    assert_eq!(run.err, "no servers found in the files of other clients\n");
+    assert_eq!(run.err, "no MCP servers found in the files of other clients\n");
     let run = desk.import(&["--json", "--write", "out.toml"]);
     assert_eq!(run.code, 1);
     let empty = json!({"found": [], "broken": [], "left_out": [], "toml": "", "masked": false, "added": []});
@@ -354,7 +354,7 @@ fn the_other_commands_read_such_files_as_before() {
         "",
     );
     assert_eq!(run.code, 0, "{run:?}");
-    assert_eq!(run.err, "note: `.mcp.json` is read as claude-code's configuration\n");
+    assert_eq!(run.err, "note: reading `.mcp.json` as a configuration of claude-code\n");
     desk.put("project/toolcrib.toml", "[search]\nlimit = 2\n[servers.a]\ncommand = 'x'\n[http]\n");
     let args = ["search", "--json", "--config", "toolcrib.toml", "issue"];
     let run = run_in(&desk.at("project"), &desk.at("home"), &args, "");

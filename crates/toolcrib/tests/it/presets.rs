@@ -36,7 +36,7 @@ tools:
         reason,
         "50754 tokens of tools, the threshold is 20000 (10 % of the 200000-token context window)"
     );
-    assert_eq!(said, "note: `FILE` is read as hermes's configuration\n");
+    assert_eq!(said, "note: reading `FILE` as a configuration of hermes\n");
     let config = file("hermes.yaml", yaml);
     assert_eq!(found(&["--config", &config, "create an issue"]).len(), 2);
 }
@@ -70,7 +70,7 @@ fn core_tools_stay_in_full_from_a_file_of_any_name() {
     let names: Vec<&str> = servers.iter().map(|s| s["server"].as_str().unwrap()).collect();
     assert_eq!(names, ["acme", "(none)"]);
     let args = ["explain", "--catalog", &catalog, "--config", &config, "read", "read_file"];
-    assert!(toolcrib(&args).out.contains("`read_file` is not searched"));
+    assert!(toolcrib(&args).out.contains("`read_file` is not ranked"));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn bad_values_are_used_as_that_system_would_and_said() {
     assert_eq!(
         said,
         "\
-note: `FILE` is read as hermes's configuration
+note: reading `FILE` as a configuration of hermes
 warning: `FILE`: `tools.tool_search.treshold`: not known, left out; known are `enabled`, `threshold_pct`, `search_default_limit`, `max_search_limit`
 warning: `FILE`: `tools.tool_search.enabled`: \"sometimes\" is none of `auto`, `on`, `off`; `auto` is used
 warning: `FILE`: `tools.tool_search.threshold_pct`: 250 is not within 0 to 100, 100 is used
@@ -178,10 +178,15 @@ fn files_that_are_nobodys_are_input_errors_with_a_hint() {
     let bomb: Vec<String> = (0..8).map(line).collect();
     let bomb = format!("a0: &a0 [x, x, x, x, x, x, x, x, x]\n{}\n", bomb.join("\n"));
     for (name, text, problem, hint) in [
-        ("nobody.json", "{\"a\": 1}", "no system's configuration that we know", "say whose it is"),
+        ("nobody.json", "{\"a\": 1}", "not a configuration of a known system", "name the system"),
         ("broken.yaml", "tools: [", "at line 1, column 8", "must be YAML"),
         ("two.yaml", "a: 1\n---\nb: 2\n", "more than one YAML document", "keep one document"),
-        ("bomb.yaml", &bomb, "with aliases expanded", "keep only the part about tools"),
+        (
+            "bomb.yaml",
+            &bomb,
+            "with aliases expanded",
+            "keep only the settings about tools in the file",
+        ),
         ("broken.jsonc", "{\"plugin\": ", "", "must be JSON"),
     ] {
         let config = file(name, text);

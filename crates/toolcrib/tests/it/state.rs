@@ -146,8 +146,8 @@ fn without_a_home_nothing_is_saved_and_that_is_said() {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Run { code: done.status.code().unwrap(), out: text(done.stdout), err: text(done.stderr) }
     };
-    let warning = "warning: there is no state folder, because HOME is not set: lists, logins and tokens are \
-                   not saved\n";
+    let warning = "warning: tool lists, logins and tokens are not saved, because there is no state folder; set \
+                   HOME or XDG_STATE_HOME\n";
     for args in [&["mcp"][..], &["doctor"]] {
         let run = run(args);
         assert!(run.err.contains(warning), "{run:?}");

@@ -42,11 +42,17 @@ fn tools_that_say_too_little_are_named() {
     let tools = "{\"name\":\"acme__op1\",\"server\":\"acme\",\"input_schema\":{}}\n{\"name\":\"acme__pay_open_invoice\",\"server\":\"acme\",\"input_schema\":{}}\n";
     let run = with_input(&["stats", "--catalog", "-"], tools);
     assert!(
-        run.out.contains("1 tool says too little to be found:\n  acme__op1 (no description)\n"),
+        run.out.contains(
+            "1 tool has too little description to be found:\n  acme__op1 (no description)\n"
+        ),
         "{}",
         run.out
     );
-    assert!(run.out.contains("would not defer (bridge): below the thresholds"), "{}", run.out);
+    assert!(
+        run.out.contains("would not be deferred (bridge): below the thresholds"),
+        "{}",
+        run.out
+    );
 }
 
 #[test]
@@ -55,7 +61,7 @@ fn settings_are_honoured_and_a_typo_is_an_error_with_its_place() {
     assert!(
         toolcrib(&["stats", "--config", &good])
             .out
-            .contains("would not defer (bridge): tool search is off")
+            .contains("would not be deferred (bridge): tool search is off")
     );
     let bad = file("bad.toml", "[activation]\ntreshold = 3\n");
     let run = toolcrib(&["stats", "--json", "--config", &bad]);

@@ -55,7 +55,7 @@ fn mode(path: &Path, mode: u32) {
 }
 
 const NOTE: &str =
-    "note: ./toolcrib.toml is not used: name it with `--config ./toolcrib.toml` if you trust it\n";
+    "note: ./toolcrib.toml is not used; if you trust it, name it with `--config ./toolcrib.toml`\n";
 
 #[test]
 fn a_config_in_the_working_folder_is_never_used_unless_it_is_named() {
@@ -111,7 +111,8 @@ fn the_first_line_names_the_config() {
     let serve = ["serve", "--listen", &address];
     for command in [&["doctor"][..], &["mcp"], &serve] {
         let _ = fs::remove_file(&users);
-        let none = format!("none; there is no `{}`, and no `--config` was given", users.display());
+        let none =
+            format!("none; `{}` does not exist, and `--config` is not given", users.display());
         assert_eq!(first(command), none);
         folders.put(&users, "mine");
         assert_eq!(first(command), format!("`{}`", users.display()));

@@ -119,7 +119,7 @@ fn a_folder_that_others_publish_needs_another_build() {
     let folder = published("published-a");
     let folder = folder.to_str().unwrap();
     let said = format!(
-        "error: `{folder}`: this build reads only a `table.bin`, not the files of Model2Vec\nhint: install with `cargo install --path crates/toolcrib --features model2vec`\n"
+        "error: `{folder}`: this build cannot read the files of Model2Vec, only a `table.bin`\nhint: install with `cargo install --path crates/toolcrib --features model2vec`\n"
     );
     for command in [&["search"][..], &["mcp"], &["serve", "--listen", "127.0.0.1:0"]] {
         let mut args = command.to_vec();
@@ -171,7 +171,7 @@ fn who_ranks_without_vectors_says_so() {
     for preset in ["words", "everruns", "hermes", "opencode", "claude-code"] {
         let run = toolcrib(&["search", "--preset", preset, "--embedding-model", folder, "rainy"]);
         let said = format!(
-            "error: `{folder}`: this ranker asks for no vectors\nhint: leave out `--embedding-model`, or the preset that ranks without vectors\n"
+            "error: `{folder}`: the ranker of this preset uses no vectors\nhint: remove `--embedding-model`, or choose a preset that ranks with vectors\n"
         );
         assert_eq!((run.code, run.err), (2, said), "{preset}");
     }

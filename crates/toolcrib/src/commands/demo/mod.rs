@@ -1,9 +1,9 @@
-//! `toolcrib demo`: the whole idea in one conversation over the sample catalog.
+//! `toolcrib demo`: shows tool search in one conversation over the sample catalog.
 //!
-//! Every number is computed while it plays; only the task and the model's part are written down.
+//! Only the task and the model's calls are scripted. All numbers are computed.
 
-mod play;
 mod print;
+mod script;
 
 use serde::Serialize;
 use toolcrib_core::{Conversation, Scope, TokenCounter as _, TurnContext};
@@ -12,29 +12,29 @@ use toolcrib_tokens::{Counter, Vocabulary};
 use crate::args::DemoArgs;
 use crate::load;
 use crate::output::{Failure, Output};
-use play::{CONTEXT, Got, Played, TASK, play};
+use script::{CONTEXT, DemoTurn, TASK, TurnResult, play};
 
 #[derive(Serialize)]
-struct Answer {
+struct DemoReport {
     preset: &'static str,
     tools: usize,
     servers: usize,
     counter: String,
     context: usize,
     task: &'static str,
-    /// Tokens of the tools as they are, on every turn.
+    /// Tokens of all tools in full, on every turn.
     tokens: usize,
-    /// Tokens of the first turn with Toolcrib.
+    /// Tokens of the first turn with tool search.
     first_turn: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     listing: Option<String>,
-    turns: Vec<Played>,
+    turns: Vec<DemoTurn>,
     without: Total,
     with: Total,
     saved_percent: f64,
 }
 
-/// All turns together.
+/// The number of turns, and their tokens.
 #[derive(Serialize)]
 struct Total {
     turns: usize,
@@ -49,11 +49,12 @@ pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<bool, Failure>
     let turn = TurnContext { context_window: Some(CONTEXT), ..TurnContext::new(&scope) };
     let shown = crib.disclose(&turn, &mut Conversation::new());
     let turns = play(&crib);
-    // Without tool search the model calls the very same tools, and searches for none.
-    let without = turns.iter().filter(|turn| !matches!(turn.got, Got::Answer { .. })).count();
+    // Without tool search, the model makes the same calls but does not search.
+    let without =
+        turns.iter().filter(|turn| !matches!(turn.got, TurnResult::Answer { .. })).count();
     let without = Total { turns: without, tokens: without * shown.tokens_before };
     let with = Total { turns: turns.len(), tokens: turns.iter().map(|turn| turn.tokens).sum() };
-    let answer = Answer {
+    let report = DemoReport {
         preset: args.preset.name(),
         tools: crib.catalog().len(),
         servers: crib.catalog().servers().len(),
@@ -69,9 +70,9 @@ pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<bool, Failure>
         with,
     };
     if output.is_json() {
-        output.document(&answer)?;
+        output.document(&report)?;
     } else {
-        print::print(&answer, &crib, &shown, output)?;
+        print::print(&report, &crib, &shown, output)?;
     }
     Ok(true)
 }

@@ -1,4 +1,4 @@
-//! The conversation as text.
+//! Prints the conversation as text.
 
 use serde_json::Value;
 use toolcrib_core::disclosure::DisclosureKind;
@@ -8,66 +8,66 @@ use toolcrib_core::reply::{AvailableTools, Reply};
 use toolcrib_core::{Crib, Disclosure};
 use toolcrib_text::{first_sentence, shorten};
 
-use super::play::{Got, ISSUE, Played};
-use super::{Answer, Total, saved};
+use super::script::{DemoTurn, ISSUE, TurnResult};
+use super::{DemoReport, Total, saved};
 use crate::output::{Failure, Output};
 
-/// Columns of the text.
+/// Width of the text, in columns.
 const WIDTH: usize = 100;
-/// Lines of the table of contents that are shown.
-const LISTED: usize = 6;
-/// Hits of a search that are shown.
-const HITS: usize = 3;
+/// Maximum number of lines of the listing that are shown.
+const MAX_LISTING_LINES: usize = 6;
+/// Maximum number of hits of a search that are shown.
+const MAX_HITS: usize = 3;
 
 pub(super) fn print(
-    answer: &Answer,
+    report: &DemoReport,
     crib: &Crib,
     shown: &Disclosure,
     output: &mut Output,
 ) -> Result<(), Failure> {
     output.line(&format!(
-        "{} tools on {} servers cost {} tokens on every turn ({}): {:.1} % of a context of {}.",
-        answer.tools,
-        answer.servers,
-        grouped(answer.tokens),
-        answer.counter,
-        100.0 * answer.tokens as f64 / answer.context as f64,
-        grouped(answer.context),
+        "{} tools on {} servers cost {} tokens on every turn ({}): {:.1} % of a {}-token context.",
+        report.tools,
+        report.servers,
+        grouped(report.tokens),
+        report.counter,
+        100.0 * report.tokens as f64 / report.context as f64,
+        grouped(report.context),
     ))?;
-    print_instead(answer, crib, shown, output)?;
-    output.line(&format!("\nThe task: \"{}\"", answer.task))?;
-    for (at, turn) in answer.turns.iter().enumerate() {
-        let (tokens, change) = (grouped(turn.tokens), change(answer.tokens, turn.tokens));
+    print_instead(report, crib, shown, output)?;
+    output.line(&format!("\nThe task: \"{}\"", report.task))?;
+    for (at, turn) in report.turns.iter().enumerate() {
+        let (tokens, change) = (grouped(turn.tokens), change(report.tokens, turn.tokens));
         output.line(&format!("\nTurn {}: {tokens} tokens of tools, {change}", at + 1))?;
         print_turn(turn, output)?;
     }
-    let Total { turns, tokens } = &answer.without;
+    let Total { turns, tokens } = &report.without;
     output.line("\nAll turns together:")?;
     output
         .line(&format!("  without  {turns:>2} turns  {:>9} tokens of tools", grouped(*tokens)))?;
-    let Total { turns, tokens } = &answer.with;
-    let change = change(answer.without.tokens, *tokens);
+    let Total { turns, tokens } = &report.with;
+    let change = change(report.without.tokens, *tokens);
     output.line(&format!(
         "  with     {turns:>2} turns  {:>9} tokens of tools, {change}",
         grouped(*tokens)
     ))?;
-    let more = turns - answer.without.turns;
-    let least = grouped(answer.first_turn);
+    let more = turns - report.without.turns;
+    let least = grouped(report.first_turn);
     output.line(&format!(
-        "Searching took {more} more turns, each with {least} tokens or more. Its answers"
+        "Searching took {more} more turns, each with at least {least} tokens. The replies to searches"
     ))?;
-    output.line("count from then on; the misspelled call counts on both sides.")
+    output.line("count on every later turn. The misspelled call counts on both sides.")
 }
 
-/// What the model sees in place of the tools.
+/// Prints what the model sees instead of the tools.
 fn print_instead(
-    answer: &Answer,
+    report: &DemoReport,
     crib: &Crib,
     shown: &Disclosure,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let tokens = grouped(answer.first_turn);
-    let change = change(answer.tokens, answer.first_turn);
+    let tokens = grouped(report.first_turn);
+    let change = change(report.tokens, report.first_turn);
     if shown.passes_through() {
         return output.line(&format!("Nothing is deferred: {}.", shown.decision.reason));
     }
@@ -75,10 +75,14 @@ fn print_instead(
     let own = own.join(", ");
     let instead = match shown.kind {
         DisclosureKind::Bridge => format!("The model sees {own} instead"),
-        DisclosureKind::Append => format!("The model sees {own}, and what it finds is added"),
-        DisclosureKind::Reveal => format!("The model sees {own} and stubs for schemas"),
+        DisclosureKind::Append => {
+            format!("The model sees {own}, and tools are added as it finds them")
+        }
+        DisclosureKind::Reveal => {
+            format!("The model sees {own}, and every tool with a stub schema")
+        }
         DisclosureKind::Terse => {
-            format!("The model sees {own} and {} for descriptions", crib.settings().mark)
+            format!("The model sees {own}; descriptions become {}", crib.settings().mark)
         }
     };
     output.line(&format!("{instead}: {tokens} tokens, {change}."))?;
@@ -96,48 +100,48 @@ fn print_instead(
         };
     };
     let place = match (listing.form, crib.settings().listing.placement) {
-        (ListingForm::Groups | ListingForm::Count, _) => "Of the tools themselves it is told:\n",
-        (_, ListingPlacement::Message) => "A message says which tools there are:\n",
-        _ => "In the description of tool_search stands the table of contents:\n",
+        (ListingForm::Groups | ListingForm::Count, _) => "This is all that it sees of the tools:\n",
+        (_, ListingPlacement::Message) => "A message lists the tools:\n",
+        _ => "The description of tool_search contains the listing:\n",
     };
     output.line(place)?;
-    for line in listing.text.lines().take(LISTED) {
+    for line in listing.text.lines().take(MAX_LISTING_LINES) {
         output.line(&format!("  {}", cut(line, 2)))?;
     }
-    match listing.text.lines().count().saturating_sub(LISTED) {
+    match listing.text.lines().count().saturating_sub(MAX_LISTING_LINES) {
         0 => Ok(()),
-        more => output.line(&format!("  … and {more} lines more")),
+        more => output.line(&format!("  … and {more} more lines")),
     }
 }
 
-/// A definition on one line: the description gives way to the schema.
+/// Shortens a definition to one line, with a short description so that the schema fits.
 fn brief(definition: &str) -> String {
     let mut tool: Value = serde_json::from_str(definition).unwrap_or_default();
     if let Some(Value::String(text)) = tool.get_mut("description") {
         *text = shorten(text, 24).into_owned();
     }
-    // Its name says which server it is of.
+    // The name contains the server.
     if let Some(fields) = tool.as_object_mut() {
         fields.shift_remove("server");
     }
     shorten(&compact(&tool), 2 * WIDTH - 4).into_owned()
 }
 
-fn print_turn(turn: &Played, output: &mut Output) -> Result<(), Failure> {
+fn print_turn(turn: &DemoTurn, output: &mut Output) -> Result<(), Failure> {
     if !turn.tool.is_empty() {
         let input = compact(&turn.input);
         output.line(&format!("  > {}", cut(&format!("{} {input}", turn.tool), 4)))?;
     }
     match &turn.got {
-        Got::Answer { reply, why } => print_reply(reply, why.as_deref(), output),
-        Got::Run { name, arguments } => {
+        TurnResult::Answer { reply, why } => print_reply(reply, why.as_deref(), output),
+        TurnResult::Run { name, arguments } => {
             output.line(&format!("    runs {}", cut(&format!("{name} {}", compact(arguments)), 9)))
         }
-        Got::Refused(refusal) => {
+        TurnResult::Refused(refusal) => {
             output.line(&format!("    refused: {}", refusal.message))?;
             output.line(&format!("    hint: {}", refusal.hint))
         }
-        Got::Done => output.line("    answers the user"),
+        TurnResult::Done => output.line("    answers the user"),
     }
 }
 
@@ -146,21 +150,22 @@ fn print_reply(
     why: Option<&Explanation>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    for hit in reply.hits.iter().take(HITS) {
-        let sure = hit.confidence.filter(|_| hit.score > 0.0);
-        let score = match sure {
-            Some(sure) => format!(" {:.2}, confidence {sure:.2}", hit.score),
+    for hit in reply.hits.iter().take(MAX_HITS) {
+        let confidence = hit.confidence.filter(|_| hit.score > 0.0);
+        let score = match confidence {
+            Some(confidence) => format!(" {:.2}, confidence {confidence:.2}", hit.score),
             None if hit.score > 0.0 => format!(" {:.2}", hit.score),
             None => String::new(),
         };
-        let what = if hit.input_schema.is_some() { "with its schema" } else { "described" };
+        let detail =
+            if hit.input_schema.is_some() { "with its schema" } else { "without its schema" };
         let sentence = first_sentence(&hit.description, WIDTH);
         output.line(&format!(
             "    {}",
-            cut(&format!("{}{score}, {what}: {sentence}", hit.name), 4)
+            cut(&format!("{}{score}, {detail}: {sentence}", hit.name), 4)
         ))?;
     }
-    match reply.hits.len().saturating_sub(HITS) {
+    match reply.hits.len().saturating_sub(MAX_HITS) {
         0 => {}
         more => output.line(&format!("    and {more} more"))?,
     }
@@ -169,36 +174,36 @@ fn print_reply(
     }
     for missing in &reply.missing {
         let nearest = missing.nearest.join(", ");
-        let line = format!("there is no {}; nearest: {nearest}", missing.name);
+        let line = format!("there is no {}; similar names: {nearest}", missing.name);
         output.line(&format!("    {}", cut(&line, 4)))?;
     }
     if let Some(available) = reply.available.as_ref().filter(|_| reply.missing.is_empty()) {
-        let what = match available {
-            AvailableTools::Names(names) => format!("{} names are listed", names.len()),
-            AvailableTools::Servers(servers) => format!("{} servers are listed", servers.len()),
+        let listed = match available {
+            AvailableTools::Names(names) => format!("{} names", names.len()),
+            AvailableTools::Servers(servers) => format!("{} servers", servers.len()),
         };
-        output.line(&format!("    nothing fits; {what}"))?;
+        output.line(&format!("    no tool fits; the reply lists {listed}"))?;
     }
     Ok(())
 }
 
-/// The points of a hit, the largest first.
+/// The parts of a hit's score, the largest first.
 fn reasons(why: &Explanation) -> String {
     let words = why.words.iter().map(|points| {
         let via = if points.term.starts_with(&points.word) || points.word.starts_with(&points.term)
         {
             String::new()
         } else {
-            format!(", read as {}", points.term)
+            format!(" as {}", points.term)
         };
         (points.points, format!("`{}`{via}", points.word))
     });
     let bonuses = [
-        (if why.similarity.is_none() { why.exact_bonus } else { 0.0 }, "named outright"),
-        (why.name_bonus, "name asked for"),
-        (why.pair_bonus, "side by side"),
+        (if why.similarity.is_none() { why.exact_bonus } else { 0.0 }, "exact name"),
+        (why.name_bonus, "share of the name"),
+        (why.pair_bonus, "adjacent words"),
         (why.phrase_bonus, "phrase"),
-        (why.server_bonus, "neighbours"),
+        (why.server_bonus, "same server"),
         (why.substring_bonus, "inside the name"),
     ];
     let bonuses = bonuses.into_iter().filter(|(points, _)| *points > 0.0);
@@ -208,10 +213,9 @@ fn reasons(why: &Explanation) -> String {
     if let Some(both) = &why.similarity {
         let words: Vec<String> = all.into_iter().map(|(_, reason)| reason).collect();
         let (words, exact) = (words.join(", "), why.exact_bonus);
-        let named =
-            if exact > 0.0 { format!("{exact:.0} named outright + ") } else { String::new() };
+        let named = if exact > 0.0 { format!("{exact:.0} exact name + ") } else { String::new() };
         let cover = both.coverage_bonus;
-        let need = if cover > 0.0 { format!("{cover:.2} place + ") } else { String::new() };
+        let need = if cover > 0.0 { format!("{cover:.2} coverage + ") } else { String::new() };
         let (vectors, own) = (both.vectors, both.words);
         return format!("{named}{vectors:.2} meaning + {need}{own:.2} words: {words}");
     }
@@ -220,7 +224,7 @@ fn reasons(why: &Explanation) -> String {
     all.join(" + ")
 }
 
-/// How much less, or more, that is.
+/// The change in percent: `… % less` or `… % more`.
 fn change(before: usize, after: usize) -> String {
     match saved(before, after) {
         less if less >= 0.0 => format!("{less:.1} % less"),
@@ -232,12 +236,12 @@ fn compact(value: &Value) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A line that fits, `indent` columns being taken.
+/// Shortens a line so that it fits after `indent` columns.
 fn cut(text: &str, indent: usize) -> String {
     shorten(text, WIDTH - indent).into_owned()
 }
 
-/// 50754 as 50,754.
+/// Formats a number with thousands separators: 50,754.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `toolcrib doctor`: connects to every server and says how it went.
+//! `toolcrib doctor`: connects to every server and reports its state, its last error and how to fix it.
 
 use std::io::IsTerminal as _;
 
@@ -8,42 +8,45 @@ use toolcrib_mcp::{Checkup, Era, Phase};
 use toolcrib_proxy::notices;
 use toolcrib_tokens::Counter;
 
-use super::{END, block_on, loaded, located, start_counting};
+use super::{
+    SHUTDOWN_TIMEOUT, block_on, find_config, load_config_with_servers, start_gateway_with,
+};
 use crate::args::DoctorArgs;
-use crate::output::{Failure, Output, remark};
+use crate::output::{Failure, Output, print_stderr};
 
-/// Columns where there is no terminal to fit.
-const WIDTH: u16 = 160;
+/// Width of the table in columns if standard output is not a terminal and `COLUMNS` is not set.
+const DEFAULT_WIDTH: u16 = 160;
 
 #[derive(Serialize)]
-struct Answer {
+struct DoctorReport {
     config: Option<String>,
-    servers: Vec<Row>,
+    servers: Vec<ServerReport>,
     tools: usize,
-    /// Of all tools in full.
+    /// Tokens of all tools in full.
     tokens: usize,
-    /// Of what clients see in their place.
+    /// Tokens of what clients see instead.
     shown: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<Decision>,
+    decision: Option<DeferralDecision>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
+    /// Whether every server is up or disabled.
     well: bool,
 }
 
 /// Whether tools are deferred, how, and why.
 #[derive(Serialize)]
-struct Decision {
+struct DeferralDecision {
     defers: bool,
     disclosure: &'static str,
     reason: String,
 }
 
-const UNTRUSTED: &str = "its certificate is from an unknown authority: add that authority to those the system trusts or, \
+const UNKNOWN_AUTHORITY_HINT: &str = "its certificate was issued by an unknown authority: add that authority to the system's trusted ones or, \
                          on Linux, set `SSL_CERT_FILE` to a PEM file with every authority to trust";
 
 #[derive(Serialize)]
-struct Row {
+struct ServerReport {
     name: String,
     state: &'static str,
     transport: &'static str,
@@ -65,7 +68,7 @@ struct Row {
     notes: Vec<String>,
 }
 
-impl From<Checkup> for Row {
+impl From<Checkup> for ServerReport {
     fn from(checkup: Checkup) -> Self {
         let status = checkup.status;
         let era = status.era.map(|era| match era {
@@ -73,14 +76,16 @@ impl From<Checkup> for Row {
             Era::Modern => "stateless",
         });
         // Matched on rustls' message, because the error has already been turned into text.
-        let untrusted =
+        let is_unknown_authority =
             status.why.as_ref().is_some_and(|why| why.contains("certificate: UnknownIssuer"));
         let hint = status.hint.or_else(|| match status.phase {
-            Phase::Down if checkup.over == "http" && untrusted => Some(UNTRUSTED.into()),
-            Phase::Down if checkup.over == "http" => {
-                Some("check its `url`, and whether it is reached from here".into())
+            Phase::Down if checkup.over == "http" && is_unknown_authority => {
+                Some(UNKNOWN_AUTHORITY_HINT.into())
             }
-            Phase::Down => Some("run its command by hand and see what it says".into()),
+            Phase::Down if checkup.over == "http" => {
+                Some("check its `url`, and that this machine can reach it".into())
+            }
+            Phase::Down => Some("run its command in a terminal and read its output".into()),
             _ => None,
         });
         Self {
@@ -108,35 +113,36 @@ impl From<Checkup> for Row {
 }
 
 pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failure> {
-    let location = located(args.config.as_deref(), remark)?;
-    let found = loaded(location.as_ref(), &args.overrides)?;
-    let config = location.map(|location| location.path().display().to_string());
-    // An error in this section is for `serve` to report.
-    let proxy = found.sections.proxy.as_ref();
-    let of_proxy = proxy.map(|proxy| notices(proxy, &found.sections.gateway.settings));
-    let (mut rows, (cost, decision, mut notes)): (Vec<Row>, _) = block_on(async {
-        let gateway = start_counting(found.sections.gateway, Counter::for_model("gpt-5").shared());
+    let location = find_config(args.config.as_deref(), print_stderr)?;
+    let config = load_config_with_servers(location.as_ref(), &args.overrides)?;
+    let config_path = location.map(|location| location.path().display().to_string());
+    // `serve` reports an error in this section.
+    let proxy = config.sections.proxy.as_ref();
+    let proxy_notes = proxy.map(|proxy| notices(proxy, &config.sections.gateway.settings));
+    let (mut rows, (cost, decision, mut notes)): (Vec<ServerReport>, _) = block_on(async {
+        let gateway =
+            start_gateway_with(config.sections.gateway, Counter::for_model("gpt-5").shared());
         gateway.settled().await;
-        let rows = gateway.checkup().into_iter().map(Row::from).collect();
-        let told = (gateway.cost(), gateway.decision(), gateway.remarks());
-        gateway.stop(END).await;
-        Ok((rows, told))
+        let rows = gateway.checkup().into_iter().map(ServerReport::from).collect();
+        let totals = (gateway.cost(), gateway.decision(), gateway.remarks());
+        gateway.stop(SHUTDOWN_TIMEOUT).await;
+        Ok((rows, totals))
     })?;
     if let Some(file) = &args.config {
-        // The command that is to be run must find the same config.
+        // The suggested `toolcrib login` must use the same config.
         let logins = rows.iter_mut().filter(|row| row.state == "needs login");
         for hint in logins.filter_map(|row| row.hint.as_mut()) {
             *hint = format!("{hint} --config {}", file.display());
         }
     }
-    notes.extend(of_proxy.unwrap_or_default());
+    notes.extend(proxy_notes.unwrap_or_default());
     let (tokens, shown) = cost.unwrap_or_default();
-    let answer = Answer {
-        config,
+    let report = DoctorReport {
+        config: config_path,
         tools: rows.iter().map(|row| row.tools).sum(),
         tokens,
         shown,
-        decision: decision.map(|(defers, disclosure, reason)| Decision {
+        decision: decision.map(|(defers, disclosure, reason)| DeferralDecision {
             defers,
             disclosure,
             reason,
@@ -146,32 +152,32 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
         servers: rows,
     };
     if output.is_json() {
-        output.document(&answer)?;
+        output.document(&report)?;
     } else {
-        print(&answer, output)?;
+        print(&report, output)?;
     }
-    Ok(answer.well)
+    Ok(report.well)
 }
 
-fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
+fn print(report: &DoctorReport, output: &mut Output) -> Result<(), Failure> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     if !std::io::stdout().is_terminal() {
-        // Whoever reads a pipe has no width; a page of paper has this one.
+        // A pipe has no width of its own.
         let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        table.set_width(columns.unwrap_or(WIDTH));
+        table.set_width(columns.unwrap_or(DEFAULT_WIDTH));
     }
     table.set_header([
         "SERVER",
         "STATE",
-        "ERA",
+        "PROTOCOL",
         "TOOLS",
         "TOKENS",
         "START",
         "LAST ERROR",
         "WHAT TO DO",
     ]);
-    for row in &answer.servers {
+    for row in &report.servers {
         table.add_row([
             row.name.clone(),
             row.state.to_owned(),
@@ -186,21 +192,21 @@ fn print(answer: &Answer, output: &mut Output) -> Result<(), Failure> {
     for line in table.to_string().lines() {
         output.line(line.trim_end())?;
     }
-    for row in &answer.servers {
+    for row in &report.servers {
         for note in &row.notes {
             output.line(&format!("\n{}: {note}", row.name))?;
         }
     }
-    for note in &answer.notes {
+    for note in &report.notes {
         output.line(&format!("\nnote: {note}"))?;
     }
-    let up = answer.servers.iter().filter(|row| row.state == "up").count();
+    let up = report.servers.iter().filter(|row| row.state == "up").count();
     let (all, tools, tokens, shown) =
-        (answer.servers.len(), answer.tools, answer.tokens, answer.shown);
+        (report.servers.len(), report.tools, report.tokens, report.shown);
     output.line(&format!(
         "\n{up} of {all} servers up. {tools} tools cost {tokens} tokens in full; clients see {shown}."
     ))?;
-    if let Some(Decision { defers, disclosure, reason }) = &answer.decision {
+    if let Some(DeferralDecision { defers, disclosure, reason }) = &report.decision {
         let what = if *defers {
             format!("Tools are deferred ({disclosure})")
         } else {

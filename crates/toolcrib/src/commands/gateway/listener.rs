@@ -1,7 +1,7 @@
-//! What can change about the HTTP listener while it runs: its token and its certificate.
+//! The parts of the HTTP listener that can change while it runs: its token and its certificate.
 //!
-//! Both are read again regularly, from wherever the config says they are, so that a token can be revoked and a
-//! certificate renewed without a restart. A file that cannot be used is logged, and what was in use stays.
+//! Both are re-read regularly from where the config names them, so that a token can be revoked and a certificate renewed
+//! without a restart. If a file cannot be used, that is logged, and the previous one stays in use.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -13,7 +13,7 @@ use toolcrib_server::expand::{expand_secret, from_system};
 use toolcrib_server::private_file::{PrivateFileError, read_secret};
 use toolcrib_server::{HttpSettings, Secret, ServerTls};
 
-use super::{not_served, state};
+use super::{gateway_failure, state_folder};
 use crate::output::Failure;
 
 /// The token and the certificate of a listener.
@@ -22,19 +22,19 @@ pub(super) struct Listener {
     token: Option<Secret>,
     access: AccessControl,
     certificate: Option<Certificate>,
-    /// The last problem, so that it is logged once.
+    /// The problem that was logged last, so that each is logged once.
     problem: Option<String>,
 }
 
 struct Certificate {
     files: TlsFiles,
     tls: ServerTls,
-    /// When the files were written, as of the last look at them.
+    /// Modification times of the files when they were last checked.
     written: [Option<SystemTime>; 2],
 }
 
 impl Listener {
-    /// For a listener on `ip`.
+    /// Loads the token and the certificate of a listener on `ip`.
     pub(super) fn new(ip: IpAddr, http: &HttpSettings) -> Result<Self, Failure> {
         let access = access(ip, http.token.as_ref())?;
         let certificate = http.tls.clone().map(Certificate::load).transpose()?;
@@ -50,7 +50,7 @@ impl Listener {
         self.certificate.as_ref().map(|certificate| certificate.tls.clone())
     }
 
-    /// Uses another config. Whether there is TLS at all is decided at the start.
+    /// Applies a changed config. TLS cannot be switched on or off while the listener runs.
     pub(super) fn configure(&mut self, http: &HttpSettings) {
         self.token.clone_from(&http.token);
         if let (Some(certificate), Some(files)) = (&mut self.certificate, &http.tls)
@@ -61,7 +61,7 @@ impl Listener {
         }
     }
 
-    /// Looks at the token and the certificate again.
+    /// Re-reads the token and the certificate.
     pub(super) fn refresh(&mut self) {
         let problem = self.try_refresh().err().map(|failure| {
             let hint = failure.hint();
@@ -86,11 +86,12 @@ impl Listener {
     }
 }
 
-/// What a listener on `ip` requires, with this token in the config.
+/// Decides what a listener on `ip` requires of clients, with this token in the config.
 fn access(ip: IpAddr, token: Option<&Secret>) -> Result<Access, Failure> {
     let token = token.map(|token| expand_secret(token, &from_system)).transpose();
     let token = token.map_err(|error| Failure::input("`http.token`", &error, error.hint()))?;
-    Access::decide(ip, token, state().as_ref()).map_err(|error| not_served(&error, error.hint()))
+    Access::decide(ip, token, state_folder().as_ref())
+        .map_err(|error| gateway_failure(&error, error.hint()))
 }
 
 impl Certificate {
@@ -105,8 +106,8 @@ impl Certificate {
         if now == self.written {
             return Ok(());
         }
-        // The two files are replaced one after the other. Between the two they do not match, which is an error
-        // that the next look corrects.
+        // The two files are replaced one after the other. In between they do not match, which is an error until the next
+        // refresh.
         self.tls.replace(server_config(&self.files)?);
         self.written = now;
         tracing::info!("the certificate changed and is in use");

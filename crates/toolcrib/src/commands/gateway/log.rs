@@ -1,8 +1,8 @@
-//! The log: one event is one line, whatever a stranger's text in it contains.
+//! The log: each event is one line, even if it contains untrusted text.
 //!
-//! Servers, providers and clients choose much of what is logged: names, error messages, URIs. A line break in one would
-//! forge a line of the log, and an escape sequence would reach the terminal. They are escaped here, for every field of
-//! every event, so that no place that logs has to think of it.
+//! Servers, providers and clients choose much of what is logged: names, error messages, URIs. A line break in one could
+//! forge a log line, and an escape sequence could reach the terminal. Both are escaped here, for every field of every
+//! event, and not at each call site.
 
 use std::fmt;
 use std::io::IsTerminal as _;
@@ -13,8 +13,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
-/// Starts the log, on standard error. `TOOLCRIB_LOG` says how much; the SDK's own events are kept down, since they
-/// repeat what passes.
+/// Starts logging to standard error. `TOOLCRIB_LOG` sets the level. Events of the MCP SDK are switched off, because they
+/// contain the messages that pass through.
 pub(super) fn start() {
     let level = std::env::var("TOOLCRIB_LOG").unwrap_or_else(|_| "info".into());
     let level = ["error", "warn", "info", "debug", "trace", "off"]
@@ -26,12 +26,12 @@ pub(super) fn start() {
     ));
     let colours = std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours);
-    // Nobody may be reading any more. To say so would be one more line to the same place, and a panic.
+    // Standard error may be closed. Reporting that on standard error would panic.
     let lines = lines.log_internal_errors(false).fmt_fields(debug_fn(field).delimited(" "));
     let _ = lines.with_target(false).with_writer(std::io::stderr).try_init();
 }
 
-/// Writes one field of an event: the message alone, others after their name.
+/// Writes one field of an event: `name=value`, or only the value for the message.
 fn field(to: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     let name = field.name();
     if name == "message" {
@@ -45,11 +45,11 @@ fn field(to: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Res
     escape(to, &format!("{value:?}"))
 }
 
-/// Writes a text with what would break the line, or is not seen, written out.
+/// Writes a text with control characters and invisible characters escaped.
 fn escape(to: &mut impl fmt::Write, text: &str) -> fmt::Result {
     for c in text.chars() {
         if c.is_control() || hidden(c).is_some() {
-            // `\n`, `\r` and `\t` by their own names, others by their numbers.
+            // `\n`, `\r` and `\t` by name, others by number.
             write!(to, "{}", c.escape_default())?;
         } else {
             to.write_char(c)?;
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_a_line_or_is_not_seen_is_written_out() {
+    fn control_characters_and_invisible_characters_are_escaped() {
         assert_eq!(escaped("plain, café, 日本 \\ \""), "plain, café, 日本 \\ \"");
         assert_eq!(escaped("a\nb\r\tc"), r"a\nb\r\tc");
         assert_eq!(escaped("\u{1b}[2J\u{9b}1m\0"), r"\u{1b}[2J\u{9b}1m\u{0}");

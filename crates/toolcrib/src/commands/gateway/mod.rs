@@ -1,5 +1,4 @@
-//! The commands that run the gateway, and what they share: a runtime, a log, a config that is looked at
-//! again when it changes, and an orderly end.
+//! The commands that run the gateway, and the code they share: the runtime, the log, the reloaded config and the shutdown.
 
 pub(crate) mod doctor;
 mod listener;
@@ -22,89 +21,95 @@ use toolcrib_server::private_file::PrivateFolder;
 use toolcrib_tokens::Estimate;
 
 use crate::args::Overrides;
-use crate::config::gateway::{Loaded, load};
-use crate::config::location::{Location, in_use, note_unused};
-use crate::output::{Failure, remark};
+use crate::config::location::{Location, describe_location, note_unused_config};
+use crate::config::network::{LoadedConfig, load};
+use crate::output::{Failure, print_stderr};
 
-/// How long servers have to end when we do; their wardens end them whether we wait or not.
-const END: Duration = Duration::from_secs(4);
+/// How long the gateway waits for its servers at shutdown. The wardens end the servers in any case.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Runs what is asynchronous.
+/// Runs a future on a new runtime.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::input("runtime", &error, "see `ulimit -a`"))?;
     let done = runtime.block_on(work);
-    // Reading standard input cannot be interrupted; nobody waits for it.
+    // In the background, because a thread that reads standard input cannot be interrupted.
     runtime.shutdown_background();
     done
 }
 
-/// The config file of a command. Which one it is goes first into what the command says.
-fn located(named: Option<&Path>, say: impl FnOnce(&str)) -> Result<Option<Location>, Failure> {
+/// Finds the config file of a command, and reports with `say` which one it is.
+fn find_config(named: Option<&Path>, say: impl FnOnce(&str)) -> Result<Option<Location>, Failure> {
     let location = Location::find(named)?;
-    say(&in_use(location.as_ref()));
-    note_unused(location.as_ref());
+    say(&describe_location(location.as_ref()));
+    note_unused_config(location.as_ref());
     Ok(location)
 }
 
-/// The same for a command that has a log.
-fn located_in_log(named: Option<&Path>) -> Result<Option<Location>, Failure> {
-    located(named, |line| tracing::info!("{line}"))
+/// Finds the config file of a command that has a log, and logs which one it is.
+fn find_config_and_log(named: Option<&Path>) -> Result<Option<Location>, Failure> {
+    find_config(named, |line| tracing::info!("{line}"))
 }
 
-/// The config of a command, with what is odd about it said.
-fn loaded(location: Option<&Location>, overrides: &Overrides) -> Result<Loaded, Failure> {
-    let loaded = load_quietly(location, overrides)?;
+/// Loads the config of a command and prints its warnings, with one more if there are no servers.
+fn load_config_with_servers(
+    location: Option<&Location>,
+    overrides: &Overrides,
+) -> Result<LoadedConfig, Failure> {
+    let loaded = load_config(location, overrides)?;
     if loaded.sections.gateway.servers.is_empty() {
-        let what = match &loaded.location {
-            Some(location) => format!("`{}` names no server", location.path().display()),
+        let problem = match &loaded.location {
+            Some(location) => format!("`{}` has no servers", location.path().display()),
             None => "there is no config".into(),
         };
-        remark(&format!(
-            "warning: {what}; `toolcrib import` finds the servers of your other clients"
+        print_stderr(&format!(
+            "warning: {problem}; `toolcrib import` finds the servers of your other clients"
         ));
     }
     Ok(loaded)
 }
 
-/// The same for a command that has work to do without any server.
-fn load_quietly(location: Option<&Location>, overrides: &Overrides) -> Result<Loaded, Failure> {
+/// Loads the config of a command and prints its warnings.
+fn load_config(
+    location: Option<&Location>,
+    overrides: &Overrides,
+) -> Result<LoadedConfig, Failure> {
     let loaded = load(location, overrides)?;
     for warning in &loaded.warnings {
-        remark(&format!("warning: {warning}"));
+        print_stderr(&format!("warning: {warning}"));
     }
     Ok(loaded)
 }
 
-/// The gateway. What it counts decides how much it shows, to whatever model; for that an estimate will
-/// do, which takes none of the memory and time of a vocabulary.
-fn start(config: Config) -> Arc<Gateway> {
-    start_counting(config, Arc::new(Estimate))
+/// Starts the gateway with estimated token counts. They decide how much it shows, whatever the model is; an estimate is
+/// good enough for that, and needs none of the memory and time of a vocabulary.
+fn start_gateway(config: Config) -> Arc<Gateway> {
+    start_gateway_with(config, Arc::new(Estimate))
 }
 
-fn start_counting(config: Config, counter: Arc<dyn TokenCounter>) -> Arc<Gateway> {
+fn start_gateway_with(config: Config, counter: Arc<dyn TokenCounter>) -> Arc<Gateway> {
     Gateway::start(config, environment(), counter)
 }
 
 fn environment() -> Environment {
-    // After an update the file that we were started from may be gone; the link still leads to it.
-    let ourselves = if cfg!(target_os = "linux") {
+    // An update may have removed the file that this process was started from; the link still leads to it.
+    let own_executable = if cfg!(target_os = "linux") {
         OsString::from("/proc/self/exe")
     } else {
         std::env::current_exe().map_or_else(|_| "toolcrib".into(), PathBuf::into_os_string)
     };
-    let state = state();
+    let state = state_folder();
     if state.is_none() {
-        remark(
-            "warning: there is no state folder, because HOME is not set: lists, logins and tokens are not saved",
+        print_stderr(
+            "warning: tool lists, logins and tokens are not saved, because there is no state folder; set HOME or XDG_STATE_HOME",
         );
     }
-    Environment { warden: vec![ourselves, "warden".into(), "--".into()], state }
+    Environment { warden: vec![own_executable, "warden".into(), "--".into()], state }
 }
 
-/// Where tokens, logins and what was learnt are kept. Without a home there is no such place: in a folder for
-/// temporary files, others could prepare what we find there.
-fn state() -> Option<PrivateFolder> {
+/// Returns the folder for tokens, logins and saved tool lists. `None` without a home folder: in a folder for temporary
+/// files, other users could plant files for us to read.
+fn state_folder() -> Option<PrivateFolder> {
     let folder =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = folder("HOME");
@@ -113,7 +118,7 @@ fn state() -> Option<PrivateFolder> {
     Some(PrivateFolder::new(state.join("toolcrib"), home))
 }
 
-/// Cancelled when we are told to end.
+/// Returns a token that SIGTERM, SIGINT and SIGHUP cancel.
 fn stop_on_signals() -> std::io::Result<CancellationToken> {
     use tokio::signal::unix::{SignalKind, signal};
     let stop = CancellationToken::new();
@@ -122,7 +127,7 @@ fn stop_on_signals() -> std::io::Result<CancellationToken> {
         signal(SignalKind::interrupt())?,
         signal(SignalKind::hangup())?,
     ];
-    let told = stop.clone();
+    let stopped = stop.clone();
     tokio::spawn(async move {
         let [terminate, interrupt, hangup] = &mut signals;
         tokio::select! {
@@ -130,13 +135,13 @@ fn stop_on_signals() -> std::io::Result<CancellationToken> {
             _ = interrupt.recv() => {}
             _ = hangup.recv() => {}
         }
-        tracing::info!("ending");
-        told.cancel();
+        tracing::info!("shutting down");
+        stopped.cancel();
     });
     Ok(stop)
 }
 
-/// Why the gateway is not served.
-fn not_served(error: &impl std::fmt::Display, hint: impl Into<String>) -> Failure {
+/// The failure of a gateway that cannot be served.
+fn gateway_failure(error: &impl std::fmt::Display, hint: impl Into<String>) -> Failure {
     Failure::input("gateway", error, hint)
 }

@@ -1,4 +1,4 @@
-//! `toolcrib serve`: the gateway and the LLM proxy for many clients, over HTTP.
+//! `toolcrib serve`: runs the gateway and the LLM proxy over HTTP, for many clients.
 
 use std::sync::Arc;
 
@@ -13,38 +13,39 @@ use toolcrib_server::{HttpServer, Secret, metrics};
 
 use super::listener::Listener;
 use super::{
-    END, block_on, load_quietly, located_in_log, log, not_served, start, state, stop_on_signals,
-    watch,
+    SHUTDOWN_TIMEOUT, block_on, find_config_and_log, gateway_failure, load_config, log,
+    start_gateway, state_folder, stop_on_signals, watch,
 };
 use crate::args::ServeArgs;
-use crate::config::gateway::{Loaded, Sections};
-use crate::output::{Failure, Output, remark};
+use crate::config::network::{LoadedConfig, Sections};
+use crate::output::{Failure, Output, print_stderr};
 
 pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failure> {
     log::start();
     let named = args.vectors.embedding_model.as_deref();
-    let location = located_in_log(args.config.as_deref())?;
-    let found = load_quietly(location.as_ref(), &args.overrides)?.with_vectors(named, None)?;
-    let file = found.location.clone().map(watch::WatchedFile::new);
+    let location = find_config_and_log(args.config.as_deref())?;
+    let config = load_config(location.as_ref(), &args.overrides)?.with_vectors(named, None)?;
+    let file = config.location.clone().map(watch::WatchedFile::new);
     block_on(async {
         let stop = stop_on_signals()?;
-        let http = &found.sections.http;
+        let http = &config.sections.http;
         let listen = args.listen.unwrap_or(http.listen);
         let is_generated = http.token.is_none();
         let listener = Listener::new(listen.ip(), http)?;
         let access = listener.access();
         let needs_token = access.key().is_some();
-        let config = with_arguments(found.proxy()?, args)?;
-        let Sections { gateway, http, .. } = found.sections;
+        let proxy_config = with_arguments(config.proxy()?, args)?;
+        let Sections { gateway, http, .. } = config.sections;
         let admin = Arc::new(AdminAccess::default());
         admin.set_token(admin_token(http.admin_token.as_ref())?);
-        let proxy = proxy(config, gateway.settings.clone(), access.clone(), Arc::clone(&admin))?;
-        let gateway = start(gateway);
+        let proxy =
+            proxy(proxy_config, gateway.settings.clone(), access.clone(), Arc::clone(&admin))?;
+        let gateway = start_gateway(gateway);
         let mut registry = metrics::registry();
         gateway.register_metrics(&mut registry);
         proxy.register_metrics(&mut registry);
         let server = HttpServer::bind(listen, &http, access).await;
-        let server = server.map_err(|error| not_served(&error, error.hint()))?;
+        let server = server.map_err(|error| gateway_failure(&error, error.hint()))?;
         let (address, shutdown) = (server.address(), server.graceful_shutdown());
         let (server, scheme) = match listener.tls() {
             Some(tls) => (server.with_tls(tls), "https"),
@@ -54,42 +55,42 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
             .with_admin(Arc::clone(&admin))
             .mount(routes(&gateway, &shutdown), Authentication::BearerToken)
             .mount(shutdown.track(proxy.router()), Authentication::OwnKeys);
-        remark(&format!("listening on {scheme}://{address}/mcp"));
-        remark(&format!("the LLM proxy is at {scheme}://{address}"));
+        print_stderr(&format!("listening on {scheme}://{address}/mcp"));
+        print_stderr(&format!("the LLM proxy is at {scheme}://{address}"));
         if !listen.ip().is_loopback() && http.allowed_hosts.is_empty() {
-            remark(
-                "warning: only requests for `localhost` are answered; name this machine in `http.allowed_hosts`",
+            print_stderr(
+                "warning: only requests to `localhost` are accepted; add this machine's host name to `http.allowed_hosts`",
             );
         }
-        if let (true, true, Some(state)) = (needs_token, is_generated, state()) {
+        if let (true, true, Some(state)) = (needs_token, is_generated, state_folder()) {
             let file = state.file(TOKEN_FILE);
-            remark(&format!(
-                "clients must send the token in `{}` as `Authorization: Bearer …`, to the proxy as `x-toolcrib-key`",
+            print_stderr(&format!(
+                "clients must send the token in `{}`: as `Authorization: Bearer …` to /mcp, as `x-toolcrib-key` to the proxy",
                 file.display()
             ));
         }
-        let stated = (args.overrides.clone(), args.vectors.embedding_model.clone());
-        let watched = watch::Watched { http, file, stated };
+        let command_line = (args.overrides.clone(), args.vectors.embedding_model.clone());
+        let watch = watch::ConfigWatch { http, file, command_line };
         let args = args.clone();
-        let reload = move |new: &Loaded| reload(&proxy, &admin, new, &args);
-        tokio::spawn(watch::watch(gateway.clone(), watched, Some(listener), reload));
+        let reload = move |new: &LoadedConfig| reload(&proxy, &admin, new, &args);
+        tokio::spawn(watch::watch_config(gateway.clone(), watch, Some(listener), reload));
         server.serve(registry, stop).await;
-        gateway.stop(END).await;
+        gateway.stop(SHUTDOWN_TIMEOUT).await;
         Ok(true)
     })
 }
 
-/// The proxy's config with its references expanded, and with the upstreams of the command line.
+/// Returns the proxy's config with its references expanded and the upstreams of the command line.
 fn with_arguments(
     mut proxy: toolcrib_proxy::Config,
     args: &ServeArgs,
 ) -> Result<toolcrib_proxy::Config, Failure> {
-    for (stated, key) in [
+    for (argument, key) in [
         (&args.openai, &mut proxy.openai),
         (&args.anthropic, &mut proxy.anthropic),
         (&args.gemini, &mut proxy.gemini),
     ] {
-        if let Some(url) = stated {
+        if let Some(url) = argument {
             key.clone_from(url);
         }
     }
@@ -100,29 +101,29 @@ fn with_arguments(
     Ok(proxy)
 }
 
-/// Takes the callers and the admin token of a config that was loaded again.
+/// Applies the callers and the admin token of a reloaded config.
 fn reload(
     proxy: &Proxy,
     admin: &AdminAccess,
-    new: &Loaded,
+    new: &LoadedConfig,
     args: &ServeArgs,
 ) -> Result<(), Failure> {
     let config = with_arguments(new.proxy()?, args)?;
     let token = admin_token(new.sections.http.admin_token.as_ref())?;
     let changed = proxy.reload(&config);
     let changed = changed.map_err(|error| Failure::input("proxy", &error, error.hint()))?;
-    // Only now: a config with an error in it changes nothing.
+    // Last, because a config with an error must not change anything.
     admin.set_token(token);
     if !changed.is_empty() {
         tracing::warn!(
-            "`{}` of `[proxy]` changed; restart to apply the change: only `callers` and `paths` of this section are reloaded",
+            "`{}` of `[proxy]` changed; restart to apply the change: only `callers` and `paths` of this section are applied without a restart",
             changed.join("`, `")
         );
     }
     Ok(())
 }
 
-/// The admin token of a config, if it has one that can be used.
+/// Returns the admin token of a config, if it has one.
 fn admin_token(token: Option<&Secret>) -> Result<Option<AdminToken>, Failure> {
     let token = token.map(|token| expand_secret(token, &from_system)).transpose();
     let token =

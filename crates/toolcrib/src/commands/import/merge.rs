@@ -1,56 +1,57 @@
-//! Many files, one set of servers. Servers that are the same become one. Of two different servers of the user's with one
-//! name, the second gets its client's name, too; a project's server never takes a name that the user has given, nor one that
-//! people could take for it.
+//! Merges the servers of many files into one set. Equal servers become one. If two different servers of the user's have the
+//! same name, the client's name is appended to that of the second. A project's server never takes the name of a server of
+//! the user's, nor one that looks like it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use toolcrib_mcp::config::{Client, Server};
 
 /// Maximum length of a name in the config, in characters.
-const NAME: usize = 128;
+const MAX_NAME_CHARS: usize = 128;
 
-/// The servers of a config, and those that came to it.
-pub(super) struct Merge {
-    taken: BTreeMap<String, Server>,
-    /// Names of the user's servers that were not taken in.
+/// The servers of a config, and those that were added to it.
+pub(super) struct ServerMerge {
+    servers: BTreeMap<String, Server>,
+    /// Names of servers of the user's that were not imported.
     reserved: BTreeSet<String>,
-    /// In the order in which they came.
+    /// Names of the added servers, in order.
     pub(super) added: Vec<String>,
 }
 
-impl Merge {
-    /// Begins with what is there already.
-    pub(super) fn over(servers: BTreeMap<String, Server>) -> Self {
-        Self { taken: servers, reserved: BTreeSet::new(), added: Vec::new() }
+impl ServerMerge {
+    /// Starts with the existing servers of a config.
+    pub(super) fn new(servers: BTreeMap<String, Server>) -> Self {
+        Self { servers, reserved: BTreeSet::new(), added: Vec::new() }
     }
 
-    /// Takes a server of the user's in, and returns the name it has from now on.
+    /// Adds a server of the user's, and returns the name it gets.
     pub(super) fn add(&mut self, client: Client, name: &str, server: Server) -> String {
         let mut candidate = name.to_owned();
-        let mut turn = 1;
+        let mut attempt = 1;
         loop {
-            match self.taken.get(&candidate) {
-                Some(there) if *there == server => return candidate,
+            match self.servers.get(&candidate) {
+                Some(existing) if *existing == server => return candidate,
                 Some(_) => {}
                 None => {
                     self.insert(candidate.clone(), server);
                     return candidate;
                 }
             }
-            let suffix = if turn == 1 { format!("-{client}") } else { format!("-{client}-{turn}") };
-            let room = NAME - suffix.len();
+            let suffix =
+                if attempt == 1 { format!("-{client}") } else { format!("-{client}-{attempt}") };
+            let room = MAX_NAME_CHARS - suffix.len();
             candidate = name.chars().take(room).chain(suffix.chars()).collect();
-            turn += 1;
+            attempt += 1;
         }
     }
 
-    /// Keeps these names of the user's from the servers of projects.
+    /// Reserves names of the user's, so that a project's server cannot take them.
     pub(super) fn reserve(&mut self, names: BTreeSet<String>) {
         self.reserved.extend(names);
     }
 
-    /// Takes a server of a project in, or returns why not. It is added as `anchored`, which has the project's folder in
-    /// its paths; one of the user's that equals the server as it was read is the same server, too.
+    /// Adds a project's server, or returns why it cannot be imported. It is added as `anchored`, with paths resolved against
+    /// the project's folder. If an existing server equals either form, it is the same server.
     pub(super) fn add_project(
         &mut self,
         name: &str,
@@ -60,17 +61,17 @@ impl Merge {
         if let Some(problem) = name_problem(name) {
             return Err(problem);
         }
-        match self.taken.get(name) {
-            Some(there) if *there == anchored || there == read => return Ok(()),
-            Some(_) => return Err("there is another server of that name, which is kept"),
+        match self.servers.get(name) {
+            Some(existing) if *existing == anchored || existing == read => return Ok(()),
+            Some(_) => return Err("the config has a different server of that name"),
             None if self.reserved.contains(name) => {
-                return Err("a client of yours has a server of that name");
+                return Err("one of your clients has a server of that name");
             }
             None => {}
         }
-        let same = folded(name);
-        if self.taken.keys().chain(&self.reserved).any(|other| folded(other) == same) {
-            return Err("its name differs from another server's only in upper and lower case");
+        let same = lowercased(name);
+        if self.servers.keys().chain(&self.reserved).any(|other| lowercased(other) == same) {
+            return Err("its name differs from another server's name only in case");
         }
         self.insert(name.to_owned(), anchored);
         Ok(())
@@ -78,27 +79,28 @@ impl Merge {
 
     fn insert(&mut self, name: String, server: Server) {
         self.added.push(name.clone());
-        self.taken.insert(name, server);
+        self.servers.insert(name, server);
     }
 
     pub(super) fn server(&self, name: &str) -> Option<&Server> {
-        self.taken.get(name)
+        self.servers.get(name)
     }
 
     pub(super) fn into_servers(self) -> BTreeMap<String, Server> {
-        self.taken
+        self.servers
     }
 }
 
-/// A name as people compare it.
-fn folded(name: &str) -> String {
+/// The form of a name that is compared: case and surrounding whitespace do not count.
+fn lowercased(name: &str) -> String {
     name.trim().to_lowercase()
 }
 
-/// Why a project's server may not have this name: it could be read as another one, or as part of a message or a config.
+/// Why a project's server must not have this name: it could be mistaken for another name, or for part of a message or a
+/// config.
 fn name_problem(name: &str) -> Option<&'static str> {
     if name.contains(['"', '[', ']']) || name.contains(char::is_control) {
-        return Some("its name has a quotation mark, a bracket or a control character in it");
+        return Some("its name contains a quotation mark, a bracket or a control character");
     }
     // Many letters of other scripts look like ASCII letters, and some characters are invisible.
     let is_mixed = !name.is_ascii() && name.contains(|c: char| c.is_ascii_alphabetic());

@@ -1,13 +1,12 @@
-//! `toolcrib import`: the servers that people have in other clients, as one config of ours.
+//! `toolcrib import`: combines the servers of other clients into one config.
 //!
-//! What is printed holds no secret: the config on standard output has `***` for every literal one,
-//! and only the file that `--write` names gets them.
+//! The printed config contains no secrets: each literal secret is `***`. Only the file that `--write` names contains them.
 
-mod file;
-mod look;
+mod client_files;
+mod discover;
 mod merge;
-mod places;
-mod sent;
+mod sent_references;
+mod target;
 
 use std::path::{Path, PathBuf};
 
@@ -18,22 +17,22 @@ use toolcrib_mcp::config::{masked, server_toml};
 use toolcrib_text::clean::one_line;
 
 use crate::args::ImportArgs;
-use crate::output::{Failure, Output, remark};
-use file::Target;
-use look::{BrokenFile, Findings, FoundFile, LeftOutFile, look};
-use merge::Merge;
+use crate::output::{Failure, Output, print_stderr};
+use discover::{DiscoveredFiles, FoundFile, SkippedFile, UnreadableFile, discover};
+use merge::ServerMerge;
+use target::Target;
 
 #[derive(Serialize)]
-struct Answer {
+struct ImportReport {
     found: Vec<FoundFile>,
-    broken: Vec<BrokenFile>,
+    broken: Vec<UnreadableFile>,
     /// Files of the working folder that were not read.
-    left_out: Vec<LeftOutFile>,
-    /// The servers that are new, as our config has them; literal secrets are `***`.
+    left_out: Vec<SkippedFile>,
+    /// The new servers, in the format of the config; literal secrets are `***`.
     toml: String,
-    /// Whether there is a `***` in it.
+    /// Whether `toml` contains a `***`.
     masked: bool,
-    /// The names of those servers.
+    /// The names of the new servers.
     added: Vec<String>,
     /// The file they were written to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,10 +41,11 @@ struct Answer {
 
 pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> Result<bool, Failure> {
     let target = args.write.as_deref().map(Target::open).transpose()?;
-    let there = target.as_ref().map(Target::servers).unwrap_or_default();
-    let mut merge = Merge::over(there);
-    let Findings { found, broken, left_out } = look(args.from, args.project, &mut merge)?;
-    let mut answer = Answer {
+    let existing = target.as_ref().map(Target::servers).unwrap_or_default();
+    let mut merge = ServerMerge::new(existing);
+    let DiscoveredFiles { found, broken, left_out } =
+        discover(args.from, args.project, &mut merge)?;
+    let mut report = ImportReport {
         found,
         broken,
         left_out,
@@ -54,89 +54,98 @@ pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> Result<bool, Failur
         added: merge.added.clone(),
         written: None,
     };
-    preview(&merge, &mut answer);
-    if let (Some(target), false) = (target, answer.added.is_empty()) {
-        target.write(merge.into_servers(), &answer.added)?;
-        answer.written.clone_from(&args.write);
+    add_preview(&merge, &mut report);
+    if let (Some(target), false) = (target, report.added.is_empty()) {
+        target.write(merge.into_servers(), &report.added)?;
+        report.written.clone_from(&args.write);
     }
     if output.is_json() {
-        output.document(&answer)?;
+        output.document(&report)?;
     } else {
-        print(&answer, args.write.as_deref(), output)?;
+        print(&report, args.write.as_deref(), output)?;
     }
     output.finish()?;
-    if answer.broken.is_empty() { Ok(!answer.found.is_empty()) } else { Err(Failure::Told) }
+    if report.broken.is_empty() {
+        Ok(!report.found.is_empty())
+    } else {
+        Err(Failure::AlreadyReported)
+    }
 }
 
-/// The new servers as they may be shown.
-fn preview(merge: &Merge, answer: &mut Answer) {
+/// Adds the new servers to the report, with their secrets masked.
+fn add_preview(merge: &ServerMerge, report: &mut ImportReport) {
     let mut tables = Vec::new();
     for name in &merge.added {
         let Some(server) = merge.server(name) else { continue };
         let shown = masked(server);
-        answer.masked |= shown != *server;
+        report.masked |= shown != *server;
         tables.push(server_toml(name, &shown));
     }
-    answer.toml = tables.join("\n");
+    report.toml = tables.join("\n");
 }
 
-fn print(answer: &Answer, write: Option<&Path>, output: &mut Output) -> Result<(), Failure> {
-    if answer.found.is_empty() && answer.broken.is_empty() {
-        remark("no servers found in the files of other clients");
-        left_out(answer);
+fn print(report: &ImportReport, write: Option<&Path>, output: &mut Output) -> Result<(), Failure> {
+    if report.found.is_empty() && report.broken.is_empty() {
+        print_stderr("no MCP servers found in the files of other clients");
+        note_skipped_files(report);
         return Ok(());
     }
-    if !answer.found.is_empty() {
+    if !report.found.is_empty() {
         let mut table = Table::new();
-        table.load_style(NOTHING).set_header(["client", "file", "servers", "odd"]);
-        for file in &answer.found {
+        table.load_style(NOTHING).set_header(["client", "file", "servers", "notes"]);
+        for file in &report.found {
             table.add_row([
                 file.client.name().to_owned(),
                 one_line(&file.file.display().to_string()),
                 file.servers.join("\n"),
-                remarks(file).join("\n"),
+                notes(file).join("\n"),
             ]);
         }
-        // Without `--write` standard output is the config, and this a remark beside it.
+        // Without `--write`, standard output is reserved for the config.
         match write {
             Some(_) => output.line(&table.to_string())?,
-            None => remark(&format!("{table}\n")),
+            None => print_stderr(&format!("{table}\n")),
         }
     }
-    for file in &answer.broken {
+    for file in &report.broken {
         let place = one_line(&file.file.display().to_string());
-        remark(&format!("error: `{place}`: {}\nhint: {}", file.error, file.hint));
+        print_stderr(&format!("error: `{place}`: {}\nhint: {}", file.error, file.hint));
     }
-    left_out(answer);
-    match (write, answer.added.len()) {
-        (Some(path), 0) => output.line(&format!("\nNothing new for `{}`.", path.display())),
+    note_skipped_files(report);
+    match (write, report.added.len()) {
+        (Some(path), 0) => output.line(&format!("\n`{}` already has all of them.", path.display())),
         (Some(path), count) => {
             let servers = if count == 1 { "1 server" } else { &format!("{count} servers") };
             output.line(&format!("\nAdded {servers} to `{}`.", path.display()))
         }
         (None, 0) => Ok(()),
         (None, _) => {
-            if answer.masked {
-                remark("note: literal secrets are shown as `***`; `--write F` writes them");
+            if report.masked {
+                print_stderr(
+                    "note: secrets are shown as `***`; `--write F` writes them to the file",
+                );
             }
-            output.line(answer.toml.trim_end())
+            output.line(report.toml.trim_end())
         }
     }
 }
 
-/// What is to be said about the servers of a file.
-fn remarks(file: &FoundFile) -> Vec<String> {
-    let off = file.disabled.iter().map(|off| format!("`{}` stays off: {}", off.server, off.reason));
+/// Notes on the servers of a file.
+fn notes(file: &FoundFile) -> Vec<String> {
+    let disabled = file.disabled.iter();
+    let disabled =
+        disabled.map(|server| format!("`{}` stays disabled: {}", server.server, server.reason));
+    let skipped = file.skipped.iter();
     let skipped =
-        file.skipped.iter().map(|one| format!("`{}` is left out: {}", one.server, one.reason));
-    // Names in these files are strangers' text, and must not look like lines of ours.
-    off.chain(skipped).chain(file.odd.iter().cloned()).map(|text| one_line(&text)).collect()
+        skipped.map(|server| format!("`{}` is not imported: {}", server.server, server.reason));
+    // Names in these files are untrusted text, and must not look like separate lines.
+    disabled.chain(skipped).chain(file.odd.iter().cloned()).map(|text| one_line(&text)).collect()
 }
 
-/// Files that were not read.
-fn left_out(answer: &Answer) {
-    for file in &answer.left_out {
+/// Prints a note for each file that was not read.
+fn note_skipped_files(report: &ImportReport) {
+    for file in &report.left_out {
         let place = one_line(&file.file.display().to_string());
-        remark(&format!("note: `{place}` is left out: {}", file.reason));
+        print_stderr(&format!("note: `{place}` was not read: {}", file.reason));
     }
 }

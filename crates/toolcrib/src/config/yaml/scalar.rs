@@ -1,13 +1,13 @@
-//! What a scalar stands for: null, a boolean, a number or text.
+//! The value of a scalar: null, a boolean, a number or text.
 //!
-//! By the rules of YAML 1.1 as `PyYAML` applies them, with these differences. Numbers of YAML 1.2 are numbers as well: `1e3`,
-//! `-.5`, `0o17`. Dates stay text, as do `1:30`, which is ninety in YAML 1.1, and the numbers that JSON cannot write (`.inf`,
-//! `.nan`). An integer that does not fit into 64 bits loses its last digits.
+//! Follows the rules of YAML 1.1 as `PyYAML` applies them, with these differences: the number formats of YAML 1.2 are
+//! numbers, too (`1e3`, `-.5`, `0o17`). Dates stay text, and so do `1:30`, which is 90 in YAML 1.1, and numbers that JSON
+//! cannot represent (`.inf`, `.nan`). An integer of more than 64 bits becomes a float.
 
 use granit_parser::{ScalarStyle, Tag};
 use serde_json::{Number, Value};
 
-/// The value of a scalar with its style and tag. A tag of another type than the text has is ignored.
+/// Returns the value of a scalar. A tag that does not match the text is ignored.
 pub(super) fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
     let known = match tag.map(Tag::core_suffix) {
         Some(Some("null")) => Some(Value::Null),
@@ -49,7 +49,7 @@ fn number(text: &str) -> Option<Number> {
     Number::from_f64(if is_negative { -magnitude } else { magnitude })
 }
 
-/// Digits without a sign: binary, octal, hexadecimal or decimal, with `_` between them.
+/// Parses an unsigned integer: binary, octal, hexadecimal or decimal, with `_` as a separator.
 fn integer(digits: &str) -> Option<i128> {
     let (radix, digits) = match digits.as_bytes() {
         [b'0', b'b', ..] => (2, &digits[2..]),
@@ -64,15 +64,16 @@ fn integer(digits: &str) -> Option<i128> {
     i128::from_str_radix(&digits.replace('_', ""), radix).ok().filter(|_| is_plain)
 }
 
-/// Digits without a sign, with a point or an exponent. A `_` may stand before the exponent, after a first digit.
+/// Parses an unsigned decimal number with a point or an exponent. `_` is allowed after the first digit and before the
+/// exponent.
 fn decimal(digits: &str) -> Option<f64> {
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
     let first = mantissa.trim_start_matches('.').bytes().next()?;
-    let has_a_form = first.is_ascii_digit()
+    let is_valid = first.is_ascii_digit()
         && mantissa.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'_' | b'.'))
-        // Without a point a leading zero means an octal number, and this is none.
+        // Without a point, a leading zero would mean an octal number, and octal numbers have no exponent.
         && (mantissa.contains('.') || !mantissa.starts_with('0') || mantissa == "0");
-    let exponent: i32 = exponent.parse().ok().filter(|_| has_a_form)?;
+    let exponent: i32 = exponent.parse().ok().filter(|_| is_valid)?;
     format!("{}e{exponent}", mantissa.replace('_', "")).parse().ok()
 }
 
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_texts_are_what_pyyaml_makes_of_them() {
+    fn plain_scalars_have_the_values_that_pyyaml_gives_them() {
         for (text, expected) in [
             ("", json!(null)),
             ("~", json!(null)),
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_differs() {
+    fn some_plain_scalars_differ_from_pyyaml() {
         for (text, expected) in [
             ("1e3", json!(1000.0)),
             ("0e3", json!(0.0)),
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_or_a_tag_decides_before_the_text_does() {
+    fn quotes_and_tags_take_precedence_over_the_text() {
         let tagged = |name: &str, text: &str| {
             value(text, ScalarStyle::DoubleQuoted, Some(&Tag::new("tag:yaml.org,2002:", name)))
         };

@@ -1,4 +1,4 @@
-//! Documents as people and as attackers write them.
+//! Ordinary documents and hostile ones.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,12 +6,12 @@ use serde_json::json;
 
 use super::*;
 
-fn invalid(text: &str) -> String {
+fn error(text: &str) -> String {
     parse(text).unwrap_err().to_string()
 }
 
 #[test]
-fn lists_mappings_and_texts_of_every_style() {
+fn lists_mappings_and_text_of_every_style_are_read() {
     let text = "\
 # A comment.
 a: [1, 'two', \"th\\u0072ee\", {b: }]
@@ -32,16 +32,16 @@ c:
 }
 
 #[test]
-fn keys_are_texts_and_the_last_of_two_wins() {
+fn keys_are_text_and_the_last_of_two_equal_keys_wins() {
     assert_eq!(parse("on: 1\n2: 2\non: 3\n"), Ok(json!({"on": 3, "2": 2})));
     let text = "a: &k on\n*k : 1\n&j 5: x\nb: *j\nc: *k\n";
     let value = json!({"a": true, "on": 1, "5": "x", "b": 5, "c": true});
     assert_eq!(parse(text), Ok(value));
-    assert_eq!(invalid("[a]: 1"), "mapping key is a list or a mapping at line 1, column 1");
+    assert_eq!(error("[a]: 1"), "mapping key is a list or a mapping at line 1, column 1");
 }
 
 #[test]
-fn aliases_are_copies_and_a_merge_adds_what_is_not_there() {
+fn aliases_are_copies_and_a_merge_adds_missing_keys() {
     let text = "\
 base: &base {a: 1, b: 2}
 more: &more {b: 3, c: 4}
@@ -57,26 +57,26 @@ name: &name x
     assert_eq!(parse("{<<: {a: 1}, <<: {a: 2}}"), Ok(json!({"a": 2})));
     assert_eq!(parse("{'<<': 1, !!str <<: 2}"), Ok(json!({"<<": 2})));
     assert_eq!(
-        invalid("a: 1\n<<: 3\n"),
+        error("a: 1\n<<: 3\n"),
         "`<<` must be a mapping or a list of mappings at line 2, column 5"
     );
-    assert_eq!(invalid("a: &a [*a]"), "alias inside the value it refers to at line 1, column 8");
+    assert_eq!(error("a: &a [*a]"), "alias inside the value it refers to at line 1, column 8");
 }
 
 #[test]
-fn documents_that_grow_or_are_too_deep_are_refused() {
+fn documents_that_are_too_large_or_too_deep_are_rejected() {
     let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     assert!(parse(&deep(MAX_DEPTH)).is_ok());
     for depth in [MAX_DEPTH + 1, 300, 10_000] {
         assert_eq!(parse(&deep(depth)), Err(YamlError::TooLarge), "{depth}");
     }
-    // Deep only by way of an alias.
+    // Too deep only once the alias is expanded.
     let text = format!("a: &a {}\nb: [[[*a]]]\n", deep(MAX_DEPTH - 3));
     assert_eq!(parse(&text), Err(YamlError::TooLarge));
-    // One long text, again and again.
+    // One long text with many aliases.
     let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(40));
     assert_eq!(parse(&text), Err(YamlError::TooLarge));
-    // Anchors within anchors: each keeps a copy of all that is in it.
+    // Nested anchors: each keeps a copy of everything inside it.
     let anchors = (0..100).map(|i| format!("&a{i} [")).collect::<Vec<_>>().concat();
     let text = format!("{anchors}{}{}", "x".repeat(1 << 20), "]".repeat(100));
     assert_eq!(parse(&text), Err(YamlError::TooLarge));

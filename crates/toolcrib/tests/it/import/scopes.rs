@@ -43,15 +43,15 @@ fn a_project_takes_no_name_from_the_user() {
     let run = desk.import(&["--write", "out.toml"]);
     assert_eq!(run.code, 0, "{run:?}");
     assert!(!fs::read_to_string(desk.at("project/out.toml")).unwrap().contains("theirs"));
-    let note = "note: `ROOT/project/.mcp.json` is left out: a file of the working folder is read only \
+    let note = "note: `ROOT/project/.mcp.json` was not read: files in the working folder are read only \
                 with `--project`\n";
     assert!(run.err.contains(note), "{}", run.err);
 
     let run = desk.import(&["--project", "--json", "--write", "all.toml"]);
     assert_eq!(run.code, 0, "{run:?}");
     let answer = run.json();
-    let kept = "there is another server of that name, which is kept";
-    let reserved = "a client of yours has a server of that name";
+    let kept = "the config has a different server of that name";
+    let reserved = "one of your clients has a server of that name";
     let project = file(&answer, "/.mcp.json");
     assert_eq!(project["servers"], json!(["own", "same"]));
     assert_eq!(
@@ -77,7 +77,7 @@ fn a_project_takes_no_name_from_the_user() {
     assert_eq!(skipped[1], json!({"server": "issues", "reason": reserved}), "{answer}");
     // The same for people.
     let run = desk.import(&["--project"]);
-    assert!(run.err.contains("`files` is left out"), "{}", run.err);
+    assert!(run.err.contains("`files` is not imported"), "{}", run.err);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn what_is_off_stays_off() {
     }
     assert_eq!(config.servers.len(), 19);
     let run = desk.import(&[]);
-    assert!(run.err.contains("`a` stays off: `disabledMcpServers`"), "{}", run.err);
+    assert!(run.err.contains("`a` stays disabled: `disabledMcpServers`"), "{}", run.err);
 }
 
 #[test]
@@ -176,16 +176,16 @@ fn what_is_off_stays_off_in_a_file_that_is_named() {
     };
     let run = doctor();
     assert_eq!(run.json()["servers"][0]["state"], "off", "{run:?}");
-    assert!(run.err.contains("`theirs` stays off: `disabledMcpjsonServers` names it"), "{run:?}");
+    assert!(
+        run.err.contains("`theirs` stays disabled: `disabledMcpjsonServers` names it"),
+        "{run:?}"
+    );
     assert!(!mark.exists());
     // A file of choices that cannot be read may hide that it is off.
     desk.put("home/.claude.json", "{");
     let run = doctor();
     assert_eq!(run.code, 2, "{run:?}");
-    assert!(
-        run.err.contains(".claude.json`, which says which servers are disabled: not JSON"),
-        "{run:?}"
-    );
+    assert!(run.err.contains(".claude.json`, which lists disabled servers: not JSON"), "{run:?}");
     assert!(!mark.exists());
     desk.put("home/.claude.json", "{}");
     doctor();
@@ -300,8 +300,8 @@ fn a_project_takes_no_name_that_looks_like_one_of_the_users() {
     let answer = run.json();
     let project = file(&answer, "/.mcp.json");
     assert_eq!(project["servers"], json!(["fine"]));
-    let sign = "its name has a quotation mark, a bracket or a control character in it";
-    let case = "its name differs from another server's only in upper and lower case";
+    let sign = "its name contains a quotation mark, a bracket or a control character";
+    let case = "its name differs from another server's name only in case";
     let mixed = "its name mixes ASCII letters with other characters, which may look alike";
     assert_eq!(
         project["skipped"],

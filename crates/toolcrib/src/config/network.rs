@@ -1,4 +1,5 @@
-//! The configuration of the network interfaces: our own file, or another client's file with its servers.
+//! The configuration of the gateway, the HTTP server and the proxy: Toolcrib's own file, or another client's file with
+//! its servers.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use toolcrib_proxy::RequestedMode;
 use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
 
 use super::location::Location;
-use super::{anchored, choices, engine_settings};
+use super::{disabled_servers, engine_settings, with_resolved_paths};
 use crate::args::Overrides;
 use crate::output::Failure;
 use crate::vectors;
@@ -22,12 +23,12 @@ pub(crate) struct Sections {
     pub(crate) gateway: Config,
     /// The HTTP server.
     pub(crate) http: HttpSettings,
-    /// The LLM proxy. Only `serve` needs it, so an error in it stops no other command.
+    /// The LLM proxy. Only `serve` uses it, so an error in it does not stop other commands.
     pub(crate) proxy: Result<toolcrib_proxy::Config, ConfigError>,
 }
 
 impl Sections {
-    /// Reads a file of ours, with the engine's settings over this preset or over the one that it names.
+    /// Reads Toolcrib's own config. The engine's settings in it override those of `preset`, or of the preset that it names.
     pub(crate) fn read(preset: Option<Preset>, text: &str) -> Result<Self, ConfigError> {
         let file = ConfigFile::parse(text)?;
         let settings = engine_settings(preset, text)
@@ -48,17 +49,17 @@ impl From<Config> for Sections {
     }
 }
 
-/// A configuration, and the remarks about it.
+/// A configuration, and the warnings about it.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedConfig {
     pub(crate) sections: Sections,
-    /// The file it came from, to read it again when it changes.
+    /// The file it was read from, which is watched for changes.
     pub(crate) location: Option<Location>,
-    /// What was not taken as it stands.
+    /// One for each key or server that is ignored or disabled.
     pub(crate) warnings: Vec<String>,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Applies the options of the command line.
     fn with_overrides(mut self, overrides: &Overrides) -> Self {
         let settings = &mut self.sections.gateway.settings;
@@ -76,18 +77,18 @@ impl Loaded {
         self
     }
 
-    /// The same with the vector table that it names, or `named` instead, for a command that ranks.
+    /// Loads the vector table, for a command that ranks: `named` on the command line, else the one in the config.
     pub(crate) fn with_vectors(
         mut self,
         named: Option<&Path>,
         before: Option<&Settings>,
     ) -> Result<Self, Failure> {
         let settings = &mut self.sections.gateway.settings;
-        *settings = vectors::loaded(std::mem::take(settings), named, before)?;
+        *settings = vectors::load_vectors(std::mem::take(settings), named, before)?;
         Ok(self)
     }
 
-    /// The config of the proxy, for the command that runs it.
+    /// Returns the config of the proxy, or the error in it.
     pub(crate) fn proxy(&self) -> Result<toolcrib_proxy::Config, Failure> {
         let place = self.location.as_ref().map_or(Path::new("config"), Location::path).display();
         let failed =
@@ -97,17 +98,19 @@ impl Loaded {
 }
 
 /// Loads a config file, or an empty config if there is none. Another client's file is read in that client's format.
-///
-/// What the command line says goes before what the file says.
-pub(crate) fn load(location: Option<&Location>, overrides: &Overrides) -> Result<Loaded, Failure> {
+/// Options of the command line override the file.
+pub(crate) fn load(
+    location: Option<&Location>,
+    overrides: &Overrides,
+) -> Result<LoadedConfig, Failure> {
     Ok(read(location, overrides.preset)?.with_overrides(overrides))
 }
 
-fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<Loaded, Failure> {
+fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<LoadedConfig, Failure> {
     let Some(location) = location else {
         let config =
             Config { settings: preset.unwrap_or_default().settings(), ..Config::default() };
-        return Ok(Loaded { sections: config.into(), location: None, warnings: Vec::new() });
+        return Ok(LoadedConfig { sections: config.into(), location: None, warnings: Vec::new() });
     };
     let (text, warning) = location.read()?;
     let mut warnings: Vec<String> = warning.into_iter().collect();
@@ -116,25 +119,25 @@ fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<Loaded, F
     let failed = |error: ConfigError| Failure::input(&place, &error, error.hint.clone());
     let folder = std::env::current_dir().unwrap_or_default();
     let is_yaml = ["yaml", "yml"].iter().any(|ending| has_ending(path, ending));
-    // Paths in another client's file begin at the folder of that file.
+    // Relative paths in another client's file are resolved against the folder of that file.
     let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let at = Place { file: &file, folder: &folder };
     let mut theirs = if is_yaml {
-        // Hermes' file is the only one in YAML.
+        // Hermes is the only client with a config in YAML.
         let value = super::foreign(path, &text)?.filter(|value| value.get("mcp_servers").is_some());
         value.map(|value| foreign::read_value(Client::Hermes, &value, &at))
     } else {
         foreign::read(&text, &at).map_err(failed)?
     };
     if let Some(theirs) = &mut theirs {
-        choices::apply(theirs, &file, &folder)?;
+        disabled_servers::apply(theirs, &file, &folder)?;
         warnings.extend(disabled(theirs));
     }
     let is_ours = theirs.is_none() && has_ending(path, "toml");
     if is_ours {
         let mut sections = Sections::read(preset, &text).map_err(failed)?;
-        sections.gateway.settings = anchored(sections.gateway.settings, path);
-        return Ok(Loaded { sections, location: Some(location.clone()), warnings });
+        sections.gateway.settings = with_resolved_paths(sections.gateway.settings, path);
+        return Ok(LoadedConfig { sections, location: Some(location.clone()), warnings });
     }
     let (settings, remarks) = engine(path, &text, preset, theirs.is_some())?;
     warnings.extend(remarks);
@@ -143,15 +146,16 @@ fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<Loaded, F
         theirs.servers
     });
     let config = Config { settings, servers: servers.unwrap_or_default(), ..Config::default() };
-    Ok(Loaded { sections: config.into(), location: Some(location.clone()), warnings })
+    Ok(LoadedConfig { sections: config.into(), location: Some(location.clone()), warnings })
 }
 
-/// Which servers of another client's file stay off, and why.
+/// Returns a warning for each disabled server of another client's file, with the reason.
 fn disabled(theirs: &Foreign) -> impl Iterator<Item = String> {
-    theirs.disabled.iter().map(|(name, reason)| format!("`{name}` stays off: {reason}"))
+    theirs.disabled.iter().map(|(name, reason)| format!("`{name}` stays disabled: {reason}"))
 }
 
-/// The engine's settings of another system's file. Most files with servers have none: then ours hold.
+/// Reads the engine's settings from another system's file. Most files with servers have none; then Toolcrib's defaults are
+/// used.
 fn engine(
     path: &Path,
     text: &str,
@@ -161,15 +165,15 @@ fn engine(
     let config = super::foreign(path, text)?;
     let preset = preset.or_else(|| {
         let config = config.as_ref()?;
-        let says = [
+        let keys = [
             "/env/ENABLE_TOOL_SEARCH",
             "/plugin",
             "/toolSearch",
             "/tools/tool_search",
             "/capabilities",
         ];
-        let says = says.iter().any(|at| config.pointer(at).is_some());
-        if says || !has_servers { Preset::of_config(config) } else { None }
+        let has_settings = keys.iter().any(|key| config.pointer(key).is_some());
+        if has_settings || !has_servers { Preset::of_config(config) } else { None }
     });
     let place = format!("`{}`", path.display());
     match (preset, config) {
@@ -184,8 +188,8 @@ fn engine(
         (None, _) if has_servers => Ok((Settings::default(), vec![])),
         (None, _) => Err(Failure::input(
             &place,
-            &"no client's configuration that we know",
-            "our own is TOML, in a `.toml` file; others have `mcpServers`, `servers`, `mcp` or \
+            &"not a configuration of a known client",
+            "Toolcrib's own config is a `.toml` file; those of other clients have the key `mcpServers`, `servers`, `mcp` or \
              `mcp_servers`",
         )),
     }
@@ -201,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    fn loaded(name: &str, text: &str, preset: Option<Preset>) -> Result<Loaded, String> {
+    fn loaded(name: &str, text: &str, preset: Option<Preset>) -> Result<LoadedConfig, String> {
         let folder = std::env::temp_dir().join(format!("toolcrib-gateway-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join(name);
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn our_file_has_settings_and_servers() {
+    fn our_own_config_has_settings_and_servers() {
         let text = "[activation]\ntools = 3\n[servers.time]\ncommand = 'uvx'\n";
         let config = loaded("ours.toml", text, None).unwrap().sections.gateway;
         assert_eq!(config, Config::from_toml(text).unwrap());
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn another_clients_file_has_servers_and_our_settings() {
+    fn another_clients_file_gives_servers_with_default_settings() {
         for (name, text) in [
             ("one.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#),
             ("two.jsonc", r#"{"servers": {"a": {"command": "x"}},} // VS Code"#),
@@ -238,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_says_about_tool_search_holds() {
+    fn settings_of_tool_search_in_another_clients_file_are_used() {
         let text = r#"{"env": {"ENABLE_TOOL_SEARCH": "auto:5"}, "mcpServers": {}}"#;
         let config = loaded("claude.json", text, None).unwrap().sections.gateway;
         assert_ne!(config.settings, Preset::ClaudeCode.settings());
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_hermes_has_servers_and_settings() {
+    fn servers_and_settings_are_read_from_a_hermes_config() {
         let servers = "mcp_servers:\n  time:\n    command: uvx\n    args: [\"mcp-server-time\"]\n";
         let loaded_file = loaded("servers.yaml", servers, None).unwrap();
         let config = loaded_file.sections.gateway;
@@ -265,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_told_with_its_line() {
+    fn an_error_in_a_file_names_its_line() {
         for (name, text, expected) in [
             (
                 "broken.json",
@@ -277,7 +281,7 @@ mod tests {
                 "\n[servers.a]\ncomand = 'x'",
                 "`FILE`: unknown field `comand`, expected one of ",
             ),
-            ("none.json", "{}", "`FILE`: no client's configuration that we know; "),
+            ("none.json", "{}", "`FILE`: not a configuration of a known client; "),
         ] {
             let error = loaded(name, text, None).unwrap_err();
             assert!(error.starts_with(expected), "{error}");

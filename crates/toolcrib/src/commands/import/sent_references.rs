@@ -1,4 +1,4 @@
-//! What a project's server would be sent: the variables and files that its address and its headers refer to.
+//! The variables and files that a project's server would be sent, because its URL or its headers refer to them.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -7,8 +7,8 @@ use toolcrib_mcp::Secret;
 use toolcrib_mcp::config::{Server, Transport};
 use toolcrib_server::expand::is_variable_name;
 
-/// A remark for each variable and each file. Values are not looked up.
-pub(super) fn remarks(name: &str, server: &Server) -> Vec<String> {
+/// Returns a notice for each variable and each file. Their values are not read.
+pub(super) fn notices(name: &str, server: &Server) -> Vec<String> {
     let Transport::Http { url, headers, oauth } = &server.transport else { return Vec::new() };
     let secrets = headers.values().chain(&oauth.client_secret).map(Secret::expose);
     let sent: BTreeSet<String> =
@@ -17,9 +17,9 @@ pub(super) fn remarks(name: &str, server: &Server) -> Vec<String> {
     sent.into_iter().map(|sent| format!("`{name}` sends {sent} to {origin}")).collect()
 }
 
-/// The variables and files in a text, those in defaults included.
+/// The variables and files that a text refers to, including those in default values.
 fn references(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut references = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         rest = after;
@@ -28,19 +28,19 @@ fn references(text: &str) -> Vec<String> {
         }
         if let Some(path) = after.strip_prefix("file:") {
             let path = path.split('}').next().unwrap_or_default();
-            found.push(format!("the file {path}"));
+            references.push(format!("the file {path}"));
             continue;
         }
         let after = after.strip_prefix("env:").unwrap_or(after);
         let name = after.split(['}', ':']).next().unwrap_or_default();
         if is_variable_name(name) && !matches!(name, "userHome" | "workspaceFolder" | "input") {
-            found.push(format!("the variable {name}"));
+            references.push(format!("the variable {name}"));
         }
     }
-    found
+    references
 }
 
-/// The scheme and the host of an address, as far as they are known before its references are replaced.
+/// The scheme and the host of a URL, with its references unexpanded.
 fn origin(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, rest)) if ["http", "https"].contains(&scheme) => {
@@ -48,7 +48,7 @@ fn origin(url: &str) -> String {
             let host = authority.rsplit('@').next().unwrap_or_default();
             format!("{scheme}://{host}")
         }
-        _ => "the address in its `url`".to_owned(),
+        _ => "the host in its `url`".to_owned(),
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_found_wherever_they_stand() {
+    fn references_are_found_anywhere_in_a_text() {
         for (text, expected) in [
             ("Bearer ${A}", &["the variable A"][..]),
             ("${env:A}${B:-${C:-x}}", &["the variable A", "the variable B", "the variable C"][..]),
@@ -74,7 +74,7 @@ mod tests {
         for (url, expected) in [
             ("http://host:80/a?b", "http://host:80"),
             ("https://me:secret@${A}.example/${B}", "https://${A}.example"),
-            ("${URL:-https://a}/mcp", "the address in its `url`"),
+            ("${URL:-https://a}/mcp", "the host in its `url`"),
         ] {
             assert_eq!(origin(url), expected);
         }

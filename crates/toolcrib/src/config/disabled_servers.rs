@@ -1,6 +1,6 @@
-//! The files in which users of other clients have switched servers off, in addition to the file that defines them.
+//! Other clients' files that disable servers, in addition to the file that defines them.
 //!
-//! A file that cannot be read is an error: what it switches off would otherwise be switched on.
+//! A file that cannot be read is an error: ignoring it would enable the servers that it disables.
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +11,14 @@ use toolcrib_mcp::config::{Client, Foreign};
 use super::location::read_regular;
 use crate::output::Failure;
 
-/// Switches off the servers of a client's `file` that its user has switched off elsewhere. `folder` is the working
-/// folder: Claude Code keeps choices by project.
+/// Disables the servers of a client's `file` that its user has disabled in another file. `folder` is the working folder:
+/// Claude Code stores these choices by project.
 pub(crate) fn apply(foreign: &mut Foreign, file: &Path, folder: &Path) -> Result<(), Failure> {
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let mut choices = Choices::default();
     match foreign.client {
         Client::ClaudeCode => {
-            // A project's servers are subject to the choices for that project, wherever we are.
+            // For a project's servers, the choices for that project count, whatever the working folder is.
             let is_mcp_json = file.file_name().is_some_and(|name| name == ".mcp.json");
             let project = file.parent().filter(|_| is_mcp_json);
             let folder = project.unwrap_or(folder);
@@ -30,7 +30,8 @@ pub(crate) fn apply(foreign: &mut Foreign, file: &Path, folder: &Path) -> Result
                     choices.add_claude_settings(&value, Scope::User);
                 }
             }
-            // A repository says nothing about the user's own servers, and cannot break their file either.
+            // Files of a repository are read only for the repository's own servers: they must not disable the user's,
+            // and one that cannot be parsed must not make the user's file an error.
             for name in [".claude/settings.json", ".claude/settings.local.json"] {
                 if let Some(project) = project
                     && let Some(value) = value(&project.join(name))?
@@ -55,14 +56,14 @@ pub(crate) fn apply(foreign: &mut Foreign, file: &Path, folder: &Path) -> Result
     Ok(())
 }
 
-/// A file as JSON; `None` if there is no such file.
+/// Reads a JSON file. Returns `None` if it does not exist.
 fn value(path: &Path) -> Result<Option<Value>, Failure> {
     if !path.exists() {
         return Ok(None);
     }
     let text = read_regular(path)?;
     json(&text).map(Some).map_err(|error| {
-        let place = format!("`{}`, which says which servers are disabled", path.display());
+        let place = format!("`{}`, which lists disabled servers", path.display());
         Failure::input(place, &error, error.hint.clone())
     })
 }

@@ -1,15 +1,15 @@
-//! Where clients keep their files: the user's own on every system, and those of the working folder.
+//! Where clients keep their files: in the user's folders and in the working folder.
 //!
-//! The places of all systems are looked at on each of them. A folder that is not there costs nothing,
-//! and a home that is shared between systems is then found whole.
+//! The folders of all operating systems are checked on each of them. A missing folder costs nothing, and a home that is
+//! shared between systems is then covered completely.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use toolcrib_mcp::config::Client;
 
-/// The folders that places are relative to.
-pub(super) struct Roots {
+/// The folders that contain the files of clients.
+pub(super) struct ClientFolders {
     home: Option<PathBuf>,
     /// `XDG_CONFIG_HOME`, else `~/.config`.
     config: Option<PathBuf>,
@@ -20,8 +20,11 @@ pub(super) struct Roots {
     pub(super) folder: PathBuf,
 }
 
-impl Roots {
-    pub(super) fn of(variable: impl Fn(&str) -> Option<OsString>, folder: PathBuf) -> Self {
+impl ClientFolders {
+    pub(super) fn from_variables(
+        variable: impl Fn(&str) -> Option<OsString>,
+        folder: PathBuf,
+    ) -> Self {
         // A relative path would lead into the working folder.
         let path = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = path("HOME").or_else(|| path("USERPROFILE"));
@@ -31,26 +34,28 @@ impl Roots {
         Self { home, config, app_data: path("APPDATA"), hermes, folder }
     }
 
-    /// Where programs with windows keep what is the user's.
-    fn programs(&self) -> impl Iterator<Item = PathBuf> {
+    /// The folders in which GUI applications keep the user's settings.
+    fn app_folders(&self) -> impl Iterator<Item = PathBuf> {
         let mac = self.home.as_ref().map(|home| home.join("Library/Application Support"));
         [self.config.clone(), mac, self.app_data.clone()].into_iter().flatten()
     }
 
-    /// The files of a client that are the user's own.
+    /// The user's own files of a client.
     pub(super) fn user_files(&self, client: Client) -> Vec<PathBuf> {
         let (home, config) = (self.home.as_ref(), self.config.as_ref());
         let below = |root: Option<&PathBuf>, names: &[&str]| -> Vec<PathBuf> {
             names.iter().filter_map(|name| Some(root?.join(name))).collect()
         };
-        let programs = |names: &[&str]| -> Vec<PathBuf> {
-            self.programs().flat_map(|root| names.iter().map(move |name| root.join(name))).collect()
+        let in_app_folders = |names: &[&str]| -> Vec<PathBuf> {
+            self.app_folders()
+                .flat_map(|root| names.iter().map(move |name| root.join(name)))
+                .collect()
         };
         match client {
             Client::ClaudeCode => below(home, &[".claude.json"]),
-            Client::ClaudeDesktop => programs(&["Claude/claude_desktop_config.json"]),
+            Client::ClaudeDesktop => in_app_folders(&["Claude/claude_desktop_config.json"]),
             Client::Cursor => below(home, &[".cursor/mcp.json"]),
-            Client::VsCode => programs(&["Code/User/mcp.json", "Code/User/settings.json"]),
+            Client::VsCode => in_app_folders(&["Code/User/mcp.json", "Code/User/settings.json"]),
             Client::Codex => below(home, &[".codex/config.toml"]),
             Client::Opencode => {
                 below(config, &["opencode/opencode.json", "opencode/opencode.jsonc"])
@@ -58,7 +63,7 @@ impl Roots {
             Client::Gemini => below(home, &[".gemini/settings.json"]),
             Client::Windsurf => below(home, &[".codeium/windsurf/mcp_config.json"]),
             Client::Cline => {
-                programs(&["Code/User/globalStorage/saoudrizwan.claude-dev/settings/\
+                in_app_folders(&["Code/User/globalStorage/saoudrizwan.claude-dev/settings/\
                                          cline_mcp_settings.json"])
             }
             Client::Hermes => below(self.hermes.as_ref(), &["config.yaml"]),
@@ -66,7 +71,7 @@ impl Roots {
         }
     }
 
-    /// The files of a client in the working folder. In the home folder itself some are the user's own, and not here.
+    /// The files of a client in the working folder. If that is the home folder, the user's own files are excluded.
     pub(super) fn project_files(&self, client: Client) -> Vec<PathBuf> {
         let names: &[&str] = match client {
             Client::ClaudeCode => &[".mcp.json"],

@@ -1,7 +1,7 @@
-//! The config that is written: a new one, or one that gets new servers at its end.
+//! The config that `--write` names: a new file, or an existing one to which servers are appended.
 //!
-//! Whatever stands in it stays, comments included. The text is read back before it replaces anything,
-//! and it replaces the old one whole: a reader sees one or the other.
+//! The existing text stays, including comments. The new text is parsed before it is written, and replaces the file
+//! atomically: a reader sees either the old one or the new one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,23 +11,23 @@ use std::path::{Path, PathBuf};
 use toolcrib_mcp::Config;
 use toolcrib_mcp::config::{Server, server_toml};
 
-use crate::config::gateway::Sections;
 use crate::config::location::read_text;
+use crate::config::network::Sections;
 use crate::output::Failure;
 
-const HEAD: &str = "# Written by `toolcrib import`. Every key: docs/gateway-config.md\n";
+const HEADER: &str = "# Written by `toolcrib import`. Every key: docs/gateway-config.md\n";
 
 /// A config that servers are added to.
 pub(super) struct Target {
     path: PathBuf,
-    /// Its text; `None` if there is no such file yet.
+    /// Its text; `None` if the file does not exist yet.
     text: Option<String>,
     sections: Sections,
 }
 
 impl Target {
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
-        // Behind a link is the file that people mean.
+        // A symbolic link is followed, not replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if !path.exists() {
             return Ok(Self { path, text: None, sections: Config::default().into() });
@@ -52,7 +52,7 @@ impl Target {
         let mut text = match &self.text {
             Some(text) if text.trim().is_empty() => String::new(),
             Some(text) => format!("{}\n", text.trim_end()),
-            None => HEAD.to_owned(),
+            None => HEADER.to_owned(),
         };
         for name in added {
             if let Some(server) = servers.get(name) {
@@ -61,12 +61,12 @@ impl Target {
             }
         }
         let gateway = Config { servers, ..self.sections.gateway };
-        let whole = Sections { gateway, ..self.sections };
-        if Sections::read(None, &text).as_ref() != Ok(&whole) {
+        let expected = Sections { gateway, ..self.sections };
+        if Sections::read(None, &text).as_ref() != Ok(&expected) {
             return Err(Failure::input(
                 format!("`{}`", self.path.display()),
-                &"servers cannot be added at its end",
-                "write each server as a table of its own, `[servers.NAME]`, or name another file",
+                &"servers cannot be appended to this file",
+                "write each of its servers as a table `[servers.NAME]`, or name another file",
             ));
         }
         let failed = |source| Failure::Write { path: self.path.display().to_string(), source };
@@ -74,8 +74,7 @@ impl Target {
     }
 }
 
-/// Puts a text in the place of a file, all at once. A new file is for the user's eyes only; an old
-/// one keeps its permissions.
+/// Replaces a file atomically. A new file is readable only by the user; an existing one keeps its permissions.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
     let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
@@ -87,7 +86,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         if let Some(folder) = path.parent() {
             let mut builder = fs::DirBuilder::new();
             builder.recursive(true);
-            // A config in a folder that others can write to would be refused.
+            // A config in a folder that others can write to would be rejected.
             #[cfg(unix)]
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
             builder.create(folder)?;

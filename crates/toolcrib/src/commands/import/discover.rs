@@ -1,8 +1,8 @@
-//! Reads the files of all clients: the user's own first, then, if it was asked for, those of the working folder.
+//! Reads the files of all clients: first the user's own, then, with `--project`, those in the working folder.
 //!
-//! A file of the working folder was written by the author of that folder, who need not be the user. So it is not even
-//! opened without `--project`, its servers never take a name that the user has given, and what was left out is told with
-//! the reason.
+//! A file in the working folder was written by the author of that folder, who may not be the user. So it is opened only
+//! with `--project`, and its servers never take the name of a server of the user's. Skipped files and servers are reported
+//! with the reason.
 
 use std::path::{Path, PathBuf};
 
@@ -11,105 +11,105 @@ use toolcrib_mcp::config::foreign::{Place, Scope, project_folder, read_as, read_
 use toolcrib_mcp::config::{Client, Foreign, Server, Transport};
 use toolcrib_server::ConfigError;
 
-use super::merge::Merge;
-use super::places::Roots;
-use super::sent;
+use super::client_files::ClientFolders;
+use super::merge::ServerMerge;
+use super::sent_references;
 use crate::config::location::read_regular;
-use crate::config::{choices, yaml};
+use crate::config::{disabled_servers, yaml};
 use crate::output::Failure;
 
-/// What was found.
+/// The files of clients, and what was read from them.
 #[derive(Default)]
-pub(super) struct Findings {
+pub(super) struct DiscoveredFiles {
     pub(super) found: Vec<FoundFile>,
-    pub(super) broken: Vec<BrokenFile>,
-    pub(super) left_out: Vec<LeftOutFile>,
+    pub(super) broken: Vec<UnreadableFile>,
+    pub(super) left_out: Vec<SkippedFile>,
 }
 
 #[derive(Serialize)]
 pub(super) struct FoundFile {
     pub(super) client: Client,
     pub(super) file: PathBuf,
-    /// Whether it is a file of the working folder.
+    /// Whether the file is in the working folder.
     pub(super) project: bool,
     pub(super) servers: Vec<String>,
-    /// Those of them that are switched off there, and here.
-    pub(super) disabled: Vec<Reason>,
-    /// Servers of the file that were not taken.
-    pub(super) skipped: Vec<Reason>,
-    /// What was not taken as it stands.
+    /// The servers that are disabled there, and are imported as disabled.
+    pub(super) disabled: Vec<ServerReason>,
+    /// Servers of the file that were not imported.
+    pub(super) skipped: Vec<ServerReason>,
+    /// Warnings, for example about keys that were ignored.
     pub(super) odd: Vec<String>,
 }
 
-/// A server, and why it is off or was left out.
+/// A server, and why it is disabled or was not imported.
 #[derive(Serialize)]
-pub(super) struct Reason {
+pub(super) struct ServerReason {
     pub(super) server: String,
     pub(super) reason: String,
 }
 
 #[derive(Serialize)]
-pub(super) struct BrokenFile {
+pub(super) struct UnreadableFile {
     client: Client,
     pub(super) file: PathBuf,
     pub(super) error: String,
     pub(super) hint: String,
 }
 
-/// A file of the working folder that was not read.
+/// A file in the working folder that was not read.
 #[derive(Serialize)]
-pub(super) struct LeftOutFile {
+pub(super) struct SkippedFile {
     client: Client,
     pub(super) file: PathBuf,
     pub(super) reason: &'static str,
 }
 
-/// Reads the files of one client, or of all.
-pub(super) fn look(
+/// Reads the files of one client, or of all clients.
+pub(super) fn discover(
     from: Option<Client>,
     project: bool,
-    merge: &mut Merge,
-) -> Result<Findings, Failure> {
+    merge: &mut ServerMerge,
+) -> Result<DiscoveredFiles, Failure> {
     let folder = std::env::current_dir().map_err(|error| {
         Failure::input("current folder", &error, "change to a folder that exists")
     })?;
-    let roots = Roots::of(|name| std::env::var_os(name), folder);
-    let mut findings = Findings::default();
+    let folders = ClientFolders::from_variables(|name| std::env::var_os(name), folder);
+    let mut files = DiscoveredFiles::default();
     for client in Client::ALL {
         let is_wanted = from.is_none_or(|from| from == client);
-        for file in roots.user_files(client).into_iter().filter(|file| file.is_file()) {
-            match read(client, &file, &roots.folder) {
-                // The names of other clients' servers are the user's all the same.
+        for file in folders.user_files(client).into_iter().filter(|file| file.is_file()) {
+            match read(client, &file, &folders.folder) {
+                // A project's server must not take the name of a server in any of the user's clients.
                 Ok(foreign) if !is_wanted => merge.reserve(foreign.names),
-                Ok(foreign) => findings.add(foreign, file, Scope::User, merge),
+                Ok(foreign) => files.add(foreign, file, Scope::User, merge),
                 Err((error, hint)) if is_wanted => {
-                    findings.broken.push(BrokenFile { client, file, error, hint });
+                    files.broken.push(UnreadableFile { client, file, error, hint });
                 }
                 Err(_) => {}
             }
         }
     }
     for client in Client::ALL.into_iter().filter(|client| from.is_none_or(|from| from == *client)) {
-        for file in roots.project_files(client).into_iter().filter(|file| file.exists()) {
+        for file in folders.project_files(client).into_iter().filter(|file| file.exists()) {
             if !project {
-                let reason = "a file of the working folder is read only with `--project`";
-                findings.left_out.push(LeftOutFile { client, file, reason });
+                let reason = "files in the working folder are read only with `--project`";
+                files.left_out.push(SkippedFile { client, file, reason });
                 continue;
             }
-            match read(client, &file, &roots.folder) {
-                Ok(foreign) => findings.add(foreign, file, Scope::Project, merge),
+            match read(client, &file, &folders.folder) {
+                Ok(foreign) => files.add(foreign, file, Scope::Project, merge),
                 Err((error, hint)) => {
-                    findings.broken.push(BrokenFile { client, file, error, hint });
+                    files.broken.push(UnreadableFile { client, file, error, hint });
                 }
             }
         }
     }
-    Ok(findings)
+    Ok(files)
 }
 
 fn read(client: Client, file: &Path, folder: &Path) -> Result<Foreign, (String, String)> {
-    let told = |failure: Failure| (failure.to_string(), failure.hint());
-    let text = read_regular(file).map_err(told)?;
+    let parts = |failure: Failure| (failure.to_string(), failure.hint());
+    let text = read_regular(file).map_err(parts)?;
     let place = Place { file, folder };
     let mut foreign = if client == Client::Hermes {
         let value = yaml::parse(&text).map_err(|error| (error.to_string(), error.hint().into()))?;
@@ -118,15 +118,15 @@ fn read(client: Client, file: &Path, folder: &Path) -> Result<Foreign, (String, 
         read_as(client, &text, &place)
             .map_err(|error: ConfigError| (error.to_string(), error.hint))?
     };
-    choices::apply(&mut foreign, file, folder).map_err(told)?;
+    disabled_servers::apply(&mut foreign, file, folder).map_err(parts)?;
     Ok(foreign)
 }
 
-impl Findings {
-    /// Takes the servers of a file in.
-    fn add(&mut self, foreign: Foreign, file: PathBuf, scope: Scope, merge: &mut Merge) {
+impl DiscoveredFiles {
+    /// Adds the servers of a file.
+    fn add(&mut self, foreign: Foreign, file: PathBuf, scope: Scope, merge: &mut ServerMerge) {
         let Foreign { client, servers, disabled, names, mut warnings } = foreign;
-        // Settings of an editor without servers are nothing to tell of.
+        // For example the settings of an editor without MCP servers.
         if servers.is_empty() && warnings.is_empty() {
             return;
         }
@@ -143,10 +143,12 @@ impl Findings {
             let given = match scope {
                 Scope::User => merge.add(client, &name, server),
                 Scope::Project => {
-                    let sent = sent::remarks(&name, &server);
+                    let sent = sent_references::notices(&name, &server);
                     let anchored = anchored(server.clone(), project_folder(&found.file));
                     if let Err(reason) = merge.add_project(&name, &server, anchored) {
-                        found.skipped.push(Reason { server: name, reason: reason.to_owned() });
+                        found
+                            .skipped
+                            .push(ServerReason { server: name, reason: reason.to_owned() });
                         continue;
                     }
                     warnings.extend(sent);
@@ -154,11 +156,12 @@ impl Findings {
                 }
             };
             if given != name {
-                let other = format!("`{name}` is another server elsewhere: it becomes `{given}`");
-                warnings.push(other);
+                warnings.push(format!(
+                    "`{name}` is imported as `{given}`, because another client has a different server of that name"
+                ));
             }
             if let Some(reason) = disabled.get(&name) {
-                found.disabled.push(Reason { server: given.clone(), reason: reason.clone() });
+                found.disabled.push(ServerReason { server: given.clone(), reason: reason.clone() });
             }
             found.servers.push(given);
         }
@@ -170,7 +173,7 @@ impl Findings {
     }
 }
 
-/// A project's server with its paths at the project's folder, and started there, as its client would do it.
+/// Resolves the paths of a project's server against the project's folder, and starts it there, as its client does.
 fn anchored(mut server: Server, folder: Option<&Path>) -> Server {
     let Some(folder) = folder else { return server };
     let is_relative = |path: &str| !path.starts_with(['/', '~']) && !path.starts_with("${");

@@ -1,7 +1,6 @@
-//! A conversation, played: what a model with a task would call, and what really becomes of it.
+//! The conversation of the demo: a scripted model calls tools, and the engine answers.
 //!
-//! The model is a script, everything else is the engine. The script only knows what every model
-//! would: search, load by name, call, and try again when told what was wrong.
+//! The script does only what any model would: search, load a tool by name, call it, and try again after a refusal.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -14,74 +13,79 @@ use toolcrib_core::{
 /// The model's context window, in tokens.
 pub(super) const CONTEXT: usize = 200_000;
 
-/// What the user wants.
+/// The user's request.
 pub(super) const TASK: &str =
     "Checkout crashes on empty carts. Open an issue in acme/shop and tell #releases on Slack.";
 
 const QUERY: &str = "create github issue";
 pub(super) const ISSUE: &str = "github__create_issue";
-/// What a model would guess; the tool is called otherwise.
+/// A plausible name that no tool has.
 const GUESS: &str = "slack__send_message";
 const MESSAGE: &str = "slack__post_message";
 
-/// One turn: what the model had before it, what it did, what it got.
+/// One turn: the tokens of tools in the context, the model's call, and the result.
 #[derive(Serialize)]
-pub(super) struct Played {
-    /// Tokens of tools before the model: definitions, instruction, and the searches so far.
+pub(super) struct DemoTurn {
+    /// Tokens of tools in the context: definitions, instructions, and the searches so far.
     pub(super) tokens: usize,
-    /// The tool it called; empty for the last turn.
+    /// The tool that the model called; empty for the last turn.
     pub(super) tool: String,
-    /// With this.
+    /// The arguments of the call.
     pub(super) input: Value,
     #[serde(flatten)]
-    pub(super) got: Got,
+    pub(super) got: TurnResult,
 }
 
-/// What became of a call.
+/// The result of a call.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Got {
+pub(super) enum TurnResult {
     /// A search or a description, with the numbers behind the first hit of a search.
     Answer { reply: Box<Reply>, why: Option<Box<Explanation>> },
-    /// The real tool runs.
+    /// The called tool is run.
     Run { name: String, arguments: Value },
-    /// It called wrongly, and is told what would be right.
+    /// The call was wrong, and the model is told how to correct it.
     Refused(Box<Refusal>),
-    /// It has what it needs and answers the user.
+    /// The model calls nothing and answers the user.
     Done,
 }
 
 /// Plays the whole conversation.
-pub(super) fn play(crib: &Crib) -> Vec<Played> {
+pub(super) fn play(crib: &Crib) -> Vec<DemoTurn> {
     let scope = Scope::all(crib.catalog());
-    let mut player =
-        Player { crib, scope, conversation: Conversation::new(), said: 0, played: Vec::new() };
-    let found = player.search(QUERY);
-    player.get_schema(ISSUE, &found);
+    let mut model = ScriptedModel {
+        crib,
+        scope,
+        conversation: Conversation::new(),
+        search_tokens: 0,
+        turns: Vec::new(),
+    };
+    let found = model.search(QUERY);
+    model.get_schema(ISSUE, &found);
     let crash = "Checkout crashes on empty carts";
-    player.call(ISSUE, &json!({"owner": "acme", "repo": "shop", "titel": crash}));
-    player.call(ISSUE, &json!({"owner": "acme", "repo": "shop", "title": crash}));
-    let mut found = player.load(GUESS);
+    model.call(ISSUE, &json!({"owner": "acme", "repo": "shop", "titel": crash}));
+    model.call(ISSUE, &json!({"owner": "acme", "repo": "shop", "title": crash}));
+    let mut found = model.load(GUESS);
     if !found.iter().any(|name| name == MESSAGE) {
-        found = player.load(MESSAGE);
+        found = model.load(MESSAGE);
     }
-    player.get_schema(MESSAGE, &found);
+    model.get_schema(MESSAGE, &found);
     let text = "Filed: checkout crashes on empty carts.";
-    player.call(MESSAGE, &json!({"channel": "#releases", "text": text}));
-    player.done();
-    player.played
+    model.call(MESSAGE, &json!({"channel": "#releases", "text": text}));
+    model.done();
+    model.turns
 }
 
-struct Player<'a> {
+struct ScriptedModel<'a> {
     crib: &'a Crib,
     scope: Scope,
     conversation: Conversation,
-    /// Tokens of our answers and the calls that asked for them: they stay in the conversation.
-    said: usize,
-    played: Vec<Played>,
+    /// Tokens of the searches so far and their replies, which stay in the conversation.
+    search_tokens: usize,
+    turns: Vec<DemoTurn>,
 }
 
-impl Player<'_> {
+impl ScriptedModel<'_> {
     fn settings(&self) -> &Settings {
         self.crib.settings()
     }
@@ -90,7 +94,7 @@ impl Player<'_> {
         self.turn(SEARCH, json!({ "query": query }))
     }
 
-    /// Asks for a name the way this search tool says to.
+    /// Loads a tool by name, in the way that the description of the search tool says.
     fn load(&mut self, name: &str) -> Vec<String> {
         if self.settings().rank.ranker.knows_operators() {
             self.search(&format!("select:{name}"))
@@ -99,7 +103,7 @@ impl Player<'_> {
         }
     }
 
-    /// Goes for a schema that the search did not show.
+    /// Gets the schema of a tool if the search did not return it.
     fn get_schema(&mut self, name: &str, found: &[String]) {
         if !self.settings().search.schemas {
             self.turn(DESCRIBE, json!({ "name": name }));
@@ -116,50 +120,50 @@ impl Player<'_> {
         }
     }
 
-    /// One call of the model; returns the tools whose names it now knows.
+    /// Makes one call. Returns the names of the tools in the reply.
     fn turn(&mut self, tool: &str, input: Value) -> Vec<String> {
         let (crib, tokens) = (self.crib, self.tokens());
         let turn = TurnContext { context_window: Some(CONTEXT), ..TurnContext::new(&self.scope) };
-        let written = input.to_string();
+        let arguments = input.to_string();
         let count = |text: &str| crib.counter().count(text);
-        let asked = count(&written);
+        let call_tokens = count(&arguments);
         let mut names = Vec::new();
-        let got = match crib.handle(&turn, &mut self.conversation, tool, &written) {
+        let got = match crib.handle(&turn, &mut self.conversation, tool, &arguments) {
             CallOutcome::Answer(reply) => {
-                self.said += asked + count(&reply.for_model());
+                self.search_tokens += call_tokens + count(&reply.for_model());
                 names.extend(reply.hits.iter().map(|hit| hit.name.clone()));
-                let why = self.why(&reply).map(Box::new);
-                Got::Answer { reply: Box::new(reply), why }
+                let why = self.explain_first_hit(&reply).map(Box::new);
+                TurnResult::Answer { reply: Box::new(reply), why }
             }
             CallOutcome::Run(call) => {
-                // What the bridge puts around a call is ours too.
-                self.said += asked.saturating_sub(count(call.arguments.get()));
+                // The bridge's wrapper around a call counts, too.
+                self.search_tokens += call_tokens.saturating_sub(count(call.arguments.get()));
                 let arguments = serde_json::from_str(call.arguments.get()).unwrap_or_default();
-                Got::Run { name: call.name, arguments }
+                TurnResult::Run { name: call.name, arguments }
             }
             CallOutcome::Refused(refusal) => {
-                self.said += asked + count(&refusal.text());
-                Got::Refused(Box::new(refusal))
+                self.search_tokens += call_tokens + count(&refusal.text());
+                TurnResult::Refused(Box::new(refusal))
             }
         };
-        self.played.push(Played { tokens, tool: tool.to_owned(), input, got });
+        self.turns.push(DemoTurn { tokens, tool: tool.to_owned(), input, got });
         names
     }
 
-    /// The last turn, in which nothing is called.
+    /// Adds the last turn, in which the model calls nothing.
     fn done(&mut self) {
         let (tokens, tool) = (self.tokens(), String::new());
-        self.played.push(Played { tokens, tool, input: Value::Null, got: Got::Done });
+        self.turns.push(DemoTurn { tokens, tool, input: Value::Null, got: TurnResult::Done });
     }
 
-    /// Tokens of tools before the model now.
+    /// Tokens of tools in the context now.
     fn tokens(&mut self) -> usize {
         let turn = TurnContext { context_window: Some(CONTEXT), ..TurnContext::new(&self.scope) };
-        self.crib.disclose(&turn, &mut self.conversation).tokens_after + self.said
+        self.crib.disclose(&turn, &mut self.conversation).tokens_after + self.search_tokens
     }
 
-    /// The numbers behind the first hit, where words found it.
-    fn why(&self, reply: &Reply) -> Option<Explanation> {
+    /// Explains the score of the first hit of a search by words.
+    fn explain_first_hit(&self, reply: &Reply) -> Option<Explanation> {
         let first = reply.hits.first().filter(|hit| hit.score > 0.0)?;
         let Query::Words(words) = self.crib.parse(&reply.query, &self.scope) else { return None };
         self.crib.explain(&words, &self.scope, self.crib.catalog().find(&first.name)?)
