@@ -15,6 +15,8 @@
 //! tools are deferred, and when), [`preset`] (to behave like another system). ARCHITECTURE.md lists
 //! all modules, each after those that it uses.
 
+// Pure: see clippy.toml.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod argument_validation;

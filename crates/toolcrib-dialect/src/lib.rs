@@ -119,6 +119,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// Pure: see clippy.toml.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod api;

@@ -24,6 +24,8 @@
 //! instructions of its own); `external` for tables with a tokenizer from another crate.
 
 // Sums are the same on every machine, so the tests ask for exactly the numbers.
+// Pure: see clippy.toml.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::float_cmp))]
 
 mod dot;

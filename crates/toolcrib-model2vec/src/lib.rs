@@ -8,6 +8,8 @@
 //! A crate of its own because a general tokenizer brings 40 others. The program needs it only for
 //! such folders, under its feature `model2vec`.
 
+// Pure: see clippy.toml.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod error;

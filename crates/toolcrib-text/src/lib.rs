@@ -3,6 +3,8 @@
 //! The crates of Toolcrib share these functions. They are not part of the library's API, so they are not in
 //! `toolcrib-core`.
 
+// Pure: see clippy.toml.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod clean;

@@ -4,6 +4,8 @@
 //! none, so for their models the count is that of `o200k` under the name of an estimate: close enough
 //! to decide what to defer, not a bill.
 
+// Pure: see clippy.toml.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod estimate;
