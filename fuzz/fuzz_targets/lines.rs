@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use toolcrib_mcp::lines::{Event, Lines};
+use toolcrib_mcp::lines::{LineEvent, LineSplitter};
 
 fuzz_target!(|data: (u8, Vec<u8>, Vec<u8>)| {
     let (limit, cuts, bytes) = data;
@@ -22,17 +22,17 @@ fuzz_target!(|data: (u8, Vec<u8>, Vec<u8>)| {
 
 /// Every line, `None` for one that is too long.
 fn lines<'a>(limit: usize, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Option<Vec<u8>>> {
-    let mut lines = Lines::new(limit);
+    let mut lines = LineSplitter::new(limit);
     let mut found = Vec::new();
-    let mut note = |event: Event<'_>| match event {
-        Event::Line(line) => {
+    let mut note = |event: LineEvent<'_>| match event {
+        LineEvent::Line(line) => {
             assert!(line.len() <= limit && !line.contains(&b'\n'));
             found.push(Some(line.to_vec()));
         }
-        Event::TooLong { .. } => found.push(None),
+        LineEvent::TooLong { .. } => found.push(None),
     };
     for mut piece in pieces {
-        while let Some(event) = lines.take(&mut piece) {
+        while let Some(event) = lines.next_event(&mut piece) {
             note(event);
         }
     }

@@ -9,7 +9,7 @@ use toolcrib_core::policy::{Deferral, Glob};
 
 use crate::config::Transport;
 use crate::gateway::Gateway;
-use crate::shelf::{Protocol, notices};
+use crate::snapshot::{SessionKind, disclosure_warnings};
 use crate::upstream::Status;
 
 /// How long the index may take to be rebuilt after the last server answered.
@@ -39,31 +39,31 @@ pub struct Checkup {
 impl Gateway {
     /// Waits until every server has answered or failed once; each has its own limit for that.
     pub async fn settled(&self) {
-        for upstream in self.hub().all() {
+        for upstream in self.hub().upstreams() {
             let mut news = upstream.watch();
             let _ = news.wait_for(|status| !status.is_first_try()).await;
         }
-        // The last answer may not be on the shelf yet.
-        let mut shelf = self.hub().watch();
-        let stocked = shelf.wait_for(|shelf| shelf.awaited().next().is_none());
+        // The last answer may not be on the snapshot yet.
+        let mut snapshot = self.hub().subscribe();
+        let stocked = snapshot.wait_for(|snapshot| snapshot.awaited().next().is_none());
         let _ = tokio::time::timeout(REBUILT, stocked).await;
     }
 
     /// Tokens of all tools in full, and of what clients see in their place.
     pub fn cost(&self) -> Option<(usize, usize)> {
-        let shelf = self.hub().shelf();
-        let view = shelf.view(None, Protocol::Session)?;
-        let sizes = shelf.crib.definition_tokens();
+        let snapshot = self.hub().snapshot();
+        let view = snapshot.view(None, SessionKind::Stateful)?;
+        let sizes = snapshot.crib.definition_tokens();
         let full: usize = view.scope.ids().map(|id| sizes[id.index()]).sum();
         // As it is sent, the schemas of our answers included.
-        let count = |text: &str| shelf.crib.counter().count(text);
+        let count = |text: &str| snapshot.crib.counter().count(text);
         let list = view.list.get("tools").map_or(0, |tools| count(&tools.to_string()));
         Some((full, list + view.instruction.as_deref().map_or(0, count)))
     }
 
     /// Whether tools are deferred, how, and why.
     pub fn decision(&self) -> Option<(bool, &'static str, String)> {
-        let view = self.hub().shelf().view(None, Protocol::Session)?;
+        let view = self.hub().snapshot().view(None, SessionKind::Stateful)?;
         let defers = view.decision.deferral != Deferral::Nothing;
         let kind = DisclosureSetting::from(view.crib.settings().disclosure_kind()).name();
         Some((defers, kind, view.decision.reason.to_string()))
@@ -72,14 +72,14 @@ impl Gateway {
     /// What the config says about tools and servers that are not there: a typo hides nothing and defers
     /// nothing, and says so nowhere else.
     pub fn remarks(&self) -> Vec<String> {
-        let (shelf, config) = (self.hub().shelf(), self.hub().config());
-        let tools = shelf.crib.catalog().tools();
+        let (snapshot, config) = (self.hub().snapshot(), self.hub().config());
+        let tools = snapshot.crib.catalog().tools();
         let fits_tool = |glob: &Glob| {
             tools.iter().any(|tool| glob.matches(tool) || glob.is(&tool.declared_name()))
         };
         let fits_rule = |glob: &Glob| tools.iter().any(|tool| glob.applies_to(tool));
         let fits_server = |glob: &Glob| config.servers.keys().any(|name| glob.is(name));
-        let mut remarks = notices(&config.settings);
+        let mut remarks = disclosure_warnings(&config.settings);
         let mut remark = |key: String, glob: &Glob, fits: bool, what: &str| {
             if !fits {
                 remarks.push(format!("`{key}` has `{glob}`, which fits no {what}"));
@@ -95,7 +95,7 @@ impl Gateway {
                 remark(format!("profiles.{name}.servers"), &glob, fits_server(&glob), "server");
             }
         }
-        let rules = &shelf.crib.settings().rules;
+        let rules = &snapshot.crib.settings().rules;
         // A preset names tools that its system may have; nobody mistyped those.
         let presets: Vec<Glob> =
             Preset::ALL.into_iter().flat_map(|preset| preset.settings().rules.never).collect();
@@ -112,8 +112,8 @@ impl Gateway {
 
     /// What became of every server, in the order of their names.
     pub fn checkup(&self) -> Vec<Checkup> {
-        let shelf = self.hub().shelf();
-        let (catalog, sizes) = (shelf.crib.catalog(), shelf.crib.definition_tokens());
+        let snapshot = self.hub().snapshot();
+        let (catalog, sizes) = (snapshot.crib.catalog(), snapshot.crib.definition_tokens());
         let check = |upstream: &Arc<crate::upstream::Upstream>| {
             let of = catalog.servers().iter().find(|(name, _)| **name == *upstream.name);
             let ids = of.map(|(_, ids)| ids.as_slice()).unwrap_or_default();
@@ -122,7 +122,7 @@ impl Gateway {
             // One that failed may be tried again by now.
             status.phase = status.last_result();
             let mut notes = status.notes.clone();
-            notes.extend(shelf.notes.get(&upstream.name).cloned());
+            notes.extend(snapshot.notes.get(&upstream.name).cloned());
             let names = known.tools.names();
             let patterns = [
                 ("allow", &config.allow),
@@ -155,6 +155,6 @@ impl Gateway {
                 notes,
             }
         };
-        self.hub().all().iter().map(check).collect()
+        self.hub().upstreams().iter().map(check).collect()
     }
 }

@@ -13,9 +13,9 @@ use toolcrib_text::clean::{Hidden, clean, has_hidden, is_clean, one_line};
 use toolcrib_text::shorten;
 
 /// Maximum length of a name in a log line, in characters.
-const SHOWN: usize = 80;
+const MAX_NAME_CHARS: usize = 80;
 /// Maximum number of places that are remembered as logged.
-const LOGGED: usize = 4_096;
+const MAX_SOURCES: usize = 4_096;
 
 /// Removes hidden characters from every string of a value, keys included, and returns their classes.
 pub(crate) fn clean_value(value: &mut Value) -> Vec<Hidden> {
@@ -79,7 +79,7 @@ pub(crate) fn has_hidden_key(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_hidden_key),
         Value::Object(fields) => {
-            fields.iter().any(|(key, field)| is_hidden_name(key) || has_hidden_key(field))
+            fields.iter().any(|(key, field)| has_invisible_chars(key) || has_hidden_key(field))
         }
         _ => false,
     }
@@ -87,7 +87,7 @@ pub(crate) fn has_hidden_key(value: &Value) -> bool {
 
 /// Whether a name, a key or an address has characters that nobody can see. A line break or a tab in one
 /// counts, too.
-pub(crate) fn is_hidden_name(name: &str) -> bool {
+pub(crate) fn has_invisible_chars(name: &str) -> bool {
     has_hidden(name) || name.contains(['\n', '\t'])
 }
 
@@ -104,26 +104,26 @@ pub(crate) fn clean_error(mut error: ErrorData) -> ErrorData {
 }
 
 /// A name as it may stand in a log: on one line, shortened.
-pub(crate) fn shown(name: &str) -> String {
-    shorten(&one_line(name), SHOWN).into_owned()
+pub(crate) fn loggable_name(name: &str) -> String {
+    shorten(&one_line(name), MAX_NAME_CHARS).into_owned()
 }
 
-/// The classes, as a text for people.
-pub(crate) fn classes(found: &[Hidden]) -> String {
+/// The class_names, as a text for people.
+pub(crate) fn class_names(found: &[Hidden]) -> String {
     found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What was logged before. Hidden text is logged once for each place it came from, so that a server cannot
+/// What was logged before. Hidden text is logged once for each source it came from, so that a server cannot
 /// fill the log with it.
 #[derive(Debug, Default)]
-pub(crate) struct Logged(Mutex<HashSet<String>>);
+pub(crate) struct LoggedOnce(Mutex<HashSet<String>>);
 
-impl Logged {
+impl LoggedOnce {
     /// Whether this is the first time. When too many places are remembered, no further one is logged.
-    pub(crate) fn is_first(&self, server: &str, place: &str) -> bool {
-        let key = format!("{server}\n{place}");
+    pub(crate) fn is_first(&self, server: &str, source: &str) -> bool {
+        let key = format!("{server}\n{source}");
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        logged.len() < LOGGED && logged.insert(key)
+        logged.len() < MAX_SOURCES && logged.insert(key)
     }
 }
 
@@ -153,10 +153,10 @@ mod tests {
 
     #[test]
     fn a_place_is_logged_once_and_places_are_bounded() {
-        let logged = Logged::default();
+        let logged = LoggedOnce::default();
         assert!(logged.is_first("a", "tool") && !logged.is_first("a", "tool"));
         assert!(logged.is_first("b", "tool"));
-        let more = (2..=LOGGED).filter(|i| logged.is_first("a", &i.to_string())).count();
-        assert_eq!(more, LOGGED - 2);
+        let more = (2..=MAX_SOURCES).filter(|i| logged.is_first("a", &i.to_string())).count();
+        assert_eq!(more, MAX_SOURCES - 2);
     }
 }

@@ -1,6 +1,6 @@
-//! All servers together: started side by side, and shown as one shelf.
+//! All servers together: started side by side, and shown as one snapshot.
 //!
-//! Nothing here waits for a server. When one answers, changes or goes, a new shelf takes the old one's
+//! Nothing here waits for a server. When one answers, changes or goes, a new snapshot takes the old one's
 //! place; readers have the one they took.
 
 use std::collections::BTreeMap;
@@ -14,23 +14,23 @@ use tokio_util::task::TaskTracker;
 use toolcrib_core::TokenCounter;
 
 use crate::config::Config;
-use crate::memory::Memory;
 use crate::metrics::Metrics;
-use crate::shelf::{Protocol, Shelf, Supplier, notices};
+use crate::saved_lists::SavedLists;
+use crate::snapshot::{SessionKind, Snapshot, SnapshotServer, disclosure_warnings};
 use crate::upstream::{Environment, Sessions, Shared, Upstream, rank, sleep_until};
 
-/// How long news are gathered before a new shelf is made of them.
-const GATHER: Duration = Duration::from_millis(20);
+/// How long news are gathered before a new snapshot is made of them.
+const DEBOUNCE: Duration = Duration::from_millis(20);
 /// Changed resources that wait to be told.
-const UPDATES: usize = 1_024;
+const MAX_PENDING_UPDATES: usize = 1_024;
 
 /// All servers.
 pub(crate) struct Hub {
     upstreams: Mutex<BTreeMap<Arc<str>, Arc<Upstream>>>,
     config: Mutex<Arc<Config>>,
-    shelf: watch::Sender<Arc<Shelf>>,
+    snapshot: watch::Sender<Arc<Snapshot>>,
     shared: Arc<Shared>,
-    memory: Memory,
+    saved_lists: SavedLists,
     counter: Arc<dyn TokenCounter>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -38,7 +38,7 @@ pub(crate) struct Hub {
 
 impl std::fmt::Debug for Hub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hub").field("shelf", &*self.shelf.borrow()).finish_non_exhaustive()
+        f.debug_struct("Hub").field("snapshot", &*self.snapshot.borrow()).finish_non_exhaustive()
     }
 }
 
@@ -49,12 +49,12 @@ impl Hub {
         environment: Environment,
         counter: Arc<dyn TokenCounter>,
     ) -> (Arc<Self>, mpsc::Receiver<(Arc<str>, String)>) {
-        Self::say_notices(&config);
+        Self::log_disclosure_warnings(&config);
         let config = Arc::new(config);
         let limits = config.gateway.limits.clone();
-        let (updated, updates) = mpsc::channel(UPDATES);
+        let (updated, updates) = mpsc::channel(MAX_PENDING_UPDATES);
         let metrics = Arc::new(Metrics::new(config.servers.keys().map(String::as_str)));
-        let memory = Memory::new(environment.state.as_ref());
+        let saved_lists = SavedLists::new(environment.state.as_ref());
         let shared = Arc::new(Shared {
             starting: Semaphore::new(limits.starting),
             calls: Arc::new(Semaphore::new(limits.calls)),
@@ -66,54 +66,54 @@ impl Hub {
             metrics,
             updated,
         });
-        let empty = Shelf::build(None, &config, Vec::new(), &counter);
+        let empty = Snapshot::build(None, &config, Vec::new(), &counter);
         let hub = Arc::new(Self {
             upstreams: Mutex::default(),
             config: Mutex::new(Arc::clone(&config)),
-            shelf: watch::Sender::new(Arc::new(empty)),
+            snapshot: watch::Sender::new(Arc::new(empty)),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             shared,
-            memory,
+            saved_lists,
             counter,
         });
         hub.apply(config);
         // A vocabulary takes its time to load; the first server that answers is not to wait for it.
         let counter = Arc::clone(&hub.counter);
         tokio::task::spawn_blocking(move || counter.count("a"));
-        hub.restock();
-        let shelf = hub.shelf();
-        tokio::task::spawn_blocking(move || shelf.crib.prepare());
-        hub.tasks.spawn(Arc::clone(&hub).keep_stocked());
+        hub.rebuild_snapshot();
+        let snapshot = hub.snapshot();
+        tokio::task::spawn_blocking(move || snapshot.crib.prepare());
+        hub.tasks.spawn(Arc::clone(&hub).rebuild_on_change());
         (hub, updates)
     }
 
-    fn upstreams(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Upstream>>> {
+    fn lock_upstreams(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Upstream>>> {
         self.upstreams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One server.
     pub(crate) fn upstream(&self, name: &str) -> Option<Arc<Upstream>> {
-        self.upstreams().get(name).cloned()
+        self.lock_upstreams().get(name).cloned()
     }
 
     /// All servers, in the order of their names.
-    pub(crate) fn all(&self) -> Vec<Arc<Upstream>> {
-        self.upstreams().values().cloned().collect()
+    pub(crate) fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        self.lock_upstreams().values().cloned().collect()
     }
 
     /// Everything clients can see now.
-    pub(crate) fn shelf(&self) -> Arc<Shelf> {
-        Arc::clone(&self.shelf.borrow())
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshot.borrow())
     }
 
     /// News of what clients can see.
-    pub(crate) fn watch(&self) -> watch::Receiver<Arc<Shelf>> {
-        self.shelf.subscribe()
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.snapshot.subscribe()
     }
 
     /// Tells servers how much of their logs is wanted: never less than somebody asked for before.
-    pub(crate) fn want_logs(&self, level: LoggingLevel) {
+    pub(crate) fn raise_log_level(&self, level: LoggingLevel) {
         {
             let mut wanted = self.shared.log_level.lock().unwrap_or_else(PoisonError::into_inner);
             if wanted.is_some_and(|wanted| rank(wanted) <= rank(level)) {
@@ -121,7 +121,7 @@ impl Hub {
             }
             *wanted = Some(level);
         }
-        for upstream in self.all() {
+        for upstream in self.upstreams() {
             tokio::spawn(async move { upstream.say_log_level().await });
         }
     }
@@ -150,7 +150,7 @@ impl Hub {
         if (before.settings.disclosure, before.settings.fallback)
             != (config.settings.disclosure, config.settings.fallback)
         {
-            Self::say_notices(&config);
+            Self::log_disclosure_warnings(&config);
         }
         self.apply(Arc::new(config));
         self.shared.news.notify_one();
@@ -160,7 +160,7 @@ impl Hub {
         self.shared.metrics.set_servers(config.servers.keys().map(String::as_str));
         let mut before = BTreeMap::new();
         let added: Vec<_> = {
-            let mut upstreams = self.upstreams();
+            let mut upstreams = self.lock_upstreams();
             upstreams.retain(|name, upstream| {
                 let server = config.servers.get(&**name);
                 let stays = server.is_some_and(|server| upstream.adopt(server));
@@ -176,7 +176,7 @@ impl Hub {
             let name: Arc<str> = Arc::from(&**name);
             // Until a server that was changed answers for itself, it has what it had.
             let before = before.get(&name);
-            let known = self.memory.recall(&name, server).map(Arc::new);
+            let known = self.saved_lists.load(&name, server).map(Arc::new);
             let known = known.or_else(|| before?.known());
             let shared = Arc::clone(&self.shared);
             let upstream = Upstream::new(Arc::clone(&name), server.clone(), known, shared);
@@ -184,96 +184,96 @@ impl Hub {
                 upstream.take_over(before);
             }
             self.tasks.spawn(Arc::clone(&upstream).run());
-            self.upstreams().insert(name, upstream);
+            self.lock_upstreams().insert(name, upstream);
         }
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
     /// Logs the disclosures that the gateway replaces. Without servers it has nothing to show.
-    fn say_notices(config: &Config) {
+    fn log_disclosure_warnings(config: &Config) {
         if config.servers.is_empty() {
             return;
         }
-        for notice in notices(&config.settings) {
+        for notice in disclosure_warnings(&config.settings) {
             tracing::warn!("{notice}");
         }
     }
 
-    async fn keep_stocked(self: Arc<Self>) {
+    async fn rebuild_on_change(self: Arc<Self>) {
         loop {
-            let due = self.all().iter().filter_map(|upstream| upstream.saving.due()).min();
+            let due = self.upstreams().iter().filter_map(|upstream| upstream.saving.due()).min();
             tokio::select! {
                 () = self.shared.news.notified() => {}
                 () = sleep_until(due) => {}
                 () = self.stop.cancelled() => return,
             }
-            tokio::time::sleep(GATHER).await;
+            tokio::time::sleep(DEBOUNCE).await;
             let hub = Arc::clone(&self);
             // Indexing thousands of tools is work, and no business of the threads that answer.
-            let restock = move || {
-                hub.restock();
+            let rebuild_snapshot = move || {
+                hub.rebuild_snapshot();
                 // Only the first search would wait for vectors that are not made yet.
-                hub.shelf().crib.prepare()
+                hub.snapshot().crib.prepare()
             };
-            let _ = tokio::task::spawn_blocking(restock).await;
+            let _ = tokio::task::spawn_blocking(rebuild_snapshot).await;
         }
     }
 
-    /// Makes a new shelf where there is anything new.
-    fn restock(&self) {
+    /// Makes a new snapshot where there is anything new.
+    fn rebuild_snapshot(&self) {
         let config = self.config();
-        let suppliers: Vec<Supplier> = self
-            .all()
+        let servers: Vec<SnapshotServer> = self
+            .upstreams()
             .iter()
             .filter(|upstream| upstream.config().enabled)
             .map(|upstream| {
                 let (known, status) = (upstream.known(), upstream.status());
-                Supplier::new(&upstream.name, upstream.config(), known, &status)
+                SnapshotServer::new(&upstream.name, upstream.config(), known, &status)
             })
             .collect();
-        // After the suppliers are collected and before clients see a shelf of them: the next run then knows what a
+        // After the servers are collected and before clients see a snapshot of them: the next run then knows what a
         // client has seen, unless large lists change too fast to be written each time.
-        for upstream in self.all() {
+        for upstream in self.upstreams() {
             if upstream.saving.begin() {
-                upstream.saving.wrote(self.remember(&upstream));
+                upstream.saving.wrote(self.save_lists(&upstream));
             }
         }
-        let before = self.shelf();
-        if before.is_of(&config, &suppliers) {
+        let before = self.snapshot();
+        if before.is_built_from(&config, &servers) {
             return;
         }
-        let shelf = Shelf::build(Some(&before), &config, suppliers, &self.counter);
+        let snapshot = Snapshot::build(Some(&before), &config, servers, &self.counter);
         // What clients will ask for first is ready when they do.
-        for protocol in [Protocol::Session, Protocol::Stateless] {
-            shelf.view(None, protocol);
+        for protocol in [SessionKind::Stateful, SessionKind::Stateless] {
+            snapshot.view(None, protocol);
             for profile in config.profiles.keys() {
-                shelf.view(Some(profile), protocol);
+                snapshot.view(Some(profile), protocol);
             }
         }
-        for (server, line) in shelf.findings.lines() {
+        for (server, line) in snapshot.findings.lines() {
             if let Some(upstream) = self.upstream(server) {
                 upstream.warn(line);
             }
         }
-        self.shelf.send_replace(Arc::new(shelf));
+        self.snapshot.send_replace(Arc::new(snapshot));
     }
 
     /// Keeps what is known of a server. Returns the number of bytes written.
-    fn remember(&self, upstream: &Upstream) -> usize {
+    fn save_lists(&self, upstream: &Upstream) -> usize {
         let known = upstream.known();
-        known.map_or(0, |known| self.memory.keep(&upstream.name, &upstream.config(), &known))
+        known.map_or(0, |known| self.saved_lists.save(&upstream.name, &upstream.config(), &known))
     }
 
     /// Ends all servers. Their processes end with their wardens, whether we wait or not.
     pub(crate) async fn stop(&self, within: Duration) {
         self.stop.cancel();
-        for upstream in self.all() {
+        for upstream in self.upstreams() {
             upstream.stop();
         }
         self.tasks.close();
         let _ = tokio::time::timeout(within, self.tasks.wait()).await;
-        for upstream in self.all().iter().filter(|upstream| upstream.saving.begin_last()) {
-            self.remember(upstream);
+        for upstream in self.upstreams().iter().filter(|upstream| upstream.saving.begin_last()) {
+            self.save_lists(upstream);
         }
     }
 }

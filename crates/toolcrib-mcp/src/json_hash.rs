@@ -4,9 +4,9 @@ use std::io;
 
 use serde::Serialize;
 
-struct Writer(blake3::Hasher);
+struct HashWriter(blake3::Hasher);
 
-impl io::Write for Writer {
+impl io::Write for HashWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())
@@ -19,7 +19,7 @@ impl io::Write for Writer {
 
 /// The hash of what `serde_json` would write.
 pub(crate) fn json_hash(value: &impl Serialize) -> serde_json::Result<blake3::Hash> {
-    let mut writer = io::BufWriter::new(Writer(blake3::Hasher::new()));
+    let mut writer = io::BufWriter::new(HashWriter(blake3::Hasher::new()));
     serde_json::to_writer(&mut writer, value)?;
     let writer = writer.into_inner().map_err(|error| serde_json::Error::io(error.into_error()))?;
     Ok(writer.0.finalize())

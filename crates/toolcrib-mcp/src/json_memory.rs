@@ -1,32 +1,32 @@
 //! How much memory a JSON text takes once it is parsed, estimated from the text.
 //!
 //! A limit on the text alone limits little: an object with one short entry is seven bytes of text and an allocation of
-//! several hundred bytes, so that a message of 8 MiB could take half a gigabyte. The estimate is made before anything
+//! several hundred bytes, so that a message of 8 MiB could take half a gigabyte. The parsed_bytes is made before anything
 //! is parsed. It counts the characters that begin or separate values, outside of strings, in one pass.
 
 use serde_json::Value;
 
 /// Memory of an object with up to three entries, in bytes: its index and its first block of entries, as measured.
-const OBJECT: usize = 400;
+const OBJECT_BYTES: usize = 400;
 
 /// How many times the limit on its text a message may take in memory. Ordinary messages are mostly text and take little
 /// more than that; lists of small records take up to twelve times their text.
 const MAX_FACTOR: usize = 16;
 
 /// Texts up to this size, in bytes, are not looked at: they cannot take more than a few megabytes.
-const SMALL: usize = 64 << 10;
+const MIN_CHECKED_BYTES: usize = 64 << 10;
 
 /// Why a server's message within the limit on its text is not parsed.
 pub(crate) const TOO_MANY_VALUES: &str = "the server's answer has too many values for its size";
 
 /// The memory that the values of a JSON text take, in bytes.
-pub(crate) fn estimate(text: &[u8]) -> usize {
+pub(crate) fn parsed_bytes(text: &[u8]) -> usize {
     let mut memory = text.len();
     let mut bytes = text.iter();
     while let Some(byte) = bytes.next() {
         match byte {
             b'"' => skip_string(&mut bytes),
-            b'{' => memory += OBJECT,
+            b'{' => memory += OBJECT_BYTES,
             b'[' | b',' => memory += size_of::<Value>(),
             _ => {}
         }
@@ -47,8 +47,8 @@ fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
 }
 
 /// Whether a text within a limit of `limit` bytes would take too much memory once it is parsed.
-pub(crate) fn is_excessive(text: &[u8], limit: usize) -> bool {
-    text.len() > SMALL && estimate(text) > limit.saturating_mul(MAX_FACTOR)
+pub(crate) fn takes_too_much_memory(text: &[u8], limit: usize) -> bool {
+    text.len() > MIN_CHECKED_BYTES && parsed_bytes(text) > limit.saturating_mul(MAX_FACTOR)
 }
 
 #[cfg(test)]
@@ -73,14 +73,14 @@ mod tests {
         ] {
             let text = filled(piece);
             assert!(serde_json::from_str::<Value>(&text).is_ok(), "{piece}");
-            assert_eq!(is_excessive(text.as_bytes(), LIMIT), expected, "{piece}");
+            assert_eq!(takes_too_much_memory(text.as_bytes(), LIMIT), expected, "{piece}");
         }
     }
 
     #[test]
     fn text_that_is_not_json_has_an_estimate_too() {
-        assert_eq!(estimate(br#""no end \"#), 9);
-        assert_eq!(estimate(b"}}]]::"), 6);
-        assert_eq!(estimate(b"{["), 2 + OBJECT + size_of::<Value>());
+        assert_eq!(parsed_bytes(br#""no end \"#), 9);
+        assert_eq!(parsed_bytes(b"}}]]::"), 6);
+        assert_eq!(parsed_bytes(b"{["), 2 + OBJECT_BYTES + size_of::<Value>());
     }
 }

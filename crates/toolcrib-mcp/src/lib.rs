@@ -4,7 +4,7 @@
 //! hundreds: one to search, one to describe, one to call. It speaks both eras of the protocol on both
 //! sides, over stdio and HTTP.
 //!
-//! Reading order: [`config`] (what people can choose), `upstream` (one server, kept connected), `shelf`
+//! Reading order: [`config`] (what people can choose), `upstream` (one server, kept connected), `snapshot`
 //! (everything clients can see, at one moment), `gateway` (what a client asks for, and what becomes of
 //! it), [`serve`] (stdio for one client, routes for an HTTP server). This crate is the only one that
 //! knows the SDK.
@@ -14,7 +14,6 @@
 #![allow(deprecated)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
-mod arguments;
 pub mod config;
 mod doctor;
 mod gateway;
@@ -24,13 +23,14 @@ mod json_hash;
 mod json_memory;
 pub mod lines;
 mod log_limit;
-mod memory;
 pub mod metrics;
 pub mod oauth;
 pub mod process;
+mod raw_arguments;
 mod request_id;
+mod saved_lists;
 pub mod serve;
-mod shelf;
+mod snapshot;
 mod upstream;
 
 /// Entry points for the fuzzer.

@@ -1,7 +1,7 @@
 //! Bytes in, lines out: the framing of the stdio wire.
 //!
 //! A server may send anything: half a line, a gigabyte without a newline, a byte order mark, CRLF.
-//! [`Lines`] holds at most one line of at most `limit` bytes, says once that a line is longer, and goes
+//! [`LineSplitter`] holds at most one line of at most `limit` bytes, says once that a line is longer, and goes
 //! on with the next. It does no I/O, and however the bytes are cut into chunks, the same events come
 //! out. Whether a line is UTF-8, let alone JSON, is for the caller to see.
 
@@ -11,23 +11,23 @@ use memchr::memchr;
 pub const DEFAULT_LIMIT: usize = 8 << 20;
 
 /// How much of an over-long line is handed out: enough to find an `id` that stands early.
-pub const START: usize = 512;
+pub const START_BYTES: usize = 512;
 
 /// What a line may have around its content: a byte order mark before and a carriage return after.
-const FRAME: usize = BOM.len() + 1;
+const FRAME_BYTES: usize = BOM.len() + 1;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// A buffer larger than this is given back after its line, so that one long answer is not paid for ever.
-const RETAINED: usize = 64 << 10;
+const MAX_RETAINED_BYTES: usize = 64 << 10;
 
-/// What [`Lines`] found.
+/// What [`LineSplitter`] found.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum LineEvent<'a> {
     /// A line that is not empty, without its end and without a byte order mark.
     Line(&'a [u8]),
     /// A line longer than the limit, told once, as soon as it is known; the rest of it is skipped.
     TooLong {
-        /// The first [`START`] bytes of it; where the limit is smaller still, one more than that.
+        /// The first [`START_BYTES`] bytes of it; where the limit is smaller still, one more than that.
         start: &'a [u8],
     },
 }
@@ -35,36 +35,36 @@ pub enum Event<'a> {
 /// Cuts a stream of bytes into lines.
 ///
 /// ```
-/// # use toolcrib_mcp::lines::{Event, Lines};
-/// let mut lines = Lines::new(8);
+/// # use toolcrib_mcp::lines::{LineEvent, LineSplitter};
+/// let mut lines = LineSplitter::new(8);
 /// let mut chunk: &[u8] = b"one\r\nfar too long\ntw";
-/// assert_eq!(lines.take(&mut chunk), Some(Event::Line(b"one")));
-/// assert_eq!(lines.take(&mut chunk), Some(Event::TooLong { start: b"far too l" }));
-/// assert_eq!(lines.take(&mut chunk), None);
+/// assert_eq!(lines.next_event(&mut chunk), Some(LineEvent::Line(b"one")));
+/// assert_eq!(lines.next_event(&mut chunk), Some(LineEvent::TooLong { start: b"far too l" }));
+/// assert_eq!(lines.next_event(&mut chunk), None);
 /// let mut chunk: &[u8] = b"o\n";
-/// assert_eq!(lines.take(&mut chunk), Some(Event::Line(b"two")));
+/// assert_eq!(lines.next_event(&mut chunk), Some(LineEvent::Line(b"two")));
 /// ```
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineSplitter {
     limit: usize,
     /// The line so far, when its end did not come with its beginning.
-    kept: Vec<u8>,
-    /// The last event pointed into `kept`; it is over now.
-    handed_out: bool,
+    buffer: Vec<u8>,
+    /// The last event pointed into `buffer`; it is over now.
+    is_event_in_buffer: bool,
     /// Inside a line that was already told to be too long.
-    skipping: bool,
+    is_skipping: bool,
 }
 
-impl Default for Lines {
+impl Default for LineSplitter {
     fn default() -> Self {
         Self::new(DEFAULT_LIMIT)
     }
 }
 
-impl Lines {
-    /// Lines of at most `limit` bytes, not counting line end and byte order mark.
+impl LineSplitter {
+    /// LineSplitter of at most `limit` bytes, not counting line end and byte order mark.
     pub fn new(limit: usize) -> Self {
-        Self { limit, kept: Vec::new(), handed_out: false, skipping: false }
+        Self { limit, buffer: Vec::new(), is_event_in_buffer: false, is_skipping: false }
     }
 
     /// The longest line that is delivered, in bytes.
@@ -73,95 +73,95 @@ impl Lines {
     }
 
     /// How many bytes of memory are held right now: never more than the limit and a line's frame.
-    pub fn held(&self) -> usize {
-        self.kept.capacity()
+    pub fn buffer_bytes(&self) -> usize {
+        self.buffer.capacity()
     }
 
     /// Eats from `input` up to the next event, and everything when there is none.
     ///
     /// Call it until it returns `None`, then with the next chunk. A line that lies inside one chunk is
     /// not copied.
-    pub fn take<'a, 'b: 'a>(&'a mut self, input: &mut &'b [u8]) -> Option<Event<'a>> {
-        self.forget();
+    pub fn next_event<'a, 'b: 'a>(&'a mut self, input: &mut &'b [u8]) -> Option<LineEvent<'a>> {
+        self.clear_event();
         while !input.is_empty() {
-            let (part, ended) = cut(input);
-            if self.skipping {
-                self.skipping = !ended;
+            let (part, ended) = split_line(input);
+            if self.is_skipping {
+                self.is_skipping = !ended;
                 continue;
             }
-            let too_long = self.kept.len() + part.len() > self.most();
+            let too_long = self.buffer.len() + part.len() > self.max_raw_bytes();
             if !ended && !too_long {
-                self.keep(part);
+                self.append(part);
                 return None;
             }
-            self.skipping = !ended;
-            if self.kept.is_empty() {
+            self.is_skipping = !ended;
+            if self.buffer.is_empty() {
                 if content(part).is_empty() {
                     continue;
                 }
                 return Some(self.event(part));
             }
             // One byte over the most is all it takes to be too long.
-            let room = self.most().saturating_add(1) - self.kept.len();
-            self.keep(&part[..part.len().min(room)]);
-            self.handed_out = true;
-            if content(&self.kept).is_empty() {
-                self.forget();
+            let room = self.max_raw_bytes().saturating_add(1) - self.buffer.len();
+            self.append(&part[..part.len().min(room)]);
+            self.is_event_in_buffer = true;
+            if content(&self.buffer).is_empty() {
+                self.clear_event();
                 continue;
             }
-            return Some(self.event(&self.kept));
+            return Some(self.event(&self.buffer));
         }
         None
     }
 
     /// What is left when the stream ended: a last line without a newline.
-    pub fn finish(&mut self) -> Option<Event<'_>> {
-        self.forget();
-        self.skipping = false;
-        self.handed_out = true;
-        if content(&self.kept).is_empty() { None } else { Some(self.event(&self.kept)) }
+    pub fn finish(&mut self) -> Option<LineEvent<'_>> {
+        self.clear_event();
+        self.is_skipping = false;
+        self.is_event_in_buffer = true;
+        if content(&self.buffer).is_empty() { None } else { Some(self.event(&self.buffer)) }
     }
 
     /// The most bytes a line can have that may still turn out not to be too long.
-    fn most(&self) -> usize {
-        self.limit.saturating_add(FRAME)
+    fn max_raw_bytes(&self) -> usize {
+        self.limit.saturating_add(FRAME_BYTES)
     }
 
     /// How much of an over-long line is shown: no more than is there at the moment it becomes one.
     fn start(&self) -> usize {
-        self.limit.saturating_add(1).min(START)
+        self.limit.saturating_add(1).min(START_BYTES)
     }
 
-    fn event<'a>(&self, raw: &'a [u8]) -> Event<'a> {
+    fn event<'a>(&self, raw: &'a [u8]) -> LineEvent<'a> {
         let content = content(raw);
         if content.len() > self.limit {
-            Event::TooLong { start: &content[..self.start()] }
+            LineEvent::TooLong { start: &content[..self.start()] }
         } else {
-            Event::Line(content)
+            LineEvent::Line(content)
         }
     }
 
     /// Growth by doubling would end at twice the limit; this ends at the limit.
-    fn keep(&mut self, part: &[u8]) {
-        let needed = self.kept.len() + part.len();
-        if needed > self.kept.capacity() {
-            let most = self.most().saturating_add(1);
-            let capacity = (self.kept.capacity() * 2).min(most).max(needed);
-            self.kept.reserve_exact(capacity - self.kept.len());
+    fn append(&mut self, part: &[u8]) {
+        let needed = self.buffer.len() + part.len();
+        if needed > self.buffer.capacity() {
+            let most = self.max_raw_bytes().saturating_add(1);
+            let capacity = (self.buffer.capacity() * 2).min(most).max(needed);
+            self.buffer.reserve_exact(capacity - self.buffer.len());
         }
-        self.kept.extend_from_slice(part);
+        self.buffer.extend_from_slice(part);
     }
 
-    fn forget(&mut self) {
-        if std::mem::take(&mut self.handed_out) {
-            self.kept.clear();
-            self.kept.shrink_to(RETAINED);
+    fn clear_event(&mut self) {
+        if std::mem::take(&mut self.is_event_in_buffer) {
+            self.buffer.clear();
+            self.buffer.shrink_to(MAX_RETAINED_BYTES);
         }
     }
 }
 
 /// Takes the first line out of `input`, or all of it, and says whether a newline was found.
-fn cut<'a>(input: &mut &'a [u8]) -> (&'a [u8], bool) {
+fn split_line<'a>(input: &mut &'a [u8]) -> (&'a [u8], bool) {
     if let Some(end) = memchr(b'\n', input) {
         let part = &input[..end];
         *input = &input[end + 1..];
@@ -187,24 +187,24 @@ mod tests {
         TooLong(Vec<u8>),
     }
 
-    impl From<Event<'_>> for Owned {
-        fn from(event: Event<'_>) -> Self {
+    impl From<LineEvent<'_>> for Owned {
+        fn from(event: LineEvent<'_>) -> Self {
             match event {
-                Event::Line(line) => Self::Line(line.to_vec()),
-                Event::TooLong { start } => Self::TooLong(start.to_vec()),
+                LineEvent::Line(line) => Self::Line(line.to_vec()),
+                LineEvent::TooLong { start } => Self::TooLong(start.to_vec()),
             }
         }
     }
 
     /// All events, and the most memory that was held.
     fn events<'a>(limit: usize, chunks: impl Iterator<Item = &'a [u8]>) -> (Vec<Owned>, usize) {
-        let mut lines = Lines::new(limit);
+        let mut lines = LineSplitter::new(limit);
         let (mut out, mut held) = (Vec::new(), 0);
         for mut chunk in chunks {
-            while let Some(event) = lines.take(&mut chunk) {
+            while let Some(event) = lines.next_event(&mut chunk) {
                 out.push(event.into());
             }
-            held = held.max(lines.held());
+            held = held.max(lines.buffer_bytes());
         }
         out.extend(lines.finish().map(Owned::from));
         (out, held)
@@ -222,7 +222,7 @@ mod tests {
             .filter(|line| !line.is_empty())
             .map(|line| {
                 if line.len() > limit {
-                    Owned::TooLong(line[..START.min(limit + 1)].to_vec())
+                    Owned::TooLong(line[..START_BYTES.min(limit + 1)].to_vec())
                 } else {
                     Owned::Line(line.to_vec())
                 }
@@ -256,7 +256,7 @@ mod tests {
     fn lines_around_one_that_is_too_long_arrive() {
         let long = "y".repeat(5000);
         let bytes = format!("before\n{long}\nafter\n");
-        let all = [line("before"), Owned::TooLong(vec![b'y'; START]), line("after")];
+        let all = [line("before"), Owned::TooLong(vec![b'y'; START_BYTES]), line("after")];
         for size in [1, 7, 1000, 1001, 8192] {
             assert_eq!(events(1000, bytes.as_bytes().chunks(size)).0, all, "by {size}");
         }
@@ -264,12 +264,12 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_told_before_it_ends() {
-        let mut lines = Lines::new(16);
+        let mut lines = LineSplitter::new(16);
         let mut told = 0;
         for _ in 0..1000 {
             let mut chunk: &[u8] = b"zzzzzzzz";
-            while let Some(event) = lines.take(&mut chunk) {
-                assert_eq!(event, Event::TooLong { start: &[b'z'; 17] });
+            while let Some(event) = lines.next_event(&mut chunk) {
+                assert_eq!(event, LineEvent::TooLong { start: &[b'z'; 17] });
                 told += 1;
             }
         }
@@ -278,13 +278,13 @@ mod tests {
 
     #[test]
     fn a_large_buffer_is_given_back() {
-        let mut lines = Lines::new(1 << 20);
+        let mut lines = LineSplitter::new(1 << 20);
         let long = vec![b'a'; 1 << 20];
-        assert_eq!(lines.take(&mut &long[..]), None);
-        assert!(lines.held() >= 1 << 20);
-        assert_eq!(lines.take(&mut &b"\n"[..]), Some(Event::Line(&long)));
-        assert_eq!(lines.take(&mut &b""[..]), None);
-        assert!(lines.held() <= RETAINED, "{}", lines.held());
+        assert_eq!(lines.next_event(&mut &long[..]), None);
+        assert!(lines.buffer_bytes() >= 1 << 20);
+        assert_eq!(lines.next_event(&mut &b"\n"[..]), Some(LineEvent::Line(&long)));
+        assert_eq!(lines.next_event(&mut &b""[..]), None);
+        assert!(lines.buffer_bytes() <= MAX_RETAINED_BYTES, "{}", lines.buffer_bytes());
     }
 
     proptest! {
@@ -317,7 +317,7 @@ mod tests {
                 rest = after;
             }
             let (found, held) = events(limit, chunks.into_iter());
-            prop_assert!(held <= limit + FRAME + 1, "held {held} of {limit}");
+            prop_assert!(held <= limit + FRAME_BYTES + 1, "held {held} of {limit}");
             prop_assert_eq!(found, expected(limit, &bytes));
         }
     }

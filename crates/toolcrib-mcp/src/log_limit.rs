@@ -15,10 +15,10 @@ const PERIOD: Duration = Duration::from_mins(1);
 
 /// Counts lines.
 #[derive(Debug, Default)]
-pub(crate) struct LogLimit(Mutex<Counted>);
+pub(crate) struct LogLimit(Mutex<LineCounts>);
 
 #[derive(Debug, Default)]
-struct Counted {
+struct LineCounts {
     since: Option<Instant>,
     lines: usize,
     left_out: usize,
@@ -27,17 +27,17 @@ struct Counted {
 impl LogLimit {
     /// Counts a line. Returns how many were left out before it, or `None` if this one must be left out too.
     pub(crate) fn admit(&self) -> Option<usize> {
-        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if counted.since.is_none_or(|since| now >= since + PERIOD) {
-            (counted.since, counted.lines) = (Some(now), 0);
+        if counts.since.is_none_or(|since| now >= since + PERIOD) {
+            (counts.since, counts.lines) = (Some(now), 0);
         }
-        if counted.lines >= MAX_LINES {
-            counted.left_out += 1;
+        if counts.lines >= MAX_LINES {
+            counts.left_out += 1;
             return None;
         }
-        counted.lines += 1;
-        Some(std::mem::take(&mut counted.left_out))
+        counts.lines += 1;
+        Some(std::mem::take(&mut counts.left_out))
     }
 }
 

@@ -27,7 +27,7 @@ const SECONDS: [f64; 17] = [
 
 /// How a call of an upstream tool ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CallStatus {
     /// The tool answered.
     Ok,
     /// The tool answered that it failed.
@@ -42,7 +42,7 @@ pub enum Outcome {
     Cancelled,
 }
 
-impl Outcome {
+impl CallStatus {
     const ALL: [(Self, &'static str); 6] = [
         (Self::Ok, "ok"),
         (Self::ToolError, "tool_error"),
@@ -55,7 +55,7 @@ impl Outcome {
 
 /// What an upstream server is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ServerState {
     /// Connected, tools known.
     Up,
     /// On its way.
@@ -66,7 +66,7 @@ pub enum State {
     Off,
 }
 
-impl State {
+impl ServerState {
     const ALL: [(Self, &'static str); 4] = [
         (Self::Up, "up"),
         (Self::Connecting, "connecting"),
@@ -89,21 +89,21 @@ struct Counts {
     describes: Counter,
     tokens_saved: Counter,
     sessions: Gauge<i64, AtomicI64>,
-    servers: RwLock<BTreeMap<String, Arc<Server>>>,
+    servers: RwLock<BTreeMap<String, Arc<ServerMetrics>>>,
 }
 
 #[derive(Debug)]
-struct Server {
-    calls: [Counter; Outcome::ALL.len()],
+struct ServerMetrics {
+    calls: [Counter; CallStatus::ALL.len()],
     seconds: Histogram,
     refreshes: Counter,
     restarts: Counter,
     hidden_texts: Counter,
     in_flight: Gauge<i64, AtomicI64>,
-    state: RwLock<State>,
+    state: RwLock<ServerState>,
 }
 
-impl Default for Server {
+impl Default for ServerMetrics {
     fn default() -> Self {
         Self {
             calls: Default::default(),
@@ -112,7 +112,7 @@ impl Default for Server {
             restarts: Counter::default(),
             hidden_texts: Counter::default(),
             in_flight: Gauge::default(),
-            state: RwLock::new(State::Connecting),
+            state: RwLock::new(ServerState::Connecting),
         }
     }
 }
@@ -170,49 +170,49 @@ impl Metrics {
     }
 
     /// A server's text had hidden characters in it.
-    pub fn hid_text(&self, server: &str) {
+    pub fn found_hidden_text(&self, server: &str) {
         if let Some(server) = self.server(server) {
             server.hidden_texts.inc();
         }
     }
 
     /// What a server is doing now.
-    pub fn set_state(&self, server: &str, state: State) {
+    pub fn set_state(&self, server: &str, state: ServerState) {
         if let Some(server) = self.server(server) {
             *server.state.write().unwrap_or_else(PoisonError::into_inner) = state;
         }
     }
 
-    /// A call that goes upstream: in flight until [`Call::end`]; dropped before, it was cancelled.
-    pub fn call(&self, server: &str) -> Call {
+    /// A call that goes upstream: in flight until [`InFlightCall::end`]; dropped before, it was cancelled.
+    pub fn call(&self, server: &str) -> InFlightCall {
         let server = self.server(server);
         if let Some(server) = &server {
             server.in_flight.inc();
         }
-        Call { server, started: Instant::now() }
+        InFlightCall { server, started: Instant::now() }
     }
 
     /// A call that ended before it went anywhere: it counts, and has no latency.
     pub fn refused(&self, server: &str) {
         if let Some(server) = self.server(server) {
-            server.ended(Outcome::Refused);
+            server.ended(CallStatus::Refused);
         }
     }
 
     /// A session, counted until the value is dropped.
-    pub fn session(&self) -> Session {
+    pub fn session(&self) -> OpenSession {
         self.counts.sessions.inc();
-        Session { counts: Arc::clone(&self.counts) }
+        OpenSession { counts: Arc::clone(&self.counts) }
     }
 
-    fn server(&self, name: &str) -> Option<Arc<Server>> {
+    fn server(&self, name: &str) -> Option<Arc<ServerMetrics>> {
         self.counts.servers.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 }
 
-impl Server {
-    fn ended(&self, outcome: Outcome) {
-        for (counter, (each, _)) in self.calls.iter().zip(Outcome::ALL) {
+impl ServerMetrics {
+    fn ended(&self, outcome: CallStatus) {
+        for (counter, (each, _)) in self.calls.iter().zip(CallStatus::ALL) {
             if each == outcome {
                 counter.inc();
             }
@@ -220,27 +220,27 @@ impl Server {
     }
 }
 
-/// A call on its way. Count its end with [`Call::end`].
+/// A call on its way. Count its end with [`InFlightCall::end`].
 #[must_use = "a call that is dropped counts as cancelled"]
 #[derive(Debug)]
-pub struct Call {
-    server: Option<Arc<Server>>,
+pub struct InFlightCall {
+    server: Option<Arc<ServerMetrics>>,
     started: Instant,
 }
 
-impl Call {
+impl InFlightCall {
     /// The call ended; its latency is the time since [`Metrics::call`].
-    pub fn end(self, outcome: Outcome) {
+    pub fn end(self, outcome: CallStatus) {
         let seconds = self.started.elapsed().as_secs_f64();
         self.end_after(outcome, seconds);
     }
 
-    /// As [`Call::end`], with a latency measured elsewhere.
-    pub fn end_after(mut self, outcome: Outcome, seconds: f64) {
+    /// As [`InFlightCall::end`], with a latency measured elsewhere.
+    pub fn end_after(mut self, outcome: CallStatus, seconds: f64) {
         self.finish(outcome, seconds);
     }
 
-    fn finish(&mut self, outcome: Outcome, seconds: f64) {
+    fn finish(&mut self, outcome: CallStatus, seconds: f64) {
         if let Some(server) = self.server.take() {
             server.in_flight.dec();
             server.ended(outcome);
@@ -249,30 +249,28 @@ impl Call {
     }
 }
 
-impl Drop for Call {
+impl Drop for InFlightCall {
     fn drop(&mut self) {
         let seconds = self.started.elapsed().as_secs_f64();
-        self.finish(Outcome::Cancelled, seconds);
+        self.finish(CallStatus::Cancelled, seconds);
     }
 }
 
 /// A session that is counted while this value lives.
 #[must_use = "the session counts while this value lives"]
 #[derive(Debug)]
-pub struct Session {
+pub struct OpenSession {
     counts: Arc<Counts>,
 }
 
-impl Drop for Session {
+impl Drop for OpenSession {
     fn drop(&mut self) {
         self.counts.sessions.dec();
     }
 }
 
-type Encoded = Result<(), fmt::Error>;
-
 impl Collector for Counts {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> Encoded {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
         let out = &mut encoder;
         single(out, "searches", "Searches for tools", &self.searches)?;
@@ -283,9 +281,10 @@ impl Collector for Counts {
         single(out, "sessions", "Sessions that are open", &self.sessions)?;
         per_state(out, &servers)?;
         per_outcome(out, &servers)?;
-        let each = |out: &mut DescriptorEncoder, name, help, metric: fn(&Server) -> &Counter| {
-            per_server(out, (name, help, None), &servers, metric)
-        };
+        let each =
+            |out: &mut DescriptorEncoder, name, help, metric: fn(&ServerMetrics) -> &Counter| {
+                per_server(out, (name, help, None), &servers, metric)
+            };
         each(out, "refreshes", "Lists of tools fetched", |server| &server.refreshes)?;
         each(out, "restarts", "Servers started again", |server| &server.restarts)?;
         each(out, "hidden_texts", "Messages with hidden characters", |server| {
@@ -303,16 +302,16 @@ fn single(
     name: &str,
     help: &str,
     metric: &impl EncodeMetric,
-) -> Encoded {
+) -> fmt::Result {
     metric.encode(out.encode_descriptor(name, &sentence(help), None, metric.metric_type())?)
 }
 
 fn per_server<M: EncodeMetric>(
     out: &mut DescriptorEncoder,
     (name, help, unit): (&str, &str, Option<&Unit>),
-    servers: &BTreeMap<String, Arc<Server>>,
-    metric: fn(&Server) -> &M,
-) -> Encoded {
+    servers: &BTreeMap<String, Arc<ServerMetrics>>,
+    metric: fn(&ServerMetrics) -> &M,
+) -> fmt::Result {
     let Some(first) = servers.values().next() else { return Ok(()) };
     let mut family =
         out.encode_descriptor(name, &sentence(help), unit, metric(first).metric_type())?;
@@ -322,11 +321,14 @@ fn per_server<M: EncodeMetric>(
     Ok(())
 }
 
-fn per_outcome(out: &mut DescriptorEncoder, servers: &BTreeMap<String, Arc<Server>>) -> Encoded {
+fn per_outcome(
+    out: &mut DescriptorEncoder,
+    servers: &BTreeMap<String, Arc<ServerMetrics>>,
+) -> fmt::Result {
     let help = sentence("Calls of upstream tools, by how they ended");
     let mut family = out.encode_descriptor("calls", &help, None, MetricType::Counter)?;
     for (server, counts) in servers {
-        for (counter, (_, outcome)) in counts.calls.iter().zip(Outcome::ALL) {
+        for (counter, (_, outcome)) in counts.calls.iter().zip(CallStatus::ALL) {
             let labels = [("server", server.as_str()), ("outcome", outcome)];
             counter.encode(family.encode_family(&labels)?)?;
         }
@@ -334,11 +336,14 @@ fn per_outcome(out: &mut DescriptorEncoder, servers: &BTreeMap<String, Arc<Serve
     Ok(())
 }
 
-fn per_state(out: &mut DescriptorEncoder, servers: &BTreeMap<String, Arc<Server>>) -> Encoded {
+fn per_state(
+    out: &mut DescriptorEncoder,
+    servers: &BTreeMap<String, Arc<ServerMetrics>>,
+) -> fmt::Result {
     let help = sentence("Servers of the config, by what they are doing");
     let mut family = out.encode_descriptor("servers", &help, None, MetricType::Gauge)?;
-    for (state, label) in State::ALL {
-        let here = |server: &&Arc<Server>| {
+    for (state, label) in ServerState::ALL {
+        let here = |server: &&Arc<ServerMetrics>| {
             *server.state.read().unwrap_or_else(PoisonError::into_inner) == state
         };
         let count = servers.values().filter(here).count();

@@ -1,7 +1,7 @@
 //! The ids of JSON-RPC messages, complete or truncated.
 //!
 //! A line that is skipped, because it is over the limit or no JSON, may be a request or an answer that somebody
-//! waits for, who must be told. Most peers write the id early, so it is looked for in the first bytes of the line.
+//! waits for, who must be told. Most peers write the id head, so it is looked for in the first bytes of the line.
 
 use rmcp::model::{NumberOrString, RequestId};
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub(crate) fn request_id(value: &Value) -> Option<RequestId> {
 
 /// The top-level keys of a message that is truncated or no JSON, as far as they can be read.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Early {
+pub(crate) struct MessageHead {
     pub(crate) id: Option<RequestId>,
     /// Whether it is a request or a notification.
     pub(crate) has_method: bool,
@@ -29,17 +29,17 @@ pub(crate) struct Early {
     pub(crate) is_answer: bool,
 }
 
-impl Early {
+impl MessageHead {
     /// Reads what is there. Keys inside of values are not the message's.
-    pub(crate) fn read(piece: &[u8]) -> Self {
-        let mut early = Self::default();
+    pub(crate) fn read(start: &[u8]) -> Self {
+        let mut head = Self::default();
         let (mut at, mut depth, mut at_key) = (0, 0_usize, false);
-        while let Some(byte) = piece.get(at) {
+        while let Some(byte) = start.get(at) {
             match byte {
                 b'"' => {
-                    let Some(end) = text_end(piece, at) else { break };
+                    let Some(end) = string_end(start, at) else { break };
                     if depth == 1 && at_key {
-                        early.note(&piece[at..end], &piece[end..]);
+                        head.add_key(&start[at..end], &start[end..]);
                     }
                     at_key = false;
                     at = end;
@@ -55,13 +55,13 @@ impl Early {
             }
             at += 1;
         }
-        early
+        head
     }
 
-    fn note(&mut self, key: &[u8], rest: &[u8]) {
+    fn add_key(&mut self, key: &[u8], rest: &[u8]) {
         match key {
             b"\"id\"" if self.id.is_none() => {
-                self.id = rest.trim_ascii_start().strip_prefix(b":").and_then(value);
+                self.id = rest.trim_ascii_start().strip_prefix(b":").and_then(complete_id);
             }
             b"\"method\"" => self.has_method = true,
             b"\"result\"" | b"\"error\"" => self.is_answer = true,
@@ -71,15 +71,15 @@ impl Early {
 }
 
 /// The id of a truncated message, if it is complete.
-pub(crate) fn early_id(piece: &[u8]) -> Option<RequestId> {
-    Early::read(piece).id
+pub(crate) fn id_in_head(start: &[u8]) -> Option<RequestId> {
+    MessageHead::read(start).id
 }
 
-/// An id that ends within the piece: a truncated number would be another number.
-fn value(rest: &[u8]) -> Option<RequestId> {
+/// An id that ends within the start: a truncated number would be another number.
+fn complete_id(rest: &[u8]) -> Option<RequestId> {
     let rest = rest.trim_ascii_start();
     let end = if rest.first() == Some(&b'"') {
-        text_end(rest, 0)?
+        string_end(rest, 0)?
     } else {
         rest.iter().position(|byte| matches!(byte, b',' | b'}' | b' ' | b'\t' | b'\r' | b'\n'))?
     };
@@ -87,10 +87,10 @@ fn value(rest: &[u8]) -> Option<RequestId> {
 }
 
 /// The end of the string that begins at `start`.
-fn text_end(piece: &[u8], start: usize) -> Option<usize> {
+fn string_end(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
-        match piece.get(at)? {
+        match text.get(at)? {
             b'"' => return Some(at + 1),
             b'\\' => at += 2,
             _ => at += 1,
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn only_the_messages_own_id_counts() {
         let number = |n| Some(NumberOrString::Number(n));
-        for (piece, expected) in [
+        for (start, expected) in [
             (r#"{"jsonrpc":"2.0","id":7,"result":{"content":["#, number(7)),
             (r#"{ "id" : 7 , "result" : {"#, number(7)),
             (r#"{"id":"a\"b","result":"#, Some(NumberOrString::String(r#"a"b"#.into()))),
@@ -124,20 +124,20 @@ mod tests {
             ("", None),
             ("\\\"", None),
         ] {
-            assert_eq!(early_id(piece.as_bytes()), expected, "{piece}");
+            assert_eq!(id_in_head(start.as_bytes()), expected, "{start}");
         }
     }
 
     proptest! {
         #[test]
         fn whatever_the_bytes_and_wherever_they_end(bytes: Vec<u8>, id: u32, text: String, cut in 0_usize..80) {
-            early_id(&bytes);
+            id_in_head(&bytes);
             let whole = json!({"x": text, "id": id, "y": {"id": 1}}).to_string();
-            let piece = &whole.as_bytes()[..cut.min(whole.len())];
-            if let Some(found) = early_id(piece) {
+            let start = &whole.as_bytes()[..cut.min(whole.len())];
+            if let Some(found) = id_in_head(start) {
                 prop_assert_eq!(found, NumberOrString::Number(i64::from(id)));
             }
-            prop_assert!(early_id(whole.as_bytes()).is_some());
+            prop_assert!(id_in_head(whole.as_bytes()).is_some());
         }
     }
 }

@@ -19,31 +19,31 @@ use toolcrib_server::BodyPermit;
 
 use super::message_size::{limit_log, limit_progress};
 use crate::hidden_text::clean_value;
-use crate::shelf::Protocol;
+use crate::snapshot::SessionKind;
 use crate::upstream::{Asked, rank};
 
 /// Keys of `_meta` that speak of one hop, and not of the whole way.
-const OF_THIS_HOP: [&str; 3] = [
+const HOP_KEYS: [&str; 3] = [
     "progressToken",
     "io.modelcontextprotocol/protocolVersion",
     "io.modelcontextprotocol/clientInfo",
 ];
 
-/// That a client has left. The SDK lets the calls of one that did run on for seconds, in case it still
+/// That a client has disconnected. The SDK lets the calls of one that did run on for seconds, in case it still
 /// reads; the servers behind us are not to work for nobody that long.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Left(pub(crate) CancellationToken);
+pub(crate) struct ClientDisconnected(pub(crate) CancellationToken);
 
 /// That nobody wants the answer to a request any more.
 #[derive(Debug, Clone)]
-pub(crate) struct Gone {
+pub(crate) struct RequestAbandoned {
     /// It was cancelled, or its stream was closed.
     request: CancellationToken,
-    /// Its client left.
-    client: Left,
+    /// Its client disconnected.
+    client: ClientDisconnected,
 }
 
-impl Gone {
+impl RequestAbandoned {
     /// Waits until nobody wants it.
     pub(crate) async fn cancelled(&self) {
         tokio::select! {
@@ -54,7 +54,7 @@ impl Gone {
 }
 
 /// Where the answer to a server's question goes.
-pub(crate) type Answer = oneshot::Sender<Result<Value, ErrorData>>;
+pub(crate) type AnswerSender = oneshot::Sender<Result<Value, ErrorData>>;
 
 /// The client behind one request.
 #[derive(Debug, Clone)]
@@ -64,8 +64,8 @@ pub(crate) struct Client {
     /// The same for all clients of one name in one profile.
     pub(crate) kin: u64,
     /// Whether it speaks the revision without a handshake, and so may not be asked anything.
-    pub(crate) modern: bool,
-    pub(crate) gone: Gone,
+    pub(crate) is_modern: bool,
+    pub(crate) abandoned: RequestAbandoned,
     pub(crate) meta: RequestMetaObject,
     capabilities: ClientCapabilities,
     log_level: Option<LoggingLevel>,
@@ -73,19 +73,19 @@ pub(crate) struct Client {
     /// Where log messages go. Without it, they go with the session's other messages.
     stream: Option<RequestStream>,
     /// The body of its request over HTTP.
-    pub(crate) body: Option<HeldBody>,
+    pub(crate) body: Option<BodyMemory>,
     peer: Peer<RoleServer>,
 }
 
 /// A request's share of the total for the bodies of all requests, in the extensions of the request. The SDK keeps the
-/// extensions until the request is answered, even if its client has left, so the share counts for as long as the body
+/// extensions until the request is answered, even if its client has disconnected, so the share counts for as long as the body
 /// or its values are in memory.
 #[derive(Debug, Clone)]
-pub(crate) struct HeldBody {
+pub(crate) struct BodyMemory {
     _permit: Arc<BodyPermit>,
 }
 
-impl From<BodyPermit> for HeldBody {
+impl From<BodyPermit> for BodyMemory {
     fn from(permit: BodyPermit) -> Self {
         Self { _permit: Arc::new(permit) }
     }
@@ -96,37 +96,37 @@ impl From<BodyPermit> for HeldBody {
 pub(crate) struct RequestStream(pub(crate) mpsc::Sender<ServerNotification>);
 
 impl Client {
-    pub(crate) fn of(
+    pub(crate) fn of_request(
         id: u64,
         context: &RequestContext<RoleServer>,
         log_level: Option<LoggingLevel>,
-        left: &Left,
+        disconnected: &ClientDisconnected,
         profile: Option<&str>,
     ) -> Self {
         // Over HTTP the session that a request belongs to can end; its door knows when.
         let parts = context.extensions.get::<axum::http::request::Parts>();
-        let session = parts.and_then(|parts| parts.extensions.get::<Left>());
-        let client = session.unwrap_or(left).clone();
-        let modern = context.protocol_version().is_some_and(|version| !version.has_initialize());
+        let session = parts.and_then(|parts| parts.extensions.get::<ClientDisconnected>());
+        let client = session.unwrap_or(disconnected).clone();
+        let is_modern = context.protocol_version().is_some_and(|version| !version.has_initialize());
         let name = context.client_info().map(|who| who.name).unwrap_or_default();
         Self {
             id,
             // An older client is its connection.
-            kin: if modern { kin(&name, profile) } else { id },
-            modern,
-            gone: Gone { request: context.ct.clone(), client },
+            kin: if is_modern { kin(&name, profile) } else { id },
+            is_modern,
+            abandoned: RequestAbandoned { request: context.ct.clone(), client },
             meta: context.meta.clone(),
             capabilities: context.client_capabilities().unwrap_or_default(),
-            log_level: if modern { context.meta.log_level() } else { log_level },
+            log_level: if is_modern { context.meta.log_level() } else { log_level },
             request: Some(context.id.clone()),
             stream: context.extensions.get::<RequestStream>().cloned(),
-            body: parts.and_then(|parts| parts.extensions.get::<HeldBody>()).cloned(),
+            body: parts.and_then(|parts| parts.extensions.get::<BodyMemory>()).cloned(),
             peer: context.peer.clone(),
         }
     }
 
     /// A client of the older era outside of any request.
-    pub(crate) fn between_requests(
+    pub(crate) fn outside_requests(
         id: u64,
         peer: &Peer<RoleServer>,
         gone: CancellationToken,
@@ -135,8 +135,8 @@ impl Client {
         Self {
             id,
             kin: id,
-            modern: false,
-            gone: Gone { request: gone, client: Left::default() },
+            is_modern: false,
+            abandoned: RequestAbandoned { request: gone, client: ClientDisconnected::default() },
             meta: RequestMetaObject::default(),
             capabilities: info.map(|info| info.capabilities.clone()).unwrap_or_default(),
             log_level: None,
@@ -148,8 +148,8 @@ impl Client {
     }
 
     /// Whether its requests belong to a session.
-    pub(crate) fn protocol(&self) -> Protocol {
-        if self.modern { Protocol::Stateless } else { Protocol::Session }
+    pub(crate) fn protocol(&self) -> SessionKind {
+        if self.is_modern { SessionKind::Stateless } else { SessionKind::Stateful }
     }
 
     /// Whether it has roots to tell of.
@@ -157,18 +157,18 @@ impl Client {
         self.capabilities.roots.is_some()
     }
 
-    /// What of its `_meta` goes on to a server.
-    pub(crate) fn meta_for(&self, modern_server: bool) -> RequestMetaObject {
+    /// Operation of its `_meta` goes on to a server.
+    pub(crate) fn meta_for(&self, is_modern_server: bool) -> RequestMetaObject {
         let mut meta = RequestMetaObject::default();
         let passes = |key: &str| {
-            !OF_THIS_HOP.contains(&key)
-                && (modern_server || !key.starts_with("io.modelcontextprotocol/"))
+            !HOP_KEYS.contains(&key)
+                && (is_modern_server || !key.starts_with("io.modelcontextprotocol/"))
         };
         for (key, value) in self.meta.0.0.iter().filter(|(key, _)| passes(key)) {
             meta.0.0.insert(key.clone(), value.clone());
         }
-        if modern_server {
-            // What the server may ask for is up to this client, not to us.
+        if is_modern_server {
+            // Operation the server may ask for is up to this client, not to us.
             meta.set_client_capabilities(self.capabilities.clone());
             // A level that was set once, in the older era, is said with every request in the newer one.
             if let Some(level) = self.log_level {
@@ -186,10 +186,12 @@ impl Client {
         clean_value(&mut params);
         let Some(fields) = params.as_object_mut() else { return };
         fields.insert("progressToken".into(), token_value(&token));
-        let told = json!({"method": "notifications/progress", "params": params});
-        if let Ok(told) = serde_json::from_value::<ProgressNotification>(told) {
-            let _ =
-                self.peer.send_notification(ServerNotification::ProgressNotification(told)).await;
+        let notification = json!({"method": "notifications/progress", "params": params});
+        if let Ok(notification) = serde_json::from_value::<ProgressNotification>(notification) {
+            let _ = self
+                .peer
+                .send_notification(ServerNotification::ProgressNotification(notification))
+                .await;
         }
     }
 
@@ -198,12 +200,12 @@ impl Client {
         if self.log_level.is_some_and(|level| rank(line.level) >= rank(level)) {
             limit_log(&mut line);
             clean_value(&mut line.data);
-            let told = LoggingMessageNotification::new(line);
-            let told = ServerNotification::LoggingMessageNotification(told);
+            let notification = LoggingMessageNotification::new(line);
+            let notification = ServerNotification::LoggingMessageNotification(notification);
             match &self.stream {
                 // Fails if the client has closed the stream.
-                Some(RequestStream(stream)) => drop(stream.send(told).await),
-                None => drop(self.peer.send_notification(told).await),
+                Some(RequestStream(stream)) => drop(stream.send(notification).await),
+                None => drop(self.peer.send_notification(notification).await),
             }
         }
     }
@@ -232,7 +234,7 @@ impl Client {
                 .insert(OriginatingRequestId(id.clone()));
         }
         let sent = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
-        let asked = async { AtClient(Some(sent.await?)).answered().await };
+        let asked = async { OpenQuestion(Some(sent.await?)).wait().await };
         let answer = asked.await.map_err(|error| match error {
             ServiceError::McpError(error) => error,
             other => ErrorData::internal_error(other.to_string(), None),
@@ -242,7 +244,7 @@ impl Client {
     }
 
     /// Answers a server's question, unless the server takes it back first.
-    pub(crate) async fn answer(&self, asked: Asked, mut answer: Answer) {
+    pub(crate) async fn forward_question(&self, asked: Asked, mut answer: AnswerSender) {
         let given = tokio::select! {
             given = self.ask(asked) => given,
             () = answer.closed() => return,
@@ -255,12 +257,12 @@ impl Client {
         &self,
         requests: &Value,
     ) -> Result<BTreeMap<String, Value>, ErrorData> {
-        let odd = || {
+        let malformed = || {
             ErrorData::internal_error("the server asks for input in a form that is not known", None)
         };
         let mut answers = BTreeMap::new();
         for (key, request) in requests.as_object().into_iter().flatten() {
-            let request = serde_json::from_value(request.clone()).map_err(|_| odd())?;
+            let request = serde_json::from_value(request.clone()).map_err(|_| malformed())?;
             answers.insert(key.clone(), self.ask(request).await?);
         }
         Ok(answers)
@@ -268,10 +270,10 @@ impl Client {
 }
 
 /// A question at a client. Dropped before it is answered, it is taken back.
-struct AtClient(Option<RequestHandle<RoleServer>>);
+struct OpenQuestion(Option<RequestHandle<RoleServer>>);
 
-impl AtClient {
-    async fn answered(mut self) -> Result<ClientResult, ServiceError> {
+impl OpenQuestion {
+    async fn wait(mut self) -> Result<ClientResult, ServiceError> {
         let Some(handle) = &mut self.0 else { return Err(ServiceError::TransportClosed) };
         let answered = (&mut handle.rx).await;
         self.0 = None;
@@ -279,7 +281,7 @@ impl AtClient {
     }
 }
 
-impl Drop for AtClient {
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
         if let (Some(handle), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current())
         {

@@ -7,7 +7,7 @@
 use rmcp::model::{LoggingMessageNotificationParam, NotificationMetaObject};
 use serde_json::{Map, Value};
 
-use crate::hidden_text::shown;
+use crate::hidden_text::loggable_name;
 use crate::upstream::memory_of;
 
 /// Maximum size of a message's text, of its data and of its `_meta`, in bytes.
@@ -23,7 +23,7 @@ pub(super) fn limit_progress(fields: &mut Map<String, Value>) {
 
 /// Cuts the data of a log message. Data that is not a text becomes the beginning of its JSON.
 pub(super) fn limit_log(log: &mut LoggingMessageNotificationParam) {
-    log.logger = log.logger.take().map(|logger| shown(&logger));
+    log.logger = log.logger.take().map(|logger| loggable_name(&logger));
     let fits = |meta: &NotificationMetaObject| {
         serde_json::to_value(meta).is_ok_and(|meta| memory_of(&meta) <= MAX_BYTES)
     };

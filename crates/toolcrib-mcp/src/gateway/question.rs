@@ -17,7 +17,7 @@ use toolcrib_text::shorten;
 use url::Url;
 
 use crate::config::Limits;
-use crate::hidden_text::{clean_value, has_hidden_key, is_hidden_name};
+use crate::hidden_text::{clean_value, has_hidden_key, has_invisible_chars};
 
 /// Maximum length of a title, a description or the name of a choice in a form, in characters: a label is a
 /// line or a paragraph, and the question itself has a limit of its own.
@@ -33,7 +33,7 @@ const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
 /// Why a question is not put to a client.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub(super) enum Unfit {
+pub(super) enum QuestionError {
     #[error("its parameters are not an object")]
     NotAnObject,
     #[error("its parameters have {bytes} bytes, and at most {limit} are passed on")]
@@ -52,10 +52,14 @@ pub(super) fn present(
     method: &str,
     params: Option<&mut Value>,
     limits: &Limits,
-) -> Result<(), Unfit> {
+) -> Result<(), QuestionError> {
     match method {
-        "elicitation/create" => elicitation(server, params.ok_or(Unfit::NotAnObject)?, limits),
-        "sampling/createMessage" => sampling(server, params.ok_or(Unfit::NotAnObject)?, limits),
+        "elicitation/create" => {
+            elicitation(server, params.ok_or(QuestionError::NotAnObject)?, limits)
+        }
+        "sampling/createMessage" => {
+            sampling(server, params.ok_or(QuestionError::NotAnObject)?, limits)
+        }
         _ => {
             params.map(clean_value);
             Ok(())
@@ -64,13 +68,17 @@ pub(super) fn present(
 }
 
 /// The same for all questions of a result that asks for input.
-pub(super) fn present_all(server: &str, result: &mut Value, limits: &Limits) -> Result<(), Unfit> {
+pub(super) fn present_all(
+    server: &str,
+    result: &mut Value,
+    limits: &Limits,
+) -> Result<(), QuestionError> {
     let requests = result.get_mut("inputRequests").and_then(Value::as_object_mut);
     for (key, request) in requests.into_iter().flatten() {
-        if is_hidden_name(key) {
-            return Err(Unfit::HiddenName);
+        if has_invisible_chars(key) {
+            return Err(QuestionError::HiddenName);
         }
-        let fields = request.as_object_mut().ok_or(Unfit::NotAnObject)?;
+        let fields = request.as_object_mut().ok_or(QuestionError::NotAnObject)?;
         let method = fields.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
         present(server, &method, fields.get_mut("params"), limits)?;
     }
@@ -83,7 +91,7 @@ pub(super) fn present_error(
     server: &str,
     mut error: ErrorData,
     limits: &Limits,
-) -> Result<ErrorData, Unfit> {
+) -> Result<ErrorData, QuestionError> {
     if error.code != URL_ELICITATION_REQUIRED {
         return Ok(error);
     }
@@ -116,7 +124,7 @@ pub(super) fn present_log(server: &str, line: &mut LoggingMessageNotificationPar
     line.logger = Some(shorten(&logger, LOGGER_CHARS).into_owned());
 }
 
-fn elicitation(server: &str, params: &mut Value, limits: &Limits) -> Result<(), Unfit> {
+fn elicitation(server: &str, params: &mut Value, limits: &Limits) -> Result<(), QuestionError> {
     let fields = checked(params, limits.question_bytes)?;
     if let Some(schema) = fields.get("requestedSchema") {
         check_form(schema)?;
@@ -125,7 +133,7 @@ fn elicitation(server: &str, params: &mut Value, limits: &Limits) -> Result<(), 
         fields.get("mode").is_some_and(|mode| mode == "url") || fields.contains_key("url");
     let link = if is_link {
         let url = fields.get("url").and_then(Value::as_str).unwrap_or_default();
-        format!(", link to {}", destination(url).map_err(Unfit::Url)?)
+        format!(", link to {}", destination(url).map_err(QuestionError::Url)?)
     } else {
         String::new()
     };
@@ -141,7 +149,7 @@ fn elicitation(server: &str, params: &mut Value, limits: &Limits) -> Result<(), 
     Ok(())
 }
 
-fn sampling(server: &str, params: &mut Value, limits: &Limits) -> Result<(), Unfit> {
+fn sampling(server: &str, params: &mut Value, limits: &Limits) -> Result<(), QuestionError> {
     let fields = checked(params, limits.sampling_bytes)?;
     // To a client, the context of "this server" is the gateway's: that of all servers.
     fields.retain(|key, value| key != "includeContext" || *value == "none");
@@ -157,7 +165,7 @@ fn sampling(server: &str, params: &mut Value, limits: &Limits) -> Result<(), Unf
     Ok(())
 }
 
-/// What a server's text begins with.
+/// Operation a server's text begins with.
 fn label(server: &str, link: &str) -> String {
     format!("[server \"{}\"{link}]", shown_name(server))
 }
@@ -175,34 +183,34 @@ fn shown_name(server: &str) -> String {
 }
 
 /// Parameters that are an object of at most so many bytes, and whose keys can be seen.
-fn checked(params: &mut Value, limit: usize) -> Result<&mut Map<String, Value>, Unfit> {
+fn checked(params: &mut Value, limit: usize) -> Result<&mut Map<String, Value>, QuestionError> {
     let bytes = serde_json::to_vec(params).map_or(usize::MAX, |text| text.len());
     if bytes > limit {
-        return Err(Unfit::TooLarge { bytes, limit });
+        return Err(QuestionError::TooLarge { bytes, limit });
     }
     if has_hidden_key(params) {
-        return Err(Unfit::HiddenName);
+        return Err(QuestionError::HiddenName);
     }
-    params.as_object_mut().ok_or(Unfit::NotAnObject)
+    params.as_object_mut().ok_or(QuestionError::NotAnObject)
 }
 
 /// Refuses a form with names or choices that would deceive. They come back in the answer, so they cannot
 /// be changed: the server would not know them. The name of a field is shown where it has no title.
-fn check_form(schema: &Value) -> Result<(), Unfit> {
+fn check_form(schema: &Value) -> Result<(), QuestionError> {
     match schema {
         Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
             if begins_like_a_label(key) {
-                return Err(Unfit::FalseName);
+                return Err(QuestionError::FalseName);
             }
             match (&**key, value) {
                 ("enum", Value::Array(choices)) => choices.iter().try_for_each(check_choice),
                 ("const", choice @ Value::String(_)) => check_choice(choice),
                 ("default", Value::String(text)) if begins_like_a_label(text) => {
-                    Err(Unfit::FalseName)
+                    Err(QuestionError::FalseName)
                 }
                 ("required", Value::Array(names)) => {
-                    let hidden = |name: &Value| name.as_str().is_some_and(is_hidden_name);
-                    if names.iter().any(hidden) { Err(Unfit::HiddenName) } else { Ok(()) }
+                    let hidden = |name: &Value| name.as_str().is_some_and(has_invisible_chars);
+                    if names.iter().any(hidden) { Err(QuestionError::HiddenName) } else { Ok(()) }
                 }
                 (_, value) => check_form(value),
             }
@@ -213,12 +221,12 @@ fn check_form(schema: &Value) -> Result<(), Unfit> {
 }
 
 /// A choice may have the invisible characters that ordinary writing needs, and is one line.
-fn check_choice(choice: &Value) -> Result<(), Unfit> {
+fn check_choice(choice: &Value) -> Result<(), QuestionError> {
     let text = choice.as_str().unwrap_or_default();
     if !is_clean(text) || text.contains(['\n', '\t']) {
-        return Err(Unfit::HiddenName);
+        return Err(QuestionError::HiddenName);
     }
-    if begins_like_a_label(text) { Err(Unfit::FalseName) } else { Ok(()) }
+    if begins_like_a_label(text) { Err(QuestionError::FalseName) } else { Ok(()) }
 }
 
 /// Makes titles, descriptions and names of choices one line each that does not name a server, and cuts
@@ -267,7 +275,7 @@ fn present_blocks(content: &mut Value) {
 }
 
 /// A server's text after its name: without anything that looks like the name of a server, without runs of
-/// empty lines that would push the name out of sight, and visibly cut at the limits.
+/// empty lines that would push the name out of visible, and visibly cut at the limits.
 fn own_words(text: &str, limit: usize) -> String {
     let (text, _) = clean(text);
     let own = without_server_names(text.trim());
@@ -365,7 +373,7 @@ fn is_combining(c: char) -> bool {
 /// whose parts programs could read differently is refused.
 fn destination(url: &str) -> Result<String, &'static str> {
     let odd = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
-    if is_hidden_name(url) || url.contains(odd) {
+    if has_invisible_chars(url) || url.contains(odd) {
         return Err("has blanks, backslashes or invisible characters in it");
     }
     let parsed = Url::parse(url).map_err(|_| "cannot be read")?;

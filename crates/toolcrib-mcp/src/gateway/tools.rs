@@ -14,23 +14,23 @@ use toolcrib_core::reply::{ReplyFormat, UnavailableServer};
 use toolcrib_core::{CallOutcome, Conversation, Refusal, Reply, ToolId, TurnContext};
 
 use super::client::Client;
-use super::exchange::NoAnswer;
-use super::result::{self, failure};
-use super::waiting::Wait;
-use super::what::{Inputs, What};
-use super::{Gateway, Sight};
-use crate::arguments::Arguments;
-use crate::shelf::added_hint;
+use super::forwarded_request::ForwardError;
+use super::operation::{Operation, RetryInputs};
+use super::protocol_result::{self, tool_error};
+use super::startup_wait::SearchWait;
+use super::{Gateway, VisibleSnapshot};
+use crate::raw_arguments::RawArguments;
+use crate::snapshot::added_tools_hint;
 use crate::upstream::{CONNECTING, Phase};
 
-/// What a call of a tool came to.
-pub(super) struct Called {
+/// Operation a call of a tool came to.
+pub(super) struct ToolCallResult {
     pub(super) result: Value,
     /// Tools whose schemas it showed.
     pub(super) found: Vec<String>,
 }
 
-impl From<Value> for Called {
+impl From<Value> for ToolCallResult {
     fn from(result: Value) -> Self {
         Self { result, found: Vec::new() }
     }
@@ -41,11 +41,11 @@ impl Gateway {
     pub(super) async fn call_tool(
         &self,
         params: CallToolRequestParams,
-        arguments: Option<Arguments>,
+        arguments: Option<RawArguments>,
         client: &Client,
         profile: Option<&str>,
-    ) -> Result<Called, ErrorData> {
-        let inputs = Inputs { responses: params.input_responses, state: params.request_state };
+    ) -> Result<ToolCallResult, ErrorData> {
+        let inputs = RetryInputs { responses: params.input_responses, state: params.request_state };
         let name = &*params.name;
         match name {
             SEARCH | SEARCH_REGEX => {
@@ -54,20 +54,20 @@ impl Gateway {
             DESCRIBE => return self.describe(input(arguments.as_ref()), client, profile),
             _ => {}
         }
-        let sight = self.sight_in(profile, client.protocol())?;
-        if let Some(id) = sight.view.direct(name) {
-            let run = self.run(&sight, id, arguments, client, inputs, profile).await;
-            return run.map(Called::from);
+        let visible = self.visible_to(profile, client.protocol())?;
+        if let Some(id) = visible.view.listed_tool(name) {
+            let run = self.run(&visible, id, arguments, client, inputs, profile).await;
+            return run.map(ToolCallResult::from);
         }
-        let turn = sight.view.turn();
+        let turn = visible.view.turn();
         let input = input(arguments.as_ref());
-        match sight.view.crib.handle(&turn, &mut Conversation::new(), name, input) {
+        match visible.view.crib.handle(&turn, &mut Conversation::new(), name, input) {
             CallOutcome::Run(call) => {
                 let arguments = Some(call.arguments.into());
-                let run = self.run(&sight, call.id, arguments, client, inputs, profile).await;
-                run.map(Called::from)
+                let run = self.run(&visible, call.id, arguments, client, inputs, profile).await;
+                run.map(ToolCallResult::from)
             }
-            CallOutcome::Answer(reply) => Ok(self.answer(&sight, reply)),
+            CallOutcome::Answer(reply) => Ok(self.answer(&visible, reply)),
             // To a client a name it made up is a wrong request; to a model behind the bridge it is
             // something to read.
             CallOutcome::Refused(refusal) if name != CALL && refusal.tool.is_none() => {
@@ -75,15 +75,18 @@ impl Gateway {
                 Err(ErrorData::invalid_params(refusal.message, Some(data)))
             }
             CallOutcome::Refused(refusal) => {
-                let id =
-                    refusal.tool.as_deref().and_then(|tool| sight.shelf.crib.catalog().find(tool));
+                let id = refusal
+                    .tool
+                    .as_deref()
+                    .and_then(|tool| visible.snapshot.crib.catalog().find(tool));
                 if let Some(id) = id {
-                    let server = sight.shelf.crib.catalog().tool(id).server().unwrap_or_default();
+                    let server =
+                        visible.snapshot.crib.catalog().tool(id).server().unwrap_or_default();
                     self.hub().metrics().refused(server);
                 }
                 // A refusal that carries the schema shows the tool as a search does.
                 let found = refusal.tool.clone().into_iter().collect();
-                Ok(Called { result: self.refused(&sight, refusal), found })
+                Ok(ToolCallResult { result: self.refused(&visible, refusal), found })
             }
         }
     }
@@ -91,26 +94,26 @@ impl Gateway {
     /// Runs a tool on its server.
     async fn run(
         &self,
-        sight: &Sight,
+        visible: &VisibleSnapshot,
         id: ToolId,
-        arguments: Option<Arguments>,
+        arguments: Option<RawArguments>,
         client: &Client,
-        inputs: Inputs,
+        inputs: RetryInputs,
         profile: Option<&str>,
     ) -> Result<Value, ErrorData> {
-        let tool = sight.shelf.crib.catalog().tool(id);
+        let tool = visible.snapshot.crib.catalog().tool(id);
         let server = tool.server().unwrap_or_default();
         let name = tool.declared_name().into_owned();
         let began = Instant::now();
-        let Some(upstream) = self.upstream(sight, server) else {
-            return Ok(failure(&format!("`{server}` is not available: it left the config")));
+        let Some(upstream) = self.visible_upstream(visible, server) else {
+            return Ok(tool_error(&format!("`{server}` is not available: it left the config")));
         };
-        let what = What::Tool { name, arguments };
-        let answer = self.exchange(upstream, what, client, inputs, profile).await;
+        let operation = Operation::Tool { name, arguments };
+        let answer = self.forward(upstream, operation, client, inputs, profile).await;
         let outcome = match &answer {
             Ok(_) => "answered",
-            Err(NoAnswer::Refused(_)) => "refused",
-            Err(NoAnswer::Server(_)) => "failed",
+            Err(ForwardError::Rpc(_)) => "refused",
+            Err(ForwardError::Failed(_)) => "failed",
         };
         tracing::info!(
             tool = tool.name(),
@@ -121,52 +124,54 @@ impl Gateway {
         );
         match answer {
             Ok(answer) => Ok(answer),
-            Err(NoAnswer::Server(why)) => Ok(failure(&why)),
-            Err(refused) => Err(result::error(refused, client.modern)),
+            Err(ForwardError::Failed(why)) => Ok(tool_error(&why)),
+            Err(refused) => Err(protocol_result::forward_error(refused, client.is_modern)),
         }
     }
 
-    /// Answers a search. It may wait for servers that never answered so far: see [`Wait`].
+    /// Answers a search. It may wait for servers that never answered so far: see [`SearchWait`].
     async fn search(
         &self,
         name: &str,
         input: &str,
         client: &Client,
         profile: Option<&str>,
-    ) -> Result<Called, ErrorData> {
-        let mut news = self.hub().watch();
-        let deadline = Instant::now() + self.patience();
+    ) -> Result<ToolCallResult, ErrorData> {
+        let mut snapshots = self.hub().subscribe();
+        let deadline = Instant::now() + self.search_wait();
         loop {
-            news.mark_unchanged();
-            let sight = self.sight_in(profile, client.protocol())?;
-            let awaited: Vec<String> = sight
-                .shelf
+            snapshots.mark_unchanged();
+            let visible = self.visible_to(profile, client.protocol())?;
+            let awaited: Vec<String> = visible
+                .snapshot
                 .awaited()
-                .filter(|server| sight.view.knows(server))
+                .filter(|server| visible.view.can_see_server(server))
                 .map(ToString::to_string)
                 .collect();
-            let turn = TurnContext { connecting: &awaited, ..sight.view.turn() };
-            let outcome = sight.view.crib.handle(&turn, &mut Conversation::new(), name, input);
+            let turn = TurnContext { connecting: &awaited, ..visible.view.turn() };
+            let outcome = visible.view.crib.handle(&turn, &mut Conversation::new(), name, input);
             let reply = match outcome {
                 CallOutcome::Answer(reply) => reply,
-                CallOutcome::Refused(refusal) => return Ok(self.refused(&sight, refusal).into()),
+                CallOutcome::Refused(refusal) => return Ok(self.refused(&visible, refusal).into()),
                 // Our own names are never anybody's tool.
                 CallOutcome::Run(_) => {
                     return Err(ErrorData::internal_error("a search ran a tool", None));
                 }
             };
-            let until = match Wait::of(&reply) {
+            let until = match SearchWait::of(&reply) {
                 _ if awaited.is_empty() => None,
-                Wait::No => None,
-                Wait::Once => self.deadline(&sight, |waits| waits.search(self.patience())),
-                Wait::EachTime => Some(deadline),
+                SearchWait::No => None,
+                SearchWait::Once => {
+                    self.startup_deadline(&visible, |waits| waits.search(self.search_wait()))
+                }
+                SearchWait::EachTime => Some(deadline),
             };
             let waited = match until {
                 None => false,
                 Some(until) => tokio::select! {
-                    changed = news.changed() => changed.is_ok(),
+                    changed = snapshots.changed() => changed.is_ok(),
                     () = tokio::time::sleep_until(until.min(deadline)) => false,
-                    () = client.gone.cancelled() => false,
+                    () = client.abandoned.cancelled() => false,
                 },
             };
             if waited {
@@ -174,7 +179,7 @@ impl Gateway {
             }
             self.hub().metrics().searched(reply.hits.len());
             tracing::info!(hits = reply.hits.len(), loaded = reply.loaded.len(), "search");
-            return Ok(self.answer(&sight, reply));
+            return Ok(self.answer(&visible, reply));
         }
     }
 
@@ -183,26 +188,26 @@ impl Gateway {
         input: &str,
         client: &Client,
         profile: Option<&str>,
-    ) -> Result<Called, ErrorData> {
-        let sight = self.sight_in(profile, client.protocol())?;
-        let turn = sight.view.turn();
+    ) -> Result<ToolCallResult, ErrorData> {
+        let visible = self.visible_to(profile, client.protocol())?;
+        let turn = visible.view.turn();
         self.hub().metrics().described();
-        match sight.view.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, input) {
-            CallOutcome::Answer(reply) => Ok(self.answer(&sight, reply)),
-            CallOutcome::Refused(refusal) => Ok(self.refused(&sight, refusal).into()),
+        match visible.view.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, input) {
+            CallOutcome::Answer(reply) => Ok(self.answer(&visible, reply)),
+            CallOutcome::Refused(refusal) => Ok(self.refused(&visible, refusal).into()),
             CallOutcome::Run(_) => Err(ErrorData::internal_error("a description ran a tool", None)),
         }
     }
 
     /// A reply, with what became of the servers it speaks of.
-    fn answer(&self, sight: &Sight, mut reply: Reply) -> Called {
-        let Absent { connecting, down, why } = self.absent(sight);
+    fn answer(&self, visible: &VisibleSnapshot, mut reply: Reply) -> ToolCallResult {
+        let UnavailableServers { connecting, down, why } = self.unavailable_servers(visible);
         for hit in &mut reply.hits {
             hit.unavailable = hit.server.as_ref().and_then(|server| why.get(server)).cloned();
         }
         (reply.connecting, reply.unavailable_servers) = (connecting, down);
         let added = !reply.loaded.is_empty();
-        let mut hint = added_hint(sight.view.crib.settings()).filter(|_| added);
+        let mut hint = added_tools_hint(visible.view.crib.settings()).filter(|_| added);
         // Our own form has a place for it. A preset's form is the preset's, so there it is a text of its own.
         if reply.format == ReplyFormat::Json {
             reply.notes.extend(hint.take().map(str::to_owned));
@@ -217,13 +222,13 @@ impl Gateway {
         {
             result["structuredContent"] = structured;
         }
-        Called { result, found: reply.loaded }
+        ToolCallResult { result, found: reply.loaded }
     }
 }
 
 /// The servers of a client that cannot be asked now.
 #[derive(Default)]
-struct Absent {
+struct UnavailableServers {
     connecting: Vec<String>,
     down: Vec<UnavailableServer>,
     /// Why, by server.
@@ -231,39 +236,41 @@ struct Absent {
 }
 
 impl Gateway {
-    fn absent(&self, sight: &Sight) -> Absent {
-        let mut absent = Absent::default();
-        for upstream in self.hub().all() {
+    fn unavailable_servers(&self, visible: &VisibleSnapshot) -> UnavailableServers {
+        let mut unavailable = UnavailableServers::default();
+        for upstream in self.hub().upstreams() {
             let status = upstream.status();
-            // One that has just answered is not there before its tools are on the shelf.
-            let arriving = status.phase == Phase::Up && !sight.shelf.has_answered(&upstream.name);
+            // One that has just answered is not there before its tools are on the snapshot.
+            let arriving =
+                status.phase == Phase::Up && !visible.snapshot.has_answered(&upstream.name);
             let here = matches!(status.phase, Phase::Up | Phase::Off) && !arriving;
-            if here || !sight.view.knows(&upstream.name) {
+            if here || !visible.view.can_see_server(&upstream.name) {
                 continue;
             }
             let server = upstream.name.to_string();
             let why = if arriving { CONNECTING.to_owned() } else { status.why_not() };
-            absent.why.insert(server.clone(), why.clone());
+            unavailable.why.insert(server.clone(), why.clone());
             if arriving || status.is_first_try() {
-                absent.connecting.push(server);
+                unavailable.connecting.push(server);
             } else {
-                absent.down.push(UnavailableServer { server, reason: why });
+                unavailable.down.push(UnavailableServer { server, reason: why });
             }
         }
-        absent
+        unavailable
     }
 
     /// A refusal, for a model to read. Where a name is missing, its server may be too.
-    fn refused(&self, sight: &Sight, mut refusal: Refusal) -> Value {
+    fn refused(&self, visible: &VisibleSnapshot, mut refusal: Refusal) -> Value {
         if refusal.tool.is_none() {
-            let absent = self.absent(sight);
-            (refusal.connecting, refusal.unavailable_servers) = (absent.connecting, absent.down);
+            let unavailable = self.unavailable_servers(visible);
+            (refusal.connecting, refusal.unavailable_servers) =
+                (unavailable.connecting, unavailable.down);
         }
-        failure(&refusal.text())
+        tool_error(&refusal.text())
     }
 }
 
 /// The input of a call as the engine takes it.
-fn input(arguments: Option<&Arguments>) -> &str {
-    arguments.map_or("{}", Arguments::text)
+fn input(arguments: Option<&RawArguments>) -> &str {
+    arguments.map_or("{}", RawArguments::text)
 }

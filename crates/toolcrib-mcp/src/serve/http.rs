@@ -23,11 +23,13 @@ use toolcrib_server::{
     BodyBudget, BodyPermit, BodyRejected, ConnectionContext, GracefulShutdown, error_response,
 };
 
-use super::session_manager::Manager;
-use super::sessions::{SessionUse, Sessions};
-use crate::arguments::Arguments;
-use crate::gateway::{Front, Gateway, HeldBody, INTRODUCTION_HINT, Left, introduction_excess};
-use crate::json_memory::{self, is_excessive};
+use super::http_sessions::{HttpSessions, SessionUse};
+use super::log_routing::LogRoutingSessions;
+use crate::gateway::{
+    BodyMemory, CLIENT_INFO_HINT, ClientDisconnected, ClientSession, Gateway, client_info_excess,
+};
+use crate::json_memory::{self, takes_too_much_memory};
+use crate::raw_arguments::RawArguments;
 
 /// Maximum number of messages of one stream that wait for the client, and that the SDK keeps to send them again. Their
 /// sizes are limited in `gateway::message_size`.
@@ -37,12 +39,12 @@ const STREAM_MESSAGES: usize = 64;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The request that has no end: its client listens for as long as it likes.
-const LISTEN: &str = "subscriptions/listen";
-const SESSION: &str = "mcp-session-id";
+const LISTEN_METHOD: &str = "subscriptions/listen";
+const SESSION_HEADER: &str = "mcp-session-id";
 /// Maximum capacity reserved for a body before it arrives, in bytes.
-const RESERVED: usize = 1 << 16;
+const MAX_RESERVED_BYTES: usize = 1 << 16;
 
-type Service = StreamableHttpService<Front, Manager>;
+type Service = StreamableHttpService<ClientSession, LogRoutingSessions>;
 type ProfileService = (Service, Arc<LocalSessionManager>);
 
 /// The gateway's routes, to be mounted on an HTTP server with this shutdown. The server checks `Host`,
@@ -77,17 +79,17 @@ pub fn routes(gateway: &Arc<Gateway>, shutdown: &GracefulShutdown) -> Router {
         .with_state(endpoint)
 }
 
-/// What the requests of all clients share.
+/// Operation the requests of all clients share.
 struct Endpoint {
     gateway: Arc<Gateway>,
     shutdown: GracefulShutdown,
     /// One service for each profile, created by its first request.
     by_profile: Mutex<HashMap<Option<String>, ProfileService>>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<HttpSessions>,
 }
 
-/// What a request holds until its response is sent.
-struct Held {
+/// Operation a request holds until its response is sent.
+struct InFlightGuards {
     /// Shutdown waits for it.
     _in_flight: Option<TaskTrackerToken>,
     _session: Option<SessionUse>,
@@ -96,7 +98,7 @@ struct Held {
 impl Endpoint {
     async fn answer(self: Arc<Self>, profile: Option<String>, mut request: Request) -> Response {
         // Checked for each request: a reload may have removed the profile.
-        if self.gateway.sight(profile.as_deref()).is_err() {
+        if self.gateway.visible_in_session(profile.as_deref()).is_err() {
             return StatusCode::NOT_FOUND.into_response();
         }
         let (service, manager) = self.service(profile);
@@ -104,21 +106,21 @@ impl Endpoint {
         let connection = request.extensions().get::<ConnectionContext>().cloned();
         let credential = request.extensions().get::<Credential>().cloned().unwrap_or_default();
         // The SDK would take such an id for none.
-        if request.headers().get_all(SESSION).iter().any(|id| id.to_str().is_err()) {
+        if request.headers().get_all(SESSION_HEADER).iter().any(|id| id.to_str().is_err()) {
             let hint = "send the id of the session as it was given";
             let problem = "the session's id is not visible ASCII";
             return error_response::json(StatusCode::BAD_REQUEST, problem, hint);
         }
-        let session = self.note_session(&manager, &mut request).await;
+        let session = self.enter_session(&manager, &mut request).await;
         let ends = request.method() == Method::POST
-            && request.headers().get("mcp-method").is_none_or(|method| method != LISTEN);
+            && request.headers().get("mcp-method").is_none_or(|method| method != LISTEN_METHOD);
         let in_flight = ends.then(|| self.shutdown.track_request());
         let bodies = connection.as_ref().map(ConnectionContext::bodies);
-        let read = match with_arguments(request, limits.request_bytes, bodies).await {
+        let read = match read_request(request, limits.request_bytes, bodies).await {
             Ok(read) => read,
             Err(refused) => return refused,
         };
-        let admission = if read.begins {
+        let admission = if read.begins_session {
             let client = connection.as_ref().and_then(ConnectionContext::client);
             match self.sessions.admit(client, limits).await {
                 Ok(admission) => Some(admission),
@@ -130,38 +132,38 @@ impl Endpoint {
         } else {
             None
         };
-        let held = Held { _in_flight: in_flight, _session: session };
+        let held = InFlightGuards { _in_flight: in_flight, _session: session };
         let response = service.handle(read.request).await.map(Body::new);
         if let Some(admission) = admission
-            && let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok())
+            && let Some(id) = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok())
         {
             admission.begin(id.to_owned(), manager, credential.clone());
         }
-        self.mended(response, held, credential).await
+        self.restore_fields(response, held, credential).await
     }
 
     /// Notes that a session has a request in flight, and tells the request when its session ends, because its
     /// call must end with it.
-    async fn note_session(
+    async fn enter_session(
         &self,
         manager: &Arc<LocalSessionManager>,
         request: &mut Request,
     ) -> Option<SessionUse> {
-        let id = request.headers().get(SESSION)?.to_str().ok()?.to_owned();
+        let id = request.headers().get(SESSION_HEADER)?.to_str().ok()?.to_owned();
         if request.method() == Method::DELETE {
             self.sessions.delete(&id, manager);
             return None;
         }
         let session = self.sessions.enter(&id, manager).await?;
-        request.extensions_mut().insert(session.left.clone());
+        request.extensions_mut().insert(session.disconnected.clone());
         Some(session)
     }
 
-    /// The response, with the fields restored that the SDK has no types for (see `gateway::cargo`).
-    async fn mended(
+    /// The response, with the fields restored that the SDK has no types for (see `gateway::passthrough`).
+    async fn restore_fields(
         self: Arc<Self>,
         response: Response,
-        held: Held,
+        held: InFlightGuards,
         credential: Credential,
     ) -> Response {
         let (parts, body) = response.into_parts();
@@ -171,12 +173,12 @@ impl Endpoint {
             let Ok(bytes) = axum::body::to_bytes(body, usize::MAX).await else {
                 return StatusCode::INTERNAL_SERVER_ERROR.into_response();
             };
-            let mended = self.gateway.cargo.unload(&bytes).map_or(bytes, Bytes::from);
-            return Response::from_parts(parts, Body::from(mended));
+            let restored = self.gateway.passthrough.restore(&bytes).map_or(bytes, Bytes::from);
+            return Response::from_parts(parts, Body::from(restored));
         }
         let events = body.into_data_stream().map(move |event| {
             let _until_sent = &held;
-            event.map(|event| self.gateway.cargo.unload(&event).map_or(event, Bytes::from))
+            event.map(|event| self.gateway.passthrough.restore(&event).map_or(event, Bytes::from))
         });
         Response::from_parts(parts, Body::from_stream(events.take_until(credential.revoked())))
     }
@@ -199,8 +201,9 @@ impl Endpoint {
                 .with_max_request_body_bytes(limits.request_bytes)
                 .with_cancellation_token(self.shutdown.streams_closed().child_token());
             let gateway = Arc::clone(&self.gateway);
-            let front = move || Ok(gateway.front(profile.clone(), Left::default()));
-            let manager = Arc::new(Manager(Arc::clone(&sessions)));
+            let front =
+                move || Ok(gateway.client_session(profile.clone(), ClientDisconnected::default()));
+            let manager = Arc::new(LogRoutingSessions(Arc::clone(&sessions)));
             (StreamableHttpService::new(front, manager, config), sessions)
         });
         made.clone()
@@ -211,55 +214,55 @@ impl Endpoint {
 struct ReadRequest {
     /// Its extensions have the arguments of a call as text and its share of the memory for bodies.
     request: Request,
-    /// Whether it begins a session. The headers do not tell: the SDK decides by the body.
-    begins: bool,
+    /// Whether it begins_session a session. The headers do not tell: the SDK decides by the body.
+    begins_session: bool,
 }
 
-/// The one field of a message that decides whether it begins a session.
+/// The one field of a message that decides whether it begins_session a session.
 #[derive(Deserialize)]
 struct MessageMethod<'a> {
     #[serde(borrow, default)]
     method: Cow<'a, str>,
 }
 
-async fn with_arguments(
+async fn read_request(
     request: Request,
     limit: usize,
     bodies: Option<&BodyBudget>,
 ) -> Result<ReadRequest, Response> {
     if request.method() != Method::POST {
-        return Ok(ReadRequest { request, begins: false });
+        return Ok(ReadRequest { request, begins_session: false });
     }
     let (mut parts, body) = request.into_parts();
     let (body, permit) = read_body(body, limit, bodies).await?;
     let message = serde_json::from_slice::<MessageMethod<'_>>(&body);
     if message.as_ref().is_ok_and(|message| message.method == "initialize")
-        && let Some(problem) = introduction_excess(&body)
+        && let Some(problem) = client_info_excess(&body)
     {
         let status = StatusCode::PAYLOAD_TOO_LARGE;
-        return Err(error_response::json(status, &problem, INTRODUCTION_HINT));
+        return Err(error_response::json(status, &problem, CLIENT_INFO_HINT));
     }
-    if is_excessive(&body, limit) {
+    if takes_too_much_memory(&body, limit) {
         let hint = "send fewer values: the limit is `request_bytes` of `[gateway.limits]`";
         let problem = "the request has too many values for its size";
         return Err(error_response::json(StatusCode::PAYLOAD_TOO_LARGE, problem, hint));
     }
     if let Some(mut permit) = permit {
-        permit.grow(json_memory::estimate(&body) - body.len()).map_err(body_refused)?;
-        parts.extensions.insert(HeldBody::from(permit));
+        permit.grow(json_memory::parsed_bytes(&body) - body.len()).map_err(body_rejected)?;
+        parts.extensions.insert(BodyMemory::from(permit));
     }
-    if let Some((_, arguments)) = Arguments::of_message(&body) {
+    if let Some((_, arguments)) = RawArguments::from_message(&body) {
         parts.extensions.insert(arguments);
     }
     // A batch may begin one, too.
-    let begins = message.map_or_else(
+    let begins_session = message.map_or_else(
         |_| body.trim_ascii_start().starts_with(b"["),
         |message| message.method == "initialize",
     );
-    Ok(ReadRequest { request: Request::from_parts(parts, Body::from(body)), begins })
+    Ok(ReadRequest { request: Request::from_parts(parts, Body::from(body)), begins_session })
 }
 
-fn body_refused(refused: BodyRejected) -> Response {
+fn body_rejected(refused: BodyRejected) -> Response {
     let hint = "see `body_bytes` of `[http]` in the config";
     match refused {
         BodyRejected::Busy => error_response::busy(&refused.to_string(), hint),
@@ -279,8 +282,8 @@ async fn read_body(
         return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());
     }
     let mut permit =
-        bodies.map(|bodies| bodies.begin(announced)).transpose().map_err(body_refused)?;
-    let mut read = BytesMut::with_capacity(announced.min(RESERVED));
+        bodies.map(|bodies| bodies.begin(announced)).transpose().map_err(body_rejected)?;
+    let mut read = BytesMut::with_capacity(announced.min(MAX_RESERVED_BYTES));
     let mut stream = body.into_data_stream();
     while let Some(chunk) = stream.next().await {
         // Otherwise its client disconnected.
@@ -289,7 +292,7 @@ async fn read_body(
             return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());
         }
         if let Some(permit) = &mut permit {
-            permit.grow(chunk.len()).map_err(body_refused)?;
+            permit.grow(chunk.len()).map_err(body_rejected)?;
         }
         read.extend_from_slice(&chunk);
     }

@@ -1,13 +1,13 @@
 //! How clients connect: standard streams for one client, routes of an HTTP server for many.
 
-mod arrivals;
 mod backlog;
-mod client_wire;
 mod http;
-mod session_manager;
-mod sessions;
+mod http_sessions;
+mod inbound_queue;
+mod line_rejection;
+mod log_routing;
 mod stdio;
-mod unread;
+mod stdio_transport;
 
 pub use http::routes;
 pub use stdio::stdio;
@@ -16,7 +16,7 @@ use thiserror::Error;
 
 /// Why a client on standard streams is not served.
 #[derive(Debug, Error)]
-pub enum Closed {
+pub enum StdioError {
     /// The profile is not in the config.
     #[error("there is no profile `{0}` in the config")]
     Profile(String),
@@ -28,8 +28,8 @@ pub enum Closed {
     Io(#[from] std::io::Error),
 }
 
-impl Closed {
-    /// What the operator can do about it.
+impl StdioError {
+    /// Operation the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Profile(_) => "profiles are tables `[profiles.NAME]` in the config",

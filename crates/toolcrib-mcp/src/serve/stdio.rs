@@ -9,45 +9,46 @@ use rmcp::service::{QuitReason, ServerInitializeError, ServiceExt as _};
 use rmcp::transport::stdio_pipes;
 use tokio_util::sync::CancellationToken;
 
-use super::Closed;
-use super::client_wire::ClientWire;
-use crate::gateway::{Gateway, Left, RawFront};
+use super::StdioError;
+use super::stdio_transport::StdioTransport;
+use crate::gateway::{ClientDisconnected, Gateway, RawClientSession};
 
 /// How long calls may still take when a client has said its last. Some only close their side and read on
 /// (`printf … | toolcrib mcp`), and most that do are gone: their servers hear of it within a second.
-const LAST_ANSWERS: Duration = Duration::from_millis(500);
+const DRAIN_TIME: Duration = Duration::from_millis(500);
 
 /// Serves one client until it leaves or `stop` is cancelled.
 pub fn stdio(
     gateway: &Arc<Gateway>,
     profile: Option<String>,
     stop: CancellationToken,
-) -> BoxFuture<'_, Result<(), Closed>> {
+) -> BoxFuture<'_, Result<(), StdioError>> {
     async move {
-        if gateway.sight(profile.as_deref()).is_err() {
-            return Err(Closed::Profile(profile.unwrap_or_default()));
+        if gateway.visible_in_session(profile.as_deref()).is_err() {
+            return Err(StdioError::Profile(profile.unwrap_or_default()));
         }
         let (input, output) = stdio_pipes();
-        let (ended, left) = (CancellationToken::new(), Left::default());
+        let (ended, disconnected) = (CancellationToken::new(), ClientDisconnected::default());
         let limit = gateway.hub().config().gateway.limits.request_bytes;
-        let wire = ClientWire::new(input, output, limit, ended.clone());
-        let serving = RawFront(gateway.front(profile, left.clone())).serve_with_ct(wire, stop);
+        let transport = StdioTransport::new(input, output, limit, ended.clone());
+        let serving = RawClientSession(gateway.client_session(profile, disconnected.clone()))
+            .serve_with_ct(transport, stop);
         let running = match Box::pin(serving).await {
             Ok(running) => running,
             // A client that comes and goes without a word has asked for nothing.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
                 return Ok(());
             }
-            Err(error) => return Err(Closed::Handshake(error.to_string())),
+            Err(error) => return Err(StdioError::Handshake(error.to_string())),
         };
         tokio::spawn(async move {
             ended.cancelled().await;
-            tokio::time::sleep(LAST_ANSWERS).await;
-            left.0.cancel();
+            tokio::time::sleep(DRAIN_TIME).await;
+            disconnected.0.cancel();
         });
         let quit = running.waiting().await;
         match quit {
-            Ok(QuitReason::JoinError(error)) | Err(error) => Err(Closed::Io(error.into())),
+            Ok(QuitReason::JoinError(error)) | Err(error) => Err(StdioError::Io(error.into())),
             Ok(_) => Ok(()),
         }
     }

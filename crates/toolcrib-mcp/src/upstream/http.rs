@@ -28,8 +28,8 @@ use tokio::time::Instant;
 
 use super::server_requests::is_request;
 use super::tap::{Seen, Tap};
-use crate::arguments::to_json;
-use crate::json_memory::{TOO_MANY_VALUES, is_excessive};
+use crate::json_memory::{TOO_MANY_VALUES, takes_too_much_memory};
+use crate::raw_arguments::message_to_json;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -132,7 +132,7 @@ impl TappedHttp {
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Error> {
         let _ = self.tap.sending(&message, shares);
-        let body = to_json(&message).map_err(|error| odd(error.to_string()))?;
+        let body = message_to_json(&message).map_err(|error| odd(error.to_string()))?;
         let mut request = self
             .client
             .post(&*uri)
@@ -186,7 +186,7 @@ impl TappedHttp {
         }
         let (is_json, kind) = (is(JSON), kind.clone());
         let body = self.body(response).await?;
-        if is_excessive(&body, self.limit) {
+        if takes_too_much_memory(&body, self.limit) {
             return Err(odd(TOO_MANY_VALUES));
         }
         if !status.is_success() {
@@ -265,7 +265,7 @@ async fn see_event(tap: &Tap, mut event: Sse, origin: Option<&RequestId>, limit:
     let Some(data) = event.data.as_deref().filter(|data| !data.trim().is_empty()) else {
         return event;
     };
-    if is_excessive(data.as_bytes(), limit) {
+    if takes_too_much_memory(data.as_bytes(), limit) {
         tap.skipped(limit, "the server sent an event that takes too much memory");
         let refused = |id: &RequestId| {
             let error = ErrorData::internal_error(TOO_MANY_VALUES, None);

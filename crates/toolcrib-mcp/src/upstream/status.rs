@@ -6,8 +6,8 @@ use rmcp::model::ServerPeerInfo;
 use toolcrib_text::clean::one_line;
 use toolcrib_text::shorten;
 
-use crate::hidden_text::shown;
-use crate::metrics::State;
+use crate::hidden_text::loggable_name;
+use crate::metrics::ServerState;
 
 /// Why a server that has yet to answer for the first time cannot be asked.
 pub(crate) const CONNECTING: &str = "it is still connecting";
@@ -30,7 +30,7 @@ pub enum Phase {
     NeedsLogin,
 }
 
-impl From<Phase> for State {
+impl From<Phase> for ServerState {
     fn from(phase: Phase) -> Self {
         match phase {
             Phase::Off => Self::Off,
@@ -104,8 +104,9 @@ impl Status {
         self.era = Some(era);
         let version = one_line(&info.protocol_version.to_string());
         self.version = Some(shorten(&version, VERSION_CHARS).into_owned());
-        let name =
-            |who: &rmcp::model::Implementation| shown(&format!("{} {}", who.name, who.version));
+        let name = |who: &rmcp::model::Implementation| {
+            loggable_name(&format!("{} {}", who.name, who.version))
+        };
         self.calls_itself = info.server_info.as_ref().map(name);
         self.started_in = Some(took);
     }

@@ -20,10 +20,10 @@ use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Mutex, oneshot};
 
 use super::tap::{Seen, Tap};
-use crate::arguments::to_json;
-use crate::json_memory::{TOO_MANY_VALUES, is_excessive};
-use crate::lines::{Event, Lines};
-use crate::request_id::{early_id, request_id};
+use crate::json_memory::{TOO_MANY_VALUES, takes_too_much_memory};
+use crate::lines::{LineEvent, LineSplitter};
+use crate::raw_arguments::message_to_json;
+use crate::request_id::{id_in_head, request_id};
 
 /// Bytes read at once.
 const CHUNK: usize = 64 << 10;
@@ -61,7 +61,7 @@ pub fn messages_in(bytes: &[u8], limit: usize) -> usize {
 pub(crate) struct StdioWire<R, W> {
     input: R,
     output: Arc<Mutex<Option<W>>>,
-    lines: Lines,
+    lines: LineSplitter,
     limit: usize,
     chunk: Vec<u8>,
     /// The part of the chunk that is not looked at yet.
@@ -78,7 +78,7 @@ impl<R, W> StdioWire<R, W> {
         Self {
             input,
             output: Arc::new(Mutex::new(Some(output))),
-            lines: Lines::new(limit),
+            lines: LineSplitter::new(limit),
             limit,
             chunk: vec![0; CHUNK],
             unread: 0..0,
@@ -93,22 +93,22 @@ impl<R, W> StdioWire<R, W> {
     async fn next(&mut self) -> Option<()> {
         while self.messages.is_empty() {
             let mut rest = &self.chunk[self.unread.clone()];
-            let event = self.lines.take(&mut rest);
+            let event = self.lines.next_event(&mut rest);
             self.unread.start = self.unread.end - rest.len();
             match event? {
-                Event::Line(line) if is_excessive(line, self.limit) => {
-                    let id = early_id(line);
+                LineEvent::Line(line) if takes_too_much_memory(line, self.limit) => {
+                    let id = id_in_head(line);
                     self.ready = self.skipped(id, TOO_MANY_VALUES.to_owned());
                     return Some(());
                 }
-                Event::Line(line) => match serde_json::from_slice::<Value>(line) {
+                LineEvent::Line(line) => match serde_json::from_slice::<Value>(line) {
                     // Batches left the protocol; a server that still writes one is understood.
                     Ok(Value::Array(batch)) => self.messages = batch.into(),
                     Ok(message) => self.messages.push_back(message),
                     Err(_) => self.tap.noise(),
                 },
-                Event::TooLong { start } => {
-                    let id = early_id(start);
+                LineEvent::TooLong { start } => {
+                    let id = id_in_head(start);
                     let limit = self.limit;
                     let problem =
                         format!("the server's answer is larger than the limit of {limit} bytes");
@@ -221,7 +221,7 @@ where
 
 /// One message is one line. JSON strings have no line breaks, so any line breaks are between tokens.
 fn line_of(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
-    let mut line = to_json(message)?;
+    let mut line = message_to_json(message)?;
     if line.contains(['\n', '\r']) {
         line = line.replace(['\n', '\r'], " ");
     }

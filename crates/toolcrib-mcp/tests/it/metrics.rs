@@ -1,6 +1,6 @@
 //! What a scrape says after a known history.
 
-use toolcrib_mcp::metrics::{Metrics, Outcome, State};
+use toolcrib_mcp::metrics::{CallStatus, Metrics, ServerState};
 use toolcrib_server::metrics::{encode, registry};
 
 fn text(metrics: &Metrics) -> String {
@@ -12,21 +12,21 @@ fn text(metrics: &Metrics) -> String {
 #[test]
 fn a_scripted_history_gives_this_text() {
     let metrics = Metrics::new(["github", "files"]);
-    metrics.set_state("github", State::Up);
-    metrics.set_state("files", State::Down);
+    metrics.set_state("github", ServerState::Up);
+    metrics.set_state("files", ServerState::Down);
     metrics.searched(3);
     metrics.searched(0);
     metrics.searched(1);
     metrics.described();
     metrics.saved(12_345);
-    metrics.call("github").end_after(Outcome::Ok, 0.0004);
-    metrics.call("github").end_after(Outcome::ToolError, 0.25);
-    metrics.call("files").end_after(Outcome::Timeout, 500.0);
+    metrics.call("github").end_after(CallStatus::Ok, 0.0004);
+    metrics.call("github").end_after(CallStatus::ToolError, 0.25);
+    metrics.call("files").end_after(CallStatus::Timeout, 500.0);
     metrics.refused("files");
     metrics.refreshed("github");
     metrics.restarted("files");
     metrics.restarted("files");
-    metrics.hid_text("github");
+    metrics.found_hidden_text("github");
     let _open = metrics.session();
     drop(metrics.session());
     let in_flight = metrics.call("github");
@@ -44,11 +44,11 @@ fn a_scripted_history_gives_this_text() {
 fn a_server_that_the_config_does_not_name_makes_no_series() {
     let metrics = Metrics::new(["github"]);
     let before = text(&metrics);
-    metrics.call("stranger\"} 1\n").end(Outcome::Ok);
+    metrics.call("stranger\"} 1\n").end(CallStatus::Ok);
     metrics.refused("stranger");
     metrics.refreshed("stranger");
     metrics.restarted("stranger");
-    metrics.set_state("stranger", State::Up);
+    metrics.set_state("stranger", ServerState::Up);
     assert_eq!(text(&metrics), before);
 }
 

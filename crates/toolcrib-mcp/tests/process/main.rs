@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use toolcrib_mcp::lines::{Event, Lines};
+use toolcrib_mcp::lines::{LineEvent, LineSplitter};
 use toolcrib_mcp::process::{Exit, GracePeriods, Launch, Process, SpawnError, environment, warden};
 
 /// Longer than anything here takes on a busy machine. Reaching it is a failure, never a way to wait. The

@@ -28,14 +28,14 @@ pub(crate) fn reader() -> ExitCode {
         let script = "echo before; head -c 1073741824 /dev/zero | tr '\\0' x; echo; echo after";
         let mut process = launch("reader", script).spawn().await.unwrap();
         let mut stdout = process.stdout.take().unwrap();
-        let (mut lines, mut chunk) = (Lines::default(), vec![0; 64 << 10]);
+        let (mut lines, mut chunk) = (LineSplitter::default(), vec![0; 64 << 10]);
         loop {
             let read = stdout.read(&mut chunk).await.unwrap();
             let mut input = &chunk[..read];
-            while let Some(event) = lines.take(&mut input) {
+            while let Some(event) = lines.next_event(&mut input) {
                 match event {
-                    Event::Line(line) => println!("{}", String::from_utf8_lossy(line)),
-                    Event::TooLong { start } => println!("too long, {} shown", start.len()),
+                    LineEvent::Line(line) => println!("{}", String::from_utf8_lossy(line)),
+                    LineEvent::TooLong { start } => println!("too long, {} shown", start.len()),
                 }
             }
             if read == 0 {

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 
-fn asked(params: Value) -> Result<Value, Unfit> {
+fn asked(params: Value) -> Result<Value, QuestionError> {
     let mut params = params;
     present("files", "elicitation/create", Some(&mut params), &Limits::default())?;
     Ok(params)
@@ -33,7 +33,7 @@ fn a_long_question_is_cut_and_a_large_one_refused() {
     let cut = "[server \"a\"] 12345… [cut at 5 characters]";
     assert_eq!(ask("123456").unwrap()["message"], cut);
     assert!(ask(&"x".repeat(26)).is_ok());
-    let large = Unfit::TooLarge { bytes: 41, limit: 40 };
+    let large = QuestionError::TooLarge { bytes: 41, limit: 40 };
     assert_eq!(ask(&"x".repeat(27)).unwrap_err(), large);
 }
 
@@ -50,7 +50,7 @@ fn labels_are_cleaned_and_cut_and_hidden_choices_refused() {
         json!({"oneOf": [{"const": "a\u{e0041}", "title": "A"}]}),
         json!({"p\u{200b}": 1}),
     ] {
-        assert_eq!(asked(form(&hidden)).unwrap_err(), Unfit::HiddenName);
+        assert_eq!(asked(form(&hidden)).unwrap_err(), QuestionError::HiddenName);
     }
 }
 
@@ -88,7 +88,7 @@ fn names_and_choices_that_look_like_a_server_are_refused() {
         json!({"default": "[server \"bank\"]"}),
         json!({"[server \"bank\"] PIN": {"type": "string"}}),
     ] {
-        assert_eq!(asked(form(&forged)).unwrap_err(), Unfit::FalseName, "{forged}");
+        assert_eq!(asked(form(&forged)).unwrap_err(), QuestionError::FalseName, "{forged}");
     }
     assert!(asked(form(&json!({"enum": ["[1] server", "server", "(server)"]}))).is_ok());
 }
@@ -103,7 +103,7 @@ fn choices_may_be_ordinary_writing() {
     let shown = asked(form(&json!({"enum": choices}))).unwrap();
     assert_eq!(shown["requestedSchema"]["properties"]["a"]["enum"], choices);
     let broken = asked(form(&json!({"enum": ["a\nb"]})));
-    assert_eq!(broken.unwrap_err(), Unfit::HiddenName);
+    assert_eq!(broken.unwrap_err(), QuestionError::HiddenName);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_link_shows_its_host() {
         "https://evil.example/a b",
         "",
     ] {
-        assert!(matches!(ask(url), Err(Unfit::Url(_))), "{url}");
+        assert!(matches!(ask(url), Err(QuestionError::Url(_))), "{url}");
     }
 }
 

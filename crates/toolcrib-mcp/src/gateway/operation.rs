@@ -1,4 +1,4 @@
-//! What a client can ask of a server, as a request to that server.
+//! Operation a client can ask of a server, as a request to that server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use crate::arguments::Arguments;
 use crate::config::seconds;
+use crate::raw_arguments::RawArguments;
 use crate::upstream::Upstream;
 
-/// What is asked of a server.
+/// Operation is asked of a server.
 #[derive(Debug, Clone)]
-pub(crate) enum What {
+pub(crate) enum Operation {
     /// To run a tool.
-    Tool { name: String, arguments: Option<Arguments> },
+    Tool { name: String, arguments: Option<RawArguments> },
     /// To fill in a prompt.
     Prompt { name: String, arguments: Option<JsonObject> },
     /// To read a resource.
@@ -28,21 +28,21 @@ pub(crate) enum What {
     Completion(Arc<CompleteRequestParams>),
 }
 
-/// What a client added when it repeated its request.
+/// Operation a client added when it repeated its request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Inputs {
+pub(crate) struct RetryInputs {
     pub(crate) responses: Option<BTreeMap<String, Value>>,
     pub(crate) state: Option<String>,
 }
 
-impl What {
+impl Operation {
     /// The request to the server.
-    pub(super) fn request(&self, inputs: Inputs) -> ClientRequest {
-        let Inputs { responses, state } = inputs;
+    pub(super) fn request(&self, inputs: RetryInputs) -> ClientRequest {
+        let RetryInputs { responses, state } = inputs;
         match self.clone() {
             Self::Tool { name, arguments } => {
                 let mut params = CallToolRequestParams::new(name);
-                params.arguments = arguments.as_ref().and_then(Arguments::parsed);
+                params.arguments = arguments.as_ref().and_then(RawArguments::parsed);
                 params.input_responses = responses;
                 params.request_state = state;
                 let mut call = CallToolRequest::new(params);
@@ -71,12 +71,12 @@ impl What {
     }
 
     /// Whether a client of the newer era can answer a question by repeating its request.
-    pub(super) fn can_be_repeated(&self) -> bool {
+    pub(super) fn can_be_retried(&self) -> bool {
         !matches!(self, Self::Completion(_))
     }
 
     /// Whether it asks for the same thing, whatever the arguments.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub(super) fn has_same_target(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Tool { name, .. }, Self::Tool { name: other, .. })
             | (Self::Prompt { name, .. }, Self::Prompt { name: other, .. }) => name == other,
@@ -86,7 +86,7 @@ impl What {
     }
 
     /// How long it may take.
-    pub(super) fn within(&self, upstream: &Upstream) -> Duration {
+    pub(super) fn timeout(&self, upstream: &Upstream) -> Duration {
         let config = upstream.config();
         let own = match self {
             Self::Tool { name, .. } => {

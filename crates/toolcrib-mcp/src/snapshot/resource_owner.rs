@@ -2,9 +2,9 @@
 //!
 //! Clients know resources by addresses with their server's name (`notes+file:///a.txt`). Servers speak of
 //! their own addresses in results, and clients read those as well. Such an address goes to the only
-//! server that claims it. A server claims the addresses that it lists and those that begin with the text of one of its
+//! server that resource_owner it. A server resource_owner the addresses that it lists and those that begin with the text of one of its
 //! templates before the first variable. If no server lists an address, those that list others of the same scheme (on
-//! the web: of the same host) claim it as well. A template that spells out no scheme, or no host on the web, claims
+//! the web: of the same host) claim it as well. A template that spells out no scheme, or no host on the web, resource_owner
 //! nothing, so that it cannot capture the addresses of others.
 //!
 //! Rejected: the most specific claim wins. A server could list an address that another's template covers, or spell out
@@ -13,20 +13,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::offers::Offers;
+use super::entry_list::EntryList;
 
 /// Whose address it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum ResourceOwner {
     /// This server's.
     One(Arc<str>),
     /// Several servers claim it, in the order of their names.
     Several(Vec<Arc<str>>),
-    /// No server claims it.
+    /// No server resource_owner it.
     Nobody,
 }
 
-impl Owner {
+impl ResourceOwner {
     fn of(servers: BTreeSet<&Arc<str>>) -> Self {
         let mut servers: Vec<_> = servers.into_iter().map(Arc::clone).collect();
         match servers.len() {
@@ -38,28 +38,28 @@ impl Owner {
 }
 
 /// Whose an address is among some servers.
-pub(super) fn owner(
+pub(super) fn resource_owner(
     uri: &str,
-    resources: &Offers,
-    templates: &Offers,
+    resources: &EntryList,
+    templates: &EntryList,
     of: impl Fn(&str) -> bool,
-) -> Owner {
-    let resources = || resources.iter().filter(|offer| of(&offer.server));
-    let templates = templates.iter().filter(|offer| of(&offer.server));
-    let listed = resources().filter(|offer| offer.own == uri).map(|offer| &offer.server);
+) -> ResourceOwner {
+    let resources = || resources.iter().filter(|entry| of(&entry.server));
+    let templates = templates.iter().filter(|entry| of(&entry.server));
+    let listed = resources().filter(|entry| entry.own_name == uri).map(|entry| &entry.server);
     let mut claimants: BTreeSet<&Arc<str>> = listed.collect();
     let uri = folded(uri);
     let covers = |space: Option<String>| space.is_some_and(|space| uri.starts_with(&space));
     if claimants.is_empty() {
-        let by_space = resources().filter(|offer| covers(space(&offer.own)));
-        claimants.extend(by_space.map(|offer| &offer.server));
+        let by_space = resources().filter(|entry| covers(space(&entry.own_name)));
+        claimants.extend(by_space.map(|entry| &entry.server));
     }
-    let by_template = templates.filter(|offer| covers(beginning(&offer.own)));
-    claimants.extend(by_template.map(|offer| &offer.server));
-    Owner::of(claimants)
+    let by_template = templates.filter(|entry| covers(beginning(&entry.own_name)));
+    claimants.extend(by_template.map(|entry| &entry.server));
+    ResourceOwner::of(claimants)
 }
 
-/// The addresses that a server claims by listing one: those of its scheme, on the web those of its host.
+/// The addresses that a server resource_owner by listing one: those of its scheme, on the web those of its host.
 fn space(uri: &str) -> Option<String> {
     let uri = folded(uri);
     let scheme = scheme(&uri)?;

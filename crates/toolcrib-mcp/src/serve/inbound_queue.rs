@@ -23,47 +23,47 @@ const MESSAGE: usize = 1 << 10;
 
 /// Messages of one client.
 #[derive(Debug, Default)]
-pub(super) struct Arrivals {
-    /// In order of arrival.
-    ready: VecDeque<Arrival>,
+pub(super) struct InboundQueue {
+    /// In order of queued.
+    ready: VecDeque<QueuedMessage>,
     /// Requests that wait for room.
-    waiting: VecDeque<Arrival>,
+    waiting: VecDeque<QueuedMessage>,
     waiting_bytes: usize,
 }
 
 #[derive(Debug)]
-struct Arrival {
+struct QueuedMessage {
     message: ClientJsonRpcMessage,
     bytes: usize,
 }
 
-impl Arrivals {
+impl InboundQueue {
     /// The next message that may begin now. A request has its share of the backlog in its extensions, which the SDK
     /// keeps until it is answered.
     pub(super) fn next(&mut self, backlog: &Backlog) -> Option<ClientJsonRpcMessage> {
         if backlog.has_room()
-            && let Some(arrival) = self.waiting.pop_front()
+            && let Some(queued) = self.waiting.pop_front()
         {
-            self.waiting_bytes -= arrival.bytes;
-            return Some(arrival.begun(backlog));
+            self.waiting_bytes -= queued.bytes;
+            return Some(queued.begun(backlog));
         }
-        while let Some(arrival) = self.ready.pop_front() {
-            match &arrival.message {
+        while let Some(queued) = self.ready.pop_front() {
+            match &queued.message {
                 JsonRpcMessage::Request(_)
                     if backlog.has_room()
-                        || arrival.is_small_ping() && backlog.has_room_for_ping() =>
+                        || queued.is_small_ping() && backlog.has_room_for_ping() =>
                 {
-                    return Some(arrival.begun(backlog));
+                    return Some(queued.begun(backlog));
                 }
                 JsonRpcMessage::Request(_) => {
-                    self.waiting_bytes += arrival.bytes;
-                    self.waiting.push_back(arrival);
+                    self.waiting_bytes += queued.bytes;
+                    self.waiting.push_back(queued);
                 }
                 message => {
                     if let Some(id) = cancelled(message) {
                         self.forget(&id);
                     }
-                    return Some(arrival.message);
+                    return Some(queued.message);
                 }
             }
         }
@@ -87,21 +87,21 @@ impl Arrivals {
     }
 
     fn forget(&mut self, id: &RequestId) {
-        let is_it = |arrival: &Arrival| matches!(&arrival.message, JsonRpcMessage::Request(request) if request.id == *id);
-        self.waiting.retain(|arrival| !is_it(arrival));
-        self.waiting_bytes = self.waiting.iter().map(|arrival| arrival.bytes).sum();
+        let is_it = |queued: &QueuedMessage| matches!(&queued.message, JsonRpcMessage::Request(request) if request.id == *id);
+        self.waiting.retain(|queued| !is_it(queued));
+        self.waiting_bytes = self.waiting.iter().map(|queued| queued.bytes).sum();
     }
 }
 
 /// Adds messages, each with the memory that its values take, in bytes.
-impl Extend<(ClientJsonRpcMessage, usize)> for Arrivals {
+impl Extend<(ClientJsonRpcMessage, usize)> for InboundQueue {
     fn extend<T: IntoIterator<Item = (ClientJsonRpcMessage, usize)>>(&mut self, messages: T) {
-        let arrival = |(message, bytes)| Arrival { message, bytes: MESSAGE + bytes };
-        self.ready.extend(messages.into_iter().map(arrival));
+        let queued = |(message, bytes)| QueuedMessage { message, bytes: MESSAGE + bytes };
+        self.ready.extend(messages.into_iter().map(queued));
     }
 }
 
-impl Arrival {
+impl QueuedMessage {
     fn begun(mut self, backlog: &Backlog) -> ClientJsonRpcMessage {
         let share = if self.is_small_ping() { backlog.ping() } else { backlog.request() };
         if let JsonRpcMessage::Request(request) = &mut self.message {
@@ -152,9 +152,9 @@ mod tests {
         message(json!({"jsonrpc": "2.0", "id": id, "result": {}}))
     }
 
-    /// What is next, in short.
-    fn next(arrivals: &mut Arrivals, backlog: &Backlog) -> String {
-        match arrivals.next(backlog) {
+    /// Operation is next, in short.
+    fn next(inbound: &mut InboundQueue, backlog: &Backlog) -> String {
+        match inbound.next(backlog) {
             Some(JsonRpcMessage::Request(request)) => format!("request {}", request.id),
             Some(JsonRpcMessage::Response(answer)) => format!("answer {}", answer.id),
             Some(JsonRpcMessage::Notification(_)) => "cancel".to_owned(),
@@ -165,54 +165,54 @@ mod tests {
 
     #[test]
     fn with_room_the_order_is_kept() {
-        let (mut arrivals, backlog) = (Arrivals::default(), Backlog::default());
+        let (mut inbound, backlog) = (InboundQueue::default(), Backlog::default());
         let messages = [request(1), cancel(1), answer(7), request(2)];
-        arrivals.extend(messages.map(|message| (message, 10)));
+        inbound.extend(messages.map(|message| (message, 10)));
         for expected in ["request 1", "cancel", "answer 7", "request 2", ""] {
-            assert_eq!(next(&mut arrivals, &backlog), expected);
+            assert_eq!(next(&mut inbound, &backlog), expected);
         }
     }
 
     #[test]
     fn without_room_requests_wait_and_other_messages_do_not() {
-        let (mut arrivals, backlog) = (Arrivals::default(), Backlog::default());
+        let (mut inbound, backlog) = (InboundQueue::default(), Backlog::default());
         let unread = backlog.message(&"x".repeat(WAITING_BYTES));
         let messages = [request(1), request(2), answer(7), request(3), cancel(2)];
-        arrivals.extend(messages.map(|message| (message, WAITING_BYTES / 3)));
+        inbound.extend(messages.map(|message| (message, WAITING_BYTES / 3)));
         for expected in ["answer 7", "cancel", ""] {
-            assert_eq!(next(&mut arrivals, &backlog), expected);
+            assert_eq!(next(&mut inbound, &backlog), expected);
         }
-        assert!(arrivals.is_waiting() && !arrivals.is_full(), "two of three wait");
-        arrivals.extend([(request(4), WAITING_BYTES / 3)]);
-        assert_eq!(next(&mut arrivals, &backlog), "");
-        assert!(arrivals.is_full());
+        assert!(inbound.is_waiting() && !inbound.is_full(), "two of three wait");
+        inbound.extend([(request(4), WAITING_BYTES / 3)]);
+        assert_eq!(next(&mut inbound, &backlog), "");
+        assert!(inbound.is_full());
         drop(unread);
-        arrivals.extend([(request(5), 10)]);
+        inbound.extend([(request(5), 10)]);
         for expected in ["request 1", "request 3", "request 4", "request 5", ""] {
-            assert_eq!(next(&mut arrivals, &backlog), expected);
+            assert_eq!(next(&mut inbound, &backlog), expected);
         }
-        assert!(!arrivals.is_waiting() && !arrivals.is_full());
+        assert!(!inbound.is_waiting() && !inbound.is_full());
     }
 
     #[test]
     fn a_request_in_flight_takes_room_until_it_is_dropped() {
-        let (mut arrivals, backlog) = (Arrivals::default(), Backlog::default());
-        arrivals.extend((0..1_000).map(|id| (request(id), 10)));
-        let mut in_flight: Vec<_> = std::iter::from_fn(|| arrivals.next(&backlog)).collect();
+        let (mut inbound, backlog) = (InboundQueue::default(), Backlog::default());
+        inbound.extend((0..1_000).map(|id| (request(id), 10)));
+        let mut in_flight: Vec<_> = std::iter::from_fn(|| inbound.next(&backlog)).collect();
         assert_eq!(in_flight.len(), 256);
         in_flight.pop();
-        assert_eq!(next(&mut arrivals, &backlog), "request 256");
+        assert_eq!(next(&mut inbound, &backlog), "request 256");
     }
 
     #[test]
     fn a_ping_does_not_wait_for_requests_in_flight() {
-        let (mut arrivals, backlog) = (Arrivals::default(), Backlog::default());
-        arrivals.extend((0..300).map(|id| (request(id), 10)));
-        let _in_flight: Vec<_> = std::iter::from_fn(|| arrivals.next(&backlog)).collect();
-        arrivals.extend([(request(300), 10), (ping(400), PING_BYTES), (ping(301), 10)]);
-        assert_eq!(next(&mut arrivals, &backlog), "request 301");
-        arrivals.extend((0..100_000).map(|id| (ping(id), 10)));
-        let unread = std::iter::from_fn(|| arrivals.next(&backlog));
+        let (mut inbound, backlog) = (InboundQueue::default(), Backlog::default());
+        inbound.extend((0..300).map(|id| (request(id), 10)));
+        let _in_flight: Vec<_> = std::iter::from_fn(|| inbound.next(&backlog)).collect();
+        inbound.extend([(request(300), 10), (ping(400), PING_BYTES), (ping(301), 10)]);
+        assert_eq!(next(&mut inbound, &backlog), "request 301");
+        inbound.extend((0..100_000).map(|id| (ping(id), 10)));
+        let unread = std::iter::from_fn(|| inbound.next(&backlog));
         let unread = unread.map(|_| backlog.message("an answer")).collect::<Vec<_>>().len();
         assert!((1_000..100_000).contains(&unread), "pings without end have a limit: {unread}");
     }

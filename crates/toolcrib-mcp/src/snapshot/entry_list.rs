@@ -12,21 +12,23 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolcrib_core::wire_name;
 
-use super::Supplier;
-use super::findings::Collector;
-use super::prefixes::{Prefixes, address, prefix};
-use crate::hidden_text::{classes, clean_value, has_hidden_key, is_hidden_name, shown};
+use super::SnapshotServer;
+use super::list_warnings::ListWarningsBuilder;
+use super::name_prefixes::{Prefixes, prefix, prefixed_uri};
+use crate::hidden_text::{
+    class_names, clean_value, has_hidden_key, has_invisible_chars, loggable_name,
+};
 use crate::upstream::Definitions;
 
 /// What is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EntryKind {
     Prompts,
     Resources,
     Templates,
 }
 
-impl Kind {
+impl EntryKind {
     /// One of them, for the log.
     fn noun(self) -> &'static str {
         match self {
@@ -46,51 +48,54 @@ impl Kind {
     }
 }
 
-/// One thing that one server offers.
+/// One thing that one server entries.
 #[derive(Debug, Clone)]
-pub(crate) struct Offer {
+pub(crate) struct ListEntry {
     pub(crate) server: Arc<str>,
     /// As its server knows it.
-    pub(crate) own: String,
+    pub(crate) own_name: String,
     /// As its server describes it, but for the name.
     pub(crate) definition: Value,
 }
 
 /// All that is offered of one kind.
 #[derive(Debug)]
-pub(crate) struct Offers {
-    listed: Vec<Offer>,
+pub(crate) struct EntryList {
+    listed: Vec<ListEntry>,
     /// The places in `listed` of each name, in the order of the servers.
     by_name: HashMap<String, Vec<usize>>,
 }
 
-impl Offers {
+impl EntryList {
     pub(super) fn of<'a>(
-        kind: Kind,
+        kind: EntryKind,
         prefixes: &Prefixes,
-        lists: impl Iterator<Item = (&'a Supplier, &'a Definitions)>,
-        findings: &mut Collector<'_>,
+        lists: impl Iterator<Item = (&'a SnapshotServer, &'a Definitions)>,
+        findings: &mut ListWarningsBuilder<'_>,
     ) -> Self {
         let key = kind.key();
-        let mut offers = Self { listed: Vec::new(), by_name: HashMap::new() };
-        for (supplier, list) in lists {
-            let (prefix, server) = (prefix(supplier), &supplier.name);
+        let mut entries = Self { listed: Vec::new(), by_name: HashMap::new() };
+        for (server, list) in lists {
+            let (prefix, server) = (prefix(server), &server.name);
             for mut definition in list.values() {
                 let Some(own) = definition.get(key).and_then(Value::as_str) else { continue };
                 let own = own.to_owned();
                 let noun = kind.noun();
                 if let Some(why) = withheld(kind, prefix, prefixes, &own, &definition) {
-                    findings.add(server, &format!("{noun} `{}` withheld: {why}", shown(&own)));
+                    findings
+                        .add(server, &format!("{noun} `{}` withheld: {why}", loggable_name(&own)));
                     continue;
                 }
                 let name = match kind {
-                    Kind::Prompts if prefix.is_empty() => prefixes.unprefixed(&own).into_owned(),
-                    Kind::Prompts => wire_name::of(prefix, &own),
-                    Kind::Resources | Kind::Templates => address(prefix, &own),
+                    EntryKind::Prompts if prefix.is_empty() => {
+                        prefixes.unprefixed_name(&own).into_owned()
+                    }
+                    EntryKind::Prompts => wire_name::of(prefix, &own),
+                    EntryKind::Resources | EntryKind::Templates => prefixed_uri(prefix, &own),
                 };
-                let remark = |problem: &str| format!("{noun} `{}` {problem}", shown(&name));
-                let places = offers.by_name.entry(name.clone()).or_default();
-                match places.last().map(|last| &offers.listed[*last].server) {
+                let remark = |problem: &str| format!("{noun} `{}` {problem}", loggable_name(&name));
+                let places = entries.by_name.entry(name.clone()).or_default();
+                match places.last().map(|last| &entries.listed[*last].server) {
                     Some(last) if last == server => {
                         findings.add(server, &remark("is listed twice; the first counts"));
                         continue;
@@ -98,20 +103,24 @@ impl Offers {
                     Some(_) => findings.add(server, &remark("is already another server's")),
                     None => {}
                 }
-                places.push(offers.listed.len());
+                places.push(entries.listed.len());
                 let removed = clean_value(&mut definition);
                 if !removed.is_empty() {
-                    let (name, removed) = (shown(&name), classes(&removed));
+                    let (name, removed) = (loggable_name(&name), class_names(&removed));
                     let line = format!("{noun} `{name}`: removed from what is shown: {removed}");
                     findings.add(server, &line);
                 }
                 if let Some(fields) = definition.as_object_mut() {
                     fields.insert(key.to_owned(), Value::String(name));
                 }
-                offers.listed.push(Offer { server: Arc::clone(server), own, definition });
+                entries.listed.push(ListEntry {
+                    server: Arc::clone(server),
+                    own_name: own,
+                    definition,
+                });
             }
         }
-        offers
+        entries
     }
 
     /// Those of some servers, in order, as clients see them.
@@ -123,18 +132,19 @@ impl Offers {
     }
 
     /// By the name that clients use.
-    pub(crate) fn named(&self, name: &str, of: impl Fn(&str) -> bool) -> Option<&Offer> {
+    pub(crate) fn named(&self, name: &str, of: impl Fn(&str) -> bool) -> Option<&ListEntry> {
         let at = self.by_name.get(name).and_then(|places| self.first(places, &of))?;
         Some(&self.listed[at])
     }
 
     /// By the name that clients use, or by its own where only one of these servers has that.
-    pub(crate) fn find(&self, name: &str, of: impl Fn(&str) -> bool) -> Option<&Offer> {
-        if let Some(offer) = self.named(name, &of) {
-            return Some(offer);
+    pub(crate) fn find(&self, name: &str, of: impl Fn(&str) -> bool) -> Option<&ListEntry> {
+        if let Some(entry) = self.named(name, &of) {
+            return Some(entry);
         }
         // A server speaks of its own resources in results, and those are passed on as they are.
-        let mut own = self.listed.iter().filter(|offer| offer.own == name && of(&offer.server));
+        let mut own =
+            self.listed.iter().filter(|entry| entry.own_name == name && of(&entry.server));
         own.next().filter(|_| own.next().is_none())
     }
 
@@ -143,15 +153,15 @@ impl Offers {
         places.iter().copied().find(|at| of(&self.listed[*at].server))
     }
 
-    /// The offers of some servers, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Offer> {
+    /// The entries of some servers, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ListEntry> {
         self.listed.iter()
     }
 }
 
 /// Why an entry is not offered.
 fn withheld(
-    kind: Kind,
+    kind: EntryKind,
     prefix: &str,
     prefixes: &Prefixes,
     own: &str,
@@ -159,9 +169,10 @@ fn withheld(
 ) -> Option<&'static str> {
     let arguments = entry.get("arguments").and_then(Value::as_array).into_iter().flatten();
     let mut names = arguments.filter_map(|argument| argument.get("name")?.as_str()).chain([own]);
-    if names.any(is_hidden_name) || has_hidden_key(entry) {
+    if names.any(has_invisible_chars) || has_hidden_key(entry) {
         return Some("a name, an address or a key in it has invisible characters");
     }
-    let address = kind != Kind::Prompts && prefix.is_empty();
-    (address && prefixes.begin_address(own)).then_some("its address begins as another server's do")
+    let address = kind != EntryKind::Prompts && prefix.is_empty();
+    (address && prefixes.matches_any_uri_prefix(own))
+        .then_some("its address begins as another server's do")
 }

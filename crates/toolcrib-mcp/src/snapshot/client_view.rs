@@ -15,13 +15,13 @@ use toolcrib_core::{Conversation, Crib, Ledger, Scope, ToolId, TurnContext};
 
 use super::disclosure::instruction;
 use super::own_tool::own_tool;
-use super::{Shelf, globs};
+use super::{Snapshot, globs};
 use crate::config::Profile;
 use crate::json_hash::json_hash;
 
 /// What clients of one profile see.
 #[derive(Debug)]
-pub(crate) struct View {
+pub(crate) struct ClientView {
     /// What answers them.
     pub(crate) crib: Arc<Crib>,
     /// The tools they may know of.
@@ -36,10 +36,10 @@ pub(crate) struct View {
     pub(crate) unlisted: Vec<String>,
     /// Whether clients that search tools themselves get everything in full.
     defers_to_clients: bool,
-    /// The stamp of the list with everything in full, once it is needed.
-    full_stamp: OnceLock<u64>,
+    /// The list_hash of the list with everything in full, once it is needed.
+    full_list_hash: OnceLock<u64>,
     /// The tools that stand in the list by their own names.
-    direct: HashMap<String, ToolId>,
+    listed_tool: HashMap<String, ToolId>,
     /// For the model, about our tools; `None` where nothing is deferred.
     pub(crate) instruction: Option<String>,
     /// Whether tools are deferred, and why.
@@ -47,26 +47,26 @@ pub(crate) struct View {
     /// Tokens that the list is shorter than everything in full.
     pub(crate) saved: usize,
     /// Changes with what is listed, and only then.
-    pub(crate) stamps: Stamps,
+    pub(crate) list_hashes: ListHashes,
 }
 
 /// One number for each list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamps {
+pub(crate) struct ListHashes {
     pub(crate) tools: u64,
     pub(crate) prompts: u64,
     pub(crate) resources: u64,
 }
 
-fn stamp(list: &impl serde::Serialize) -> u64 {
+fn list_hash(list: &impl serde::Serialize) -> u64 {
     // Serializing a value cannot fail.
     let Ok(hash) = json_hash(list) else { return 0 };
     hash.as_bytes()[..8].iter().fold(0, |acc, byte| acc << 8 | u64::from(*byte))
 }
 
-impl View {
-    pub(super) fn of(shelf: &Shelf, crib: &Arc<Crib>, profile: Option<&Profile>) -> Self {
-        let catalog = shelf.crib.catalog();
+impl ClientView {
+    pub(super) fn build(snapshot: &Snapshot, crib: &Arc<Crib>, profile: Option<&Profile>) -> Self {
+        let catalog = snapshot.crib.catalog();
         let (servers, allow, deny) = match profile {
             Some(profile) => (globs(&profile.servers), globs(&profile.allow), globs(&profile.deny)),
             None => Default::default(),
@@ -84,25 +84,25 @@ impl View {
                 && !among(&deny)
         });
         let scope = Scope::of(catalog, ids);
-        let servers: BTreeSet<Arc<str>> = shelf
+        let servers: BTreeSet<Arc<str>> = snapshot
             .servers()
-            .filter(|name| has_server(name) && in_sight(shelf, profile, &scope, name))
+            .filter(|name| has_server(name) && is_server_visible(snapshot, profile, &scope, name))
             .map(Arc::clone)
             .collect();
         // What other servers do says nothing here, not even by the length of the list.
-        let complete = shelf.is_complete_of(|name| servers.contains(name));
+        let complete = snapshot.is_complete_of(|name| servers.contains(name));
         // Whether deferring is worth it shows when all is known; until then the short list stands.
         let turn = TurnContext { incomplete: !complete, ..TurnContext::new(&scope) };
         let shown = crib.disclose(&turn, &mut Conversation::new());
-        let waits = is_waiting(crib, &shown, !complete);
+        let waits = awaits_servers(crib, &shown, !complete);
         let listed = listed(crib, &shown, waits);
-        let direct = shown
+        let listed_tool = shown
             .tools
             .iter()
             .filter(|tool| matches!(tool.verdict, Verdict::Full(_)))
             .map(|tool| (catalog.tool(tool.id).name().to_owned(), tool.id))
             .collect();
-        if complete && let Some(left_out) = shelf.log.admit() {
+        if complete && let Some(left_out) = snapshot.log.admit() {
             let (tools, reason) = (shown.tools.len(), shown.decision.reason);
             let defers = !shown.passes_through();
             tracing::info!(
@@ -113,22 +113,25 @@ impl View {
                 "{reason}"
             );
         }
-        let knows = |server: &str| servers.contains(server);
-        let stamps = Stamps {
-            tools: stamp(&listed),
-            prompts: stamp(&shelf.prompts.list(knows)),
-            resources: stamp(&(shelf.resources.list(knows), shelf.templates.list(knows))),
+        let can_see = |server: &str| servers.contains(server);
+        let list_hashes = ListHashes {
+            tools: list_hash(&listed),
+            prompts: list_hash(&snapshot.prompts.list(can_see)),
+            resources: list_hash(&(
+                snapshot.resources.list(can_see),
+                snapshot.templates.list(can_see),
+            )),
         };
         Self {
-            stamps,
-            direct,
+            list_hashes,
+            listed_tool,
             list: json!({ "tools": listed }),
             instruction: (waits || !shown.passes_through()).then(|| instruction(crib)),
             decision: shown.decision,
             incomplete: !complete,
-            unlisted: shelf.unlisted(|name| servers.contains(name)),
-            defers_to_clients: shelf.config.gateway.defer_to_clients,
-            full_stamp: OnceLock::new(),
+            unlisted: snapshot.unlisted(|name| servers.contains(name)),
+            defers_to_clients: snapshot.config.gateway.defer_to_clients,
+            full_list_hash: OnceLock::new(),
             crib: Arc::clone(crib),
             saved: shown.tokens_before.saturating_sub(shown.tokens_after),
             scope,
@@ -142,13 +145,13 @@ impl View {
     }
 
     /// Whether a session gets everything in full. `searches` says whether its client searches tools itself.
-    pub(crate) fn is_full_for(&self, searches: bool) -> bool {
+    pub(crate) fn gets_full_list(&self, searches: bool) -> bool {
         searches && self.defers_to_clients
     }
 
     /// The list with everything in full. It is made when it is requested: few clients do, and it is as large as
     /// the catalog.
-    pub(crate) fn full(&self) -> Value {
+    pub(crate) fn full_list(&self) -> Value {
         let catalog = self.crib.catalog();
         let value = |id| serde_json::from_str(&catalog.tool(id).shown_definition()).ok();
         let tools: Vec<Value> = self.scope.ids().filter_map(value).collect();
@@ -156,8 +159,8 @@ impl View {
     }
 
     /// Changes with the list with everything in full, and only then.
-    pub(crate) fn full_stamp(&self) -> u64 {
-        *self.full_stamp.get_or_init(|| stamp(&self.full()["tools"]))
+    pub(crate) fn full_list_hash(&self) -> u64 {
+        *self.full_list_hash.get_or_init(|| list_hash(&self.full_list()["tools"]))
     }
 
     /// Whether a session that was sent this list goes on deferring when its tools become fewer.
@@ -193,13 +196,13 @@ impl View {
         if crib.settings().disclosure_kind() != DisclosureKind::Bridge {
             let turn = TurnContext { incomplete: self.incomplete, ..TurnContext::new(&self.scope) };
             let shown = crib.disclose(&turn, &mut Conversation::with_ledger(found.clone()));
-            let waits = is_waiting(crib, &shown, self.incomplete);
+            let waits = awaits_servers(crib, &shown, self.incomplete);
             return json!({ "tools": listed(crib, &shown, waits) });
         }
         let mut list = self.list.clone();
         if let Some(tools) = list.get_mut("tools").and_then(Value::as_array_mut) {
             let names = found.reveals().map(|reveal| &*reveal.name);
-            let added = names.filter(|name| self.direct(name).is_none());
+            let added = names.filter(|name| self.listed_tool(name).is_none());
             let added = added.filter_map(|name| catalog.find(name));
             let added = added.filter(|id| self.scope.contains(*id));
             tools.extend(
@@ -212,27 +215,27 @@ impl View {
     }
 
     /// Changes with the list of a session that has found these tools, and only then.
-    pub(crate) fn stamp_with(&self, found: &Ledger) -> u64 {
+    pub(crate) fn list_hash_with(&self, found: &Ledger) -> u64 {
         if self.is_plain(found) {
-            self.stamps.tools
+            self.list_hashes.tools
         } else {
-            stamp(&self.list_with(found)["tools"])
+            list_hash(&self.list_with(found)["tools"])
         }
     }
 
     /// Whether its clients may know of a server.
-    pub(crate) fn knows(&self, server: &str) -> bool {
+    pub(crate) fn can_see_server(&self, server: &str) -> bool {
         self.servers.contains(server)
     }
 
     /// A tool that stands in the list by its own name.
-    pub(crate) fn direct(&self, name: &str) -> Option<ToolId> {
-        self.direct.get(name).copied()
+    pub(crate) fn listed_tool(&self, name: &str) -> Option<ToolId> {
+        self.listed_tool.get(name).copied()
     }
 }
 
 /// Whether nothing is deferred only because the servers that may have tools to defer have yet to answer.
-fn is_waiting(crib: &Crib, shown: &Disclosure, incomplete: bool) -> bool {
+fn awaits_servers(crib: &Crib, shown: &Disclosure, incomplete: bool) -> bool {
     incomplete && shown.passes_through() && crib.settings().activation.mode != ActivationMode::Off
 }
 
@@ -254,7 +257,12 @@ fn listed(crib: &Crib, shown: &Disclosure, waits: bool) -> Vec<Value> {
 /// Whether a server that a profile does not leave out by name has anything in it. Where tools are picked
 /// one by one, a server of which none was picked is not to be known of; of one that never answered, what
 /// is said of it by name decides.
-fn in_sight(shelf: &Shelf, profile: Option<&Profile>, scope: &Scope, server: &str) -> bool {
+fn is_server_visible(
+    snapshot: &Snapshot,
+    profile: Option<&Profile>,
+    scope: &Scope,
+    server: &str,
+) -> bool {
     let Some(profile) = profile else { return true };
     let names = |part: &str| part != "*" && Glob::new(part).is(server);
     let shut = |pattern: &String| pattern.strip_suffix("/*").is_some_and(names);
@@ -264,8 +272,8 @@ fn in_sight(shelf: &Shelf, profile: Option<&Profile>, scope: &Scope, server: &st
     if profile.allow.is_empty() {
         return true;
     }
-    let catalog = shelf.crib.catalog();
-    if shelf.has_answered(server) {
+    let catalog = snapshot.crib.catalog();
+    if snapshot.has_answered(server) {
         return scope.ids().any(|id| catalog.tool(id).server() == Some(server));
     }
     profile.allow.iter().any(|pattern| pattern.split_once('/').is_some_and(|(part, _)| names(part)))

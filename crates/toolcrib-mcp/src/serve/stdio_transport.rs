@@ -6,11 +6,11 @@
 //!
 //! The memory of a client is bounded. A request whose values would take too much memory is refused before it is parsed.
 //! At most 256 requests are in flight, in addition to pings, and none begins while 64 MiB of messages wait to be
-//! written, because the client does not read them. Requests wait in [`Arrivals`] meanwhile, and answers, cancellations
-//! and pings overtake them. Reading stops only if 64 MiB of requests wait, or if refusals cannot be written.
+//! written, because the client does not read them. Requests wait in [`InboundQueue`] meanwhile, and answers, cancellations
+//! and pings overtake them. Reading stops only if 64 MiB of requests wait, or if errors cannot be written.
 //!
 //! After a client has closed its side, requests that wait still begin, and their answers are written as long as it
-//! reads. But half a second later (`LAST_ANSWERS` in `stdio.rs`) calls to servers are cancelled, and so are those that
+//! reads. But half a second later (`DRAIN_TIME` in `stdio.rs`) calls to servers are cancelled, and so are those that
 //! begin after that.
 
 use std::collections::VecDeque;
@@ -27,13 +27,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolcrib_text::json::Fields;
 
-use super::arrivals::Arrivals;
 use super::backlog::{Backlog, BacklogShare};
-use super::unread::{Unread, too_large, too_many_values};
-use crate::arguments::Arguments;
-use crate::json_memory::{estimate, is_excessive};
-use crate::lines::{Event, Lines};
-use crate::request_id::Early;
+use super::inbound_queue::InboundQueue;
+use super::line_rejection::{LineRejection, too_large, too_many_values};
+use crate::json_memory::{parsed_bytes, takes_too_much_memory};
+use crate::lines::{LineEvent, LineSplitter};
+use crate::raw_arguments::RawArguments;
+use crate::request_id::MessageHead;
 
 /// Bytes read at once.
 const CHUNK: usize = 16 << 10;
@@ -45,18 +45,18 @@ const LAST_WRITES: Duration = Duration::from_secs(1);
 const LAST_READS: Duration = Duration::from_secs(5);
 
 /// The two streams of a client, as the SDK's transport.
-pub(super) struct ClientWire<R> {
+pub(super) struct StdioTransport<R> {
     input: R,
-    lines: Lines,
+    lines: LineSplitter,
     limit: usize,
     chunk: Box<[u8]>,
     /// Messages that the SDK has yet to take.
-    arrivals: Arrivals,
+    inbound: InboundQueue,
     /// Whether the SDK has just taken a message.
     has_begun: bool,
     backlog: Backlog,
     /// Refusals that have yet to be queued.
-    refusals: VecDeque<String>,
+    errors: VecDeque<String>,
     /// When to stop waiting for a client that does not read. Set once the input has ended and its last line was read.
     finished: Option<Instant>,
     output: Option<mpsc::Sender<Outgoing>>,
@@ -72,8 +72,8 @@ struct Outgoing {
     share: BacklogShare,
 }
 
-impl<R> ClientWire<R> {
-    /// Lines of at most `limit` bytes; `ended` is cancelled when there are no more.
+impl<R> StdioTransport<R> {
+    /// LineSplitter of at most `limit` bytes; `ended` is cancelled when there are no more.
     pub(super) fn new(
         input: R,
         output: impl AsyncWrite + Send + Unpin + 'static,
@@ -83,13 +83,13 @@ impl<R> ClientWire<R> {
         let (sender, lines) = mpsc::channel(QUEUE);
         Self {
             input,
-            lines: Lines::new(limit),
+            lines: LineSplitter::new(limit),
             limit,
             chunk: vec![0; CHUNK].into(),
-            arrivals: Arrivals::default(),
+            inbound: InboundQueue::default(),
             has_begun: false,
             backlog: Backlog::default(),
-            refusals: VecDeque::new(),
+            errors: VecDeque::new(),
             finished: None,
             output: Some(sender),
             writer: Some(tokio::spawn(write(output, lines))),
@@ -97,21 +97,21 @@ impl<R> ClientWire<R> {
         }
     }
 
-    fn eat(&mut self, bytes: usize) {
+    fn split_lines(&mut self, bytes: usize) {
         let mut rest = &self.chunk[..bytes];
-        while let Some(event) = self.lines.take(&mut rest) {
-            let (message, refusals) = read(&event, self.limit);
-            self.arrivals.extend(message);
-            self.refusals.extend(refusals);
+        while let Some(event) = self.lines.next_event(&mut rest) {
+            let (message, errors) = read(&event, self.limit);
+            self.inbound.extend(message);
+            self.errors.extend(errors);
         }
     }
 
     /// The input has ended. Its last line may have no newline.
     fn finish(&mut self) {
         if let Some(event) = self.lines.finish() {
-            let (message, refusals) = read(&event, self.limit);
-            self.arrivals.extend(message);
-            self.refusals.extend(refusals);
+            let (message, errors) = read(&event, self.limit);
+            self.inbound.extend(message);
+            self.errors.extend(errors);
         }
         self.finished = Some(Instant::now() + LAST_READS);
         self.ended.cancel();
@@ -121,28 +121,28 @@ impl<R> ClientWire<R> {
 /// A message for the SDK, and the memory that it takes.
 type Message = (ClientJsonRpcMessage, usize);
 
-/// The message of a line for the SDK, and refusals for the client.
-fn read(event: &Event<'_>, limit: usize) -> (Option<Message>, Vec<String>) {
-    let unread = match event {
-        Event::Line(line) if is_excessive(line, limit) => {
+/// The message of a line for the SDK, and errors for the client.
+fn read(event: &LineEvent<'_>, limit: usize) -> (Option<Message>, Vec<String>) {
+    let rejection = match event {
+        LineEvent::Line(line) if takes_too_much_memory(line, limit) => {
             tracing::warn!("a request with too many values is refused");
             too_many_values(line)
         }
-        Event::Line(line) => match message(line) {
-            Ok(message) => return (Some((message, estimate(line))), Vec::new()),
-            Err(unread) => unread,
+        LineEvent::Line(line) => match message(line) {
+            Ok(message) => return (Some((message, parsed_bytes(line))), Vec::new()),
+            Err(rejection) => rejection,
         },
-        Event::TooLong { start } => {
+        LineEvent::TooLong { start } => {
             tracing::warn!("a request over the limit is refused");
             too_large(start, limit)
         }
     };
-    (unread.failed.map(|failed| (*failed, 0)), unread.refusals)
+    (rejection.failed_answer.map(|failed| (*failed, 0)), rejection.errors)
 }
 
 /// The message of a line, a call with its arguments as text. Some clients write `null` for a key that a message
 /// does not have, which the SDK takes for a value.
-fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, Unread> {
+fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
     let message = strict_message(line);
     if message.is_err()
         && let Some(line) = without_nulls(line)
@@ -167,19 +167,21 @@ fn without_nulls(line: &[u8]) -> Option<String> {
     (!nulls.is_empty() && !refused).then(|| fields.with(&nulls))
 }
 
-fn strict_message(line: &[u8]) -> Result<ClientJsonRpcMessage, Unread> {
-    let mut message = serde_json::from_slice(line).map_err(|_| Unread::of(line))?;
+fn strict_message(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
+    let mut message = serde_json::from_slice(line).map_err(|_| LineRejection::of_line(line))?;
     match &mut message {
         JsonRpcMessage::Request(received) => {
             if let ClientRequest::CallToolRequest(call) = &mut received.request
-                && let Some((_, arguments)) = Arguments::of_message(line)
+                && let Some((_, arguments)) = RawArguments::from_message(line)
             {
                 call.extensions_mut().insert(arguments);
             }
         }
         // The SDK takes a request that also has a result for an answer.
-        JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) if Early::read(line).has_method => {
-            return Err(Unread::of(line));
+        JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
+            if MessageHead::read(line).has_method =>
+        {
+            return Err(LineRejection::of_line(line));
         }
         _ => {}
     }
@@ -207,7 +209,7 @@ async fn write(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Ou
     }
 }
 
-impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for ClientWire<R> {
+impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for StdioTransport<R> {
     type Error = io::Error;
 
     fn send(
@@ -235,37 +237,37 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for ClientWire
             tokio::task::yield_now().await;
         }
         loop {
-            if !self.refusals.is_empty() {
+            if !self.errors.is_empty() {
                 let permit = self.output.as_ref()?.reserve().await.ok()?;
-                if let Some(line) = self.refusals.pop_front() {
+                if let Some(line) = self.errors.pop_front() {
                     let share = self.backlog.message(&line);
                     permit.send(Outgoing { line, written: None, share });
                 }
                 continue;
             }
-            if let Some(message) = self.arrivals.next(&self.backlog) {
+            if let Some(message) = self.inbound.next(&self.backlog) {
                 self.has_begun = true;
                 if self.finished.is_some() {
                     self.finished = Some(Instant::now() + LAST_READS);
                 }
                 return Some(message);
             }
-            let is_waiting = self.arrivals.is_waiting();
+            let is_waiting = self.inbound.is_waiting();
             if let Some(deadline) = self.finished {
                 if !is_waiting {
                     return None;
                 }
                 if tokio::time::timeout_at(deadline, self.backlog.room()).await.is_err() {
                     tracing::warn!("the client does not read: its last requests are not answered");
-                    self.arrivals.clear();
+                    self.inbound.clear();
                 }
                 continue;
             }
             tokio::select! {
                 () = self.backlog.room(), if is_waiting => {}
-                read = self.input.read(&mut self.chunk), if !self.arrivals.is_full() => match read {
+                read = self.input.read(&mut self.chunk), if !self.inbound.is_full() => match read {
                     Ok(0) | Err(_) => self.finish(),
-                    Ok(bytes) => self.eat(bytes),
+                    Ok(bytes) => self.split_lines(bytes),
                 },
             }
         }

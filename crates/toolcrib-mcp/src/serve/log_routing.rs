@@ -25,9 +25,9 @@ use crate::gateway::RequestStream;
 const QUEUE: usize = 16;
 
 /// The sessions of one profile.
-pub(super) struct Manager(pub(super) Arc<LocalSessionManager>);
+pub(super) struct LogRoutingSessions(pub(super) Arc<LocalSessionManager>);
 
-impl SessionManager for Manager {
+impl SessionManager for LogRoutingSessions {
     type Error = LocalSessionManagerError;
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 

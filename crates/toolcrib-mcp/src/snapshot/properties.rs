@@ -13,8 +13,8 @@ use toolcrib_core::{
     CallOutcome, Conversation, FourCharsPerToken, TokenCounter, TurnContext, wire_name,
 };
 
-use super::Protocol;
-use super::{Shelf, Supplier, View};
+use super::SessionKind;
+use super::{ClientView, Snapshot, SnapshotServer};
 use crate::config::{Config, Profile, Server, Transport};
 use crate::upstream::{Definitions, Known};
 
@@ -75,14 +75,14 @@ fn listed(entries: impl Iterator<Item = Value>) -> Definitions {
     Definitions::of(&entries.collect::<Vec<_>>())
 }
 
-fn supplier(name: &str, facts: &Facts, keep: impl Fn(&str) -> bool) -> Supplier {
+fn server(name: &str, facts: &Facts, keep: impl Fn(&str) -> bool) -> SnapshotServer {
     let mut config = Server::new(Transport::Stdio {
         command: "true".into(),
         args: Vec::new(),
         env: BTreeMap::new(),
         cwd: None,
     });
-    // Tools of the same bare name are renamed for everybody alike, so only offers are tried that way.
+    // Tools of the same bare name are renamed for everybody alike, so only entries are tried that way.
     config.prefix = (facts.bare && facts.tools.is_empty()).then(String::new);
     let tool = |own: &&&str| json!({"name": own, "description": format!("To {own} things."), "inputSchema": {"type": "object"}});
     let tools: Vec<Value> =
@@ -95,7 +95,13 @@ fn supplier(name: &str, facts: &Facts, keep: impl Fn(&str) -> bool) -> Supplier 
     };
     let known = (!facts.connecting).then(|| Arc::new(known));
     let name = Arc::from(name);
-    Supplier { name, config: config.into(), known, connecting: facts.connecting, failed: false }
+    SnapshotServer {
+        name,
+        config: config.into(),
+        known,
+        connecting: facts.connecting,
+        failed: false,
+    }
 }
 
 /// Names for rules, as people write them: with a server's name or without.
@@ -106,22 +112,22 @@ fn rules() -> impl Strategy<Value = Rules> {
     names.prop_map(|names| Rules::default().never_defer(names.iter().map(String::as_str)))
 }
 
-fn shelf(profiles: BTreeMap<String, Profile>, suppliers: Vec<Supplier>) -> Shelf {
-    shelf_with(Rules::default(), profiles, suppliers)
+fn snapshot(profiles: BTreeMap<String, Profile>, servers: Vec<SnapshotServer>) -> Snapshot {
+    snapshot_with(Rules::default(), profiles, servers)
 }
 
-fn shelf_with(
+fn snapshot_with(
     rules: Rules,
     profiles: BTreeMap<String, Profile>,
-    suppliers: Vec<Supplier>,
-) -> Shelf {
+    servers: Vec<SnapshotServer>,
+) -> Snapshot {
     let mut config = Config { profiles, ..Config::default() };
     config.settings.rules = rules;
     // Few tools, so that the rules decide and not the count.
     config.settings.activation.mode = ActivationMode::On;
     let config = Arc::new(config);
     let counter: Arc<dyn TokenCounter> = Arc::new(FourCharsPerToken);
-    Shelf::build(None, &config, suppliers, &counter)
+    Snapshot::build(None, &config, servers, &counter)
 }
 
 /// Names that servers may choose: with other servers' prefixes in them, and of every form.
@@ -130,7 +136,7 @@ fn own_names() -> impl Strategy<Value = BTreeSet<String>> {
     prop::collection::btree_set(name.prop_filter("a name", |name| !name.trim().is_empty()), 0..5)
 }
 
-fn named(name: &str, prefix: &str, tools: &BTreeSet<String>) -> Supplier {
+fn named(name: &str, prefix: &str, tools: &BTreeSet<String>) -> SnapshotServer {
     let none = Facts {
         tools: Vec::new(),
         prompts: Vec::new(),
@@ -138,15 +144,15 @@ fn named(name: &str, prefix: &str, tools: &BTreeSet<String>) -> Supplier {
         bare: false,
         connecting: false,
     };
-    let mut supplier = supplier(name, &none, |_| true);
+    let mut server = server(name, &none, |_| true);
     let tools: Vec<Value> = tools.iter().map(|own| json!({"name": own})).collect();
     let known = Known { tools: Definitions::of(&tools), ..Known::default() };
-    supplier.known = Some(Arc::new(known));
-    Arc::make_mut(&mut supplier.config).prefix = Some(prefix.to_owned());
-    supplier
+    server.known = Some(Arc::new(known));
+    Arc::make_mut(&mut server.config).prefix = Some(prefix.to_owned());
+    server
 }
 
-/// One tool that changed is one tool to embed, whatever else is on the shelf.
+/// One tool that changed is one tool to embed, whatever else is on the snapshot.
 #[test]
 fn the_next_shelf_keeps_the_vectors_of_the_tools_that_stayed() {
     let facts = |tools: &[&'static str]| Facts {
@@ -158,33 +164,33 @@ fn the_next_shelf_keeps_the_vectors_of_the_tools_that_stayed() {
     };
     let of = |beta: &[&'static str]| {
         let all = |_: &str| true;
-        vec![supplier("alpha", &facts(&OWN), all), supplier("beta", &facts(beta), all)]
+        vec![server("alpha", &facts(&OWN), all), server("beta", &facts(beta), all)]
     };
-    let first = shelf(BTreeMap::new(), of(&["read", "send"]));
+    let first = snapshot(BTreeMap::new(), of(&["read", "send"]));
     assert_eq!(first.crib.prepare(), EmbeddingWork { embedded: 8, reused: 0 });
     let counter: Arc<dyn TokenCounter> = Arc::new(FourCharsPerToken);
-    let next = Shelf::build(Some(&first), &first.config, of(&["ping", "send"]), &counter);
+    let next = Snapshot::build(Some(&first), &first.config, of(&["ping", "send"]), &counter);
     assert_eq!(next.crib.prepare(), EmbeddingWork { embedded: 1, reused: 7 });
     assert_eq!(next.crib.counter().label(), counter.label());
 }
 
 /// Everything a client of a view can be told.
-fn told(shelf: &Shelf, view: &View) -> Vec<Value> {
-    let knows = |server: &str| view.knows(server);
-    let awaited: Vec<_> = shelf.awaited().filter(|name| knows(name)).cloned().collect();
+fn told(snapshot: &Snapshot, view: &ClientView) -> Vec<Value> {
+    let can_see = |server: &str| view.can_see_server(server);
+    let awaited: Vec<_> = snapshot.awaited().filter(|name| can_see(name)).cloned().collect();
     let mut all = vec![
         view.list.clone(),
-        view.full(),
+        view.full_list(),
         json!(view.instruction),
         json!(view.saved),
         json!(awaited),
-        json!(shelf.prompts.list(knows)),
-        json!(shelf.resources.list(knows)),
-        json!(SERVERS.map(knows)),
+        json!(snapshot.prompts.list(can_see)),
+        json!(snapshot.resources.list(can_see)),
+        json!(SERVERS.map(can_see)),
     ];
     let turn = TurnContext::new(&view.scope);
-    let catalog = shelf.crib.catalog();
-    let ask = |tool: &str, input: &Value| match shelf.crib.handle(
+    let catalog = snapshot.crib.catalog();
+    let ask = |tool: &str, input: &Value| match snapshot.crib.handle(
         &turn,
         &mut Conversation::new(),
         tool,
@@ -209,9 +215,11 @@ fn told(shelf: &Shelf, view: &View) -> Vec<Value> {
     for own in OWN {
         all.push(ask(SEARCH, &json!({"query": format!("to {own} things")})));
         all.push(ask(SEARCH_REGEX, &json!({"pattern": own})));
-        let of = |offer: Option<&super::offers::Offer>| json!(offer.map(|o| (&o.server, &o.own)));
-        all.push(of(shelf.prompts.find(own, knows)));
-        all.push(of(shelf.resources.find(&format!("x://{own}"), knows)));
+        let of = |entry: Option<&super::entry_list::ListEntry>| {
+            json!(entry.map(|o| (&o.server, &o.own_name)))
+        };
+        all.push(of(snapshot.prompts.find(own, can_see)));
+        all.push(of(snapshot.resources.find(&format!("x://{own}"), can_see)));
     }
     all
 }
@@ -227,19 +235,19 @@ proptest! {
     ) {
         let profiles = BTreeMap::from([("p".to_owned(), profile)]);
         let servers = || SERVERS.iter().zip(&all);
-        let whole = shelf_with(rules.clone(), profiles, servers().map(|(name, facts)| supplier(name, facts, |_| true)).collect());
-        let view = whole.view(Some("p"), Protocol::Session).unwrap();
+        let whole = snapshot_with(rules.clone(), profiles, servers().map(|(name, facts)| server(name, facts, |_| true)).collect());
+        let view = whole.view(Some("p"), SessionKind::Stateful).unwrap();
         let catalog = whole.crib.catalog();
         let in_scope = |server: &str, own: &str| view.scope.ids().any(|id| {
             let tool = catalog.tool(id);
             tool.server() == Some(server) && tool.declared_name() == own
         });
         let left = servers()
-            .filter(|(name, _)| view.knows(name))
-            .map(|(name, facts)| supplier(name, facts, |own| in_scope(name, own)))
+            .filter(|(name, _)| view.can_see_server(name))
+            .map(|(name, facts)| server(name, facts, |own| in_scope(name, own)))
             .collect();
-        let alone = shelf_with(rules, BTreeMap::new(), left);
-        let without = alone.view(None, Protocol::Session).unwrap();
+        let alone = snapshot_with(rules, BTreeMap::new(), left);
+        let without = alone.view(None, SessionKind::Stateful).unwrap();
         for (one, other) in told(&whole, &view).into_iter().zip(told(&alone, &without)) {
             prop_assert_eq!(one, other);
         }
@@ -259,10 +267,10 @@ proptest! {
         let other: BTreeSet<String> = other.into_iter().chain(taken).collect();
         let of = |other: &BTreeSet<String>| {
             let servers = vec![named("one", mine, &one), named("two", theirs, other)];
-            shelf(BTreeMap::new(), servers)
+            snapshot(BTreeMap::new(), servers)
         };
-        let names = |shelf: &Shelf| -> BTreeSet<(String, String)> {
-            let tools = shelf.crib.catalog().tools().iter().filter(|tool| tool.server() == Some("one"));
+        let names = |snapshot: &Snapshot| -> BTreeSet<(String, String)> {
+            let tools = snapshot.crib.catalog().tools().iter().filter(|tool| tool.server() == Some("one"));
             tools.map(|tool| (tool.name().to_owned(), tool.declared_name().into_owned())).collect()
         };
         let (alone, both) = (of(&BTreeSet::new()), of(&other));
@@ -281,11 +289,11 @@ proptest! {
     fn addresses_and_prompts_never_clash(
         one in "[a名 _+-]{1,2}", other in "[a名 _+-]{1,2}", own in "[x+-]{1,2}", others in "[x+-]{1,2}",
     ) {
-        let address = super::prefixes::address;
+        let address = super::name_prefixes::prefixed_uri;
         if address(&one, &own) == address(&other, &others) {
             prop_assert_eq!((&one, &own), (&other, &others));
         }
         let whole = address(&one, &own);
-        prop_assert_eq!(super::own_address(&one, &whole), Some(&*own));
+        prop_assert_eq!(super::strip_uri_prefix(&one, &whole), Some(&*own));
     }
 }

@@ -1,6 +1,6 @@
 //! Remarks about what servers list, for the log.
 //!
-//! A shelf is built again whenever a list changes, and most of its remarks are those of the previous shelf. Only new
+//! A snapshot is built again whenever a list changes, and most of its remarks are those of the previous snapshot. Only new
 //! ones are logged, up to a maximum for each server, because a server determines how many there are and which names
 //! they contain.
 
@@ -10,44 +10,44 @@ use std::sync::Arc;
 
 use toolcrib_text::shorten;
 
-/// Maximum number of remarks about one server that are logged for one shelf.
-const MAX_LINES: usize = 20;
+/// Maximum number of remarks about one server that are logged for one snapshot.
+const MAX_WARNINGS: usize = 20;
 /// Maximum length of a remark, in characters.
-const LINE_CHARS: usize = 300;
+const MAX_CHARS: usize = 300;
 
-/// The remarks of one shelf.
+/// The remarks of one snapshot.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
+pub(crate) struct ListWarnings {
     /// Hashes of all remarks, by server.
     known: HashMap<Arc<str>, HashSet<u64>>,
-    /// Remarks that the previous shelf did not have.
-    new: BTreeMap<Arc<str>, New>,
+    /// Remarks that the previous snapshot did not have.
+    new: BTreeMap<Arc<str>, NewWarnings>,
 }
 
 #[derive(Debug, Default)]
-struct New {
+struct NewWarnings {
     lines: Vec<String>,
     /// The number of new remarks beyond the maximum.
     more: usize,
 }
 
-/// Collects the remarks of one shelf.
+/// Collects the remarks of one snapshot.
 #[derive(Debug)]
-pub(super) struct Collector<'a> {
-    before: Option<&'a Findings>,
-    findings: Findings,
+pub(super) struct ListWarningsBuilder<'a> {
+    before: Option<&'a ListWarnings>,
+    findings: ListWarnings,
 }
 
-impl<'a> Collector<'a> {
-    pub(super) fn after(before: Option<&'a Findings>) -> Self {
-        Self { before, findings: Findings::default() }
+impl<'a> ListWarningsBuilder<'a> {
+    pub(super) fn after(before: Option<&'a ListWarnings>) -> Self {
+        Self { before, findings: ListWarnings::default() }
     }
 
     pub(super) fn add(&mut self, server: &Arc<str>, line: &str) {
         let mut hasher = DefaultHasher::new();
         line.hash(&mut hasher);
         let hash = hasher.finish();
-        let is_known = |findings: &Findings| {
+        let is_known = |findings: &ListWarnings| {
             findings.known.get(server).is_some_and(|known| known.contains(&hash))
         };
         let was_known = self.before.is_some_and(is_known);
@@ -56,19 +56,19 @@ impl<'a> Collector<'a> {
             return;
         }
         let new = self.findings.new.entry(Arc::clone(server)).or_default();
-        if new.lines.len() < MAX_LINES {
-            new.lines.push(shorten(line, LINE_CHARS).into_owned());
+        if new.lines.len() < MAX_WARNINGS {
+            new.lines.push(shorten(line, MAX_CHARS).into_owned());
         } else {
             new.more += 1;
         }
     }
 
-    pub(super) fn finish(self) -> Findings {
+    pub(super) fn finish(self) -> ListWarnings {
         self.findings
     }
 }
 
-impl Findings {
+impl ListWarnings {
     /// The lines to log, with their servers.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (&Arc<str>, String)> {
         self.new.iter().flat_map(|(server, new)| {
@@ -83,29 +83,29 @@ impl Findings {
 mod tests {
     use super::*;
 
-    fn findings(before: Option<&Findings>, lines: &[String]) -> Findings {
-        let mut collector = Collector::after(before);
+    fn findings(before: Option<&ListWarnings>, lines: &[String]) -> ListWarnings {
+        let mut collector = ListWarningsBuilder::after(before);
         for line in lines {
             collector.add(&Arc::from("shop"), line);
         }
         collector.finish()
     }
 
-    fn logged(findings: &Findings) -> Vec<String> {
+    fn logged(findings: &ListWarnings) -> Vec<String> {
         findings.lines().map(|(_, line)| line).collect()
     }
 
     #[test]
     fn only_new_lines_are_logged_and_only_some_of_many() {
         let lines: Vec<String> =
-            (0..MAX_LINES + 5).map(|number| format!("line {number}")).collect();
+            (0..MAX_WARNINGS + 5).map(|number| format!("line {number}")).collect();
         let first = findings(None, &lines);
         let shown = logged(&first);
-        assert_eq!(shown.len(), MAX_LINES + 1);
+        assert_eq!(shown.len(), MAX_WARNINGS + 1);
         assert_eq!(shown.last().unwrap(), "and 5 more remarks about its lists");
         let next = findings(Some(&first), &[lines[3].clone(), "x".repeat(1_000_000)]);
         let shown = logged(&next);
-        assert!(shown.len() == 1 && shown[0].chars().count() == LINE_CHARS, "{shown:?}");
+        assert!(shown.len() == 1 && shown[0].chars().count() == MAX_CHARS, "{shown:?}");
         assert_eq!(logged(&findings(Some(&next), &lines[3..5])), ["line 4"]);
     }
 }

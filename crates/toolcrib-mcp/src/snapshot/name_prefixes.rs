@@ -10,50 +10,50 @@ use std::collections::BTreeSet;
 
 use toolcrib_core::{IngestedTools, wire_name};
 
-use super::Supplier;
+use super::SnapshotServer;
 
 /// The prefixes of all servers.
 #[derive(Debug)]
 pub(super) struct Prefixes(BTreeSet<String>);
 
 /// What stands before the names of one server.
-pub(super) fn prefix(supplier: &Supplier) -> &str {
-    supplier.config.prefix.as_deref().unwrap_or(&supplier.name)
+pub(super) fn prefix(server: &SnapshotServer) -> &str {
+    server.config.prefix.as_deref().unwrap_or(&server.name)
 }
 
 impl Prefixes {
-    pub(super) fn of(suppliers: &[Supplier]) -> Self {
-        let all = suppliers.iter().map(prefix).filter(|prefix| !prefix.is_empty());
+    pub(super) fn of(servers: &[SnapshotServer]) -> Self {
+        let all = servers.iter().map(prefix).filter(|prefix| !prefix.is_empty());
         Self(all.map(str::to_owned).collect())
     }
 
     /// A server's tools under the names that clients use.
-    pub(super) fn name_tools(&self, prefix: &str, tools: IngestedTools) -> IngestedTools {
+    pub(super) fn rename_tools(&self, prefix: &str, tools: IngestedTools) -> IngestedTools {
         if prefix.is_empty() {
-            tools.renamed(|own| self.unprefixed(own))
+            tools.renamed(|own| self.unprefixed_name(own))
         } else {
             tools.prefixed(prefix)
         }
     }
 
     /// The name of a tool or prompt of the server without a prefix.
-    pub(super) fn unprefixed<'n>(&self, own: &'n str) -> Cow<'n, str> {
+    pub(super) fn unprefixed_name<'n>(&self, own: &'n str) -> Cow<'n, str> {
         wire_name::unprefixed(own, self.0.iter().map(String::as_str))
     }
 
     /// Whether an address begins as the addresses of a server with a prefix do.
-    pub(super) fn begin_address(&self, own: &str) -> bool {
-        self.0.iter().any(|prefix| own_address(prefix, own).is_some())
+    pub(super) fn matches_any_uri_prefix(&self, own: &str) -> bool {
+        self.0.iter().any(|prefix| strip_uri_prefix(prefix, own).is_some())
     }
 }
 
 /// An address that names its server.
-pub(crate) fn address(prefix: &str, own: &str) -> String {
+pub(crate) fn prefixed_uri(prefix: &str, own: &str) -> String {
     if prefix.is_empty() { own.to_owned() } else { format!("{}+{own}", scheme(prefix)) }
 }
 
 /// The part of an address that was its server's own, where it begins as that server's addresses do.
-pub(crate) fn own_address<'a>(prefix: &str, address: &'a str) -> Option<&'a str> {
+pub(crate) fn strip_uri_prefix<'a>(prefix: &str, address: &'a str) -> Option<&'a str> {
     address.strip_prefix(&*scheme(prefix))?.strip_prefix('+')
 }
 
@@ -75,12 +75,12 @@ mod tests {
 
     #[test]
     fn addresses_name_their_server_and_nobody_elses_can_be_the_same() {
-        assert_eq!(address("notes", "file:///a"), "notes+file:///a");
-        assert_eq!(address("", "file:///a"), "file:///a");
-        assert_eq!(own_address("notes", "notes+file:///a"), Some("file:///a"));
-        assert_eq!(own_address("note", "notes+file:///a"), None);
-        assert_ne!(address("my notes", "x:1"), address("my-notes", "x:1"));
-        let odd = address("名前 1", "x:1");
+        assert_eq!(prefixed_uri("notes", "file:///a"), "notes+file:///a");
+        assert_eq!(prefixed_uri("", "file:///a"), "file:///a");
+        assert_eq!(strip_uri_prefix("notes", "notes+file:///a"), Some("file:///a"));
+        assert_eq!(strip_uri_prefix("note", "notes+file:///a"), None);
+        assert_ne!(prefixed_uri("my notes", "x:1"), prefixed_uri("my-notes", "x:1"));
+        let odd = prefixed_uri("名前 1", "x:1");
         assert!(odd.starts_with("s-") && odd.ends_with("+x:1"), "{odd}");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A session costs memory for as long as its client says nothing, so a client that opens sessions and abandons
 //! them must not keep others out. When a limit is reached, an idle session ends: of the client itself if its own
-//! share is used up, otherwise of the client with the most sessions. Sessions that were never used after their
+//! share is used up, otherwise of the client with the most sessions. HttpSessions that were never used after their
 //! handshake end first, then the longest idle. A client whose session ended is answered with 404 and begins
 //! another, as the protocol says. Only if every session is busy is a new one refused.
 
@@ -16,17 +16,17 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use toolcrib_server::access::Credential;
 
 use crate::config::Limits;
-use crate::gateway::Left;
+use crate::gateway::ClientDisconnected;
 
 /// Minimum time between two looks for sessions that the SDK has ended.
 const PRUNE: Duration = Duration::from_secs(1);
 
 /// Whose session it is; `None` for clients on loopback, which cannot be told apart.
-pub(super) type Client = Option<IpAddr>;
+pub(super) type ClientAddress = Option<IpAddr>;
 
 /// Why a new session is refused: a limit is reached, and no session is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TooMany {
+pub(super) enum SessionLimitReached {
     #[error("this address has {0} sessions, and all of them are busy")]
     OfClient(usize),
     #[error("there are {0} sessions, and all of them are busy")]
@@ -35,26 +35,26 @@ pub(super) enum TooMany {
 
 /// All sessions of all profiles.
 #[derive(Default)]
-pub(super) struct Sessions {
+pub(super) struct HttpSessions {
     table: Mutex<Table>,
 }
 
 #[derive(Default)]
 struct Table {
-    open: HashMap<String, Session>,
+    open: HashMap<String, HttpSession>,
     /// Handshakes in progress, by client.
-    beginning: HashMap<Client, usize>,
+    beginning: HashMap<ClientAddress, usize>,
     pruned: Option<Instant>,
     /// The credential for whose end a task waits.
     watched: Option<Credential>,
 }
 
-struct Session {
-    client: Client,
+struct HttpSession {
+    client: ClientAddress,
     credential: Credential,
     manager: Arc<LocalSessionManager>,
     /// Cancelled when the session ends, because its calls must end with it.
-    left: Left,
+    disconnected: ClientDisconnected,
     /// Requests in flight and open streams.
     active: usize,
     /// Whether any request followed the handshake.
@@ -63,40 +63,44 @@ struct Session {
 }
 
 impl Table {
-    fn count(&self, of: Option<Client>) -> usize {
-        let is_of = |client: &Client| of.is_none_or(|of| of == *client);
+    fn count(&self, of: Option<ClientAddress>) -> usize {
+        let is_of = |client: &ClientAddress| of.is_none_or(|of| of == *client);
         let open = self.open.values().filter(|session| is_of(&session.client)).count();
         let beginning = self.beginning.iter().filter(|(client, _)| is_of(client));
         open + beginning.map(|(_, count)| count).sum::<usize>()
     }
 
     /// The limit that one more session of this client would exceed, and whose session may end for it.
-    fn exceeded(&self, client: Client, limits: &Limits) -> Option<(TooMany, Option<Client>)> {
+    fn exceeded(
+        &self,
+        client: ClientAddress,
+        limits: &Limits,
+    ) -> Option<(SessionLimitReached, Option<ClientAddress>)> {
         let of_client = limits.sessions_per_client;
         if client.is_some() && self.count(Some(client)) >= of_client {
-            return Some((TooMany::OfClient(of_client), Some(client)));
+            return Some((SessionLimitReached::OfClient(of_client), Some(client)));
         }
         let in_total = limits.sessions;
         let total = self.open.len() + self.beginning.values().sum::<usize>();
-        (total >= in_total).then_some((TooMany::InTotal(in_total), None))
+        (total >= in_total).then_some((SessionLimitReached::InTotal(in_total), None))
     }
 
     /// Takes out a session of this manager. A request can name any session at the path of any profile, and one
     /// removed there would stay open without being counted.
-    fn take(&mut self, id: &str, manager: &Arc<LocalSessionManager>) -> Option<Session> {
+    fn take(&mut self, id: &str, manager: &Arc<LocalSessionManager>) -> Option<HttpSession> {
         let session = self.open.get(id)?;
         Arc::ptr_eq(&session.manager, manager).then(|| self.open.remove(id)).flatten()
     }
 
     /// Takes out the session that ends for another one.
-    fn take_idle(&mut self, of: Option<Client>) -> Option<(String, Session)> {
-        let mut counts: HashMap<Client, usize> = HashMap::new();
+    fn take_idle(&mut self, of: Option<ClientAddress>) -> Option<(String, HttpSession)> {
+        let mut counts: HashMap<ClientAddress, usize> = HashMap::new();
         for session in self.open.values() {
             *counts.entry(session.client).or_default() += 1;
         }
         let idle = self.open.iter().filter(|(_, session)| session.active == 0);
         let idle = idle.filter(|(_, session)| of.is_none_or(|client| client == session.client));
-        let order = |session: &Session| {
+        let order = |session: &HttpSession| {
             let most = counts.get(&session.client).copied().unwrap_or_default();
             (std::cmp::Reverse(most), session.is_used, session.since)
         };
@@ -105,13 +109,13 @@ impl Table {
     }
 }
 
-impl Sessions {
+impl HttpSessions {
     /// A place for a new session, for which an idle one may have ended.
     pub(super) async fn admit(
         self: &Arc<Self>,
-        client: Client,
+        client: ClientAddress,
         limits: &Limits,
-    ) -> Result<Admission, TooMany> {
+    ) -> Result<SessionAdmission, SessionLimitReached> {
         if self.lock().exceeded(client, limits).is_some() {
             self.prune().await;
         }
@@ -127,7 +131,7 @@ impl Sessions {
         if let Some((id, session)) = ended {
             session.end(id).await;
         }
-        Ok(Admission { sessions: Arc::clone(self), client })
+        Ok(SessionAdmission { sessions: Arc::clone(self), client })
     }
 
     /// A request of a session has arrived; `None` if there is no such session.
@@ -145,22 +149,23 @@ impl Sessions {
         let session = table.open.get_mut(id)?;
         session.active += 1;
         session.is_used = true;
-        let left = session.left.clone();
-        Some(SessionUse { sessions: Arc::clone(self), id: id.to_owned(), left })
+        let disconnected = session.disconnected.clone();
+        Some(SessionUse { sessions: Arc::clone(self), id: id.to_owned(), disconnected })
     }
 
     /// The client ends its session.
     pub(super) fn delete(&self, id: &str, manager: &Arc<LocalSessionManager>) {
         let session = self.lock().take(id, manager);
         if let Some(session) = session {
-            session.left.0.cancel();
+            session.disconnected.0.cancel();
         }
     }
 
     /// Ends the sessions whose credential is revoked.
     async fn end_revoked(&self) {
         let revoked: Vec<_> = {
-            let is_revoked = |_: &String, session: &mut Session| session.credential.is_revoked();
+            let is_revoked =
+                |_: &String, session: &mut HttpSession| session.credential.is_revoked();
             self.lock().open.extract_if(is_revoked).collect()
         };
         if !revoked.is_empty() {
@@ -198,21 +203,21 @@ impl Sessions {
     }
 }
 
-impl Session {
+impl HttpSession {
     async fn end(self, id: String) {
-        self.left.0.cancel();
+        self.disconnected.0.cancel();
         // An error means that it has ended already.
         let _ = self.manager.close_session(&id.into()).await;
     }
 }
 
 /// A place for a session whose handshake is in progress.
-pub(super) struct Admission {
-    sessions: Arc<Sessions>,
-    client: Client,
+pub(super) struct SessionAdmission {
+    sessions: Arc<HttpSessions>,
+    client: ClientAddress,
 }
 
-impl Admission {
+impl SessionAdmission {
     /// The handshake was answered, and the session has an id.
     pub(super) fn begin(
         self,
@@ -220,11 +225,11 @@ impl Admission {
         manager: Arc<LocalSessionManager>,
         credential: Credential,
     ) {
-        let session = Session {
+        let session = HttpSession {
             client: self.client,
             credential: credential.clone(),
             manager,
-            left: Left::default(),
+            disconnected: ClientDisconnected::default(),
             active: 0,
             is_used: false,
             since: Instant::now(),
@@ -248,7 +253,7 @@ impl Admission {
     }
 }
 
-impl Drop for Admission {
+impl Drop for SessionAdmission {
     fn drop(&mut self) {
         let mut table = self.sessions.lock();
         if let Some(count) = table.beginning.get_mut(&self.client) {
@@ -262,9 +267,9 @@ impl Drop for Admission {
 
 /// A request in flight, or an open stream, of a session.
 pub(super) struct SessionUse {
-    sessions: Arc<Sessions>,
+    sessions: Arc<HttpSessions>,
     id: String,
-    pub(super) left: Left,
+    pub(super) disconnected: ClientDisconnected,
 }
 
 impl Drop for SessionUse {
@@ -282,13 +287,13 @@ mod tests {
 
     use super::*;
 
-    struct Case {
-        sessions: Arc<Sessions>,
+    struct TestSessions {
+        sessions: Arc<HttpSessions>,
         manager: Arc<LocalSessionManager>,
         limits: Limits,
     }
 
-    impl Case {
+    impl TestSessions {
         fn new(total: usize, per_client: usize) -> Self {
             let limits =
                 Limits { sessions: total, sessions_per_client: per_client, ..Limits::default() };
@@ -296,7 +301,7 @@ mod tests {
         }
 
         /// Begins a session; its transport must be kept, or the session ends.
-        async fn begin(&self, client: Client) -> Result<String, TooMany> {
+        async fn begin(&self, client: ClientAddress) -> Result<String, SessionLimitReached> {
             let admission = self.sessions.admit(client, &self.limits).await?;
             let (id, transport) = self.manager.create_session().await.unwrap();
             std::mem::forget(transport);
@@ -309,13 +314,13 @@ mod tests {
         }
     }
 
-    const ONE: Client = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)));
-    const TWO: Client = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)));
-    const THREE: Client = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3)));
+    const ONE: ClientAddress = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)));
+    const TWO: ClientAddress = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)));
+    const THREE: ClientAddress = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3)));
 
     #[tokio::test]
     async fn a_client_has_a_share_and_loses_its_own_sessions_first() {
-        let case = Case::new(10, 2);
+        let case = TestSessions::new(10, 2);
         let other = case.begin(TWO).await.unwrap();
         let first = case.begin(ONE).await.unwrap();
         let second = case.begin(ONE).await.unwrap();
@@ -325,7 +330,7 @@ mod tests {
         assert!(!case.has(&second), "the older of the two has a request in flight");
         assert!(!case.manager.has_session(&second.into()).await.unwrap(), "it is closed");
         let also_busy = case.sessions.enter(&third, &case.manager).await.unwrap();
-        assert_eq!(case.begin(ONE).await.unwrap_err(), TooMany::OfClient(2));
+        assert_eq!(case.begin(ONE).await.unwrap_err(), SessionLimitReached::OfClient(2));
         drop(busy);
         case.begin(ONE).await.unwrap();
         assert!(!case.has(&first));
@@ -338,7 +343,7 @@ mod tests {
 
     #[tokio::test]
     async fn at_the_total_the_client_with_the_most_sessions_gives_way() {
-        let case = Case::new(4, 3);
+        let case = TestSessions::new(4, 3);
         let quiet = case.begin(TWO).await.unwrap();
         let mut many = Vec::new();
         for _ in 0..3 {
@@ -352,17 +357,17 @@ mod tests {
 
     #[tokio::test]
     async fn places_of_failed_handshakes_and_ended_sessions_are_free_again() {
-        let case = Case::new(2, 2);
+        let case = TestSessions::new(2, 2);
         let one = case.sessions.admit(None, &case.limits).await.unwrap();
         let _two = case.sessions.admit(None, &case.limits).await.unwrap();
         let refused = case.sessions.admit(None, &case.limits).await.err().unwrap();
-        assert_eq!(refused, TooMany::InTotal(2), "handshakes in progress count");
+        assert_eq!(refused, SessionLimitReached::InTotal(2), "handshakes in progress count");
         drop(one);
         let id = case.begin(None).await.unwrap();
         let busy = case.sessions.enter(&id, &case.manager).await.unwrap();
         assert!(case.begin(None).await.is_err());
         case.sessions.delete(&id, &case.manager);
-        assert!(busy.left.0.is_cancelled());
+        assert!(busy.disconnected.0.is_cancelled());
         case.begin(None).await.unwrap();
     }
 }

@@ -22,9 +22,9 @@ use crate::request_id::request_id;
 
 /// The arguments of a call: JSON text, copied by reference.
 #[derive(Debug, Clone)]
-pub(crate) struct Arguments(Arc<RawValue>);
+pub(crate) struct RawArguments(Arc<RawValue>);
 
-impl From<Box<RawValue>> for Arguments {
+impl From<Box<RawValue>> for RawArguments {
     fn from(raw: Box<RawValue>) -> Self {
         Self(raw.into())
     }
@@ -46,9 +46,9 @@ struct Params<'a> {
     arguments: &'a RawValue,
 }
 
-impl Arguments {
+impl RawArguments {
     /// The arguments in a client's message, with its id; `None` unless it is a call with arguments.
-    pub(crate) fn of_message(message: &[u8]) -> Option<(RequestId, Self)> {
+    pub(crate) fn from_message(message: &[u8]) -> Option<(RequestId, Self)> {
         memmem::find(message, b"\"arguments\"")?;
         let message: Message<'_> = serde_json::from_slice(message).ok()?;
         let (id, arguments) = (request_id(&message.id)?, message.params.arguments);
@@ -58,7 +58,10 @@ impl Arguments {
     }
 
     /// The arguments that a transport left with a request. If there are none, the SDK's map as text.
-    pub(crate) fn of_request(extensions: &Extensions, parsed: Option<&JsonObject>) -> Option<Self> {
+    pub(crate) fn from_request(
+        extensions: &Extensions,
+        parsed: Option<&JsonObject>,
+    ) -> Option<Self> {
         let over_http = || extensions.get::<Parts>().and_then(|parts| parts.extensions.get());
         let raw: Option<&Self> = extensions.get().or_else(over_http);
         raw.cloned().or_else(|| serde_json::value::to_raw_value(parsed?).ok().map(Self::from))
@@ -76,7 +79,7 @@ impl Arguments {
 }
 
 /// A message to a server as JSON, with the arguments of a call as the client wrote them.
-pub(crate) fn to_json(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
+pub(crate) fn message_to_json(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
     let text = serde_json::to_string(message)?;
     Ok(with_raw_arguments(message, &text).unwrap_or(text))
 }
@@ -84,7 +87,7 @@ pub(crate) fn to_json(message: &ClientJsonRpcMessage) -> serde_json::Result<Stri
 fn with_raw_arguments(message: &ClientJsonRpcMessage, text: &str) -> Option<String> {
     let JsonRpcMessage::Request(sent) = message else { return None };
     let ClientRequest::CallToolRequest(call) = &sent.request else { return None };
-    let raw = call.extensions().get::<Arguments>()?;
+    let raw = call.extensions().get::<RawArguments>()?;
     let fields = Fields::read(text)?;
     let params = Fields::read(fields.get("params")?)?;
     let params = params.with(&[("arguments", Some(raw.text().to_owned()))]);
@@ -107,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_text_of_arguments_is_taken_from_calls_alone() {
-        let (id, found) = Arguments::of_message(line(3, RAW).as_bytes()).unwrap();
+        let (id, found) = RawArguments::from_message(line(3, RAW).as_bytes()).unwrap();
         assert_eq!((id, found.text()), (NumberOrString::Number(3), RAW));
         for other in [
             r#"{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"t","arguments":{}}}"#,
@@ -116,25 +119,25 @@ mod tests {
             r#"{"id":1,"method":"tools/call","params":{"arguments":{}"#,
             "",
         ] {
-            assert!(Arguments::of_message(other.as_bytes()).is_none(), "{other}");
+            assert!(RawArguments::from_message(other.as_bytes()).is_none(), "{other}");
         }
     }
 
     #[test]
     fn a_message_to_a_server_has_the_text() {
-        let (id, raw) = Arguments::of_message(line(3, RAW).as_bytes()).unwrap();
+        let (id, raw) = RawArguments::from_message(line(3, RAW).as_bytes()).unwrap();
         let mut params = CallToolRequestParams::new("own");
         params.arguments = raw.parsed();
         let mut call = CallToolRequest::new(params);
         call.extensions.insert(raw);
         let message = ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(call), id);
-        let json = to_json(&message).unwrap();
+        let json = message_to_json(&message).unwrap();
         assert!(json.contains(&format!("\"arguments\":{RAW}")), "{json}");
         assert!(json.contains("\"name\":\"own\""), "{json}");
     }
 
     #[test]
     fn null_is_no_arguments() {
-        assert!(Arguments::of_message(line(3, "null").as_bytes()).is_none());
+        assert!(RawArguments::from_message(line(3, "null").as_bytes()).is_none());
     }
 }

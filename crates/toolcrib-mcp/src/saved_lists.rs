@@ -18,18 +18,18 @@ use crate::upstream::Known;
 /// Changes with the form of the file.
 const VERSION: u32 = 1;
 /// Bytes of a file that is read: two thousand tools of the largest kind are less.
-const MOST: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// The folder with what was known.
 #[derive(Debug, Clone)]
-pub(crate) struct Memory {
+pub(crate) struct SavedLists {
     /// `None` if nothing is remembered between runs.
     folder: Option<PrivateFolder>,
 }
 
 /// A file.
 #[derive(Serialize, Deserialize)]
-struct Page<K> {
+struct SavedFile<K> {
     version: u32,
     server: String,
     /// Of the rest, to tell a torn file.
@@ -37,7 +37,7 @@ struct Page<K> {
     known: K,
 }
 
-impl Memory {
+impl SavedLists {
     /// What is kept below a state folder, if there is one.
     pub(crate) fn new(state: Option<&PrivateFolder>) -> Self {
         let folder = state.map(|state| state.folder("servers"));
@@ -54,7 +54,7 @@ impl Memory {
     }
 
     /// The name of a server's file.
-    fn file(name: &str, server: &Server) -> String {
+    fn file_name(name: &str, server: &Server) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut add = |text: &str| {
             hasher.update(&(text.len() as u64).to_le_bytes());
@@ -86,8 +86,9 @@ impl Memory {
     }
 
     /// What was known of a server when it last answered.
-    pub(crate) fn recall(&self, name: &str, server: &Server) -> Option<Known> {
-        let text = match self.folder.as_ref()?.read(&Self::file(name, server), MOST) {
+    pub(crate) fn load(&self, name: &str, server: &Server) -> Option<Known> {
+        let text = match self.folder.as_ref()?.read(&Self::file_name(name, server), MAX_FILE_BYTES)
+        {
             Ok(text) => text?,
             Err(error) => {
                 let hint = error.hint();
@@ -99,18 +100,18 @@ impl Memory {
                 return None;
             }
         };
-        let page: Page<&RawValue> = serde_json::from_slice(&text).ok()?;
+        let file: SavedFile<&RawValue> = serde_json::from_slice(&text).ok()?;
         let intact =
-            page.version == VERSION && page.server == name && page.checksum == checksum(page.known);
+            file.version == VERSION && file.server == name && file.checksum == checksum(file.known);
         if !intact {
             tracing::warn!(server = name, "what was known of it cannot be read; it is asked anew");
             return None;
         }
-        serde_json::from_str(page.known.get()).ok()
+        serde_json::from_str(file.known.get()).ok()
     }
 
     /// Keeps what is known of a server. Returns the number of bytes written.
-    pub(crate) fn keep(&self, name: &str, server: &Server, known: &Known) -> usize {
+    pub(crate) fn save(&self, name: &str, server: &Server, known: &Known) -> usize {
         let Some(folder) = &self.folder else { return 0 };
         write(folder, name, server, known).unwrap_or_else(|error| {
             tracing::warn!(server = name, %error, "what is known of it cannot be kept for the next run");
@@ -126,9 +127,9 @@ fn write(
     known: &Known,
 ) -> Result<usize, Box<dyn std::error::Error>> {
     let checksum = json_hash(known)?.to_hex()[..32].to_owned();
-    let page = Page { version: VERSION, server: name.to_owned(), checksum, known };
-    let text = serde_json::to_vec(&page)?;
-    folder.replace(&Memory::file(name, server), &text)?;
+    let file = SavedFile { version: VERSION, server: name.to_owned(), checksum, known };
+    let text = serde_json::to_vec(&file)?;
+    folder.replace(&SavedLists::file_name(name, server), &text)?;
     Ok(text.len())
 }
 

@@ -7,29 +7,29 @@
 use rmcp::model::ErrorData;
 use serde::Serialize;
 
-use crate::json_memory::estimate;
+use crate::json_memory::parsed_bytes;
 
 /// Maximum memory for it, in bytes. Clients send one to four kilobytes; an inline icon fits as well.
-const MOST: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
-/// What a client can do about it.
+/// Operation a client can do about it.
 pub(crate) const HINT: &str =
     "send less in `clientInfo`, `capabilities` and `_meta`, and icons as links";
 
 /// The problem with a message that begins a session, if it is too large.
 pub(crate) fn excess(text: &[u8]) -> Option<String> {
-    let memory = estimate(text);
+    let memory = parsed_bytes(text);
     let problem = || {
         format!(
-            "what the client says about itself takes {memory} bytes of memory, and {MOST} are the most"
+            "what the client says about itself takes {memory} bytes of memory, and {MAX_BYTES} are the most"
         )
     };
-    (memory > MOST).then(problem)
+    (memory > MAX_BYTES).then(problem)
 }
 
 /// Refuses what is too large to be kept.
-pub(super) fn check(said: &impl Serialize) -> Result<(), ErrorData> {
-    let text = serde_json::to_vec(said)
+pub(super) fn check(client_info: &impl Serialize) -> Result<(), ErrorData> {
+    let text = serde_json::to_vec(client_info)
         .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     match excess(&text) {
         Some(problem) => Err(ErrorData::invalid_params(format!("{problem}: {HINT}"), None)),

@@ -1,24 +1,24 @@
 //! Everything clients can see, at one moment.
 //!
-//! A shelf is made from what is known of all servers and never changes; another one takes its place.
-//! What differs between clients is their profile, and for each profile a [`View`] is worked out once.
+//! A snapshot is made from what is known of all servers and never changes; another one takes its place.
+//! What differs between clients is their profile, and for each profile a [`ClientView`] is worked out once.
 //! So a list has the same bytes for everybody, however often it is asked for.
 
-mod claims;
+mod client_view;
 mod disclosure;
-mod findings;
-mod offers;
+mod entry_list;
+mod list_warnings;
+mod name_prefixes;
 mod own_tool;
-mod prefixes;
 #[cfg(test)]
 mod properties;
-mod view;
+mod resource_owner;
 
-pub(crate) use claims::Owner;
-pub(crate) use disclosure::{added_hint, notices};
-pub(crate) use offers::Offers;
-pub(crate) use prefixes::own_address;
-pub(crate) use view::{Stamps, View};
+pub(crate) use client_view::{ClientView, ListHashes};
+pub(crate) use disclosure::{added_tools_hint, disclosure_warnings};
+pub(crate) use entry_list::{EntryKind, EntryList};
+pub(crate) use name_prefixes::strip_uri_prefix;
+pub(crate) use resource_owner::ResourceOwner;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,12 +29,12 @@ use toolcrib_core::{Catalog, Crib, DeferPolicy, IngestedTools, Origin, TokenCoun
 use crate::config::{Config, Server};
 use crate::log_limit::LogLimit;
 use crate::upstream::{Definitions, Known, Phase, Status};
-use findings::{Collector, Findings};
-use prefixes::{Prefixes, prefix};
+use list_warnings::{ListWarnings, ListWarningsBuilder};
+use name_prefixes::{Prefixes, prefix};
 
-/// One server, as far as the shelf is concerned.
+/// One server, as far as the snapshot is concerned.
 #[derive(Debug, Clone)]
-pub(crate) struct Supplier {
+pub(crate) struct SnapshotServer {
     pub(crate) name: Arc<str>,
     pub(crate) config: Arc<Server>,
     /// What is known of it; `None` as long as it never answered.
@@ -45,7 +45,7 @@ pub(crate) struct Supplier {
     pub(crate) failed: bool,
 }
 
-impl Supplier {
+impl SnapshotServer {
     /// A server with what is known of it. The server's task stores its lists and then sets its status to up;
     /// the caller reads the lists and then the status, so it may see "up" without lists. Such a server counts
     /// as connecting, since its tools cannot be found yet.
@@ -68,76 +68,76 @@ impl Supplier {
 
 /// Whether a request belongs to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Protocol {
+pub(crate) enum SessionKind {
     /// With a handshake: a session, in which tools can be revealed.
-    Session,
+    Stateful,
     /// Every request stands alone.
     Stateless,
 }
 
 /// A profile, and the protocol of the requests that name it.
-type ViewKey = (Option<String>, Protocol);
+type ViewKey = (Option<String>, SessionKind);
 
 /// Everything clients can see.
-pub(crate) struct Shelf {
+pub(crate) struct Snapshot {
     pub(crate) crib: Arc<Crib>,
     /// What requests without a session are answered with; the same crib unless that one needs sessions.
     stateless: Arc<Crib>,
-    pub(crate) prompts: Offers,
-    pub(crate) resources: Offers,
-    pub(crate) templates: Offers,
+    pub(crate) prompts: EntryList,
+    pub(crate) resources: EntryList,
+    pub(crate) templates: EntryList,
     /// What of a server's tools was left out for want of room.
     pub(crate) notes: HashMap<Arc<str>, String>,
     /// What is to be logged about the lists.
-    pub(crate) findings: Findings,
+    pub(crate) findings: ListWarnings,
     /// Limits the log lines about views, across all shelves.
     log: Arc<LogLimit>,
-    suppliers: Vec<Supplier>,
+    servers: Vec<SnapshotServer>,
     config: Arc<Config>,
-    views: Mutex<HashMap<ViewKey, Arc<View>>>,
+    views: Mutex<HashMap<ViewKey, Arc<ClientView>>>,
 }
 
-impl std::fmt::Debug for Shelf {
+impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shelf").field("tools", &self.crib.catalog().len()).finish_non_exhaustive()
+        f.debug_struct("Snapshot")
+            .field("tools", &self.crib.catalog().len())
+            .finish_non_exhaustive()
     }
 }
 
-impl Shelf {
-    /// A shelf of what is known now.
+impl Snapshot {
+    /// A snapshot of what is known now.
     pub(crate) fn build(
         before: Option<&Self>,
         config: &Arc<Config>,
-        suppliers: Vec<Supplier>,
+        servers: Vec<SnapshotServer>,
         counter: &Arc<dyn TokenCounter>,
     ) -> Self {
         let mut catalog =
             before.map_or_else(Catalog::builder, |before| before.crib.catalog().next());
-        let prefixes = Prefixes::of(&suppliers);
+        let prefixes = Prefixes::of(&servers);
         let mut notes = HashMap::new();
-        let mut findings = Collector::after(before.map(|before| &before.findings));
-        let all: Vec<IngestedTools> =
-            suppliers.iter().map(|supplier| tools(supplier, config)).collect();
-        let counts: Vec<usize> = all.iter().map(|came| came.tools.len()).collect();
+        let mut findings = ListWarningsBuilder::after(before.map(|before| &before.findings));
+        let all: Vec<IngestedTools> = servers.iter().map(|server| tools(server, config)).collect();
+        let counts: Vec<usize> = all.iter().map(|ingested| ingested.tools.len()).collect();
         let limit = config.gateway.limits.tools;
-        for ((supplier, mut came), share) in suppliers.iter().zip(all).zip(shares(&counts, limit)) {
-            if let Some(note) = truncate(&mut came, share, limit) {
-                findings.add(&supplier.name, &note);
-                notes.insert(Arc::clone(&supplier.name), note);
+        for ((server, mut ingested), share) in servers.iter().zip(all).zip(shares(&counts, limit)) {
+            if let Some(note) = truncate(&mut ingested, share, limit) {
+                findings.add(&server.name, &note);
+                notes.insert(Arc::clone(&server.name), note);
             }
-            let came = prefixes.name_tools(prefix(supplier), came);
-            for finding in &came.findings {
-                findings.add(&supplier.name, &finding.to_string());
+            let ingested = prefixes.rename_tools(prefix(server), ingested);
+            for finding in &ingested.findings {
+                findings.add(&server.name, &finding.to_string());
             }
-            catalog.add(came);
+            catalog.add(ingested);
         }
         let settings = disclosure::settings(config);
         let without_sessions = disclosure::without_sessions(&settings);
-        let mut offers = |pick: fn(&Known) -> &Definitions, kind: offers::Kind| {
-            let lists = suppliers
-                .iter()
-                .filter_map(|supplier| Some((supplier, pick(supplier.known.as_deref()?))));
-            Offers::of(kind, &prefixes, lists, &mut findings)
+        let mut entries = |pick: fn(&Known) -> &Definitions, kind: EntryKind| {
+            let lists =
+                servers.iter().filter_map(|server| Some((server, pick(server.known.as_deref()?))));
+            EntryList::of(kind, &prefixes, lists, &mut findings)
         };
         let crib = Arc::new(match before {
             Some(before) => before.crib.next(catalog.build(), settings),
@@ -145,9 +145,9 @@ impl Shelf {
         });
         let stateless = without_sessions
             .map_or_else(|| Arc::clone(&crib), |settings| Arc::new(crib.with_settings(settings)));
-        let prompts = offers(|known| &known.prompts, offers::Kind::Prompts);
-        let resources = offers(|known| &known.resources, offers::Kind::Resources);
-        let templates = offers(|known| &known.templates, offers::Kind::Templates);
+        let prompts = entries(|known| &known.prompts, EntryKind::Prompts);
+        let resources = entries(|known| &known.resources, EntryKind::Resources);
+        let templates = entries(|known| &known.templates, EntryKind::Templates);
         Self {
             prompts,
             resources,
@@ -157,88 +157,89 @@ impl Shelf {
             crib,
             stateless,
             notes,
-            suppliers,
+            servers,
             config: Arc::clone(config),
             views: Mutex::default(),
         }
     }
 
-    /// Whether another shelf would show the same.
-    pub(crate) fn is_of(&self, config: &Arc<Config>, suppliers: &[Supplier]) -> bool {
-        let same = |(a, b): (&Supplier, &Supplier)| {
+    /// Whether another snapshot would show the same.
+    pub(crate) fn is_built_from(&self, config: &Arc<Config>, servers: &[SnapshotServer]) -> bool {
+        let same = |(a, b): (&SnapshotServer, &SnapshotServer)| {
             let known = match (&a.known, &b.known) {
                 (Some(a), Some(b)) => Arc::ptr_eq(a, b),
                 (None, None) => true,
                 _ => false,
             };
-            let stands = |supplier: &Supplier| (supplier.connecting, supplier.failed);
+            let stands = |server: &SnapshotServer| (server.connecting, server.failed);
             known && a.name == b.name && a.config == b.config && stands(a) == stands(b)
         };
         Arc::ptr_eq(&self.config, config)
-            && self.suppliers.len() == suppliers.len()
-            && self.suppliers.iter().zip(suppliers).all(same)
+            && self.servers.len() == servers.len()
+            && self.servers.iter().zip(servers).all(same)
     }
 
     /// Whether every one of these servers that is to be used has answered, now or in an earlier run.
     fn is_complete_of(&self, of: impl Fn(&str) -> bool) -> bool {
-        let mut of = self.suppliers.iter().filter(|supplier| of(&supplier.name));
-        of.all(|supplier| supplier.known.is_some())
+        let mut of = self.servers.iter().filter(|server| of(&server.name));
+        of.all(|server| server.known.is_some())
     }
 
     /// Which of some servers an address belongs to that does not name its server.
-    pub(crate) fn owner(&self, uri: &str, of: impl Fn(&str) -> bool) -> Owner {
-        let owner = claims::owner(uri, &self.resources, &self.templates, &of);
-        if owner != Owner::Nobody || !self.is_complete_of(&of) {
+    pub(crate) fn resource_owner(&self, uri: &str, of: impl Fn(&str) -> bool) -> ResourceOwner {
+        let owner = resource_owner::resource_owner(uri, &self.resources, &self.templates, &of);
+        if owner != ResourceOwner::Nobody || !self.is_complete_of(&of) {
             return owner;
         }
         // Only one of them has resources at all, and so it can only be an address of that one.
         let all = self.resources.iter().chain(self.templates.iter());
         let mut servers: Vec<_> =
-            all.map(|offer| &offer.server).filter(|server| of(server)).collect();
+            all.map(|entry| &entry.server).filter(|server| of(server)).collect();
         servers.dedup();
         match servers[..] {
-            [only] => Owner::One(Arc::clone(only)),
-            _ => Owner::Nobody,
+            [only] => ResourceOwner::One(Arc::clone(only)),
+            _ => ResourceOwner::Nobody,
         }
     }
 
     /// The names and prefixes of those of these servers that never answered.
     fn unlisted(&self, of: impl Fn(&str) -> bool) -> Vec<String> {
-        let silent = self.suppliers.iter().filter(|supplier| supplier.known.is_none());
-        let silent = silent.filter(|supplier| of(&supplier.name));
-        silent.flat_map(|supplier| [prefix(supplier), &supplier.name]).map(str::to_owned).collect()
+        let silent = self.servers.iter().filter(|server| server.known.is_none());
+        let silent = silent.filter(|server| of(&server.name));
+        silent.flat_map(|server| [prefix(server), &server.name]).map(str::to_owned).collect()
     }
 
     /// Whether a server has ever answered.
     pub(crate) fn has_answered(&self, name: &str) -> bool {
-        self.suppliers.iter().any(|supplier| *supplier.name == *name && supplier.known.is_some())
+        self.servers.iter().any(|server| *server.name == *name && server.known.is_some())
     }
 
     /// The servers that never answered so far and still may, in the order of their names.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.suppliers
+        self.servers
             .iter()
-            .filter(|supplier| supplier.connecting && !supplier.failed)
-            .map(|supplier| &supplier.name)
+            .filter(|server| server.connecting && !server.failed)
+            .map(|server| &server.name)
     }
 
     /// The names of all servers that are used.
     pub(crate) fn servers(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.suppliers
-            .iter()
-            .filter(|supplier| supplier.config.enabled)
-            .map(|supplier| &supplier.name)
+        self.servers.iter().filter(|server| server.config.enabled).map(|server| &server.name)
     }
 
     /// What clients of a profile see; `None` for a profile that is not in the config.
-    pub(crate) fn view(&self, profile: Option<&str>, protocol: Protocol) -> Option<Arc<View>> {
+    pub(crate) fn view(
+        &self,
+        profile: Option<&str>,
+        protocol: SessionKind,
+    ) -> Option<Arc<ClientView>> {
         let crib = match protocol {
-            Protocol::Session => &self.crib,
-            Protocol::Stateless => &self.stateless,
+            SessionKind::Stateful => &self.crib,
+            SessionKind::Stateless => &self.stateless,
         };
         // One view serves both where they are answered alike.
         let alike = Arc::ptr_eq(crib, &self.crib);
-        let protocol = if alike { Protocol::Session } else { protocol };
+        let protocol = if alike { SessionKind::Stateful } else { protocol };
         let profile = profile.or(self.config.gateway.profile.as_deref()).map(str::to_owned);
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         // Profiles come from the config, so there are few; names that are not there are not kept.
@@ -250,28 +251,28 @@ impl Shelf {
             Some(name) => Some(self.config.profiles.get(name)?),
             None => None,
         };
-        let view = Arc::new(View::of(self, crib, narrowed));
+        let view = Arc::new(ClientView::build(self, crib, narrowed));
         views.insert(key, Arc::clone(&view));
         Some(view)
     }
 }
 
 /// The tools of one server, as far as its config lets them in.
-fn tools(supplier: &Supplier, config: &Config) -> IngestedTools {
-    let Some(known) = &supplier.known else { return IngestedTools::default() };
+fn tools(server: &SnapshotServer, config: &Config) -> IngestedTools {
+    let Some(known) = &server.known else { return IngestedTools::default() };
     let list = format!("{{\"tools\":{}}}", known.tools.json());
-    let origin = Origin::Server(&supplier.name);
-    let Ok(mut came) = ingest(list.as_bytes(), origin, &config.settings.limits) else {
+    let origin = Origin::Server(&server.name);
+    let Ok(mut ingested) = ingest(list.as_bytes(), origin, &config.settings.limits) else {
         return IngestedTools::default();
     };
-    let server = &supplier.config;
+    let server = &server.config;
     let (allow, deny, load) =
         (globs(&server.allow), globs(&server.deny), globs(&server.always_load));
-    came.tools.retain(|tool| {
+    ingested.tools.retain(|tool| {
         let among = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
         (allow.is_empty() || among(&allow)) && !among(&deny)
     });
-    came.tools = came
+    ingested.tools = ingested
         .tools
         .into_iter()
         .map(|tool| {
@@ -282,7 +283,7 @@ fn tools(supplier: &Supplier, config: &Config) -> IngestedTools {
             }
         })
         .collect();
-    came
+    ingested
 }
 
 /// How many tools each server may have, of those it lists: all of them if there is room, else at least an equal
@@ -300,9 +301,9 @@ fn shares(counts: &[usize], limit: usize) -> Vec<usize> {
 }
 
 /// Keeps so many tools, and says so if some are left out.
-fn truncate(came: &mut IngestedTools, share: usize, limit: usize) -> Option<String> {
-    let all = came.tools.len();
-    came.tools.truncate(share);
+fn truncate(ingested: &mut IngestedTools, share: usize, limit: usize) -> Option<String> {
+    let all = ingested.tools.len();
+    ingested.tools.truncate(share);
     (all > share).then(|| {
         format!("{share} of its {all} tools are used: all servers together may have {limit}")
     })
@@ -326,7 +327,7 @@ mod tests {
         assert_eq!(shares(&[], 3), [0; 0]);
     }
 
-    /// Its task may store the lists and set the status to up between the two reads that `Supplier::new` is
+    /// Its task may store the lists and set the status to up between the two reads that `SnapshotServer::new` is
     /// given.
     #[test]
     fn a_server_whose_lists_are_not_known_yet_is_connecting() {
@@ -339,8 +340,8 @@ mod tests {
         }));
         let flags = |phase, why: Option<&str>| {
             let status = Status { why: why.map(str::to_owned), ..Status::new(phase) };
-            let supplier = Supplier::new(&name, Arc::clone(&config), None, &status);
-            (supplier.connecting, supplier.failed)
+            let server = SnapshotServer::new(&name, Arc::clone(&config), None, &status);
+            (server.connecting, server.failed)
         };
         assert_eq!(flags(Phase::Connecting, None), (true, false));
         assert_eq!(flags(Phase::Up, None), (true, false));

@@ -60,7 +60,7 @@ pub(super) fn instruction(crib: &Crib) -> String {
 /// For the model, with a reply that adds tools to its list. Clients put a prefix of their own before the names of
 /// a server's tools, which the gateway does not know: a model that calls a tool by the name in the reply may
 /// call one that its client does not have.
-pub(crate) fn added_hint(settings: &Settings) -> Option<&'static str> {
+pub(crate) fn added_tools_hint(settings: &Settings) -> Option<&'static str> {
     adds_to_list(settings).then_some(
         "These tools are in your tool list from now on. If their names have a prefix there, call them with it.",
     )
@@ -72,19 +72,19 @@ fn adds_to_list(settings: &Settings) -> bool {
 }
 
 /// Notes about what `disclosure` asks for and the gateway does otherwise, for the log and `doctor`.
-pub(crate) fn notices(settings: &Settings) -> Vec<String> {
+pub(crate) fn disclosure_warnings(settings: &Settings) -> Vec<String> {
     let (name, kind) = (settings.disclosure.name(), settings.disclosure_kind());
     let instead = DisclosureSetting::from(kind).name();
-    let mut notices = Vec::new();
+    let mut disclosure_warnings = Vec::new();
     if matches!(settings.disclosure, DisclosureSetting::Reference | DisclosureSetting::Hosted) {
-        notices.push(format!(
+        disclosure_warnings.push(format!(
             "`disclosure = \"{name}\"` requires a provider's API; the gateway uses `{instead}` instead"
         ));
     }
     if matches!(kind, DisclosureKind::Reveal | DisclosureKind::Append) {
-        notices.push(format!(
+        disclosure_warnings.push(format!(
             "`disclosure = \"{name}\"` requires sessions; clients of the protocol without sessions (2026-07-28) get `bridge` instead"
         ));
     }
-    notices
+    disclosure_warnings
 }

@@ -9,34 +9,34 @@ use serde_json::{Value, json};
 use toolcrib_text::json::Fields;
 
 use crate::gateway::malformed_params;
-use crate::request_id::{Early, request_id};
+use crate::request_id::{MessageHead, request_id};
 
-/// What becomes of a line that the SDK cannot read.
+/// Operation becomes of a line that the SDK cannot read.
 #[derive(Debug, Default)]
-pub(super) struct Unread {
+pub(super) struct LineRejection {
     /// Messages to the client.
-    pub(super) refusals: Vec<String>,
+    pub(super) errors: Vec<String>,
     /// The answer that it was meant to be, as an error.
-    pub(super) failed: Option<Box<ClientJsonRpcMessage>>,
+    pub(super) failed_answer: Option<Box<ClientJsonRpcMessage>>,
 }
 
-impl Unread {
+impl LineRejection {
     /// Of a whole line.
-    pub(super) fn of(line: &[u8]) -> Self {
+    pub(super) fn of_line(line: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(line) {
             Ok(Value::Array(messages)) => {
                 let batches = "batches are not supported: write each message on a line of its own";
                 let refuse = |message: &Value| {
                     let (id, _) = (message.get("id")?, message.get("method")?);
-                    Some(refusal(&id.to_string(), ErrorCode::INVALID_REQUEST, batches))
+                    Some(error_message(&id.to_string(), ErrorCode::INVALID_REQUEST, batches))
                 };
-                Self { refusals: messages.iter().filter_map(refuse).collect(), failed: None }
+                Self { errors: messages.iter().filter_map(refuse).collect(), failed_answer: None }
             }
             Ok(message) => Self::of_message(&message, line),
             Err(error) => {
-                let early = Early::read(line);
+                let head = MessageHead::read(line);
                 let problem = format!("the message is not valid JSON: {error}");
-                Self::of_early(early, ErrorCode::PARSE_ERROR, &problem)
+                Self::of_head(head, ErrorCode::PARSE_ERROR, &problem)
             }
         }
     }
@@ -65,44 +65,46 @@ impl Unread {
         let fields = std::str::from_utf8(line).ok().and_then(Fields::read);
         let written = fields.as_ref().and_then(|fields| fields.get("id"));
         let id = written.map_or_else(|| id.to_string(), str::to_owned);
-        Self { refusals: vec![refusal(&id, code, &problem)], failed: None }
+        Self { errors: vec![error_message(&id, code, &problem)], failed_answer: None }
     }
 
     /// Of a message of which only the beginning could be read.
-    fn of_early(early: Early, code: ErrorCode, problem: &str) -> Self {
-        let Early { id: Some(id), has_method, is_answer } = early else { return Self::default() };
+    fn of_head(head: MessageHead, code: ErrorCode, problem: &str) -> Self {
+        let MessageHead { id: Some(id), has_method, is_answer } = head else {
+            return Self::default();
+        };
         if is_answer && !has_method {
             return Self::failed(Some(id), problem);
         }
         let id = serde_json::to_string(&id).unwrap_or_default();
-        Self { refusals: vec![refusal(&id, code, problem)], failed: None }
+        Self { errors: vec![error_message(&id, code, problem)], failed_answer: None }
     }
 
     fn failed(id: Option<RequestId>, problem: &str) -> Self {
         let error = ErrorData::internal_error(problem.to_owned(), None);
-        let failed = id.map(|id| Box::new(ClientJsonRpcMessage::error(error, Some(id))));
-        Self { refusals: Vec::new(), failed }
+        let failed_answer = id.map(|id| Box::new(ClientJsonRpcMessage::error(error, Some(id))));
+        Self { errors: Vec::new(), failed_answer }
     }
 }
 
 /// Of a line over the limit, by its beginning.
-pub(super) fn too_large(start: &[u8], limit: usize) -> Unread {
+pub(super) fn too_large(start: &[u8], limit: usize) -> LineRejection {
     let problem = format!("the request is larger than the limit of {limit} bytes");
-    Unread::of_early(Early::read(start), ErrorCode::INVALID_REQUEST, &problem)
+    LineRejection::of_head(MessageHead::read(start), ErrorCode::INVALID_REQUEST, &problem)
 }
 
 /// For a line whose values would take too much memory. A batch is refused as a whole: its messages are not read.
-pub(super) fn too_many_values(line: &[u8]) -> Unread {
+pub(super) fn too_many_values(line: &[u8]) -> LineRejection {
     let problem = "the request has too many values for its size: send fewer";
     if line.trim_ascii_start().starts_with(b"[") {
-        let refusals = vec![refusal("", ErrorCode::INVALID_REQUEST, problem)];
-        return Unread { refusals, failed: None };
+        let errors = vec![error_message("", ErrorCode::INVALID_REQUEST, problem)];
+        return LineRejection { errors, failed_answer: None };
     }
-    Unread::of_early(Early::read(line), ErrorCode::INVALID_REQUEST, problem)
+    LineRejection::of_head(MessageHead::read(line), ErrorCode::INVALID_REQUEST, problem)
 }
 
 /// An error, under the id of its request as JSON text. An id that is neither a string nor a number is left out.
-fn refusal(id: &str, code: ErrorCode, problem: &str) -> String {
+fn error_message(id: &str, code: ErrorCode, problem: &str) -> String {
     let id = if id.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
     {
         format!("\"id\":{id},")
@@ -121,14 +123,14 @@ mod tests {
     fn a_refusal_has_the_id_as_it_was_written() {
         for id in ["1.50", "12345678901234567890123", "\"a\\u0062\"", "-0"] {
             let line = format!("{{\"jsonrpc\":\"2.0\", \"id\" : {id} ,\"method\":7}}");
-            let refusals = Unread::of(line.as_bytes()).refusals;
-            assert_eq!(refusals.len(), 1);
-            assert!(refusals[0].contains(&format!("\"id\":{id},")), "{refusals:?}");
+            let errors = LineRejection::of_line(line.as_bytes()).errors;
+            assert_eq!(errors.len(), 1);
+            assert!(errors[0].contains(&format!("\"id\":{id},")), "{errors:?}");
         }
         for id in ["null", "{}", "true"] {
             let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}");
-            let refusals = Unread::of(line.as_bytes()).refusals;
-            assert!(refusals[0].starts_with("{\"jsonrpc\":\"2.0\",\"error\""), "{refusals:?}");
+            let errors = LineRejection::of_line(line.as_bytes()).errors;
+            assert!(errors[0].starts_with("{\"jsonrpc\":\"2.0\",\"error\""), "{errors:?}");
         }
     }
 }

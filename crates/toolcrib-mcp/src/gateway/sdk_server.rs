@@ -1,4 +1,4 @@
-//! A [`Front`] as the SDK wants a server to be: typed over HTTP, raw over stdio.
+//! A [`ClientSession`] as the SDK wants a server to be: typed over HTTP, raw over stdio.
 
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError};
@@ -19,17 +19,17 @@ use rmcp::service::{
 };
 
 use super::client::Client;
-use super::front::{Front, searches_itself};
-use super::offers::Located;
-use super::watches::{check_address, check_addresses};
-use super::{Sight, introduction, methods, news};
-use crate::shelf::Protocol;
+use super::client_session::{ClientSession, has_own_tool_search};
+use super::prompts_and_resources::ResourceLocation;
+use super::subscriptions::{check_uri, check_uris};
+use super::{VisibleSnapshot, change_notifications, client_info_limit, supported_methods};
+use crate::snapshot::SessionKind;
 use crate::upstream::{Failed, QueueFull, ourselves, page};
 
-/// The same face over stdio, where an answer needs no type of the SDK's.
-pub(crate) struct RawFront(pub(crate) Front);
+/// The same state over stdio, where an answer needs no type of the SDK's.
+pub(crate) struct RawClientSession(pub(crate) ClientSession);
 
-impl Service<RoleServer> for RawFront {
+impl Service<RoleServer> for RawClientSession {
     async fn handle_request(
         &self,
         request: ClientRequest,
@@ -68,20 +68,20 @@ impl Service<RoleServer> for RawFront {
     }
 }
 
-impl Front {
-    fn failed(failed: Failed) -> ErrorData {
+impl ClientSession {
+    fn upstream_error(failed: Failed) -> ErrorData {
         match failed {
             Failed::Refused(error) => error,
             other => ErrorData::internal_error(other.to_string(), None),
         }
     }
 
-    fn busy(full: &QueueFull) -> ErrorData {
+    fn queue_full_error(full: &QueueFull) -> ErrorData {
         ErrorData::internal_error(full.to_string(), None)
     }
 }
 
-impl ServerHandler for Front {
+impl ServerHandler for ClientSession {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
@@ -97,23 +97,23 @@ impl ServerHandler for Front {
         let mut info = ServerConfig::new(capabilities)
             .with_server_info(ourselves())
             .with_protocol_version(ProtocolVersion::V_2025_11_25);
-        let sight = self.face.gateway.sight(self.profile()).ok();
-        info.instructions = sight.and_then(|sight| sight.view.instruction.clone());
+        let visible = self.state.gateway.visible_in_session(self.profile()).ok();
+        info.instructions = visible.and_then(|visible| visible.view.instruction.clone());
         info
     }
 
-    /// A client that gets the full list because it searches tools itself gets no instructions: they are about our
+    /// A client that gets the full list because it has_tool_search tools itself gets no instructions: they are about our
     /// search tool, which is not in that list.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        introduction::check(&request)?;
+        client_info_limit::check(&request)?;
         let mut greeting = self.negotiate_initialize(&request)?;
-        let sight = self.face.gateway.sight(self.profile()).ok();
-        let searches = searches_itself(&request.client_info);
-        if sight.is_some_and(|sight| sight.view.is_full_for(searches)) {
+        let visible = self.state.gateway.visible_in_session(self.profile()).ok();
+        let has_tool_search = has_own_tool_search(&request.client_info);
+        if visible.is_some_and(|visible| visible.view.gets_full_list(has_tool_search)) {
             greeting.instructions = None;
         }
         context.peer.set_peer_info(request);
@@ -125,40 +125,47 @@ impl ServerHandler for Front {
         _context: RequestContext<RoleServer>,
     ) -> Result<DiscoverResult, ErrorData> {
         let mut info = ServerHandler::get_info(self);
-        let sight = self.face.gateway.sight_in(self.profile(), Protocol::Stateless).ok();
-        info.instructions = sight.and_then(|sight| sight.view.instruction.clone());
+        let visible = self.state.gateway.visible_to(self.profile(), SessionKind::Stateless).ok();
+        info.instructions = visible.and_then(|visible| visible.view.instruction.clone());
         let versions = ServerHandler::supported_protocol_versions(self).into_owned();
         Ok(DiscoverResult::from_server_info(versions, info))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let (gateway, watches) = (&self.face.gateway, Arc::clone(&self.face.watches));
-        let (profile, gone) = (self.face.profile.clone(), self.face.gone.clone());
-        let client = Client::between_requests(self.face.id, &context.peer, gone.clone());
-        let knows = {
+        let (gateway, subscriptions) = (&self.state.gateway, Arc::clone(&self.state.subscriptions));
+        let (profile, closed) = (self.state.profile.clone(), self.state.closed.clone());
+        let client = Client::outside_requests(self.state.id, &context.peer, closed.clone());
+        let can_see = {
             let (gateway, profile) = (Arc::downgrade(gateway), profile.clone());
             move |server: &str| {
-                let sight = gateway.upgrade().and_then(|it| it.sight(profile.as_deref()).ok());
-                sight.is_some_and(|sight| sight.view.knows(server))
+                let visible =
+                    gateway.upgrade().and_then(|it| it.visible_in_session(profile.as_deref()).ok());
+                visible.is_some_and(|visible| visible.view.can_see_server(server))
             }
         };
         // A client may say it twice; it is one client all the same.
-        if self.face.session.set(gateway.hub().metrics().session()).is_err() {
+        if self.state.session.set(gateway.hub().metrics().session()).is_err() {
             return;
         }
-        let (present, said) = gateway.hub().sessions().enter(self.face.id, knows);
+        let (present, said) = gateway.hub().sessions().enter(self.state.id, can_see);
         let has_roots = client.has_roots();
-        tokio::spawn(news::ask_session(client, said, present));
-        let told = (watches, Arc::clone(&self.face.list), self.face.stamps);
-        tokio::spawn(news::tell_session(Arc::clone(gateway), profile, told, context.peer, gone));
+        tokio::spawn(change_notifications::forward_server_messages(client, said, present));
+        let told = (subscriptions, Arc::clone(&self.state.tool_list), self.state.list_hashes);
+        tokio::spawn(change_notifications::notify_session(
+            Arc::clone(gateway),
+            profile,
+            told,
+            context.peer,
+            closed,
+        ));
         if has_roots {
             // Servers that started before their client came were told that there are none.
-            news::tell_roots(gateway, self.profile()).await;
+            change_notifications::notify_roots_changed(gateway, self.profile()).await;
         }
     }
 
     async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
-        news::tell_roots(&self.face.gateway, self.profile()).await;
+        change_notifications::notify_roots_changed(&self.state.gateway, self.profile()).await;
     }
 
     async fn set_level(
@@ -166,8 +173,8 @@ impl ServerHandler for Front {
         request: SetLevelRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        *self.face.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
-        self.face.gateway.hub().want_logs(request.level);
+        *self.state.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
+        self.state.gateway.hub().raise_log_level(request.level);
         Ok(())
     }
 
@@ -176,14 +183,16 @@ impl ServerHandler for Front {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        check_address(&request.uri)?;
+        check_uri(&request.uri)?;
         let client = self.client(&context);
-        let sight = self.face.gateway.sight(self.profile())?;
-        let Located { upstream, uri } = self.face.gateway.locate(&sight, &request.uri)?;
-        let _place = upstream.queue().map_err(|full| Self::busy(&full))?;
-        let watches = &self.face.watches;
-        let added = watches.add(&upstream, &uri, &request.uri, client.gone.cancelled()).await;
-        added.map_err(Self::failed)
+        let visible = self.state.gateway.visible_in_session(self.profile())?;
+        let ResourceLocation { upstream, uri } =
+            self.state.gateway.locate_resource(&visible, &request.uri)?;
+        let _place = upstream.queue().map_err(|full| Self::queue_full_error(&full))?;
+        let subscriptions = &self.state.subscriptions;
+        let added =
+            subscriptions.add(&upstream, &uri, &request.uri, client.abandoned.cancelled()).await;
+        added.map_err(Self::upstream_error)
     }
 
     async fn unsubscribe(
@@ -192,11 +201,13 @@ impl ServerHandler for Front {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let client = self.client(&context);
-        let sight = self.face.gateway.sight(self.profile())?;
-        let Located { upstream, uri } = self.face.gateway.locate(&sight, &request.uri)?;
-        let _place = upstream.queue().map_err(|full| Self::busy(&full))?;
-        let removed = self.face.watches.remove(&upstream, &uri, client.gone.cancelled()).await;
-        removed.map_err(Self::failed)
+        let visible = self.state.gateway.visible_in_session(self.profile())?;
+        let ResourceLocation { upstream, uri } =
+            self.state.gateway.locate_resource(&visible, &request.uri)?;
+        let _place = upstream.queue().map_err(|full| Self::queue_full_error(&full))?;
+        let removed =
+            self.state.subscriptions.remove(&upstream, &uri, client.abandoned.cancelled()).await;
+        removed.map_err(Self::upstream_error)
     }
 
     async fn list_tools(
@@ -204,7 +215,7 @@ impl ServerHandler for Front {
         params: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.typed(ClientRequest::ListToolsRequest(page(params)), context, "tools").await
+        self.answer_typed(ClientRequest::ListToolsRequest(page(params)), context, "tools").await
     }
 
     async fn call_tool(
@@ -213,14 +224,14 @@ impl ServerHandler for Front {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let request = ClientRequest::CallToolRequest(Request::new(params));
-        self.answered::<CallToolResult, _>(request, context, "content").await
+        self.answer_or_ask::<CallToolResult, _>(request, context, "content").await
     }
 
     /// For the SDK, which checks headers that mirror a tool's parameters.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let Sight { shelf, view } =
-            self.face.gateway.sight_in(self.profile(), Protocol::Stateless).ok()?;
-        let tool = shelf.crib.catalog().tool(view.direct(name)?);
+        let VisibleSnapshot { snapshot, view } =
+            self.state.gateway.visible_to(self.profile(), SessionKind::Stateless).ok()?;
+        let tool = snapshot.crib.catalog().tool(view.listed_tool(name)?);
         serde_json::from_str(&tool.shown_definition()).ok()
     }
 
@@ -229,7 +240,7 @@ impl ServerHandler for Front {
         params: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.typed(ClientRequest::ListPromptsRequest(page(params)), context, "prompts").await
+        self.answer_typed(ClientRequest::ListPromptsRequest(page(params)), context, "prompts").await
     }
 
     async fn get_prompt(
@@ -238,7 +249,7 @@ impl ServerHandler for Front {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let request = ClientRequest::GetPromptRequest(Request::new(params));
-        self.answered::<GetPromptResult, _>(request, context, "messages").await
+        self.answer_or_ask::<GetPromptResult, _>(request, context, "messages").await
     }
 
     async fn list_resources(
@@ -246,7 +257,8 @@ impl ServerHandler for Front {
         params: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.typed(ClientRequest::ListResourcesRequest(page(params)), context, "resources").await
+        self.answer_typed(ClientRequest::ListResourcesRequest(page(params)), context, "resources")
+            .await
     }
 
     async fn list_resource_templates(
@@ -254,7 +266,7 @@ impl ServerHandler for Front {
         params: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.typed(
+        self.answer_typed(
             ClientRequest::ListResourceTemplatesRequest(page(params)),
             context,
             "resourceTemplates",
@@ -268,7 +280,7 @@ impl ServerHandler for Front {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let request = ClientRequest::ReadResourceRequest(Request::new(params));
-        self.answered::<ReadResourceResult, _>(request, context, "contents").await
+        self.answer_or_ask::<ReadResourceResult, _>(request, context, "contents").await
     }
 
     async fn complete(
@@ -276,7 +288,8 @@ impl ServerHandler for Front {
         params: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.typed(ClientRequest::CompleteRequest(Request::new(params)), context, "values").await
+        self.answer_typed(ClientRequest::CompleteRequest(Request::new(params)), context, "values")
+            .await
     }
 
     /// For the SDK, requests whose params it cannot read are requests with a method that it does not know.
@@ -287,7 +300,7 @@ impl ServerHandler for Front {
     ) -> Result<CustomResult, ErrorData> {
         let version = context.meta.protocol_version();
         let newer = version.is_some_and(|version| !version.has_initialize());
-        Err(methods::unread(&request.method, newer))
+        Err(supported_methods::unparsed_request_error(&request.method, newer))
     }
 
     fn accepted_subscription_filter(
@@ -298,9 +311,10 @@ impl ServerHandler for Front {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        introduction::check(&context.request_context().meta)?;
-        check_addresses(context.requested().resource_subscriptions.as_deref().unwrap_or_default())?;
-        news::tell_subscription(&self.face.gateway, self.profile(), &context).await;
+        client_info_limit::check(&context.request_context().meta)?;
+        check_uris(context.requested().resource_subscriptions.as_deref().unwrap_or_default())?;
+        change_notifications::notify_subscription(&self.state.gateway, self.profile(), &context)
+            .await;
         Ok(())
     }
 }

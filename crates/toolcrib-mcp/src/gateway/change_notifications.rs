@@ -1,0 +1,248 @@
+//! LossyNotifier clients what changed: their lists, and the resources they watch.
+//!
+//! A list is notification to have changed when its bytes have, and not before: a server that went down and came
+//! back with the same tools is no change.
+
+use std::sync::{Arc, Weak};
+
+use futures::future::join_all;
+use rmcp::model::{
+    ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerNotification,
+    SubscriptionFilter,
+};
+use rmcp::service::{Peer, RoleServer, SubscriptionContext};
+use tokio::sync::{broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::Gateway;
+use super::client::Client;
+use super::session_tool_list::SessionToolList;
+use super::subscriptions::{ClientSubscriptions, ResourceKey};
+use crate::snapshot::{ListHashes, SessionKind};
+use crate::upstream::{Present, Said, Upstream};
+
+/// Passes on which resources changed, as long as the gateway is there.
+pub(super) async fn forward_resource_updates(
+    gateway: Weak<Gateway>,
+    mut updates: mpsc::Receiver<ResourceKey>,
+) {
+    while let Some(resource) = updates.recv().await {
+        let Some(gateway) = gateway.upgrade() else { return };
+        gateway.subscriptions.notify(resource);
+    }
+}
+
+/// Puts questions of servers that belong to no call to a client of the older era, until it is closed.
+pub(super) async fn forward_server_messages(
+    client: Client,
+    mut said: mpsc::Receiver<Said>,
+    _present: Present,
+) {
+    loop {
+        tokio::select! {
+            said = said.recv() => match said {
+                Some(Said::Question(request, answer)) => {
+                    let client = client.clone();
+                    tokio::spawn(async move { client.forward_question(request, answer).await });
+                }
+                Some(Said::Log(line, _charge)) => client.log(line).await,
+                None => return,
+            },
+            () = client.abandoned.cancelled() => return,
+        }
+    }
+}
+
+/// Tells servers of the older era that their client's roots are others now. Each asks for them then.
+pub(super) async fn notify_roots_changed(gateway: &Gateway, profile: Option<&str>) {
+    let Ok(visible) = gateway.visible_in_session(profile) else { return };
+    let sessions = gateway.hub().sessions();
+    let is_told = |upstream: &Arc<Upstream>| {
+        sessions.sole(&upstream.name).is_some() && visible.view.can_see_server(&upstream.name)
+    };
+    let upstreams: Vec<_> = gateway.hub().upstreams().into_iter().filter(is_told).collect();
+    // Concurrently: a server that does not read must not delay the others.
+    join_all(upstreams.iter().map(|upstream| upstream.tell_roots())).await;
+}
+
+/// Something a client is to be notification.
+enum Change {
+    Lists { tools: bool, prompts: bool, resources: bool },
+    Resource(String),
+}
+
+/// Operation changed for one client since it last heard.
+struct ChangeWatcher<'a> {
+    gateway: &'a Gateway,
+    profile: Option<&'a str>,
+    subscriptions: &'a ClientSubscriptions,
+    protocol: SessionKind,
+    /// The list of an older client; a newer one has no session.
+    list: Option<&'a SessionToolList>,
+    snapshot: tokio::sync::watch::Receiver<Arc<crate::snapshot::Snapshot>>,
+    updates: broadcast::Receiver<ResourceKey>,
+    /// Of the lists that the client may have: those when it connected, then those that it last heard of.
+    list_hashes: Option<ListHashes>,
+}
+
+impl<'a> ChangeWatcher<'a> {
+    fn new(
+        gateway: &'a Gateway,
+        profile: Option<&'a str>,
+        subscriptions: &'a ClientSubscriptions,
+        list: Option<&'a SessionToolList>,
+        list_hashes: Option<ListHashes>,
+    ) -> Self {
+        let protocol = if list.is_some() { SessionKind::Stateful } else { SessionKind::Stateless };
+        let mut snapshot = gateway.hub().subscribe();
+        if list.is_some() {
+            // A session may have been sent lists before this watcher was made.
+            snapshot.mark_changed();
+        }
+        let updates = gateway.subscriptions.updates();
+        Self { gateway, profile, subscriptions, protocol, list, snapshot, updates, list_hashes }
+    }
+
+    fn current_hashes(&self) -> Option<ListHashes> {
+        self.gateway.list_hashes(self.profile, self.protocol)
+    }
+
+    async fn next(&mut self) -> Option<Change> {
+        loop {
+            tokio::select! {
+                changed = self.snapshot.changed() => {
+                    changed.ok()?;
+                    let (before, now) = (self.list_hashes, self.current_hashes());
+                    self.list_hashes = now;
+                    let differs = |of: fn(&ListHashes) -> u64| before.as_ref().map(of) != now.as_ref().map(of);
+                    let (prompts, resources) = (differs(|s| s.prompts), differs(|s| s.resources));
+                    let tools = match self.list {
+                        Some(list) => {
+                            let visible = self.gateway.visible_in_session(self.profile).ok();
+                            list.should_notify(visible.as_ref().map(|visible| &*visible.view))
+                        }
+                        None => differs(|s| s.tools),
+                    };
+                    if tools || prompts || resources {
+                        return Some(Change::Lists { tools, prompts, resources });
+                    }
+                }
+                updated = self.updates.recv() => match updated {
+                    Ok(resource) => {
+                        // A reload may have taken its server out of visible.
+                        let visible = self.gateway.visible_in_session(self.profile);
+                        let can_see = visible.is_ok_and(|visible| visible.view.can_see_server(&resource.0));
+                        if let Some(client_uri) = self.subscriptions.client_uri(&resource).filter(|_| can_see) {
+                            return Some(Change::Resource(client_uri));
+                        }
+                    }
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                },
+            }
+        }
+    }
+}
+
+/// Tells a client of the older era, until it is closed.
+pub(super) async fn notify_session(
+    gateway: Arc<Gateway>,
+    profile: Option<String>,
+    (subscriptions, list, list_hashes): (
+        Arc<ClientSubscriptions>,
+        Arc<SessionToolList>,
+        Option<ListHashes>,
+    ),
+    peer: Peer<RoleServer>,
+    closed: CancellationToken,
+) {
+    let mut watcher =
+        ChangeWatcher::new(&gateway, profile.as_deref(), &subscriptions, Some(&list), list_hashes);
+    loop {
+        let change = tokio::select! {
+            change = watcher.next() => change,
+            () = closed.cancelled() => None,
+        };
+        let sent = match change {
+            None => return,
+            Some(Change::Resource(uri)) => {
+                let notification =
+                    ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(uri));
+                peer.send_notification(ServerNotification::ResourceUpdatedNotification(
+                    notification,
+                ))
+                .await
+            }
+            Some(Change::Lists { tools, prompts, resources }) => {
+                let mut sent = Ok(());
+                if tools {
+                    sent = sent.and(peer.notify_tool_list_changed().await);
+                }
+                if prompts {
+                    sent = sent.and(peer.notify_prompt_list_changed().await);
+                }
+                if resources {
+                    sent = sent.and(peer.notify_resource_list_changed().await);
+                }
+                sent
+            }
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+/// Tells a client of the newer era what it subscribed to, until it ends that.
+pub(super) async fn notify_subscription(
+    gateway: &Arc<Gateway>,
+    profile: Option<&str>,
+    context: &SubscriptionContext,
+) {
+    let wanted: SubscriptionFilter = context.accepted().clone();
+    let subscriptions = ClientSubscriptions::new(Arc::clone(gateway));
+    let list_hashes = gateway.list_hashes(profile, SessionKind::Stateless);
+    let mut watcher = ChangeWatcher::new(gateway, profile, &subscriptions, None, list_hashes);
+    let begin = async {
+        for uri in wanted.resource_subscriptions.iter().flatten() {
+            let Ok(visible) = gateway.visible_in_session(profile) else { return };
+            if let Ok(located) = gateway.locate_resource(&visible, uri) {
+                // Dropped with everything else once the client has closed.
+                let closed = std::future::pending();
+                let _ = subscriptions.add(&located.upstream, &located.uri, uri, closed).await;
+            }
+        }
+    };
+    tokio::select! {
+        () = begin => {}
+        () = context.cancelled() => return,
+    }
+    let sink = context.sink();
+    loop {
+        let change = tokio::select! {
+            change = watcher.next() => change,
+            () = context.cancelled() => None,
+        };
+        // Operation was not asked for the sink does not send.
+        let sent = match change {
+            None => return,
+            Some(Change::Resource(uri)) => sink.notify_resource_updated(uri).await,
+            Some(Change::Lists { tools, prompts, resources }) => {
+                let mut sent = Ok(());
+                if tools && wanted.tools_list_changed == Some(true) {
+                    sent = sink.notify_tool_list_changed().await;
+                }
+                if prompts && wanted.prompts_list_changed == Some(true) {
+                    sent = sent.and(sink.notify_prompt_list_changed().await);
+                }
+                if resources && wanted.resources_list_changed == Some(true) {
+                    sent = sent.and(sink.notify_resource_list_changed().await);
+                }
+                sent
+            }
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The state that one client sees: the SDK's server, with our answers.
+//!
+//! The SDK does handshakes, versions and subscriptions. Operation comes from servers is answered without its
+//! types over stdio, and past them over HTTP (see [`super::passthrough`]).
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rmcp::model::{
+    ClientRequest, ErrorData, Implementation, InputRequiredResult, LoggingLevel, ProtocolVersion,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::client::{Client, ClientDisconnected};
+use super::protocol_result::{CachePolicy, adapt_result};
+use super::session_tool_list::SessionToolList;
+use super::subscriptions::ClientSubscriptions;
+use super::{Gateway, VisibleSnapshot};
+use crate::metrics;
+use crate::raw_arguments::RawArguments;
+use crate::snapshot::{ListHashes, SessionKind};
+
+/// Clients that search tools themselves and would do it twice.
+const CLIENTS_WITH_TOOL_SEARCH: [&str; 2] = ["claude-code", "codex-mcp-client"];
+
+/// Whether a client is one of them.
+pub(super) fn has_own_tool_search(client: &Implementation) -> bool {
+    CLIENTS_WITH_TOOL_SEARCH.contains(&&*client.name)
+}
+
+/// The state that one client sees.
+#[derive(Clone)]
+pub(crate) struct ClientSession {
+    pub(super) state: Arc<SessionState>,
+}
+
+pub(super) struct SessionState {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) id: u64,
+    pub(super) profile: Option<String>,
+    pub(super) subscriptions: Arc<ClientSubscriptions>,
+    pub(super) log_level: Mutex<Option<LoggingLevel>>,
+    pub(super) tool_list: Arc<SessionToolList>,
+    /// Of the lists when it connected.
+    pub(super) list_hashes: Option<ListHashes>,
+    /// Counted while it is connected.
+    pub(super) session: OnceLock<metrics::OpenSession>,
+    pub(super) closed: CancellationToken,
+    _closed: DropGuard,
+    pub(super) disconnected: ClientDisconnected,
+}
+
+impl ClientSession {
+    pub(super) fn new(
+        gateway: Arc<Gateway>,
+        id: u64,
+        profile: Option<String>,
+        disconnected: ClientDisconnected,
+    ) -> Self {
+        let closed = CancellationToken::new();
+        let subscriptions = Arc::new(ClientSubscriptions::new(Arc::clone(&gateway)));
+        let list_hashes = gateway.list_hashes(profile.as_deref(), SessionKind::Stateful);
+        let state = SessionState {
+            gateway,
+            list_hashes,
+            id,
+            profile,
+            subscriptions,
+            log_level: Mutex::default(),
+            tool_list: Arc::default(),
+            session: OnceLock::new(),
+            _closed: closed.clone().drop_guard(),
+            closed,
+            disconnected,
+        };
+        Self { state: Arc::new(state) }
+    }
+
+    pub(super) fn client(&self, context: &RequestContext<RoleServer>) -> Client {
+        let level = *self.state.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        Client::of_request(self.state.id, context, level, &self.state.disconnected, self.profile())
+    }
+
+    pub(super) fn profile(&self) -> Option<&str> {
+        self.state.profile.as_deref()
+    }
+
+    async fn list_session_tools(
+        &self,
+        client: &Client,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let gateway = &self.state.gateway;
+        // A request of the newer protocol has no session, so each of them may be a client's first. Each server
+        // is waited for once only, however many requests there are.
+        if client.is_modern || !self.state.tool_list.is_sent() {
+            gateway.wait_for_startup(client, self.profile()).await;
+        }
+        let look = || gateway.visible_to(self.profile(), client.protocol());
+        // On the newer wire a list may not depend on who is connected.
+        if client.is_modern {
+            let view = look()?.view;
+            gateway.hub().metrics().saved(view.saved as u64);
+            return Ok(view.list.clone());
+        }
+        let has_tool_search =
+            context.client_info().is_some_and(|client| has_own_tool_search(&client));
+        let (VisibleSnapshot { view, .. }, list) =
+            self.state.tool_list.send(has_tool_search, look)?;
+        if !view.gets_full_list(has_tool_search) {
+            gateway.hub().metrics().saved(view.saved as u64);
+        }
+        Ok(list)
+    }
+
+    /// Notes the tools that a session found, and notifies it if that changed its list.
+    async fn add_found_tools(
+        &self,
+        names: &[String],
+        client: &Client,
+        context: &RequestContext<RoleServer>,
+    ) {
+        let gateway = &self.state.gateway;
+        let Ok(VisibleSnapshot { view, .. }) = gateway.visible_in_session(self.profile()) else {
+            return;
+        };
+        let adds = !client.is_modern && view.adds_found(gateway.hub().config().gateway.add_found);
+        if adds && self.state.tool_list.add(&view, names) {
+            let _ = context.peer.notify_tool_list_changed().await;
+        }
+    }
+
+    /// Answers what is about tools, prompts and resources.
+    pub(super) async fn answer(
+        &self,
+        request: ClientRequest,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        check_protocol_version(context)?;
+        let client = self.client(context);
+        let (gateway, profile) = (&self.state.gateway, self.profile());
+        let (result, keep) = match request {
+            ClientRequest::ListToolsRequest(_) => {
+                (self.list_session_tools(&client, context).await?, CachePolicy::List)
+            }
+            ClientRequest::CallToolRequest(request) => {
+                let params = request.params;
+                let arguments =
+                    RawArguments::from_request(&context.extensions, params.arguments.as_ref());
+                let called = gateway.call_tool(params, arguments, &client, profile).await?;
+                self.add_found_tools(&called.found, &client, context).await;
+                (called.result, CachePolicy::NoStore)
+            }
+            ClientRequest::ListPromptsRequest(_) => {
+                (gateway.list_prompts(profile)?, CachePolicy::List)
+            }
+            ClientRequest::GetPromptRequest(request) => {
+                (gateway.get_prompt(request.params, &client, profile).await?, CachePolicy::NoStore)
+            }
+            ClientRequest::ListResourcesRequest(_) => {
+                (gateway.list_resources(profile)?, CachePolicy::List)
+            }
+            ClientRequest::ListResourceTemplatesRequest(_) => {
+                (gateway.list_templates(profile)?, CachePolicy::List)
+            }
+            ClientRequest::ReadResourceRequest(request) => (
+                gateway.read_resource(request.params, &client, profile).await?,
+                CachePolicy::Resource,
+            ),
+            ClientRequest::CompleteRequest(request) => {
+                (gateway.complete(request.params, &client, profile).await?, CachePolicy::NoStore)
+            }
+            other => {
+                return Err(ErrorData::internal_error(
+                    format!("`{}` came here", other.method()),
+                    None,
+                ));
+            }
+        };
+        Ok(adapt_result(result, client.is_modern, keep))
+    }
+
+    /// The same in the SDK's type, for HTTP.
+    pub(super) async fn answer_typed<T>(
+        &self,
+        request: ClientRequest,
+        context: RequestContext<RoleServer>,
+        list: &str,
+    ) -> Result<T, ErrorData>
+    where
+        T: DeserializeOwned + Serialize,
+    {
+        self.to_sdk_type(self.answer(request, &context).await?, list)
+    }
+
+    /// The same, of what a server may answer with a question.
+    pub(super) async fn answer_or_ask<T, R>(
+        &self,
+        request: ClientRequest,
+        context: RequestContext<RoleServer>,
+        list: &str,
+    ) -> Result<R, ErrorData>
+    where
+        T: DeserializeOwned + Serialize,
+        R: From<T> + From<InputRequiredResult>,
+    {
+        let answer = self.answer(request, &context).await?;
+        // A question in a form that the SDK does not know passes as the other kind does: marked.
+        if answer.get("resultType").is_some_and(|kind| kind == "input_required")
+            && let Ok(asks) =
+                self.to_sdk_type::<InputRequiredResult>(answer.clone(), "inputRequests")
+        {
+            return Ok(asks.into());
+        }
+        self.to_sdk_type::<T>(answer, list).map(R::from)
+    }
+
+    fn to_sdk_type<T>(&self, answer: Value, list: &str) -> Result<T, ErrorData>
+    where
+        T: DeserializeOwned + Serialize,
+    {
+        let unfit =
+            || ErrorData::internal_error("the server's answer has no form that MCP knows", None);
+        self.state.gateway.passthrough.to_sdk_type(answer, list).ok_or_else(unfit)
+    }
+}
+
+/// Whether a request says what its era wants it to say. The SDK sees to that for what it answers itself.
+fn check_protocol_version(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    let supported = ProtocolVersion::KNOWN_VERSIONS;
+    let Some(version) = context.meta.protocol_version() else {
+        // Without a handshake every request must bring its own.
+        return match context.peer.peer_info() {
+            Some(_) => Ok(()),
+            None => Err(missing_meta(context)),
+        };
+    };
+    if !supported.contains(&version) {
+        return Err(ErrorData::unsupported_protocol_version(version, supported));
+    }
+    let newer = !version.has_initialize();
+    if newer && !context.meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty() {
+        return Err(missing_meta(context));
+    }
+    Ok(())
+}
+
+fn missing_meta(context: &RequestContext<RoleServer>) -> ErrorData {
+    let missing = context.meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).join(", ");
+    ErrorData::invalid_params(format!("`_meta` is missing or malformed: {missing}"), None)
+}

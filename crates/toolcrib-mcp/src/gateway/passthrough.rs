@@ -1,0 +1,280 @@
+//! Fields that the SDK does not know, carried past it.
+//!
+//! Over stdio an answer leaves as it is. Over HTTP it must go through the SDK's types, which drop what
+//! they do not know. So an answer that would lose something leaves with a mark in its `_meta`, the answer
+//! itself is stored beside, and the body is restored on its way out. Most results lose nothing and take no
+//! part in this. A body that is asked for again, long after, has what the SDK knows of it.
+//!
+//! StoredResults are stored as text, because as values they can take sixteen times as much memory, and only for as long as the
+//! SDK may send them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use memchr::memmem;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use toolcrib_text::json::Fields;
+
+/// The mark, as a key of `_meta`.
+const MARK_KEY: &str = "toolcrib/passthrough";
+/// Maximum number and total size of the results that are stored; the oldest is dropped first.
+const MAX_RESULTS: usize = 512;
+const MAX_BYTES: usize = 32 << 20;
+/// How long one is stored. The SDK sends an answer again for a minute.
+const MAX_AGE: Duration = Duration::from_secs(75);
+
+/// StoredResults on their way out.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Passthrough(Arc<Mutex<StoredResults>>);
+
+#[derive(Debug, Default)]
+struct StoredResults {
+    by_mark: HashMap<String, StoredResult>,
+    /// The total length of the texts.
+    bytes: usize,
+    /// Whether the task that drops old results is running.
+    is_expiry_running: bool,
+}
+
+#[derive(Debug)]
+struct StoredResult {
+    text: Arc<str>,
+    since: Instant,
+    /// Responses under way that have it.
+    uses: usize,
+}
+
+impl StoredResults {
+    fn keep(&mut self, mark: String, text: String, now: Instant) {
+        if let Some(stored) = self.by_mark.get_mut(&mark) {
+            (stored.since, stored.uses) = (now, stored.uses + 1);
+            return;
+        }
+        while self.by_mark.len() >= MAX_RESULTS || self.bytes + text.len() > MAX_BYTES {
+            let oldest = self.by_mark.iter().min_by_key(|(_, stored)| stored.since);
+            let Some(oldest) = oldest.map(|(mark, _)| mark.clone()) else { break };
+            self.remove(&oldest);
+        }
+        self.bytes += text.len();
+        self.by_mark.insert(mark, StoredResult { text: text.into(), since: now, uses: 1 });
+    }
+
+    fn remove(&mut self, mark: &str) {
+        if let Some(stored) = self.by_mark.remove(mark) {
+            self.bytes -= stored.text.len();
+        }
+    }
+
+    /// The answer for one response. The last response that uses it drops it, unless that response may be sent again.
+    fn take(&mut self, mark: &str, may_resend: bool) -> Option<Arc<str>> {
+        let stored = self.by_mark.get_mut(mark)?;
+        stored.uses = stored.uses.saturating_sub(1);
+        let (text, is_last) = (Arc::clone(&stored.text), stored.uses == 0 && !may_resend);
+        if is_last {
+            self.remove(mark);
+        }
+        Some(text)
+    }
+
+    /// Drops old results; returns when the next one becomes old.
+    fn drop_expired(&mut self, now: Instant) -> Option<Instant> {
+        self.by_mark.retain(|_, stored| now < stored.since + MAX_AGE);
+        self.bytes = self.by_mark.values().map(|stored| stored.text.len()).sum();
+        self.by_mark.values().map(|stored| stored.since + MAX_AGE).min()
+    }
+}
+
+impl Passthrough {
+    fn lock(&self) -> MutexGuard<'_, StoredResults> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An answer in the SDK's type, marked where that loses something. `list` is the key of the list that
+    /// every answer of its kind has.
+    pub(super) fn to_sdk_type<T>(&self, answer: Value, list: &str) -> Option<T>
+    where
+        T: DeserializeOwned + Serialize,
+    {
+        let typed = T::deserialize(&answer).ok();
+        let known = typed.as_ref().and_then(|typed| serde_json::to_value(typed).ok());
+        let mut known = match (typed, known) {
+            (Some(typed), Some(known)) if known == answer => return Some(typed),
+            (Some(_), Some(known)) => known,
+            // Not even readable: then the mark is all that goes through.
+            _ => json!({ list: [] }),
+        };
+        let text = serde_json::to_string(&answer).ok()?;
+        drop(answer);
+        // An answer above the total limit is sent with only the fields that the SDK knows.
+        if text.len() <= MAX_BYTES {
+            let mark = blake3::hash(text.as_bytes()).to_hex().to_string();
+            let meta = known.as_object_mut()?.entry("_meta").or_insert_with(|| json!({}));
+            meta.as_object_mut()?.insert(MARK_KEY.to_owned(), mark.clone().into());
+            self.lock().keep(mark, text, Instant::now());
+            self.start_expiry_task();
+        }
+        serde_json::from_value(known).ok()
+    }
+
+    /// Starts the task that drops old results, even if their clients have left. It ends when no results are left.
+    fn start_expiry_task(&self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if std::mem::replace(&mut self.lock().is_expiry_running, true) {
+            return;
+        }
+        let passthrough = self.clone();
+        runtime.spawn(async move {
+            while let Some(next) = passthrough.drop_expired() {
+                tokio::time::sleep_until(next).await;
+            }
+        });
+    }
+
+    fn drop_expired(&self) -> Option<Instant> {
+        let mut results = self.lock();
+        let next = results.drop_expired(Instant::now());
+        results.is_expiry_running = next.is_some();
+        next
+    }
+
+    /// Mends a piece of a body: one event, or one whole message.
+    pub(crate) fn restore(&self, piece: &[u8]) -> Option<Vec<u8>> {
+        memmem::find(piece, MARK_KEY.as_bytes())?;
+        let text = std::str::from_utf8(piece).ok()?;
+        // An event with a number may be asked for again; anything else is sent once.
+        let may_resend = text.starts_with("id:") || text.contains("\nid:");
+        let restored: Vec<String> =
+            text.split('\n').map(|line| self.restore_line(line, may_resend)).collect();
+        Some(restored.join("\n").into_bytes())
+    }
+
+    fn restore_line(&self, line: &str, may_resend: bool) -> String {
+        let (head, body) = match line.strip_prefix("data:") {
+            Some(body) => ("data: ", body.trim_start()),
+            None => ("", line),
+        };
+        match self.restore_message(body, may_resend) {
+            Some(message) => format!("{head}{message}"),
+            None => line.to_owned(),
+        }
+    }
+
+    fn restore_message(&self, message: &str, may_resend: bool) -> Option<String> {
+        let message = Fields::read(message)?;
+        let result = Fields::read(message.get("result")?)?;
+        let meta = Fields::read(result.get("_meta")?)?;
+        let mark = meta.string(MARK_KEY)?;
+        let stored = self.lock().take(&mark, may_resend);
+        let restored = if let Some(whole) = &stored {
+            // Operation the SDK from_sdk on the way, in the way of the client's era, stays from_sdk.
+            let from_sdk = ["resultType", "ttlMs", "cacheScope"]
+                .map(|key| (key, result.get(key).map(str::to_owned)));
+            Fields::read(whole)?.with(&from_sdk)
+        } else {
+            let meta = meta.with(&[(MARK_KEY, None)]);
+            result.with(&[("_meta", (meta != "{}").then_some(meta))])
+        };
+        Some(message.with(&[("result", Some(restored))]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::CallToolResult;
+
+    use super::*;
+
+    fn sent(result: &CallToolResult) -> Value {
+        json!({"jsonrpc": "2.0", "id": 1, "result": result})
+    }
+
+    #[test]
+    fn an_answer_that_the_sdk_knows_goes_through_unmarked() {
+        let passthrough = Passthrough::default();
+        let answer = json!({"content": [{"type": "text", "text": "hi"}], "isError": false});
+        let typed: CallToolResult = passthrough.to_sdk_type(answer.clone(), "content").unwrap();
+        assert_eq!(serde_json::to_value(&typed).unwrap(), answer);
+        assert!(passthrough.lock().by_mark.is_empty());
+        assert_eq!(passthrough.restore(sent(&typed).to_string().as_bytes()), None);
+    }
+
+    #[test]
+    fn what_it_does_not_know_arrives_all_the_same() {
+        let answer = json!({
+            "content": [{"type": "hologram", "beams": 3}, {"type": "text", "text": "hi", "x-new": [1]}],
+            "x-result": {"deep": true},
+            "_meta": {"own": 1}
+        });
+        for framed in [false, true] {
+            let passthrough = Passthrough::default();
+            let typed: CallToolResult = passthrough.to_sdk_type(answer.clone(), "content").unwrap();
+            let message = sent(&typed).to_string();
+            let piece = if framed { format!("id: 7\ndata: {message}\n\n") } else { message };
+            let restored =
+                String::from_utf8(passthrough.restore(piece.as_bytes()).unwrap()).unwrap();
+            let body =
+                restored.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&restored);
+            let body: Value = serde_json::from_str(body).unwrap();
+            assert_eq!(body["result"], answer, "{restored}");
+            assert_eq!(restored.starts_with("id: 7\n"), framed);
+            assert_eq!(restored.ends_with("\n\n"), framed);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_asked_for_too_late_has_no_mark_left_in_it() {
+        let passthrough = Passthrough::default();
+        let typed: CallToolResult =
+            passthrough.to_sdk_type(json!({"content": [], "x": 1}), "content").unwrap();
+        passthrough.lock().by_mark.clear();
+        let restored = passthrough.restore(sent(&typed).to_string().as_bytes()).unwrap();
+        let expected = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}});
+        assert_eq!(serde_json::from_slice::<Value>(&restored).unwrap(), expected);
+    }
+
+    fn unknown(number: usize, bytes: usize) -> Value {
+        json!({"content": [], "n": number, "x": "x".repeat(bytes)})
+    }
+
+    #[test]
+    fn the_total_is_limited_and_counts_what_is_kept() {
+        let passthrough = Passthrough::default();
+        for number in 0..9 {
+            let _: CallToolResult =
+                passthrough.to_sdk_type(unknown(number, MAX_BYTES / 4), "content").unwrap();
+            let results = passthrough.lock();
+            assert!(results.bytes <= MAX_BYTES && results.by_mark.len() <= 3);
+            assert_eq!(
+                results.bytes,
+                results.by_mark.values().map(|stored| stored.text.len()).sum::<usize>()
+            );
+        }
+        let large: CallToolResult =
+            passthrough.to_sdk_type(unknown(9, MAX_BYTES), "content").unwrap();
+        assert_eq!(
+            passthrough.restore(sent(&large).to_string().as_bytes()),
+            None,
+            "it is not stored"
+        );
+        assert_eq!(passthrough.lock().by_mark.len(), 3, "and takes no other's place");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_nobody_reads_are_dropped() {
+        let passthrough = Passthrough::default();
+        let _: CallToolResult = passthrough.to_sdk_type(unknown(0, 10), "content").unwrap();
+        tokio::time::sleep(MAX_AGE / 2).await;
+        let _: CallToolResult = passthrough.to_sdk_type(unknown(1, 10), "content").unwrap();
+        tokio::time::sleep(MAX_AGE / 2 + Duration::from_secs(1)).await;
+        assert_eq!(passthrough.lock().by_mark.len(), 1);
+        tokio::time::sleep(MAX_AGE).await;
+        assert_eq!(passthrough.lock().bytes, 0);
+        assert!(!passthrough.lock().is_expiry_running);
+        let _: CallToolResult = passthrough.to_sdk_type(unknown(2, 10), "content").unwrap();
+        assert!(passthrough.lock().is_expiry_running);
+    }
+}

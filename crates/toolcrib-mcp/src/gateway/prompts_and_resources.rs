@@ -1,0 +1,167 @@
+//! Prompts, resources and completions: aggregated, and passed on to the server whose they are.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CompleteRequestParams, ErrorData, GetPromptRequestParams, ReadResourceRequestParams, Reference,
+};
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::operation::{Operation, RetryInputs};
+use super::protocol_result;
+use super::{Gateway, VisibleSnapshot};
+use crate::snapshot::{ResourceOwner, strip_uri_prefix};
+use crate::upstream::Upstream;
+
+/// A resource, as its server knows it.
+pub(super) struct ResourceLocation {
+    pub(super) upstream: Arc<Upstream>,
+    pub(super) uri: String,
+}
+
+impl Gateway {
+    /// Answers `prompts/list`.
+    pub(super) fn list_prompts(&self, profile: Option<&str>) -> Result<Value, ErrorData> {
+        let VisibleSnapshot { snapshot, view } = self.visible_in_session(profile)?;
+        Ok(json!({"prompts": snapshot.prompts.list(|server| view.can_see_server(server))}))
+    }
+
+    /// Answers `resources/list`.
+    pub(super) fn list_resources(&self, profile: Option<&str>) -> Result<Value, ErrorData> {
+        let VisibleSnapshot { snapshot, view } = self.visible_in_session(profile)?;
+        Ok(json!({"resources": snapshot.resources.list(|server| view.can_see_server(server))}))
+    }
+
+    /// Answers `resources/templates/list`.
+    pub(super) fn list_templates(&self, profile: Option<&str>) -> Result<Value, ErrorData> {
+        let VisibleSnapshot { snapshot, view } = self.visible_in_session(profile)?;
+        Ok(
+            json!({"resourceTemplates": snapshot.templates.list(|server| view.can_see_server(server))}),
+        )
+    }
+
+    /// Answers `prompts/get`.
+    pub(super) async fn get_prompt(
+        &self,
+        params: GetPromptRequestParams,
+        client: &Client,
+        profile: Option<&str>,
+    ) -> Result<Value, ErrorData> {
+        let visible = self.visible_in_session(profile)?;
+        let missing =
+            || ErrorData::invalid_params(format!("there is no prompt `{}`", params.name), None);
+        let entry = visible
+            .snapshot
+            .prompts
+            .find(&params.name, |server| visible.view.can_see_server(server))
+            .ok_or_else(missing)?;
+        let upstream = self.visible_upstream(&visible, &entry.server).ok_or_else(missing)?;
+        let operation =
+            Operation::Prompt { name: entry.own_name.clone(), arguments: params.arguments };
+        let inputs = RetryInputs { responses: params.input_responses, state: params.request_state };
+        let answer = self.forward(upstream, operation, client, inputs, profile).await;
+        answer.map_err(|why| protocol_result::forward_error(why, client.is_modern))
+    }
+
+    /// Answers `resources/read`. Operation comes back names the resource as the client did.
+    pub(super) async fn read_resource(
+        &self,
+        params: ReadResourceRequestParams,
+        client: &Client,
+        profile: Option<&str>,
+    ) -> Result<Value, ErrorData> {
+        let visible = self.visible_in_session(profile)?;
+        let located = self
+            .locate_resource(&visible, &params.uri)
+            .map_err(|error| protocol_result::adapt_error(error, client.is_modern))?;
+        let ResourceLocation { upstream, uri } = located;
+        let operation = Operation::Resource { uri: uri.clone() };
+        let inputs = RetryInputs { responses: params.input_responses, state: params.request_state };
+        let answer = self.forward(upstream, operation, client, inputs, profile).await;
+        let mut answer =
+            answer.map_err(|why| protocol_result::forward_error(why, client.is_modern))?;
+        if uri != params.uri {
+            rename(&mut answer, &uri, &params.uri);
+        }
+        Ok(answer)
+    }
+
+    /// The server that a resource is on: by the address clients use, else by its own address.
+    pub(super) fn locate_resource(
+        &self,
+        visible: &VisibleSnapshot,
+        uri: &str,
+    ) -> Result<ResourceLocation, ErrorData> {
+        let snapshot = &visible.snapshot;
+        let can_see = |server: &str| visible.view.can_see_server(server);
+        let located = |server: &str, own: &str| {
+            let upstream = self
+                .visible_upstream(visible, server)
+                .ok_or_else(|| protocol_result::resource_not_found(uri))?;
+            Ok(ResourceLocation { upstream, uri: own.to_owned() })
+        };
+        if let Some(entry) = snapshot.resources.named(uri, can_see) {
+            return located(&entry.server, &entry.own_name);
+        }
+        let own = |upstream: &Upstream| {
+            let prefix =
+                upstream.config().prefix.clone().unwrap_or_else(|| upstream.name.to_string());
+            strip_uri_prefix(&prefix, uri).map(str::to_owned)
+        };
+        for upstream in self.hub().upstreams().iter().filter(|upstream| can_see(&upstream.name)) {
+            if let Some(own) = own(upstream) {
+                return located(&upstream.name, &own);
+            }
+        }
+        match snapshot.resource_owner(uri, can_see) {
+            ResourceOwner::One(server) => located(&server, uri),
+            ResourceOwner::Several(servers) => {
+                Err(protocol_result::ambiguous_resource(uri, &servers))
+            }
+            ResourceOwner::Nobody => Err(protocol_result::resource_not_found(uri)),
+        }
+    }
+
+    /// Answers `completion/complete`.
+    pub(super) async fn complete(
+        &self,
+        mut params: CompleteRequestParams,
+        client: &Client,
+        profile: Option<&str>,
+    ) -> Result<Value, ErrorData> {
+        let visible = self.visible_in_session(profile)?;
+        let can_see = |server: &str| visible.view.can_see_server(server);
+        let missing =
+            || ErrorData::invalid_params("there is nothing of that name to complete", None);
+        let entry = match &params.r#ref {
+            Reference::Prompt(prompt) => visible.snapshot.prompts.find(&prompt.name, can_see),
+            Reference::Resource(resource) => {
+                visible.snapshot.templates.find(&resource.uri, can_see)
+            }
+            _ => None,
+        };
+        let entry = entry.ok_or_else(missing)?;
+        match &mut params.r#ref {
+            Reference::Prompt(prompt) => prompt.name.clone_from(&entry.own_name),
+            Reference::Resource(resource) => resource.uri.clone_from(&entry.own_name),
+            _ => {}
+        }
+        let upstream = self.visible_upstream(&visible, &entry.server).ok_or_else(missing)?;
+        params.meta = None;
+        let operation = Operation::Completion(Arc::new(params));
+        let answer =
+            self.forward(upstream, operation, client, RetryInputs::default(), profile).await;
+        answer.map_err(|why| protocol_result::forward_error(why, client.is_modern))
+    }
+}
+
+/// Calls a resource by the name the client knows it by.
+fn rename(answer: &mut Value, own: &str, known_as: &str) {
+    let contents = answer.get_mut("contents").and_then(Value::as_array_mut);
+    for part in contents.into_iter().flatten() {
+        if part.get("uri").and_then(Value::as_str) == Some(own) {
+            part["uri"] = known_as.into();
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The list of tools of one session: what it has found, and which list it was last sent_hash.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::ErrorData;
+use serde_json::Value;
+use toolcrib_core::Ledger;
+
+use super::VisibleSnapshot;
+use crate::snapshot::ClientView;
+
+/// Maximum number of found tools in one session's list; the oldest makes room for a new one.
+const MAX_FOUND_TOOLS: usize = toolcrib_core::conversation::DEFAULT_MAX_REVEALS;
+
+/// The list of tools of one session.
+#[derive(Debug)]
+pub(super) struct SessionToolList(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// The found tools that its list shows, and whether the session keeps deferring.
+    found: Ledger,
+    /// Whether its client has_tool_search tools itself.
+    has_tool_search: bool,
+    /// The list_hash of the list that it was last sent; `None` until its first list.
+    sent_hash: Option<u64>,
+    /// The list_hash of the list that it was last notified of, while that is not the one it was sent_hash.
+    notified_hash: Option<u64>,
+}
+
+impl Default for SessionToolList {
+    fn default() -> Self {
+        let found = Ledger::new(MAX_FOUND_TOOLS);
+        Self(Mutex::new(State {
+            found,
+            has_tool_search: false,
+            sent_hash: None,
+            notified_hash: None,
+        }))
+    }
+}
+
+impl State {
+    /// The list_hash of the list that the session would be sent now.
+    fn list_hash(&self, view: &ClientView) -> u64 {
+        if view.gets_full_list(self.has_tool_search) {
+            view.full_list_hash()
+        } else {
+            view.list_hash_with(&self.found)
+        }
+    }
+
+    /// Whether to notify the session that its list changed: once for each list that differs from the one it was
+    /// sent_hash. A session that was sent none has nothing outdated. A profile that is gone has no list to fetch.
+    fn should_notify(&mut self, view: Option<&ClientView>) -> bool {
+        let (Some(sent_hash), Some(view)) = (self.sent_hash, view) else { return false };
+        let now = self.list_hash(view);
+        let outdated = now != sent_hash;
+        let notify = outdated && self.notified_hash != Some(now);
+        self.notified_hash = outdated.then_some(now);
+        notify
+    }
+}
+
+impl SessionToolList {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the session was sent a list.
+    pub(super) fn is_sent(&self) -> bool {
+        self.lock().sent_hash.is_some()
+    }
+
+    /// The list to send; `has_tool_search` says whether the client has_tool_search tools itself. Operation clients can see is read
+    /// and its list_hash noted in one step, so that no change falls between the two.
+    pub(super) fn send(
+        &self,
+        has_tool_search: bool,
+        look: impl FnOnce() -> Result<VisibleSnapshot, ErrorData>,
+    ) -> Result<(VisibleSnapshot, Value), ErrorData> {
+        let mut state = self.lock();
+        let visible = look()?;
+        let view = &visible.view;
+        state.has_tool_search = has_tool_search;
+        let full = view.gets_full_list(has_tool_search);
+        if !full && view.keeps_deferring() {
+            state.found.set_deferred();
+        }
+        (state.sent_hash, state.notified_hash) = (Some(state.list_hash(view)), None);
+        let list = if full { view.full_list() } else { view.list_with(&state.found) };
+        Ok((visible, list))
+    }
+
+    /// Notes tools that the session has found, and says whether to notify it: they need not be new to its list.
+    pub(super) fn add(&self, view: &ClientView, names: &[String]) -> bool {
+        let mut state = self.lock();
+        view.crib.reveal(&mut state.found, names);
+        state.should_notify(Some(view))
+    }
+
+    /// Whether to notify the session that its list changed.
+    pub(super) fn should_notify(&self, view: Option<&ClientView>) -> bool {
+        self.lock().should_notify(view)
+    }
+}

@@ -1,0 +1,286 @@
+//! Which client watches which resource.
+//!
+//! A subscription is kept until its client ends it or leaves, and its address is stored in several resources. So there are
+//! a maximum length for addresses, a maximum number of subscriptions for each client, and a maximum of memory for those
+//! of all clients.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::ErrorData;
+use tokio::sync::broadcast;
+use toolcrib_server::{MemoryBudget, MemoryShare};
+
+use super::Gateway;
+use crate::upstream::{Failed, URI_BYTES, Upstream};
+
+/// Maximum number of changed resources that a slow client may lag behind. Beyond that, some are not reported.
+const MAX_LAG: usize = 256;
+
+/// Maximum number of resources that one client may subscription.
+const MAX_SUBSCRIPTIONS: usize = 256;
+
+/// Maximum memory for the subscriptions of all clients together, in bytes: some 200,000 of ordinary length.
+const MAX_TOTAL_BYTES: usize = 64 << 20;
+
+/// Memory that a subscription takes in addition to its addresses, in bytes.
+const ENTRY_BYTES: usize = 256;
+
+/// A resource: its server, and its address there.
+pub(super) type ResourceKey = (Arc<str>, String);
+
+/// The resources that any client watches.
+pub(super) struct SubscriptionRegistry {
+    updates: broadcast::Sender<ResourceKey>,
+    watched: Mutex<HashMap<ResourceKey, usize>>,
+    memory: MemoryBudget,
+}
+
+impl Default for SubscriptionRegistry {
+    fn default() -> Self {
+        let (updates, memory) =
+            (broadcast::Sender::new(MAX_LAG), MemoryBudget::new(MAX_TOTAL_BYTES));
+        Self { updates, watched: Mutex::default(), memory }
+    }
+}
+
+impl SubscriptionRegistry {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ResourceKey, usize>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells all clients that a resource changed.
+    pub(super) fn notify(&self, resource: ResourceKey) {
+        // An error means that no client listens.
+        let _ = self.updates.send(resource);
+    }
+
+    /// The resources that change from now on.
+    pub(super) fn updates(&self) -> broadcast::Receiver<ResourceKey> {
+        self.updates.subscribe()
+    }
+
+    /// Memory for one more subscription.
+    fn share(&self, resource: &ResourceKey, client_uri: &str) -> Result<MemoryShare, Failed> {
+        let mut share = self.memory.share();
+        if share.grow(ENTRY_BYTES + resource.1.len() + client_uri.len()) {
+            return Ok(share);
+        }
+        let problem =
+            "the subscriptions of all clients take up all memory for them: try again later";
+        Err(Failed::Refused(ErrorData::internal_error(problem, None)))
+    }
+
+    /// Records that one client fewer watches it.
+    fn release(&self, resource: &ResourceKey) {
+        let mut watched = self.lock();
+        let Some(count) = watched.get_mut(resource) else { return };
+        *count -= 1;
+        if *count == 0 {
+            watched.remove(resource);
+        }
+    }
+
+    /// Whether any client watches it.
+    fn is_wanted(&self, resource: &ResourceKey) -> bool {
+        self.lock().contains_key(resource)
+    }
+}
+
+/// The resources that one client watches. Dropping it ends the subscriptions.
+pub(super) struct ClientSubscriptions {
+    gateway: Arc<Gateway>,
+    by_resource: Mutex<HashMap<ResourceKey, Subscription>>,
+    serials: AtomicU64,
+}
+
+struct Subscription {
+    /// The address by which the client knows the resource.
+    client_uri: String,
+    share: MemoryShare,
+    /// The number of this entry: the resource may have been watched before under another one.
+    serial: u64,
+    /// Subscriptions of this client that wait for the server.
+    pending: usize,
+    /// Whether one of them has succeeded.
+    is_confirmed: bool,
+}
+
+impl ClientSubscriptions {
+    pub(super) fn new(gateway: Arc<Gateway>) -> Self {
+        Self { gateway, by_resource: Mutex::default(), serials: AtomicU64::new(0) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ResourceKey, Subscription>> {
+        self.by_resource.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// ClientSubscriptions a resource from now on, unless its client is `abandoned` before the server has confirmed it.
+    pub(super) async fn add(
+        &self,
+        upstream: &Upstream,
+        own_uri: &str,
+        client_uri: &str,
+        abandoned: impl Future<Output = ()>,
+    ) -> Result<(), Failed> {
+        let resource = (Arc::clone(&upstream.name), own_uri.to_owned());
+        let serial = self.insert_pending(&resource, client_uri)?;
+        let wanted = || self.gateway.subscriptions.is_wanted(&resource);
+        let outcome = tokio::select! {
+            outcome = upstream.watch_resource(own_uri, wanted) => outcome,
+            () = abandoned => Err(Failed::Cancelled),
+        };
+        if let Some(subscription) = self.record_outcome(&resource, serial, &outcome)
+            && matches!(outcome, Err(Failed::Cancelled))
+        {
+            // The server may already have the request.
+            self.end_at_server(resource, subscription);
+        }
+        outcome
+    }
+
+    /// Adds a subscription that waits for the server, and returns the serial of its entry.
+    fn insert_pending(&self, resource: &ResourceKey, client_uri: &str) -> Result<u64, Failed> {
+        let mut watched = self.lock();
+        if watched.len() >= MAX_SUBSCRIPTIONS && !watched.contains_key(resource) {
+            let problem = format!("{MAX_SUBSCRIPTIONS} resources are watched already");
+            return Err(Failed::Refused(ErrorData::invalid_request(problem, None)));
+        }
+        let registry = &self.gateway.subscriptions;
+        let share = registry.share(resource, client_uri)?;
+        let client_uri = client_uri.to_owned();
+        if let Some(subscription) = watched.get_mut(resource) {
+            (subscription.client_uri, subscription.share) = (client_uri, share);
+            subscription.pending += 1;
+            return Ok(subscription.serial);
+        }
+        let serial = self.serials.fetch_add(1, Ordering::Relaxed);
+        let subscription =
+            Subscription { client_uri, share, serial, pending: 1, is_confirmed: false };
+        watched.insert(resource.clone(), subscription);
+        *registry.lock().entry(resource.clone()).or_default() += 1;
+        Ok(serial)
+    }
+
+    /// Records how a subscription ended. Takes its entry if it failed and the client has no other subscription to the
+    /// resource.
+    fn record_outcome(
+        &self,
+        resource: &ResourceKey,
+        serial: u64,
+        outcome: &Result<(), Failed>,
+    ) -> Option<Subscription> {
+        let mut watched = self.lock();
+        let subscription =
+            watched.get_mut(resource).filter(|subscription| subscription.serial == serial)?;
+        subscription.pending -= 1;
+        match outcome {
+            Ok(()) => subscription.is_confirmed = true,
+            // It may have been watched before.
+            Err(Failed::Cancelled) => {}
+            Err(_) => subscription.is_confirmed = false,
+        }
+        if subscription.is_confirmed || subscription.pending > 0 {
+            return None;
+        }
+        drop(watched);
+        self.take(resource)
+    }
+
+    /// Stops watching a resource.
+    pub(super) async fn remove(
+        &self,
+        upstream: &Upstream,
+        own_uri: &str,
+        abandoned: impl Future<Output = ()>,
+    ) -> Result<(), Failed> {
+        let resource = (Arc::clone(&upstream.name), own_uri.to_owned());
+        let Some(subscription) = self.take(&resource) else { return Ok(()) };
+        let wanted = || self.gateway.subscriptions.is_wanted(&resource);
+        let ended = tokio::select! {
+            ended = upstream.watch_resource(own_uri, wanted) => return ended,
+            () = abandoned => Err(Failed::Cancelled),
+        };
+        self.end_at_server(resource, subscription);
+        ended
+    }
+
+    fn take(&self, resource: &ResourceKey) -> Option<Subscription> {
+        let subscription = self.lock().remove(resource)?;
+        self.gateway.subscriptions.release(resource);
+        Some(subscription)
+    }
+
+    /// Ends a subscription at the server, in the background, unless another client still watches the resource. Its
+    /// memory counts until then.
+    fn end_at_server(&self, resource: ResourceKey, subscription: Subscription) {
+        let (upstream, gateway) =
+            (self.gateway.hub().upstream(&resource.0), Arc::clone(&self.gateway));
+        if let (Some(upstream), Ok(runtime)) = (upstream, tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move {
+                let wanted = || gateway.subscriptions.is_wanted(&resource);
+                let ended = upstream.watch_resource(&resource.1, wanted).await;
+                drop(subscription.share);
+                ended
+            });
+        }
+    }
+
+    /// The address by which the client knows a resource that it watches.
+    pub(super) fn client_uri(&self, resource: &ResourceKey) -> Option<String> {
+        self.lock().get(resource).map(|subscription| subscription.client_uri.clone())
+    }
+}
+
+impl Drop for ClientSubscriptions {
+    fn drop(&mut self) {
+        let resources: Vec<_> = self.lock().drain().collect();
+        for (resource, subscription) in resources {
+            self.gateway.subscriptions.release(&resource);
+            self.end_at_server(resource, subscription);
+        }
+    }
+}
+
+/// Refuses an address that is too long to be kept.
+pub(super) fn check_uri(uri: &str) -> Result<(), ErrorData> {
+    if uri.len() <= URI_BYTES {
+        return Ok(());
+    }
+    let problem = format!(
+        "the address of the resource has {} bytes, and {URI_BYTES} are the most that can be subscribed to",
+        uri.len()
+    );
+    Err(ErrorData::invalid_params(problem, None))
+}
+
+/// Refuses a subscription of the newer era with addresses that are too long, or with too many addresses.
+pub(super) fn check_uris(uris: &[String]) -> Result<(), ErrorData> {
+    if uris.len() > MAX_SUBSCRIPTIONS {
+        let problem = format!(
+            "the subscription has {} resources, and {MAX_SUBSCRIPTIONS} are the most that it can have",
+            uris.len()
+        );
+        return Err(ErrorData::invalid_params(problem, None));
+    }
+    uris.iter().try_for_each(|uri| check_uri(uri))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_subscriptions_of_all_clients_have_a_total() {
+        let registry = SubscriptionRegistry::default();
+        let address = "x".repeat(URI_BYTES);
+        let resource = (Arc::from("server"), address.clone());
+        let mut shares: Vec<MemoryShare> =
+            std::iter::from_fn(|| registry.share(&resource, &address).ok()).collect();
+        assert_eq!(shares.len(), MAX_TOTAL_BYTES / (ENTRY_BYTES + 2 * URI_BYTES));
+        assert!(shares.len() > MAX_SUBSCRIPTIONS, "one client cannot take all of it");
+        shares.pop();
+        assert!(registry.share(&resource, &address).is_ok());
+    }
+}
