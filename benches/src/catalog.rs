@@ -14,7 +14,7 @@ pub fn lines() -> Result<Vec<String>, files::FileError> {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/toolcrib/sample/catalog.jsonl");
     let named = std::env::var_os("TOOLCRIB_BENCH_CATALOG").map(PathBuf::from);
     let mut lines = Vec::new();
-    for file in files::catalogs(&named.unwrap_or_else(|| PathBuf::from(sample)))? {
+    for file in files::catalog_files(&named.unwrap_or_else(|| PathBuf::from(sample)))? {
         let text = String::from_utf8_lossy(&files::read(&file)?).into_owned();
         lines.extend(text.lines().map(str::to_owned));
     }

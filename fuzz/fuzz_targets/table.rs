@@ -5,10 +5,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use toolcrib_core::Model;
+use toolcrib_core::EmbeddingModel;
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(model) = Model::parse(data.to_vec().into()) else { return };
+    let Ok(model) = EmbeddingModel::parse(data.to_vec().into()) else { return };
     let text = String::from_utf8_lossy(data);
     let vector = model.embed(&text);
     let length = vector.dot(&vector);

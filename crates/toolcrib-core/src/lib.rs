@@ -68,7 +68,7 @@ pub use settings::{SearchInput, SearchSettings, SearchedTools, Settings};
 pub use signature::signature;
 pub use tokens::{FourCharsPerToken, TokenCounter};
 pub use tool::{DeferPolicy, DefinitionFormat, EMPTY_SCHEMA, Fingerprint, Tool, ToolAnnotations};
-pub use toolcrib_embed::Model;
+pub use toolcrib_embed::EmbeddingModel;
 pub use turn_context::TurnContext;
 pub use weakness::Weakness;
 

@@ -1,9 +1,9 @@
-//! How long a text takes to become a vector, and a catalog to be scanned.
+//! Measures how long it takes to embed a text and to scan a catalog.
 //!
-//! The table is the one named by `TOOLCRIB_BENCH_TABLE`, or the program's own; the text is the catalog
-//! named by `TOOLCRIB_BENCH_CATALOG`, one tool a line, or the sample. Queries are first sentences of
-//! descriptions. A scan is timed beside a plain one over floats, in turns: compare ratios, since
-//! machines differ and one machine differs from hour to hour.
+//! The table is the file named by `TOOLCRIB_BENCH_TABLE`, or the built-in one. The text is the catalog named by
+//! `TOOLCRIB_BENCH_CATALOG`, one tool per line, or the sample. Queries are the first sentences of
+//! descriptions. Each scan alternates with a plain scan over floats. Compare the ratios: absolute times differ
+//! between machines, and on one machine from hour to hour.
 //!
 //! `cargo bench -p toolcrib-embed`
 
@@ -14,58 +14,60 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use serde_json::Value;
-use toolcrib_embed::{Field, Model, Row, Vector};
+use toolcrib_embed::{EmbeddedField, EmbeddingModel, QuantisedVector, Vector};
 
-/// Words of a query.
-const WORDS: usize = 12;
+/// Maximum number of words in a query.
+const QUERY_WORDS: usize = 12;
 
-type Failed = Box<dyn std::error::Error>;
+type BoxError = Box<dyn std::error::Error>;
 
-fn main() -> Result<(), Failed> {
-    let named = std::env::var_os("TOOLCRIB_BENCH_TABLE").map(std::fs::read).transpose()?;
-    let model = match named {
-        Some(bytes) => start(bytes)?,
-        None => Model::builtin(),
+fn main() -> Result<(), BoxError> {
+    let table = std::env::var_os("TOOLCRIB_BENCH_TABLE").map(std::fs::read).transpose()?;
+    let model = match table {
+        Some(bytes) => load_timed(bytes)?,
+        None => EmbeddingModel::builtin(),
     };
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolcrib/sample/catalog.jsonl");
-    let named = std::env::var_os("TOOLCRIB_BENCH_CATALOG").unwrap_or_else(|| sample.into());
-    let tools: Vec<Tool> = std::fs::read_to_string(named)?
+    let catalog = std::env::var_os("TOOLCRIB_BENCH_CATALOG").unwrap_or_else(|| sample.into());
+    let tools: Vec<ToolText> = std::fs::read_to_string(catalog)?
         .lines()
-        .map(|line| Ok(Tool::of(&serde_json::from_str(line)?)))
-        .collect::<Result<_, Failed>>()?;
+        .map(|line| Ok(ToolText::of(&serde_json::from_str(line)?)))
+        .collect::<Result<_, BoxError>>()?;
     println!("{} tools of real text, {} dimensions\n", tools.len(), model.dims());
     println!("| text | pieces, mean | p50 µs | p99 µs |\n|---|---:|---:|---:|");
-    let queries: Vec<String> = tools.iter().map(Tool::query).collect();
+    let queries: Vec<String> = tools.iter().map(ToolText::query).collect();
     let pieces = queries.iter().map(|query| model.pieces(query).len()).sum();
-    embedded("a query", &queries, pieces, |query| model.embed(query).quantised());
-    let fields: Vec<Vec<(Field, &str)>> = tools.iter().map(Tool::fields).collect();
-    let all = fields.iter().flatten().map(|(_, text)| model.pieces(text).len()).sum();
-    embedded("a tool", &fields, all, |fields| model.embed_fields(fields).quantised());
+    time_embedding("a query", &queries, pieces, |query| model.embed(query).quantised());
+    let fields: Vec<Vec<(EmbeddedField, &str)>> = tools.iter().map(ToolText::fields).collect();
+    let field_pieces = fields.iter().flatten().map(|(_, text)| model.pieces(text).len()).sum();
+    time_embedding("a tool", &fields, field_pieces, |fields| {
+        model.embed_fields(fields).quantised()
+    });
     println!(
         "\n| rows | scan µs | p99 µs | plain f32 µs | times faster |\n|---:|---:|---:|---:|---:|"
     );
     for count in [1_000, 10_000, 100_000] {
-        scanned(model, count);
+        time_scans(model, count);
     }
     Ok(())
 }
 
-/// What a start pays for a table.
-fn start(bytes: Vec<u8>) -> Result<&'static Model, Failed> {
+/// Loads a table and prints how long parsing takes.
+fn load_timed(bytes: Vec<u8>) -> Result<&'static EmbeddingModel, BoxError> {
     let bytes: &'static [u8] = Vec::leak(bytes);
     let mut times = Vec::new();
     for _ in 0..20 {
         let began = Instant::now();
-        black_box(Model::parse(Cow::Borrowed(bytes))?);
+        black_box(EmbeddingModel::parse(Cow::Borrowed(bytes))?);
         times.push(micros(began));
     }
-    println!("{:.1} ms to read a table of {} bytes", at(&mut times, 0.5) / 1e3, bytes.len());
-    Ok(Box::leak(Box::new(Model::parse(Cow::Borrowed(bytes))?)))
+    println!("{:.1} ms to read a table of {} bytes", quantile(&mut times, 0.5) / 1e3, bytes.len());
+    Ok(Box::leak(Box::new(EmbeddingModel::parse(Cow::Borrowed(bytes))?)))
 }
 
-/// The text of a tool, by field.
+/// The texts of a tool, by field.
 #[derive(Default)]
-struct Tool {
+struct ToolText {
     name: String,
     description: String,
     server: String,
@@ -73,7 +75,7 @@ struct Tool {
     details: Vec<String>,
 }
 
-impl Tool {
+impl ToolText {
     fn of(tool: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let properties = tool["input_schema"]["properties"].as_object();
@@ -92,24 +94,30 @@ impl Tool {
 
     fn query(&self) -> String {
         let sentence = self.description.split(". ").next().unwrap_or_default();
-        sentence.split_whitespace().take(WORDS).collect::<Vec<_>>().join(" ")
+        sentence.split_whitespace().take(QUERY_WORDS).collect::<Vec<_>>().join(" ")
     }
 
-    fn fields(&self) -> Vec<(Field, &str)> {
+    fn fields(&self) -> Vec<(EmbeddedField, &str)> {
         let mut fields = vec![
-            (Field::Name, self.name.as_str()),
-            (Field::Description, &self.description),
-            (Field::ParameterNames, &self.parameters),
-            (Field::Server, &self.server),
+            (EmbeddedField::Name, self.name.as_str()),
+            (EmbeddedField::Description, &self.description),
+            (EmbeddedField::ParameterNames, &self.parameters),
+            (EmbeddedField::Server, &self.server),
         ];
-        fields
-            .extend(self.details.iter().map(|text| (Field::ParameterDescriptions, text.as_str())));
+        fields.extend(
+            self.details.iter().map(|text| (EmbeddedField::ParameterDescriptions, text.as_str())),
+        );
         fields
     }
 }
 
-/// Once to warm up, once to measure.
-fn embedded<T>(what: &str, texts: &[T], pieces: usize, embed: impl Fn(&T) -> Row) {
+/// Times the embedding of each text and prints one row. The first pass is a warm-up.
+fn time_embedding<T>(
+    label: &str,
+    texts: &[T],
+    pieces: usize,
+    embed: impl Fn(&T) -> QuantisedVector,
+) {
     let mut times = Vec::new();
     for _ in 0..2 {
         times.clear();
@@ -120,41 +128,41 @@ fn embedded<T>(what: &str, texts: &[T], pieces: usize, embed: impl Fn(&T) -> Row
         }
     }
     let mean = pieces as f64 / texts.len() as f64;
-    let (p50, p99) = (at(&mut times, 0.5), at(&mut times, 0.99));
-    println!("| {what} | {mean:.1} | {p50:.1} | {p99:.1} |");
+    let (p50, p99) = (quantile(&mut times, 0.5), quantile(&mut times, 0.99));
+    println!("| {label} | {mean:.1} | {p50:.1} | {p99:.1} |");
 }
 
-fn scanned(model: &Model, count: usize) {
+fn time_scans(model: &EmbeddingModel, count: usize) {
     let dims = model.dims();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut vector = || Vector::of((0..dims).map(|_| noise(&mut state)).collect());
-    let mut rows = model.rows();
+    let mut vector = || Vector::normalised((0..dims).map(|_| noise(&mut state)).collect());
+    let mut index = model.new_index();
     let mut floats = Vec::new();
     for _ in 0..count {
         let vector = vector();
-        rows.push(&vector.quantised());
+        index.push(&vector.quantised());
         floats.extend_from_slice(vector.values());
     }
     let query = vector();
-    let (mut out, mut scans, mut plains) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut out, mut scans, mut float_scans) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..2_000_000 / count + 20 {
         let began = Instant::now();
-        rows.scan(black_box(&query.quantised()), &mut out);
+        index.scan(black_box(&query.quantised()), &mut out);
         black_box(&out);
         scans.push(micros(began));
         let began = Instant::now();
         out.clear();
-        out.extend(floats.chunks_exact(dims).map(|row| plain(row, black_box(query.values()))));
+        out.extend(floats.chunks_exact(dims).map(|row| float_dot(row, black_box(query.values()))));
         black_box(&out);
-        plains.push(micros(began));
+        float_scans.push(micros(began));
     }
-    let (scan, p99) = (at(&mut scans, 0.5), at(&mut scans, 0.99));
-    let plain = at(&mut plains, 0.5);
-    println!("| {count} | {scan:.0} | {p99:.0} | {plain:.0} | {:.1} |", plain / scan);
+    let (scan, p99) = (quantile(&mut scans, 0.5), quantile(&mut scans, 0.99));
+    let float_scan = quantile(&mut float_scans, 0.5);
+    println!("| {count} | {scan:.0} | {p99:.0} | {float_scan:.0} | {:.1} |", float_scan / scan);
 }
 
-/// As fast as floats get without instructions of their own: eight sums side by side.
-fn plain(a: &[f32], b: &[f32]) -> f32 {
+/// The fastest float dot product without intrinsics: eight independent sums.
+fn float_dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; 8];
     for (a, b) in a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0) {
         for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
@@ -164,7 +172,7 @@ fn plain(a: &[f32], b: &[f32]) -> f32 {
     lanes.iter().sum()
 }
 
-/// Numbers between -1 and 1, the same on each run.
+/// Pseudo-random numbers between -1 and 1 (xorshift), the same in each run.
 fn noise(state: &mut u64) -> f32 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -176,8 +184,8 @@ fn micros(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e6
 }
 
-/// The value below which a share of all values lies.
-fn at(values: &mut [f64], share: f64) -> f64 {
+/// The given quantile of the values.
+fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);
     values.get((last as f64 * share) as usize).copied().unwrap_or(f64::NAN)

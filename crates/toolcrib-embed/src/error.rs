@@ -1,114 +1,113 @@
-//! What the operator must fix: a table that cannot be used.
+//! Errors that the operator must fix: a table that cannot be used.
 
 use thiserror::Error;
 
-/// A table of vectors that cannot be read.
+/// A table of vectors that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes begin with something else.
+    /// The file does not begin with the magic bytes.
     #[error("not a table of vectors: it does not begin with `TCRIBEM2`")]
     NotATable,
-    /// The bytes end too early.
-    #[error("the table ends inside its {part}: {needed} bytes needed, {found} found")]
-    Cut {
-        /// Where it ends.
+    /// The file is too short.
+    #[error("the table is truncated in its {part}: {needed} bytes needed, {found} found")]
+    Truncated {
+        /// The part that is incomplete.
         part: &'static str,
-        /// The bytes up to the end of that part.
+        /// Size of the file up to the end of that part, in bytes.
         needed: u64,
-        /// The bytes there are.
+        /// Actual size of the file, in bytes.
         found: u64,
     },
-    /// The bytes go on after the end.
-    #[error("the table goes on after its end: {surplus} bytes too many")]
-    Surplus {
-        /// How many.
+    /// The file is too long.
+    #[error("{surplus} unexpected bytes after the end of the table")]
+    TrailingBytes {
+        /// Number of surplus bytes.
         surplus: u64,
     },
-    /// No vectors, or vectors of a length that is not supported.
-    #[error("a table of {rows} rows of {dims} dimensions: at least 1 row of 1 to 4096 is needed")]
+    /// The table has no rows, or an unsupported number of dimensions.
+    #[error("{rows} rows of {dims} dimensions: at least 1 row of 1 to 4096 dimensions is needed")]
     Shape {
-        /// Numbers in a row.
+        /// Number of dimensions.
         dims: u64,
-        /// Rows.
+        /// Number of rows.
         rows: u64,
     },
-    /// A weight for each field is needed.
-    #[error("{found} field weights where {needed} are needed")]
+    /// The number of field weights is not the number of fields.
+    #[error("{found} field weights, but {needed} are needed")]
     FieldWeights {
-        /// Weights in the table.
+        /// Number of weights in the table.
         found: u64,
-        /// Fields there are.
+        /// Number of fields.
         needed: u64,
     },
     /// The vocabulary is not UTF-8.
-    #[error("the vocabulary is not UTF-8, from its byte {offset} on")]
-    VocabularyNotText {
-        /// The first byte that does not fit.
+    #[error("the vocabulary is not UTF-8: invalid byte at offset {offset}")]
+    VocabularyNotUtf8 {
+        /// Offset of the first invalid byte.
         offset: usize,
     },
-    /// The vocabulary has more or fewer entries than there are rows.
+    /// The number of vocabulary entries is not the number of rows.
     #[error("{entries} vocabulary entries for {rows} rows")]
     VocabularyLength {
-        /// Lines of the vocabulary.
+        /// Number of lines in the vocabulary.
         entries: usize,
-        /// Rows of the table.
+        /// Number of rows in the table.
         rows: usize,
     },
-    /// One entry, two rows.
-    #[error("`{entry}` is twice in the vocabulary")]
-    Twice {
+    /// The vocabulary has an entry twice.
+    #[error("the vocabulary has the entry `{entry}` twice")]
+    DuplicateEntry {
         /// The entry.
         entry: String,
     },
-    /// A number that no sum can hold.
+    /// A number is infinite or not a number.
     #[error("number {index} of the {part} is not finite")]
     NotFinite {
-        /// Where it is.
+        /// The part of the table that contains the number.
         part: &'static str,
-        /// Counted from 0.
+        /// Position of the number in that part, from 0.
         index: usize,
     },
-    /// A token whose row is not in the table.
+    /// A token maps to a row that the table does not have.
     #[error("a token maps to row {row}, but the table has {rows} rows")]
-    Mapping {
+    RowOutOfRange {
         /// The row.
         row: u32,
-        /// Rows of the table.
+        /// Number of rows in the table.
         rows: usize,
     },
-    /// More or fewer weights than tokens.
+    /// The number of token weights is not the number of tokens.
     #[error("{found} token weights for {needed} tokens")]
     TokenWeights {
-        /// Weights in the table.
+        /// Number of weights in the table.
         found: usize,
-        /// Tokens.
+        /// Number of tokens.
         needed: usize,
     },
 }
 
 impl Error {
-    /// What to do about it, in one line.
+    /// What the operator can do about it, in one line.
     pub fn hint(&self) -> String {
         match self {
-            Self::NotATable => "give a table written by `training/`".into(),
-            Self::Cut { .. } | Self::Surplus { .. } => {
-                "the file is damaged: copy or write it again".into()
+            Self::NotATable => "use a table that was written by `training/`".into(),
+            Self::Truncated { .. } | Self::TrailingBytes { .. } => {
+                "the file is damaged: copy it again or write it again with `training/`".into()
             }
             Self::FieldWeights { .. } => {
-                "the table is of another version: write it again with this version's `training/`"
+                "the table is from another version: write it again with this version's `training/`"
                     .into()
             }
-            Self::Mapping { .. } | Self::TokenWeights { .. } => {
-                "the files of the table do not belong together: copy or write all of them again"
-                    .into()
+            Self::RowOutOfRange { .. } | Self::TokenWeights { .. } => {
+                "the files of the table do not belong together: copy all of them again".into()
             }
             Self::Shape { .. }
-            | Self::VocabularyNotText { .. }
+            | Self::VocabularyNotUtf8 { .. }
             | Self::VocabularyLength { .. }
-            | Self::Twice { .. }
+            | Self::DuplicateEntry { .. }
             | Self::NotFinite { .. } => {
-                "the table was written wrongly: write it again with `training/`".into()
+                "the table is invalid: write it again with `training/`".into()
             }
         }
     }

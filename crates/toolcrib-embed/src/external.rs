@@ -1,46 +1,47 @@
-//! A table whose text is tokenized by another crate.
+//! Tables whose tokenizer is in another crate.
 //!
-//! Published tables come with tokenizers of many kinds, and the crates that read those are large. So this
-//! crate only takes the result: float rows and a [`Tokenizer`]. `toolcrib-model2vec` reads such folders.
+//! Published tables come with many kinds of tokenizers, and the crates that implement them are large. So this
+//! crate accepts only the result: float rows and a [`Tokenizer`]. `toolcrib-model2vec` reads such folders.
 
 use std::sync::Arc;
 
-use crate::field::Field;
-use crate::reader::{ExternalReader, Reader, Tokenizer};
-use crate::table::MOST_DIMS;
-use crate::{Error, Model, vector};
+use crate::field::EmbeddedField;
+use crate::segmenter::{ExternalSegmenter, Segmenter, Tokenizer};
+use crate::table_file::MAX_DIMS;
+use crate::{EmbeddingModel, Error, vector};
 
-/// A table of float vectors, and the tokenizer that belongs to it.
+/// A table of float vectors and its tokenizer.
 pub struct ExternalTable {
-    /// Dimensions: the length of a row.
+    /// Number of dimensions: the length of a row.
     pub dims: usize,
-    /// The numbers, row after row.
+    /// The components of all rows, row by row.
     pub values: Vec<f32>,
     /// The row of each token, if tokens share rows. Otherwise a token's id is its row.
     pub mapping: Option<Vec<u32>>,
-    /// The weight of each token; 1 if there are none.
+    /// The weight of each token. If absent, every token has weight 1.
     pub weights: Option<Vec<f32>>,
-    /// Text into tokens.
+    /// Splits text into tokens.
     pub tokenizer: Arc<dyn Tokenizer>,
 }
 
-/// Not learned: published tables are trained on sentences and know no fields. In the order of [`Field`].
-const WEIGHTS: [f32; Field::ALL.len()] = [1.0, 0.7, 1.0, 0.4, 0.3, 0.4];
+/// Field weights for external tables, in the order of [`EmbeddedField`]. They are chosen and not learned, because
+/// published tables are trained on sentences and have no field weights.
+const FIELD_WEIGHTS: [f32; EmbeddedField::ALL.len()] = [1.0, 0.7, 1.0, 0.4, 0.3, 0.4];
 
-impl Model {
-    /// A model from float rows, quantised to int8 like the built-in table.
+impl EmbeddingModel {
+    /// Builds a model from float rows, quantised to int8 like the built-in table.
     pub fn external(table: ExternalTable) -> Result<Self, Error> {
         let ExternalTable { dims, values, mapping, weights, tokenizer } = table;
         let rows = values.len().checked_div(dims).unwrap_or_default();
-        if rows == 0 || dims as u64 > MOST_DIMS || values.len() % dims != 0 {
+        if rows == 0 || dims as u64 > MAX_DIMS || values.len() % dims != 0 {
             return Err(Error::Shape { dims: dims as u64, rows: rows as u64 });
         }
         if let Some(index) = values.iter().position(|value| !value.is_finite()) {
             return Err(Error::NotFinite { part: "rows", index });
         }
-        let wrong = mapping.iter().flatten().find(|row| **row as usize >= rows);
-        if let Some(row) = wrong {
-            return Err(Error::Mapping { row: *row, rows });
+        let out_of_range = mapping.iter().flatten().find(|row| **row as usize >= rows);
+        if let Some(row) = out_of_range {
+            return Err(Error::RowOutOfRange { row: *row, rows });
         }
         let tokens = mapping.as_ref().map_or(rows, Vec::len);
         if let Some(weights) = &weights {
@@ -54,22 +55,22 @@ impl Model {
         let mut codes = Vec::with_capacity(values.len());
         let mut steps = Vec::with_capacity(rows);
         for row in values.chunks_exact(dims) {
-            let (step, row) = vector::quantised(row);
+            let (step, row_codes) = vector::quantise(row);
             steps.push(step);
-            codes.extend(row.map(i8::cast_unsigned));
+            codes.extend(row_codes.map(i8::cast_unsigned));
         }
-        let reader = ExternalReader { tokenizer, mapping, tokens };
+        let segmenter = ExternalSegmenter { tokenizer, mapping, tokens };
         let scales = (0..tokens).map(|token| {
             let weight = weights.as_ref().map_or(1.0, |weights| weights[token]);
-            steps[reader.row(token as u32)] * weight
+            steps[segmenter.row(token as u32)] * weight
         });
         let scales: Vec<f32> = scales.collect();
         Ok(Self {
             dims,
-            told: scales.clone(),
-            asked: scales,
-            reader: Reader::External(reader),
-            weights: WEIGHTS,
+            tool_scales: scales.clone(),
+            query_scales: scales,
+            segmenter: Segmenter::External(segmenter),
+            field_weights: FIELD_WEIGHTS,
             codes: codes.into(),
         })
     }

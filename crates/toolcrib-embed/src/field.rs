@@ -1,11 +1,11 @@
-//! The parts of a tool that are embedded, each with a weight of its own.
+//! The fields of a tool that are embedded, each with its own weight.
 
-/// A part of a tool. The order is that of the weights in a table's file.
+/// A field of a tool. The order is the order of the field weights in a table file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Field {
-    /// The name, as code writes it.
+pub enum EmbeddedField {
+    /// The name, an identifier such as `create_issue`.
     Name,
-    /// The title for people.
+    /// The human-readable title.
     Title,
     /// The description.
     Description,
@@ -13,12 +13,12 @@ pub enum Field {
     ParameterNames,
     /// The descriptions of the parameters.
     ParameterDescriptions,
-    /// The server it comes from.
+    /// The name of its server.
     Server,
 }
 
-impl Field {
-    /// All of them, in order.
+impl EmbeddedField {
+    /// All fields, in order.
     pub const ALL: [Self; 6] = [
         Self::Name,
         Self::Title,
@@ -28,9 +28,9 @@ impl Field {
         Self::Server,
     ];
 
-    /// Pieces of a field that count; the training reads no more. The longest descriptions say what
-    /// they are about long before.
-    pub(crate) fn most_pieces(self) -> usize {
+    /// Maximum number of pieces of this field that are embedded; the rest is ignored. `training/` uses the
+    /// same limits. Even the longest descriptions state their subject well before the limit.
+    pub(crate) fn max_pieces(self) -> usize {
         match self {
             Self::Name | Self::Title => 32,
             Self::Description | Self::ParameterDescriptions => 192,

@@ -1,51 +1,52 @@
-//! Text into vectors, without a network, a service or a wait.
+//! Embeds text as vectors, without a network or a service.
 //!
-//! A [`Model`] is a table: a vector for each piece of a word. The vector of a text is the sum of its
-//! pieces' vectors at length 1, so a query takes microseconds, and near texts have a dot product near 1.
-//! The table inside the binary is [`Model::builtin`]. A catalog is held as [`Rows`] of int8, a quarter
-//! of the memory of floats, and every search looks at all of them: exact, and fast enough to a hundred
-//! thousand tools and more.
+//! An [`EmbeddingModel`] is a static table with one vector for each word piece. The vector of a text is the
+//! sum of the vectors of its pieces, normalised to length 1. Embedding a query therefore takes microseconds,
+//! and the dot product of two vectors is their cosine similarity. [`EmbeddingModel::builtin`] is the table
+//! inside the binary. The vectors of a catalog are stored in a [`FlatIndex`] as int8, in a quarter of the
+//! memory of floats. A search compares the query with every vector: the result is exact, and fast enough for
+//! more than a hundred thousand tools.
 //!
 //! ```
-//! use toolcrib_embed::{Field, Model};
+//! use toolcrib_embed::{EmbeddedField, EmbeddingModel};
 //!
-//! let model = Model::builtin();
-//! let mut rows = model.rows();
-//! rows.push(&model.embed_fields(&[(Field::Name, "send_message")]).quantised());
-//! rows.push(&model.embed_fields(&[(Field::Name, "delete_file")]).quantised());
+//! let model = EmbeddingModel::builtin();
+//! let mut index = model.new_index();
+//! index.push(&model.embed_fields(&[(EmbeddedField::Name, "send_message")]).quantised());
+//! index.push(&model.embed_fields(&[(EmbeddedField::Name, "delete_file")]).quantised());
 //!
 //! let mut cosines = Vec::new();
-//! rows.scan(&model.embed("remove a file").quantised(), &mut cosines);
+//! index.scan(&model.embed("remove a file").quantised(), &mut cosines);
 //! assert!(cosines[1] > cosines[0]);
 //! ```
 //!
-//! Reading order: `words` and `run` (text into folded words), `vocabulary` and `wordpiece` (words into
-//! pieces of the table), `table` (the file), [`Model`], [`Vector`], [`Rows`], `dot` (the one module with
-//! instructions of its own); `external` for tables with a tokenizer from another crate.
+//! Reading order: `split` and `alphanumeric_run` (text into words), `vocabulary` and `wordpiece` (words into
+//! pieces), `table_file` (the file format), [`EmbeddingModel`], [`Vector`], [`FlatIndex`], `simd` (the only
+//! module with `unsafe`). `external` is for tables whose tokenizer is in another crate.
 
-// Sums are the same on every machine, so the tests ask for exactly the numbers.
 // Pure: see clippy.toml.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+// Sums have the same bits on every machine, so the tests compare floats exactly.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::float_cmp))]
 
-mod dot;
+mod alphanumeric_run;
 mod error;
 mod external;
 mod field;
+mod flat_index;
 mod model;
-mod reader;
-mod rows;
-mod run;
-mod table;
+mod segmenter;
+mod simd;
+mod split;
+mod table_file;
 mod vector;
 mod vocabulary;
 mod wordpiece;
-mod words;
 
 pub use error::Error;
 pub use external::ExternalTable;
-pub use field::Field;
-pub use model::Model;
-pub use reader::Tokenizer;
-pub use rows::{Row, Rows};
+pub use field::EmbeddedField;
+pub use flat_index::{FlatIndex, QuantisedVector};
+pub use model::EmbeddingModel;
+pub use segmenter::Tokenizer;
 pub use vector::Vector;

@@ -1,106 +1,112 @@
-//! A table of vectors, and what becomes of a text with it.
+//! The embedding model: a table of piece vectors, and how texts are embedded with it.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::LazyLock;
 
-use crate::dot::Kernel;
-use crate::reader::Reader;
-use crate::table::Table;
-use crate::vocabulary::Vocabulary;
-use crate::{Error, Field, Rows, Vector};
+use crate::segmenter::Segmenter;
+use crate::simd::Kernel;
+use crate::table_file::TableFile;
+use crate::vocabulary::PieceVocabulary;
+use crate::{EmbeddedField, Error, FlatIndex, Vector};
 
-/// Pieces of a query that count; the training reads no more.
-const QUERY_PIECES: usize = 64;
-/// More than any field has.
-const SHOWN_PIECES: usize = 512;
+/// Maximum number of pieces of a query that are embedded. `training/` uses the same limit.
+const MAX_QUERY_PIECES: usize = 64;
+/// Maximum number of pieces that [`EmbeddingModel::pieces`] returns; no field has more.
+const MAX_LISTED_PIECES: usize = 512;
 
-/// A table of vectors for the pieces of words.
+/// A table with one vector for each word piece.
 #[derive(Clone)]
-pub struct Model {
+pub struct EmbeddingModel {
     pub(crate) dims: usize,
-    pub(crate) reader: Reader,
-    /// One for each field.
-    pub(crate) weights: [f32; Field::ALL.len()],
-    /// One for each piece: what a step of its row's int8 numbers is worth, times the piece's weight in
-    /// a query.
-    pub(crate) asked: Vec<f32>,
-    /// The same with its weight in a tool: `please` says nothing in either, `get` little in a query and
-    /// something in a name.
-    pub(crate) told: Vec<f32>,
-    /// Row after row; each byte is an i8.
+    pub(crate) segmenter: Segmenter,
+    /// The weight of each field.
+    pub(crate) field_weights: [f32; EmbeddedField::ALL.len()],
+    /// For each piece, the factor from its int8 codes to floats in a query: the quantisation step of its row
+    /// times the learned weight of the piece in queries.
+    pub(crate) query_scales: Vec<f32>,
+    /// The same factor for tools. The two differ: `please` has a low weight in both, `get` a low weight in
+    /// queries and a higher one in tool names.
+    pub(crate) tool_scales: Vec<f32>,
+    /// The int8 codes, row by row; each byte is an i8.
     pub(crate) codes: Cow<'static, [u8]>,
 }
 
-impl Model {
-    /// The table inside the program. The first call reads its vocabulary; the rows stay where they are.
+impl EmbeddingModel {
+    /// The table inside the binary. The first call parses its vocabulary; the vectors are not copied.
     pub fn builtin() -> &'static Self {
-        static BUILTIN: LazyLock<Model> = LazyLock::new(|| {
+        static BUILTIN: LazyLock<EmbeddingModel> = LazyLock::new(|| {
             let bytes: &'static [u8] = include_bytes!("../weights/table.bin");
-            // The bytes are ours and a test reads them; there is nothing an operator could mend.
-            Model::parse(Cow::Borrowed(bytes)).unwrap_or_else(|error| unreachable!("{error}"))
+            // The bytes are part of the binary and a test parses them, so this cannot fail at run time.
+            EmbeddingModel::parse(Cow::Borrowed(bytes))
+                .unwrap_or_else(|error| unreachable!("{error}"))
         });
         &BUILTIN
     }
 
-    /// Reads a table as `training/` writes it.
+    /// Parses a table file as `training/` writes it.
     pub fn parse(bytes: Cow<'static, [u8]>) -> Result<Self, Error> {
-        let Table { dims, weights, vocabulary, asked, told, codes } = Table::parse(bytes)?;
-        let vocabulary = Vocabulary::parse(vocabulary, asked.len())?;
-        Ok(Self { dims, reader: Reader::Wordpiece(vocabulary), weights, asked, told, codes })
+        let TableFile { dims, field_weights, vocabulary, query_scales, tool_scales, codes } =
+            TableFile::parse(bytes)?;
+        let vocabulary = PieceVocabulary::parse(vocabulary, query_scales.len())?;
+        let segmenter = Segmenter::Wordpiece(vocabulary);
+        Ok(Self { dims, segmenter, field_weights, query_scales, tool_scales, codes })
     }
 
-    /// Numbers in a vector.
+    /// The number of dimensions of a vector.
     pub fn dims(&self) -> usize {
         self.dims
     }
 
-    /// An empty catalog for the vectors of this model.
-    pub fn rows(&self) -> Rows {
-        Rows::new(self.dims)
+    /// Returns an empty index for vectors of this model.
+    pub fn new_index(&self) -> FlatIndex {
+        FlatIndex::new(self.dims)
     }
 
-    /// The first 512 pieces that `text` is read as, as the vocabulary writes them.
+    /// Splits `text` into pieces and returns the first 512, spelled as in the vocabulary.
     pub fn pieces(&self, text: &str) -> Vec<String> {
         let mut pieces = Vec::new();
-        self.reader.each(text, SHOWN_PIECES, |piece| pieces.push(self.reader.written(piece)));
+        let segmenter = &self.segmenter;
+        segmenter
+            .each_piece(text, MAX_LISTED_PIECES, |piece| pieces.push(segmenter.piece_text(piece)));
         pieces
     }
 
-    /// The vector of a query: of its first 64 pieces.
+    /// Embeds a query. Only its first 64 pieces count.
     pub fn embed(&self, text: &str) -> Vector {
         let mut sum = vec![0.0; self.dims];
-        self.add(text, &self.asked, QUERY_PIECES, &mut sum);
-        Vector::of(sum)
+        self.add(text, &self.query_scales, MAX_QUERY_PIECES, &mut sum);
+        Vector::normalised(sum)
     }
 
-    /// The vector of a tool: each field's sum over the root of its number of pieces, so that a long
-    /// description does not drown a name, times the field's weight. All texts of one field are one text,
-    /// of which the beginning counts.
-    pub fn embed_fields(&self, texts: &[(Field, &str)]) -> Vector {
+    /// Embeds a tool. The sum of each field is divided by the square root of its number of pieces, so that a
+    /// long description does not outweigh the name, and multiplied by the weight of the field. Several texts
+    /// of one field count as one text, of which only the beginning is embedded.
+    pub fn embed_fields(&self, texts: &[(EmbeddedField, &str)]) -> Vector {
         let mut sum = vec![0.0; self.dims];
-        let mut own = vec![0.0; self.dims];
-        for (field, weight) in Field::ALL.into_iter().zip(self.weights) {
+        let mut field_sum = vec![0.0; self.dims];
+        for (field, weight) in EmbeddedField::ALL.into_iter().zip(self.field_weights) {
             let mut pieces = 0;
             for (_, text) in texts.iter().filter(|(other, _)| *other == field) {
-                pieces += self.add(text, &self.told, field.most_pieces() - pieces, &mut own);
+                let left = field.max_pieces() - pieces;
+                pieces += self.add(text, &self.tool_scales, left, &mut field_sum);
             }
             if pieces > 0 {
-                let share = weight / (pieces as f32).sqrt();
-                for (sum, own) in sum.iter_mut().zip(&mut own) {
-                    *sum += std::mem::take(own) * share;
+                let factor = weight / (pieces as f32).sqrt();
+                for (sum, field_sum) in sum.iter_mut().zip(&mut field_sum) {
+                    *sum += std::mem::take(field_sum) * factor;
                 }
             }
         }
-        Vector::of(sum)
+        Vector::normalised(sum)
     }
 
-    /// Adds the vectors of the first `most` pieces of `text` to `sum`, and says how many there were.
-    fn add(&self, text: &str, scales: &[f32], most: usize, sum: &mut [f32]) -> usize {
+    /// Adds the vectors of the first `max_pieces` pieces of `text` to `sum`. Returns how many were added.
+    fn add(&self, text: &str, scales: &[f32], max_pieces: usize, sum: &mut [f32]) -> usize {
         let kernel = Kernel::best();
         let mut pieces = 0;
-        self.reader.each(text, most, |piece| {
-            let codes = &self.codes[self.reader.row(piece) * self.dims..][..self.dims];
+        self.segmenter.each_piece(text, max_pieces, |piece| {
+            let codes = &self.codes[self.segmenter.row(piece) * self.dims..][..self.dims];
             kernel.add(sum, codes, scales[piece as usize]);
             pieces += 1;
         });
@@ -108,14 +114,14 @@ impl Model {
     }
 }
 
-/// Without its megabytes.
-impl fmt::Debug for Model {
+/// Leaves out the vocabulary and the vectors, which are megabytes.
+impl fmt::Debug for EmbeddingModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { dims, asked, weights, .. } = self;
-        f.debug_struct("Model")
+        let Self { dims, query_scales, field_weights, .. } = self;
+        f.debug_struct("EmbeddingModel")
             .field("dims", dims)
-            .field("pieces", &asked.len())
-            .field("weights", weights)
+            .field("pieces", &query_scales.len())
+            .field("field_weights", field_weights)
             .finish_non_exhaustive()
     }
 }

@@ -1,18 +1,18 @@
-//! One vector, of a query or of a tool.
+//! The vector of a query or of a tool.
 
-use crate::dot::Block;
-use crate::rows::Row;
+use crate::flat_index::QuantisedVector;
+use crate::simd::Block;
 
-/// A direction: numbers of length 1 together, or all zero where a text says nothing.
+/// A vector of length 1, or the zero vector if the text has no known piece.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vector(Box<[f32]>);
 
 impl Vector {
-    /// The direction of `values`. Zero where they have none: no values, all zero, or beyond what an f32
-    /// can measure.
-    pub fn of(mut values: Vec<f32>) -> Self {
-        let square = product(&values, &values);
-        // A square below the normal numbers has lost its digits, and the length with them.
+    /// Scales `values` to length 1. Returns the zero vector if they cannot be scaled: if there are none, all
+    /// are zero, or the length is not a normal f32 (too small, too large or not a number).
+    pub fn normalised(mut values: Vec<f32>) -> Self {
+        let square = dot_product(&values, &values);
+        // A subnormal square has lost precision, so the length would be wrong.
         let scale = if square.is_normal() { square.sqrt().recip() } else { 0.0 };
         for value in &mut values {
             *value = if scale == 0.0 { 0.0 } else { *value * scale };
@@ -20,41 +20,42 @@ impl Vector {
         Self(values.into())
     }
 
-    /// The numbers.
+    /// The components.
     pub fn values(&self) -> &[f32] {
         &self.0
     }
 
-    /// Whether it says nothing; its dot product with everything is 0.
+    /// Whether this is the zero vector, whose dot product with every vector is 0.
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|value| *value == 0.0)
     }
 
-    /// The cosine of two vectors of one model.
+    /// The cosine similarity to another vector of the same model.
     pub fn dot(&self, other: &Self) -> f32 {
-        product(&self.0, &other.0)
+        dot_product(&self.0, &other.0)
     }
 
-    /// The same direction in int8: each number is off by at most half a step of 1/127 of the largest.
-    pub fn quantised(&self) -> Row {
-        let (scale, codes) = quantised(&self.0);
+    /// Converts to int8. The step is 1/127 of the largest component; each component is off by at most half a
+    /// step.
+    pub fn quantised(&self) -> QuantisedVector {
+        let (scale, codes) = quantise(&self.0);
         let mut blocks = vec![Block::ZERO; self.0.len().div_ceil(Block::LEN)].into_boxed_slice();
-        for (code, place) in codes.zip(blocks.iter_mut().flat_map(|block| &mut block.0)) {
-            *place = code;
+        for (code, target) in codes.zip(blocks.iter_mut().flat_map(|block| &mut block.0)) {
+            *target = code;
         }
-        Row { dims: self.0.len(), scale, blocks }
+        QuantisedVector { dims: self.0.len(), scale, blocks }
     }
 }
 
-/// Numbers as steps of 1/127 of the largest, and what a step is worth.
-pub(crate) fn quantised(values: &[f32]) -> (f32, impl Iterator<Item = i8>) {
-    let largest = values.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+/// Quantises values to int8. Returns the step (1/127 of the largest absolute value) and the codes in steps.
+pub(crate) fn quantise(values: &[f32]) -> (f32, impl Iterator<Item = i8>) {
+    let largest = values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
     let steps = if largest > 0.0 { 127.0 / largest } else { 0.0 };
     (largest / 127.0, values.iter().map(move |value| (value * steps).round() as i8))
 }
 
-/// Summed in eight lanes in a fixed order, so that every machine gets the same bits.
-fn product(a: &[f32], b: &[f32]) -> f32 {
+/// The dot product, summed in eight lanes in a fixed order, so that it has the same bits on every machine.
+fn dot_product(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; 8];
     for (a, b) in a.chunks(8).zip(b.chunks(8)) {
         for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
@@ -69,13 +70,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vector_is_a_direction() {
-        assert_eq!(Vector::of(vec![3.0, 4.0]), Vector::of(vec![6.0, 8.0]));
-        assert_eq!(Vector::of(vec![0.0, -2.0]).values(), [0.0, -1.0]);
+    fn a_vector_has_length_one() {
+        assert_eq!(Vector::normalised(vec![3.0, 4.0]), Vector::normalised(vec![6.0, 8.0]));
+        assert_eq!(Vector::normalised(vec![0.0, -2.0]).values(), [0.0, -1.0]);
     }
 
     #[test]
-    fn what_has_no_direction_is_zero() {
+    fn values_that_cannot_be_normalised_give_the_zero_vector() {
         for values in [
             vec![],
             vec![0.0, 0.0],
@@ -84,17 +85,17 @@ mod tests {
             vec![f32::MAX, 1.0],
             vec![f32::NAN],
         ] {
-            let vector = Vector::of(values.clone());
+            let vector = Vector::normalised(values.clone());
             assert!(vector.is_zero(), "{values:?}");
             assert_eq!(vector.values().len(), values.len());
         }
     }
 
     #[test]
-    fn the_largest_number_is_the_largest_code() {
-        let row = Vector::of(vec![1.0, -0.6, 0.25, 0.0]).quantised();
+    fn the_largest_component_gets_the_largest_code() {
+        let row = Vector::normalised(vec![1.0, -0.6, 0.25, 0.0]).quantised();
         assert_eq!(row.blocks[0].0[..5], [127, -76, 32, 0, 0]);
-        let row = Vector::of(vec![0.0, -1.0]).quantised();
+        let row = Vector::normalised(vec![0.0, -1.0]).quantised();
         assert_eq!((row.blocks[0].0[1], row.scale), (-127, 1.0 / 127.0));
     }
 }

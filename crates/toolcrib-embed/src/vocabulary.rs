@@ -1,10 +1,9 @@
-//! Which row of the table a piece of text has.
+//! The vocabulary: which row of the table each piece has.
 //!
-//! Entries are of three kinds, told apart by how they are written: `issue` is the beginning of a word,
-//! `##s` the continuation of one, `pull request` a phrase of two words. A lookup puts nothing together
-//! and allocates nothing: a key is hashed and compared by its parts. The table of hashes is our own,
-//! since a map of the standard library would have to own every entry, and thirty thousand small
-//! allocations are most of a start.
+//! There are three kinds of entries: `issue` is the beginning of a word, `##s` the continuation of a word, and
+//! `pull request` a phrase of two words. A lookup does not allocate: keys are hashed and compared by their
+//! parts. Rejected: a `HashMap`, because it would have to own every key, and thirty thousand small allocations
+//! would dominate the startup time.
 
 use std::borrow::Cow;
 use std::hash::Hasher;
@@ -13,19 +12,19 @@ use rustc_hash::FxHasher;
 
 use crate::Error;
 
-/// What is looked up.
+/// The key of a lookup.
 #[derive(Clone, Copy)]
-pub(crate) enum Key<'a> {
+pub(crate) enum PieceKey<'a> {
     /// The beginning of a word.
     Word(&'a [u8]),
-    /// A later piece of it.
+    /// A later piece of a word.
     Continuation(&'a [u8]),
-    /// Two words beside each other.
+    /// Two adjacent words.
     Phrase(&'a [u8], &'a [u8]),
 }
 
-impl<'a> Key<'a> {
-    /// The key under which an entry is found.
+impl<'a> PieceKey<'a> {
+    /// The key of a vocabulary entry.
     fn of(entry: &'a str) -> Self {
         if let Some(rest) = entry.strip_prefix("##") {
             Self::Continuation(rest.as_bytes())
@@ -53,51 +52,52 @@ impl<'a> Key<'a> {
         hasher.finish()
     }
 
-    fn is(self, entry: &str) -> bool {
-        match (self, Key::of(entry)) {
-            (Self::Word(a), Key::Word(b)) | (Self::Continuation(a), Key::Continuation(b)) => a == b,
-            (Self::Phrase(a, b), Key::Phrase(c, d)) => a == c && b == d,
+    fn matches(self, entry: &str) -> bool {
+        match (self, PieceKey::of(entry)) {
+            (Self::Word(a), PieceKey::Word(b))
+            | (Self::Continuation(a), PieceKey::Continuation(b)) => a == b,
+            (Self::Phrase(a, b), PieceKey::Phrase(c, d)) => a == c && b == d,
             _ => false,
         }
     }
 }
 
-/// A place in the table of hashes: half of a hash, and the row. A free place has [`FREE`] for a row.
+/// A slot of the hash table: the upper half of the hash, and the row. The row of a free slot is [`FREE`].
 #[derive(Clone, Copy)]
-struct Slot {
+struct HashSlot {
     tag: u32,
     row: u32,
 }
 
 const FREE: u32 = u32::MAX;
 
-/// The entries, and where to find them.
+/// The entries, and a hash table from entry to row.
 #[derive(Clone)]
-pub(crate) struct Vocabulary {
-    /// Joined by newlines.
+pub(crate) struct PieceVocabulary {
+    /// All entries, joined by newlines.
     text: Cow<'static, str>,
-    /// Where each entry begins, and where one after the last would.
+    /// Where each entry begins in `text`, and where another one after the last would begin.
     starts: Vec<u32>,
-    slots: Vec<Slot>,
-    /// Bytes of the longest beginning or continuation: no longer piece is worth a lookup.
-    longest: usize,
+    slots: Vec<HashSlot>,
+    /// Length of the longest beginning or continuation of a word, in bytes. Longer pieces are not looked up.
+    longest_piece: usize,
     has_phrases: bool,
 }
 
-impl Vocabulary {
-    /// One entry a line, and a line for each of `rows`.
+impl PieceVocabulary {
+    /// Parses a vocabulary with one entry per line and one line for each of the `rows`.
     pub(crate) fn parse(text: Cow<'static, str>, rows: usize) -> Result<Self, Error> {
         let entries = text.bytes().filter(|byte| *byte == b'\n').count() + 1;
         if entries != rows {
             return Err(Error::VocabularyLength { entries, rows });
         }
-        // At most half full, so that a miss ends soon.
-        let free = Slot { tag: 0, row: FREE };
+        // At most half full, so that a miss needs few probes.
+        let free = HashSlot { tag: 0, row: FREE };
         let mut vocabulary = Self {
             text: Cow::Borrowed(""),
             starts: Vec::with_capacity(rows + 1),
             slots: vec![free; (rows * 2).next_power_of_two()],
-            longest: 0,
+            longest_piece: 0,
             has_phrases: false,
         };
         let mut start = 0;
@@ -114,27 +114,27 @@ impl Vocabulary {
     }
 
     fn insert(&mut self, row: u32) -> Result<(), Error> {
-        let key = Key::of(self.entry(row));
+        let key = PieceKey::of(self.entry(row));
         let hash = key.hash();
         let mut at = self.slot(hash);
         while self.slots[at].row != FREE {
-            if self.slots[at].tag == tag(hash) && key.is(self.entry(self.slots[at].row)) {
-                return Err(Error::Twice { entry: self.entry(row).to_owned() });
+            if self.slots[at].tag == tag(hash) && key.matches(self.entry(self.slots[at].row)) {
+                return Err(Error::DuplicateEntry { entry: self.entry(row).to_owned() });
             }
             at = (at + 1) & (self.slots.len() - 1);
         }
         match key {
-            Key::Word(piece) | Key::Continuation(piece) => {
-                self.longest = self.longest.max(piece.len());
+            PieceKey::Word(piece) | PieceKey::Continuation(piece) => {
+                self.longest_piece = self.longest_piece.max(piece.len());
             }
-            Key::Phrase(..) => self.has_phrases = true,
+            PieceKey::Phrase(..) => self.has_phrases = true,
         }
-        self.slots[at] = Slot { tag: tag(hash), row };
+        self.slots[at] = HashSlot { tag: tag(hash), row };
         Ok(())
     }
 
     /// The row of `key`.
-    pub(crate) fn get(&self, key: Key<'_>) -> Option<u32> {
+    pub(crate) fn get(&self, key: PieceKey<'_>) -> Option<u32> {
         let hash = key.hash();
         let mut at = self.slot(hash);
         loop {
@@ -142,25 +142,25 @@ impl Vocabulary {
             if slot.row == FREE {
                 return None;
             }
-            if slot.tag == tag(hash) && key.is(self.entry(slot.row)) {
+            if slot.tag == tag(hash) && key.matches(self.entry(slot.row)) {
                 return Some(slot.row);
             }
             at = (at + 1) & (self.slots.len() - 1);
         }
     }
 
-    /// How an entry is written.
+    /// The text of the entry of a row.
     pub(crate) fn entry(&self, row: u32) -> &str {
         let row = row as usize;
         &self.text[self.starts[row] as usize..self.starts[row + 1] as usize - 1]
     }
 
-    /// Bytes of the longest beginning or continuation of a word.
-    pub(crate) fn longest(&self) -> usize {
-        self.longest
+    /// Length of the longest beginning or continuation of a word, in bytes.
+    pub(crate) fn longest_piece(&self) -> usize {
+        self.longest_piece
     }
 
-    /// Whether there are phrases to look for.
+    /// Whether any entry is a phrase.
     pub(crate) fn has_phrases(&self) -> bool {
         self.has_phrases
     }
@@ -170,7 +170,7 @@ impl Vocabulary {
     }
 }
 
-/// The half of a hash that does not choose the slot.
+/// The upper half of a hash; the lower bits choose the slot.
 fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
@@ -180,39 +180,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_three_kinds_do_not_meet() {
+    fn the_three_kinds_of_entries_are_kept_apart() {
         let vocabulary =
-            Vocabulary::parse("pull\n##pull\nrequest\npull request\n#".into(), 5).unwrap();
-        assert_eq!(vocabulary.get(Key::Word(b"pull")), Some(0));
-        assert_eq!(vocabulary.get(Key::Continuation(b"pull")), Some(1));
-        assert_eq!(vocabulary.get(Key::Continuation(b"request")), None);
-        assert_eq!(vocabulary.get(Key::Phrase(b"pull", b"request")), Some(3));
-        assert_eq!(vocabulary.get(Key::Phrase(b"request", b"pull")), None);
-        assert_eq!(vocabulary.get(Key::Word(b"pull request")), None);
+            PieceVocabulary::parse("pull\n##pull\nrequest\npull request\n#".into(), 5).unwrap();
+        assert_eq!(vocabulary.get(PieceKey::Word(b"pull")), Some(0));
+        assert_eq!(vocabulary.get(PieceKey::Continuation(b"pull")), Some(1));
+        assert_eq!(vocabulary.get(PieceKey::Continuation(b"request")), None);
+        assert_eq!(vocabulary.get(PieceKey::Phrase(b"pull", b"request")), Some(3));
+        assert_eq!(vocabulary.get(PieceKey::Phrase(b"request", b"pull")), None);
+        assert_eq!(vocabulary.get(PieceKey::Word(b"pull request")), None);
         assert_eq!(vocabulary.entry(3), "pull request");
-        assert_eq!((vocabulary.longest(), vocabulary.has_phrases()), (7, true));
+        assert_eq!((vocabulary.longest_piece(), vocabulary.has_phrases()), (7, true));
     }
 
     #[test]
     fn every_entry_of_a_large_vocabulary_is_found_and_nothing_else() {
         let entries: Vec<String> = (0..5_000).map(|n| format!("w{n}")).collect();
-        let vocabulary = Vocabulary::parse(entries.join("\n").into(), 5_000).unwrap();
+        let vocabulary = PieceVocabulary::parse(entries.join("\n").into(), 5_000).unwrap();
         for (row, entry) in entries.iter().enumerate() {
-            assert_eq!(vocabulary.get(Key::Word(entry.as_bytes())), Some(row as u32));
-            assert_eq!(vocabulary.get(Key::Continuation(entry.as_bytes())), None);
+            assert_eq!(vocabulary.get(PieceKey::Word(entry.as_bytes())), Some(row as u32));
+            assert_eq!(vocabulary.get(PieceKey::Continuation(entry.as_bytes())), None);
         }
         assert!(!vocabulary.has_phrases());
     }
 
     #[test]
-    fn entries_and_rows_must_match_and_no_entry_be_twice() {
+    fn a_wrong_number_of_entries_or_a_duplicate_is_rejected() {
         assert_eq!(
-            Vocabulary::parse("a\nb".into(), 3).err().unwrap(),
+            PieceVocabulary::parse("a\nb".into(), 3).err().unwrap(),
             Error::VocabularyLength { entries: 2, rows: 3 }
         );
         assert_eq!(
-            Vocabulary::parse("a\nb\na".into(), 3).err().unwrap(),
-            Error::Twice { entry: "a".into() }
+            PieceVocabulary::parse("a\nb\na".into(), 3).err().unwrap(),
+            Error::DuplicateEntry { entry: "a".into() }
         );
     }
 }

@@ -1,71 +1,72 @@
-//! Words into pieces that the table has a row for.
+//! Splits words into pieces that have a row in the table.
 //!
-//! A run with humps is one word if the vocabulary has the whole, and else a word for each hump:
-//! `GitHub` and `github` are then the same, while `createIssue` stays two words.
+//! A run with several camel-case parts is one word if the vocabulary has it as a word, and one word per part
+//! otherwise. So `GitHub` and `github` are the same word, while `createIssue` is two words.
 //!
-//! Greedy, longest piece first, as BERT does it, with one difference: where nothing fits, one character
-//! is skipped and the rest is read on, so a foreign letter costs itself and not its whole word. Two
-//! neighbouring words that are a phrase of the vocabulary give the phrase's row beside their own.
+//! A word is split greedily, longest piece first, as in BERT's WordPiece, with one difference: if no piece
+//! fits, one character is skipped instead of the entire word. Two adjacent words that form a phrase of the
+//! vocabulary produce the row of the phrase in addition to their own rows.
 
 use std::ops::ControlFlow;
 
-use crate::run::{MOST_BYTES, Run};
-use crate::vocabulary::{Key, Vocabulary};
-use crate::words;
+use crate::alphanumeric_run::{AlphanumericRun, MAX_RUN_BYTES};
+use crate::split;
+use crate::vocabulary::{PieceKey, PieceVocabulary};
 
-/// Calls `visit` with the row of every piece of `text`, in order, a phrase after its second word, until
-/// it breaks.
-pub(crate) fn each(
-    vocabulary: &Vocabulary,
+/// Calls `visit` with the row of every piece of `text`, in order, until it breaks. A phrase comes after its
+/// second word.
+pub(crate) fn each_row(
+    vocabulary: &PieceVocabulary,
     text: &str,
     visit: &mut impl FnMut(u32) -> ControlFlow<()>,
 ) {
-    let mut last = Last { bytes: [0; MOST_BYTES], len: 0 };
-    // That the visitor had enough is no news to the caller.
-    let _ = words::each(text, &mut |run| {
-        if let Some(row) = row_of_whole(vocabulary, run) {
+    let mut previous = PreviousWord { bytes: [0; MAX_RUN_BYTES], len: 0 };
+    // The caller knows when its visitor has stopped, so the result is not returned.
+    let _ = split::each_run(text, &mut |run| {
+        if let Some(row) = row_of_one_word(vocabulary, run) {
             visit(row)?;
-            return each_phrase(vocabulary, &mut last, run.whole(), visit);
+            return visit_phrase(vocabulary, &mut previous, run.as_one_word(), visit);
         }
-        for word in run.humps() {
+        for word in run.parts() {
             each_piece(vocabulary, word, visit)?;
-            each_phrase(vocabulary, &mut last, word, visit)?;
+            visit_phrase(vocabulary, &mut previous, word, visit)?;
         }
         ControlFlow::Continue(())
     });
 }
 
-/// The row of a run whose humps are one word.
-fn row_of_whole(vocabulary: &Vocabulary, run: &Run) -> Option<u32> {
-    if run.has_humps() { vocabulary.get(Key::Word(run.whole())) } else { None }
+/// The row of a compound run that the vocabulary has as one word.
+fn row_of_one_word(vocabulary: &PieceVocabulary, run: &AlphanumericRun) -> Option<u32> {
+    if run.is_compound() { vocabulary.get(PieceKey::Word(run.as_one_word())) } else { None }
 }
 
-/// The word before, which may be the whole of a run. It lives on the stack.
-struct Last {
-    bytes: [u8; MOST_BYTES],
+/// A copy of the previous word, on the stack. It may be an entire run.
+struct PreviousWord {
+    bytes: [u8; MAX_RUN_BYTES],
     len: usize,
 }
 
-/// The phrase that `word` ends, if it does; then `word` is the last one.
-fn each_phrase(
-    vocabulary: &Vocabulary,
-    last: &mut Last,
+/// Visits the row of the phrase that the previous word and `word` form, if there is one. Then stores `word` as
+/// the previous word.
+fn visit_phrase(
+    vocabulary: &PieceVocabulary,
+    previous: &mut PreviousWord,
     word: &[u8],
     visit: &mut impl FnMut(u32) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     if !vocabulary.has_phrases() {
         return ControlFlow::Continue(());
     }
-    if let Some(row) = vocabulary.get(Key::Phrase(&last.bytes[..last.len], word)) {
+    if let Some(row) = vocabulary.get(PieceKey::Phrase(&previous.bytes[..previous.len], word)) {
         visit(row)?;
     }
-    last.bytes[..word.len()].copy_from_slice(word);
-    last.len = word.len();
+    previous.bytes[..word.len()].copy_from_slice(word);
+    previous.len = word.len();
     ControlFlow::Continue(())
 }
 
 fn each_piece(
-    vocabulary: &Vocabulary,
+    vocabulary: &PieceVocabulary,
     word: &[u8],
     visit: &mut impl FnMut(u32) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
@@ -81,13 +82,14 @@ fn each_piece(
     ControlFlow::Continue(())
 }
 
-/// The longest piece that begins at `start`, and where it ends.
-fn longest_piece(vocabulary: &Vocabulary, word: &[u8], start: usize) -> Option<(u32, usize)> {
-    let mut end = word.len().min(start + vocabulary.longest());
+/// The row of the longest piece that begins at `start`, and the end of the piece.
+fn longest_piece(vocabulary: &PieceVocabulary, word: &[u8], start: usize) -> Option<(u32, usize)> {
+    let mut end = word.len().min(start + vocabulary.longest_piece());
     while end > start {
         if is_boundary(word, end) {
             let piece = &word[start..end];
-            let key = if start == 0 { Key::Word(piece) } else { Key::Continuation(piece) };
+            let key =
+                if start == 0 { PieceKey::Word(piece) } else { PieceKey::Continuation(piece) };
             if let Some(row) = vocabulary.get(key) {
                 return Some((row, end));
             }
@@ -97,7 +99,7 @@ fn longest_piece(vocabulary: &Vocabulary, word: &[u8], start: usize) -> Option<(
     None
 }
 
-/// Whether a character of UTF-8 ends before `at`.
+/// Whether `at` is a character boundary of the UTF-8 text.
 fn is_boundary(word: &[u8], at: usize) -> bool {
     word.get(at).is_none_or(|byte| byte & 0xc0 != 0x80)
 }
@@ -111,9 +113,9 @@ mod tests {
     use super::*;
 
     fn pieces(entries: &[&str], text: &str) -> Vec<String> {
-        let vocabulary = Vocabulary::parse(entries.join("\n").into(), entries.len()).unwrap();
+        let vocabulary = PieceVocabulary::parse(entries.join("\n").into(), entries.len()).unwrap();
         let mut pieces = Vec::new();
-        each(&vocabulary, text, &mut |row| {
+        each_row(&vocabulary, text, &mut |row| {
             pieces.push(vocabulary.entry(row).to_owned());
             ControlFlow::Continue(())
         });
@@ -128,12 +130,12 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_piece_is_skipped_by_the_character() {
+    fn characters_without_a_piece_are_skipped_one_by_one() {
         assert_eq!(pieces(&["a", "##b", "b"], "xab axb жb xyz b"), ["##b", "a", "##b", "##b", "b"]);
     }
 
     #[test]
-    fn a_phrase_comes_beside_its_words() {
+    fn a_phrase_is_added_after_its_words() {
         let entries = ["pull", "request", "pull request", "open"];
         assert_eq!(
             pieces(&entries, "open pull_request"),
@@ -141,17 +143,18 @@ mod tests {
         );
         assert_eq!(pieces(&entries, "PullRequest"), ["pull", "request", "pull request"]);
         assert_eq!(pieces(&entries, "pull the request"), ["pull", "request"]);
-        // Words of a phrase need no row of their own.
+        // The words of a phrase need not have rows themselves.
         assert_eq!(pieces(&["in progress"], "in progress"), ["in progress"]);
     }
+
     #[test]
-    fn a_run_is_one_word_where_the_vocabulary_has_it() {
+    fn a_run_is_one_word_if_the_vocabulary_has_it() {
         let entries = ["git", "hub", "github", "issue"];
         assert_eq!(pieces(&entries, "GitHub github git_hub"), ["github", "github", "git", "hub"]);
         assert_eq!(pieces(&["git", "hub", "issue"], "GitHub"), ["git", "hub"]);
-        // The whole is looked for, not some of its humps.
+        // Only the entire run is looked up, not a sequence of some of its parts.
         assert_eq!(pieces(&entries, "GitHubIssue"), ["git", "hub", "issue"]);
-        // A beginning, a continuation or a phrase is not the whole.
+        // Neither a beginning, a continuation nor a phrase matches the entire run.
         assert_eq!(
             pieces(&["git", "hub", "##github", "git hub"], "GitHub"),
             ["git", "hub", "git hub"]
@@ -160,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_is_folded_as_its_humps_are() {
+    fn a_run_read_as_one_word_is_folded_like_its_parts() {
         assert_eq!(pieces(&["git", "hub", "github"], "GítHüb"), ["github"]);
         assert_eq!(pieces(&["eleve", "ecole"], "élèveÉcole"), ["eleve", "ecole"]);
         assert_eq!(pieces(&["eleve", "ecole", "eleveecole"], "élèveÉcole"), ["eleveecole"]);
     }
 
     #[test]
-    fn a_whole_is_a_neighbour_like_other_words() {
+    fn a_run_read_as_one_word_can_be_part_of_a_phrase() {
         let entries = ["git", "hub", "github", "issue", "open github", "github issue", "hub issue"];
         assert_eq!(
             pieces(&entries, "open GitHub issue"),
@@ -177,8 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_may_be_as_long_as_a_run() {
-        // Each of its letters is three bytes.
+    fn a_one_word_run_may_have_the_maximum_length() {
+        // Each of these letters takes three bytes.
         let whole = "ⲁⲃ".repeat(128);
         let phrase = format!("{whole} now");
         let entries = [whole.as_str(), &phrase, "now"];

@@ -1,4 +1,4 @@
-//! One retrieval set: a catalog and judged queries.
+//! A retrieval dataset: a catalog and judged queries.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,35 +9,35 @@ use toolcrib_core::{Catalog, Limits, ingest};
 
 use crate::files::{self, FileError};
 
-/// A query and the tools it needs.
+/// A query and the tools that were judged relevant to it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Judged {
-    /// Names the query in a run file.
+pub struct JudgedQuery {
+    /// Identifies the query in a run file.
     pub id: String,
-    /// What was asked.
+    /// The text of the query.
     pub query: String,
-    /// The tools that serve it.
+    /// The relevant tools. Empty if no tool of the catalog serves the query.
     pub gold: Vec<String>,
-    /// How well each does, where that was judged; 1 otherwise.
+    /// The graded relevance of relevant tools; 1 for those without a grade.
     #[serde(default)]
     pub rel: BTreeMap<String, f64>,
-    /// Whether any one of them will do.
+    /// Whether any one of the relevant tools is sufficient.
     #[serde(default)]
     pub any: bool,
 }
 
-/// A retrieval set.
+/// A retrieval dataset.
 #[derive(Debug, Clone)]
 pub struct Dataset {
-    /// The folder's name.
+    /// The name of the folder.
     pub name: String,
-    /// Its tools.
+    /// The tools.
     pub catalog: Catalog,
-    /// Its queries; empty for a folder with a catalog only.
-    pub queries: Vec<Judged>,
+    /// The queries; empty if the folder has only a catalog.
+    pub queries: Vec<JudgedQuery>,
 }
 
-/// A set that cannot be used.
+/// A dataset that cannot be used.
 #[derive(Debug, Error)]
 pub enum DatasetError {
     /// A file cannot be read.
@@ -46,33 +46,33 @@ pub enum DatasetError {
     /// The folder has no catalog.
     #[error("no `catalog.jsonl` or `catalog.jsonl.gz` in `{0}`")]
     NoCatalog(String),
-    /// The catalog is none.
+    /// The catalog cannot be parsed.
     #[error("`{path}`: {error}")]
     Catalog {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         error: toolcrib_core::Error,
     },
-    /// A line of the queries cannot be read.
+    /// A line of the queries file cannot be parsed.
     #[error("`{path}`, line {line}: {problem}")]
     Query {
-        /// Which file.
+        /// The file.
         path: String,
-        /// Counted from 1.
+        /// The line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         problem: String,
     },
 }
 
 impl DatasetError {
-    /// What to do about it.
+    /// What the operator can do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::File(error) => error.hint().to_owned(),
             Self::NoCatalog(_) => {
-                "a set is a folder with `catalog.jsonl` and `queries.jsonl`".into()
+                "a dataset is a folder with `catalog.jsonl` and `queries.jsonl`".into()
             }
             Self::Catalog { error, .. } => error.hint(),
             Self::Query { .. } => "a query is a line {\"id\",\"query\",\"gold\":[names]}".into(),
@@ -81,28 +81,29 @@ impl DatasetError {
 }
 
 impl Dataset {
-    /// Reads a folder.
+    /// Reads a dataset folder.
     pub fn open(folder: &Path) -> Result<Self, DatasetError> {
         let shown = |path: &Path| path.display().to_string();
-        let path =
-            files::find(folder, "catalog").ok_or_else(|| DatasetError::NoCatalog(shown(folder)))?;
+        let path = files::find_file(folder, "catalog")
+            .ok_or_else(|| DatasetError::NoCatalog(shown(folder)))?;
         let bytes = files::read(&path)?;
-        let came = ingest(&bytes, None, &Limits::default())
+        let ingested = ingest(&bytes, None, &Limits::default())
             .map_err(|error| DatasetError::Catalog { path: shown(&path), error })?;
         let mut builder = Catalog::builder();
-        builder.add(came);
+        builder.add(ingested);
         let mut queries = Vec::new();
-        if let Some(path) = files::find(folder, "queries") {
+        if let Some(path) = files::find_file(folder, "queries") {
             let text = String::from_utf8_lossy(&files::read(&path)?).into_owned();
-            for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let lines = text.lines().enumerate();
+            for (index, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
                 queries.push(serde_json::from_str(line).map_err(|error| DatasetError::Query {
                     path: shown(&path),
-                    line: at + 1,
+                    line: index + 1,
                     problem: error.to_string(),
                 })?);
             }
         }
-        // `sets/a/`, `.` and `sets/a/.` all have a last part once they are resolved.
+        // `sets/a/`, `.` and `sets/a/.` have a file name only after they are resolved.
         let resolved = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let name = resolved.file_name().and_then(|name| name.to_str()).unwrap_or("set").to_owned();
         Ok(Self { name, catalog: builder.build(), queries })

@@ -1,4 +1,4 @@
-//! Asking a set's queries and scoring the answers.
+//! Runs the queries of a dataset and scores the rankings.
 
 use std::time::Instant;
 
@@ -10,123 +10,126 @@ use toolcrib_core::{Crib, Limits, Scope, Settings, Words};
 use crate::dataset::Dataset;
 use crate::metrics::Metrics;
 
-/// Results that are asked for.
-pub const DEPTH: usize = 10;
+/// The number of results that are requested for each query.
+pub const RESULTS_PER_QUERY: usize = 10;
 
-/// A score sheet line: of one set, or the mean of several.
+/// The scores of one dataset, or the means over several.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Score {
-    /// How good.
+pub struct EvalScore {
+    /// The quality of the ranking.
     #[serde(flatten)]
     pub metrics: Metrics,
-    /// Share of the queries that some tool serves which were answered, and not told that no tool fits.
-    /// None where the ranker does not judge.
+    /// Share of the servable queries (those with relevant tools) that were answered, instead of rejected with
+    /// "no tool fits". `None` if the ranker has no confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered: Option<f64>,
-    /// The same share of the queries that no tool serves. None where there are none either.
+    /// Share of the unservable queries that were answered; lower is better. `None` if the ranker has no
+    /// confidence or there are no such queries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unservable_answered: Option<f64>,
-    /// Milliseconds to index the catalog.
+    /// Time to index the catalog, in milliseconds.
     pub build_ms: f64,
-    /// Microseconds of the median search.
+    /// Median time of a search, in microseconds.
     pub p50_us: f64,
-    /// Microseconds of the 99th percentile.
+    /// 99th percentile of the time of a search, in microseconds.
     pub p99_us: f64,
 }
 
-/// What came out for one set.
+/// The results for one dataset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SetReport {
-    /// Its name.
+pub struct DatasetReport {
+    /// The name of the dataset.
     pub name: String,
-    /// How many tools it has.
+    /// Number of tools.
     pub tools: usize,
-    /// How many queries that some tool serves were asked.
+    /// Number of servable queries that were run.
     pub queries: usize,
-    /// How many that no tool serves.
+    /// Number of unservable queries that were run.
     pub unservable: usize,
     /// The scores.
     #[serde(flatten)]
-    pub score: Score,
+    pub score: EvalScore,
 }
 
-/// One line of a run file.
+/// One line of a run file: the ranking for one query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Ranked {
-    /// The set.
+pub struct RunLine {
+    /// The name of the dataset.
     pub dataset: String,
-    /// The query.
+    /// The id of the query.
     pub id: String,
-    /// The tools, best first.
+    /// The names of the tools, best first.
     pub ranked: Vec<String>,
-    /// How sure each of them is. Empty where the ranker does not judge.
+    /// The confidence of each tool, from 0 to 1. Empty if the ranker has no confidence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub confidence: Vec<f32>,
 }
 
-/// Asks the first `limit` queries of a set as plain words. `progress` hears of every one.
+/// Runs the first `limit` queries of a dataset as plain words, and calls `progress` after each.
 ///
-/// What is timed is the ranking itself, from the words to the order of tools. A query without gold is one
-/// that nothing serves: it has no recall, and right is to refuse it.
+/// Only the ranking is timed, from the words to the ordered tools. A query without relevant tools is
+/// unservable: it has no recall, and rejecting it is correct.
 pub fn evaluate(
     dataset: Dataset,
     settings: &Settings,
     limit: usize,
     mut progress: impl FnMut(),
-) -> (SetReport, Vec<Ranked>) {
+) -> (DatasetReport, Vec<RunLine>) {
     let begin = Instant::now();
-    // What a set holds is to be found, whatever a rule would keep out of the search.
+    // Every tool of a dataset must be searchable, so rules that would exclude tools are removed.
     let settings = Settings { rules: Rules::default(), ..settings.clone() };
     let crib = Crib::new(dataset.catalog, settings);
     crib.prepare();
     let build_ms = begin.elapsed().as_secs_f64() * 1e3;
     let scope = Scope::all(crib.catalog());
     let limits = Limits::default();
-    let (mut tally, mut run) = (Tally::default(), Vec::new());
+    let (mut results, mut run) = (QueryResults::default(), Vec::new());
     for judged in dataset.queries.iter().take(limit) {
         let words = Words::plain(&judged.query, &limits);
         let begin = Instant::now();
-        let hits = crib.rank(&words, &scope, DEPTH);
-        tally.times.push(begin.elapsed().as_secs_f64() * 1e6);
+        let hits = crib.rank(&words, &scope, RESULTS_PER_QUERY);
+        results.times.push(begin.elapsed().as_secs_f64() * 1e6);
         let name = |id| crib.catalog().tool(id).name().to_owned();
         let ranked: Vec<String> = hits.iter().map(|hit| name(hit.id)).collect();
-        let judgement = crib.judge(&hits).map(|judgement| judgement.fit != Fit::None);
+        let answered = crib.judge(&hits).map(|judgement| judgement.fit != Fit::None);
         if judged.gold.is_empty() {
-            tally.unservable_answered.push(judgement);
+            results.unservable_answered.push(answered);
         } else {
-            tally.metrics.push(Metrics::of(judged, &ranked));
-            tally.answered.push(judgement);
+            results.metrics.push(Metrics::of(judged, &ranked));
+            results.answered.push(answered);
         }
         let confidence = hits.iter().filter_map(|hit| hit.confidence).collect();
         let (dataset, id) = (dataset.name.clone(), judged.id.clone());
-        run.push(Ranked { dataset, id, ranked, confidence });
+        run.push(RunLine { dataset, id, ranked, confidence });
         progress();
     }
-    let report = SetReport {
+    let report = DatasetReport {
         name: dataset.name,
         tools: crib.catalog().len(),
-        queries: tally.metrics.len(),
-        unservable: tally.unservable_answered.len(),
-        score: tally.score(build_ms),
+        queries: results.metrics.len(),
+        unservable: results.unservable_answered.len(),
+        score: results.score(build_ms),
     };
     (report, run)
 }
 
-/// What came out for each query.
+/// The results of each query.
 #[derive(Default)]
-struct Tally {
+struct QueryResults {
+    /// Of each servable query.
     metrics: Vec<Metrics>,
-    /// Whether it was answered; None where the ranker does not judge.
+    /// Whether each servable query was answered; `None` if the ranker has no confidence.
     answered: Vec<Option<bool>>,
+    /// The same for each unservable query.
     unservable_answered: Vec<Option<bool>>,
-    /// Microseconds of each search.
+    /// The time of each search, in microseconds.
     times: Vec<f64>,
 }
 
-impl Tally {
-    fn score(mut self, build_ms: f64) -> Score {
+impl QueryResults {
+    fn score(mut self, build_ms: f64) -> EvalScore {
         self.times.sort_by(f64::total_cmp);
-        Score {
+        EvalScore {
             metrics: Metrics::mean(&self.metrics),
             answered: share(&self.answered),
             unservable_answered: share(&self.unservable_answered),
@@ -137,29 +140,30 @@ impl Tally {
     }
 }
 
-/// The mean over sets, each counting the same in what it has.
-pub fn mean(reports: &[SetReport]) -> Score {
+/// The mean over datasets. Each value is averaged over the datasets that have it, all with equal weight.
+pub fn mean_score(reports: &[DatasetReport]) -> EvalScore {
     let n = reports.len().max(1) as f64;
-    // A set in which nothing can be found has no share in how well things are found.
-    let findable = reports.iter().filter(|report| report.queries > 0);
-    let metrics: Vec<Metrics> = findable.map(|report| report.score.metrics).collect();
-    let of =
-        |get: fn(&Score) -> f64| reports.iter().map(|report| get(&report.score)).sum::<f64>() / n;
-    let of_some = |get: fn(&Score) -> Option<f64>| {
+    // A dataset without servable queries has no retrieval metrics.
+    let servable = reports.iter().filter(|report| report.queries > 0);
+    let metrics: Vec<Metrics> = servable.map(|report| report.score.metrics).collect();
+    let mean = |get: fn(&EvalScore) -> f64| {
+        reports.iter().map(|report| get(&report.score)).sum::<f64>() / n
+    };
+    let mean_of_present = |get: fn(&EvalScore) -> Option<f64>| {
         let some: Vec<f64> = reports.iter().filter_map(|report| get(&report.score)).collect();
         (!some.is_empty()).then(|| some.iter().sum::<f64>() / some.len() as f64)
     };
-    Score {
+    EvalScore {
         metrics: Metrics::mean(&metrics),
-        answered: of_some(|score| score.answered),
-        unservable_answered: of_some(|score| score.unservable_answered),
-        build_ms: of(|score| score.build_ms),
-        p50_us: of(|score| score.p50_us),
-        p99_us: of(|score| score.p99_us),
+        answered: mean_of_present(|score| score.answered),
+        unservable_answered: mean_of_present(|score| score.unservable_answered),
+        build_ms: mean(|score| score.build_ms),
+        p50_us: mean(|score| score.p50_us),
+        p99_us: mean(|score| score.p99_us),
     }
 }
 
-/// The share that was answered; None of nothing, and where nothing was judged.
+/// The share of queries that were answered; `None` if there are no queries, or the ranker has no confidence.
 fn share(answered: &[Option<bool>]) -> Option<f64> {
     let judged: Option<Vec<bool>> = answered.iter().copied().collect();
     let judged = judged.filter(|judged| !judged.is_empty())?;
@@ -167,6 +171,6 @@ fn share(answered: &[Option<bool>]) -> Option<f64> {
 }
 
 fn percentile(sorted: &[f64], share: f64) -> f64 {
-    let at = ((sorted.len() as f64 * share).ceil() as usize).saturating_sub(1);
-    sorted.get(at).copied().unwrap_or(0.0)
+    let index = ((sorted.len() as f64 * share).ceil() as usize).saturating_sub(1);
+    sorted.get(index).copied().unwrap_or(0.0)
 }

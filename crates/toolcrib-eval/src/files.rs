@@ -1,4 +1,4 @@
-//! Catalogs from disk: plain or gzipped, a file, a folder or standard input.
+//! Reads catalog files: plain or gzipped, from a file, a folder or standard input.
 
 use std::fs;
 use std::io::{self, Read};
@@ -7,46 +7,49 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use thiserror::Error;
 
-/// Bytes of one catalog file, unpacked. A gzip bomb stops here.
+/// Maximum size of one catalog file after decompression, in bytes. Also bounds a gzip bomb.
 pub const MAX_BYTES: u64 = 2 << 30;
 
 /// A file that cannot be read.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// The operating system said no.
+    /// The operating system returned an error.
     #[error("cannot read `{path}`: {source}")]
     Io {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What it said.
+        /// The error.
         source: io::Error,
     },
-    /// It is larger than allowed.
+    /// The file is larger than [`MAX_BYTES`].
     #[error("`{path}` has more than {MAX_BYTES} bytes")]
     TooLarge {
-        /// Which file.
+        /// The file.
         path: String,
     },
-    /// A folder without a catalog in it.
+    /// The folder has no catalog.
     #[error("no catalog in `{path}`")]
     Empty {
-        /// Which folder.
+        /// The folder.
         path: String,
     },
 }
 
 impl FileError {
-    /// What to do about it.
+    /// What the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Io { .. } => "check the path and its permissions; `-` reads standard input",
             Self::TooLarge { .. } => "split the catalog into several files",
-            Self::Empty { .. } => "a folder holds `.json` or `.jsonl` files, either also `.gz`",
+            Self::Empty { .. } => {
+                "put `.json` or `.jsonl` files into the folder; both may be gzipped (`.gz`)"
+            }
         }
     }
 }
 
-/// The whole of a file, unpacked where its first bytes say gzip, whatever its name.
+/// Reads a file. It is decompressed if its first bytes are those of gzip, whatever its name; `-` is standard
+/// input.
 pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     let shown = || path.display().to_string();
     let io_error = |source| FileError::Io { path: shown(), source };
@@ -69,13 +72,13 @@ pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// The catalog files a path means: itself, or those in a folder, by name. A folder that is a
-/// retrieval set means its catalog and not its queries.
-pub fn catalogs(path: &Path) -> Result<Vec<PathBuf>, FileError> {
+/// The catalog files that a path refers to: the file itself, or the JSON files of a folder, sorted by name. For
+/// a dataset folder it is the catalog, without the queries.
+pub fn catalog_files(path: &Path) -> Result<Vec<PathBuf>, FileError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    if let Some(catalog) = find(path, "catalog") {
+    if let Some(catalog) = find_file(path, "catalog") {
         return Ok(vec![catalog]);
     }
     let shown = || path.display().to_string();
@@ -86,14 +89,16 @@ pub fn catalogs(path: &Path) -> Result<Vec<PathBuf>, FileError> {
     if files.is_empty() { Err(FileError::Empty { path: shown() }) } else { Ok(files) }
 }
 
-/// `name` in a folder with any of the endings we read.
-pub fn find(folder: &Path, name: &str) -> Option<PathBuf> {
-    let endings = ["jsonl.gz", "jsonl", "json.gz", "json"];
-    endings.iter().map(|ending| folder.join(format!("{name}.{ending}"))).find(|file| file.is_file())
+/// Finds the file `name` in a folder, with any of the supported extensions.
+pub fn find_file(folder: &Path, name: &str) -> Option<PathBuf> {
+    let extensions = ["jsonl.gz", "jsonl", "json.gz", "json"];
+    let file = |extension: &&str| folder.join(format!("{name}.{extension}"));
+    extensions.iter().map(file).find(|file| file.is_file())
 }
 
-/// What a file is called without its endings: the server of tools that do not say theirs.
-pub fn stem(path: &Path) -> Option<String> {
+/// The server name that a file name implies, for tools that do not name their server: the file name without
+/// its extensions. `None` for generic names such as `tools.json`.
+pub fn implied_server(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     let name = name.strip_suffix(".gz").unwrap_or(name);
     let stem = name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(".json")).unwrap_or(name);
@@ -105,7 +110,7 @@ fn is_json(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.strip_suffix(".gz").unwrap_or(name);
     path.is_file()
-        && Path::new(name).extension().is_some_and(|ending| {
-            ending.eq_ignore_ascii_case("json") || ending.eq_ignore_ascii_case("jsonl")
+        && Path::new(name).extension().is_some_and(|extension| {
+            extension.eq_ignore_ascii_case("json") || extension.eq_ignore_ascii_case("jsonl")
         })
 }

@@ -1,7 +1,8 @@
-//! How good a ranking is, measured on retrieval sets.
+//! Measures the quality of a ranking on retrieval datasets.
 //!
-//! A set is a folder with a catalog and judged queries. [`Dataset`] reads one, [`evaluate`] asks every
-//! query as plain words for ten results and scores them; [`files`] is how catalogs are read anywhere.
+//! A dataset is a folder with a catalog and judged queries. [`Dataset`] reads one. [`evaluate`] ranks ten
+//! results for every query, as plain words without operators, and scores them. [`files`] reads catalog files;
+//! the rest of the program uses it too.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -10,6 +11,6 @@ mod evaluate;
 pub mod files;
 mod metrics;
 
-pub use dataset::{Dataset, Judged};
-pub use evaluate::{DEPTH, Ranked, Score, SetReport, evaluate, mean};
+pub use dataset::{Dataset, JudgedQuery};
+pub use evaluate::{DatasetReport, EvalScore, RESULTS_PER_QUERY, RunLine, evaluate, mean_score};
 pub use metrics::Metrics;

@@ -1,34 +1,34 @@
-//! The measures of one ranked list, and their means.
+//! Retrieval metrics of one ranking, and their means.
 
 use serde::{Deserialize, Serialize};
 
-use crate::dataset::Judged;
+use crate::dataset::JudgedQuery;
 
-/// The measures that are reported. Of one query each is 0 to 1; of a set, the mean over queries.
+/// The reported metrics, each from 0 to 1. For a dataset, the means over its queries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Discounted gain of the first ten against the best possible order.
+    /// Normalised discounted cumulative gain of the first ten results.
     #[serde(rename = "ndcg@10")]
     pub ndcg10: f64,
-    /// Share of the gold tools that come first.
+    /// Share of the relevant tools that are the first result.
     #[serde(rename = "recall@1")]
     pub recall1: f64,
-    /// Share among the first five.
+    /// Share of the relevant tools among the first five results.
     #[serde(rename = "recall@5")]
     pub recall5: f64,
-    /// Share among the first ten.
+    /// Share of the relevant tools among the first ten results.
     #[serde(rename = "recall@10")]
     pub recall10: f64,
-    /// One by the rank of the first gold tool.
+    /// Reciprocal rank of the first relevant tool.
     pub mrr: f64,
-    /// Whether the first five have all that is needed.
+    /// 1 if the first five results contain all that is needed, otherwise 0.
     #[serde(rename = "complete@5")]
     pub complete5: f64,
 }
 
 impl Metrics {
-    /// The measures of one ranking.
-    pub fn of<S: AsRef<str>>(judged: &Judged, ranked: &[S]) -> Self {
+    /// Computes the metrics of one ranking, given best first.
+    pub fn of<S: AsRef<str>>(judged: &JudgedQuery, ranked: &[S]) -> Self {
         let gain = |name: &str| {
             let gold = judged.gold.iter().any(|gold| gold == name);
             if gold { judged.rel.get(name).copied().unwrap_or(1.0) } else { 0.0 }
@@ -38,17 +38,18 @@ impl Metrics {
         let mut ideal: Vec<f64> = judged.gold.iter().map(|name| gain(name)).collect();
         ideal.sort_by(|a, b| b.total_cmp(a));
         ideal.truncate(if judged.any { 1 } else { 10 });
-        let best: f64 = ideal.iter().enumerate().map(|(rank, gain)| gain * discount(rank)).sum();
-        let got = gains.iter().take(10).enumerate().map(|(rank, gain)| gain * discount(rank));
-        // With any one tool enough, the first one found is all that counts.
-        let got: f64 = if judged.any { got.fold(0.0, f64::max) } else { got.sum() };
+        let discounted = |(rank, gain): (usize, &f64)| gain * discount(rank);
+        let ideal_dcg: f64 = ideal.iter().enumerate().map(discounted).sum();
+        let gained = gains.iter().take(10).enumerate().map(discounted);
+        // If any one tool is sufficient, only the best one counts.
+        let dcg: f64 = if judged.any { gained.fold(0.0, f64::max) } else { gained.sum() };
         let found = |k: usize| gains.iter().take(k).filter(|gain| **gain > 0.0).count() as f64;
         let recall = |k: usize| {
             if judged.any { found(k).min(1.0) } else { found(k) / judged.gold.len() as f64 }
         };
         let first = gains.iter().position(|gain| *gain > 0.0);
         Self {
-            ndcg10: if best > 0.0 { got / best } else { 0.0 },
+            ndcg10: if ideal_dcg > 0.0 { dcg / ideal_dcg } else { 0.0 },
             recall1: recall(1),
             recall5: recall(5),
             recall10: recall(10),
@@ -57,10 +58,10 @@ impl Metrics {
         }
     }
 
-    /// The mean of several.
+    /// The mean of each metric.
     pub fn mean(all: &[Self]) -> Self {
         let n = all.len().max(1) as f64;
-        // An empty sum of floats is minus zero.
+        // The empty sum of floats is -0.0; adding 0.0 makes it 0.0.
         let mean = |get: fn(&Self) -> f64| (all.iter().map(get).sum::<f64>() + 0.0) / n;
         Self {
             ndcg10: mean(|m| m.ndcg10),
@@ -79,8 +80,8 @@ mod tests {
 
     use super::*;
 
-    fn judged(gold: &[&str]) -> Judged {
-        Judged {
+    fn judged(gold: &[&str]) -> JudgedQuery {
+        JudgedQuery {
             id: "q".into(),
             query: "q".into(),
             gold: gold.iter().map(ToString::to_string).collect(),
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn one_gold_tool_in_second_place() {
+    fn one_relevant_tool_on_rank_two() {
         let got = Metrics::of(&judged(&["b"]), &["a", "b", "c"]);
         let ndcg10 = 1.0 / 3f64.log2();
         let want =
@@ -99,22 +100,22 @@ mod tests {
     }
 
     #[test]
-    fn half_of_what_is_needed() {
+    fn one_of_two_relevant_tools_is_half_the_recall() {
         let got = Metrics::of(&judged(&["a", "z"]), &["a", "b"]);
         assert_eq!((got.recall5, got.complete5, got.mrr), (0.5, 0.0, 1.0));
         assert!((got.ndcg10 - 1.0 / (1.0 + 1.0 / 3f64.log2())).abs() < 1e-12);
     }
 
     #[test]
-    fn any_one_of_them_is_all_that_is_needed() {
-        let judged = Judged { any: true, ..judged(&["a", "b", "c"]) };
+    fn one_tool_is_full_recall_if_any_is_sufficient() {
+        let judged = JudgedQuery { any: true, ..judged(&["a", "b", "c"]) };
         let got = Metrics::of(&judged, &["x", "c", "a"]);
         assert_eq!((got.recall1, got.recall5, got.complete5), (0.0, 1.0, 1.0));
         assert!((got.ndcg10 - 1.0 / 3f64.log2()).abs() < 1e-12);
     }
 
     #[test]
-    fn graded_gold_prefers_the_better_tool_first() {
+    fn graded_relevance_prefers_the_better_tool_first() {
         let mut judged = judged(&["a", "b"]);
         judged.rel = [("a".to_owned(), 2.0), ("b".to_owned(), 1.0)].into();
         let best = Metrics::of(&judged, &["a", "b"]).ndcg10;

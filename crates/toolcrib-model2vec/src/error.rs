@@ -1,24 +1,24 @@
-//! What the operator must fix: a file that cannot be used.
+//! Errors that the operator must fix: a file that cannot be used.
 
 use thiserror::Error;
 
-/// A file of the folder that cannot be used.
+/// A file of a Model2Vec folder that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{file}`: {problem}")]
 pub struct Error {
-    /// Its name.
+    /// The name of the file.
     pub file: &'static str,
-    /// What is wrong with it.
+    /// What is wrong with the file.
     pub problem: String,
-    /// What to do about it, in one line.
+    /// What the operator can do about it, in one line.
     pub hint: String,
 }
 
 impl Error {
-    /// A file that is not what Model2Vec saves.
+    /// An error about a file that does not have the format that Model2Vec writes.
     pub(crate) fn format(file: &'static str, problem: String) -> Self {
         let hint =
-            "a folder as Model2Vec saves it is needed: `tokenizer.json` and `model.safetensors`";
+            "use a folder that Model2Vec saved, with `tokenizer.json` and `model.safetensors`";
         Self { file, problem, hint: hint.into() }
     }
 }

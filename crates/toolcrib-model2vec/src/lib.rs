@@ -1,12 +1,12 @@
-//! Tables that others publish: a folder with a `tokenizer.json` and a `model.safetensors`.
+//! Reads published embedding tables: a folder with a `tokenizer.json` and a `model.safetensors`.
 //!
-//! That is Model2Vec's format, and WordLlama's under another name for the tensor. Newer folders have two
-//! more tensors: `weights`, one for each token, and `mapping`, the row of each token where many tokens
-//! share one. Their `config.json` is not read: all it could say here is whether vectors are normalised,
-//! and ours always are.
+//! This is the format of Model2Vec, and of WordLlama with another tensor name. Newer folders have two more
+//! tensors: `weights`, the weight of each token, and `mapping`, the row of each token if tokens share rows.
+//! `config.json` is not read: its only relevant setting is whether vectors are normalised, and here they
+//! always are.
 //!
-//! A crate of its own because a general tokenizer brings 40 others. The program needs it only for
-//! such folders, under its feature `model2vec`.
+//! This is a separate crate because a general tokenizer has 40 dependencies. The program includes it only
+//! with its feature `model2vec`.
 
 // Pure: see clippy.toml.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

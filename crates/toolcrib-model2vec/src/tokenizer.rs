@@ -1,38 +1,39 @@
-//! The tokenizer that a published table comes with.
+//! The tokenizer of a published table.
 
 use serde_json::Value;
 use tokenizers::Tokenizer;
 
 use crate::Error;
-use crate::tensors::MODEL;
+use crate::tensors::TENSORS_FILE;
 
-/// The file that the tokenizer comes in.
-const TOKENIZER: &str = "tokenizer.json";
+/// The name of the file with the tokenizer.
+const TOKENIZER_FILE: &str = "tokenizer.json";
 
-/// The tokenizer of a `tokenizer.json`.
+/// A tokenizer that was read from a `tokenizer.json`.
 pub(crate) struct FileTokenizer {
     tokenizer: Tokenizer,
-    /// The token for text that is not in the vocabulary. Its vector means nothing, so it is left out.
+    /// The token for text that is not in the vocabulary. Its vector carries no meaning, so it is skipped.
     unknown: Option<u32>,
 }
 
 impl FileTokenizer {
     /// Reads a `tokenizer.json` whose token ids must be below `tokens`.
     pub(crate) fn parse(json: &[u8], tokens: usize) -> Result<Self, Error> {
-        let wrong = |error: tokenizers::Error| refused(error.to_string());
-        let mut tokenizer = Tokenizer::from_bytes(json).map_err(wrong)?;
-        // MiniLM's file asks for exactly 128 tokens.
-        tokenizer.with_truncation(None).map_err(wrong)?;
+        let invalid = |error: tokenizers::Error| format_error(error.to_string());
+        let mut tokenizer = Tokenizer::from_bytes(json).map_err(invalid)?;
+        // The file of MiniLM truncates and pads to exactly 128 tokens.
+        tokenizer.with_truncation(None).map_err(invalid)?;
         tokenizer.with_padding(None);
-        if let Some(most) = tokenizer.get_vocab(true).into_values().max()
-            && most as usize >= tokens
+        if let Some(highest) = tokenizer.get_vocab(true).into_values().max()
+            && highest as usize >= tokens
         {
-            let problem = format!("token {most} has no row among the {tokens} of `{MODEL}`");
-            return Err(refused(problem));
+            let problem =
+                format!("token {highest} has no row: `{TENSORS_FILE}` has {tokens} tokens");
+            return Err(format_error(problem));
         }
-        // A tokenizer without a token for the unknown fails on text it does not know. A cuneiform sign,
-        // which no vocabulary has, shows that now instead of in the middle of a search.
-        tokenizer.encode_fast("\u{12000}", false).map_err(wrong)?;
+        // A tokenizer without an unknown token fails on text that is not in its vocabulary. Encoding a
+        // cuneiform sign, which no vocabulary has, detects that now and not in the middle of a search.
+        tokenizer.encode_fast("\u{12000}", false).map_err(invalid)?;
         let unknown = unknown_token(json, &tokenizer);
         Ok(Self { tokenizer, unknown })
     }
@@ -40,7 +41,7 @@ impl FileTokenizer {
 
 impl toolcrib_embed::Tokenizer for FileTokenizer {
     fn tokenize(&self, text: &str, visit: &mut dyn FnMut(u32)) {
-        // The tokenizer was tried when it was read; text that it rejects after all has no tokens.
+        // The tokenizer was tested when it was read. Text that it rejects anyway has no tokens.
         let Ok(encoding) = self.tokenizer.encode_fast(text, false) else { return };
         let known = encoding.get_ids().iter().filter(|token| Some(**token) != self.unknown);
         known.copied().for_each(visit);
@@ -51,7 +52,7 @@ impl toolcrib_embed::Tokenizer for FileTokenizer {
     }
 }
 
-/// By name in most files, by number in Unigram's.
+/// The id of the unknown token: given by name in most files, by number in those of Unigram models.
 fn unknown_token(json: &[u8], tokenizer: &Tokenizer) -> Option<u32> {
     let file: Value = serde_json::from_slice(json).unwrap_or_default();
     let model = &file["model"];
@@ -61,6 +62,6 @@ fn unknown_token(json: &[u8], tokenizer: &Tokenizer) -> Option<u32> {
     }
 }
 
-fn refused(problem: String) -> Error {
-    Error::format(TOKENIZER, problem)
+fn format_error(problem: String) -> Error {
+    Error::format(TOKENIZER_FILE, problem)
 }

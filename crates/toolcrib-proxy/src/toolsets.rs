@@ -10,7 +10,7 @@ use moka::sync::Cache;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use toolcrib_core::TokenCounter;
 use toolcrib_dialect::{Plan, Toolset};
-use toolcrib_tokens::Counter;
+use toolcrib_tokens::VocabularyCounter;
 
 /// Bytes of toolsets that are kept, roughly.
 const BYTES: u64 = 48 << 20;
@@ -76,5 +76,5 @@ impl ToolsetCache {
 
 /// The counter for a model. Its vocabulary is loaded when it first counts.
 pub(crate) fn counter(model: &str) -> Arc<dyn TokenCounter> {
-    Counter::for_model(model).shared()
+    VocabularyCounter::for_model(model).shared()
 }

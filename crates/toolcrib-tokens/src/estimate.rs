@@ -1,78 +1,79 @@
-//! Tokens without a vocabulary, for a process that stays.
+//! Estimates token counts without a vocabulary, for long-running processes.
 //!
-//! A vocabulary is two hundred thousand entries in memory, and reading a text with it is work for each
-//! piece of it. Where a count only decides how much to show, and to models that have other vocabularies
-//! anyway, this is near enough: text is cut into runs of one kind, as the vocabularies' own rules begin
-//! by doing, and each kind of run has a length that it takes for one token.
+//! A vocabulary takes two hundred thousand entries in memory, and encoding with it takes time. An estimate is
+//! enough if a count only decides how much is shown, to models with other vocabularies anyway. Text is split
+//! into runs of one character class, as the tokenizers themselves do first, and each class has a number of
+//! characters that make one token.
 
 use toolcrib_core::TokenCounter;
 
-/// Letters of a word that are one token; a longer one is more. Fitted to `o200k` on tool definitions, as
-/// are the numbers below: see the test.
-const LETTERS: usize = 7;
-/// Letters of other scripts.
-const FOREIGN: usize = 3;
-/// Digits, as the vocabularies have them.
-const DIGITS: usize = 3;
-/// Marks: `"},{"` is one token.
-const MARKS: usize = 4;
+/// ASCII letters per token. This and the next three numbers are fitted to `o200k` on tool definitions; the
+/// test below checks the error.
+const LETTERS_PER_TOKEN: usize = 7;
+/// Non-ASCII characters per token.
+const NON_ASCII_PER_TOKEN: usize = 3;
+/// Digits per token, as in the vocabularies.
+const DIGITS_PER_TOKEN: usize = 3;
+/// Punctuation characters per token: `"},{"` is one token.
+const PUNCTUATION_PER_TOKEN: usize = 4;
 
-/// Counts tokens by the shape of the text.
+/// Estimates the number of tokens from the classes of the characters.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Estimate;
+pub struct EstimateCounter;
 
-/// What a run is made of.
+/// The class of the characters of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharClass {
     Letters,
-    Foreign,
+    NonAscii,
     Digits,
-    Marks,
-    Blank,
+    Punctuation,
+    Space,
 }
 
-impl Kind {
+impl CharClass {
     fn of(c: char) -> Self {
         match c {
             _ if c.is_ascii_alphabetic() => Self::Letters,
             _ if c.is_ascii_digit() => Self::Digits,
-            _ if c.is_ascii_whitespace() => Self::Blank,
-            _ if c.is_ascii() => Self::Marks,
-            _ => Self::Foreign,
+            _ if c.is_ascii_whitespace() => Self::Space,
+            _ if c.is_ascii() => Self::Punctuation,
+            _ => Self::NonAscii,
         }
     }
 
     fn tokens(self, run: usize) -> usize {
         match self {
-            Self::Letters => run.div_ceil(LETTERS),
-            Self::Foreign => run.div_ceil(FOREIGN),
-            Self::Digits => run.div_ceil(DIGITS),
-            Self::Marks => run.div_ceil(MARKS),
-            // One blank goes with the word behind it.
-            Self::Blank => usize::from(run > 1),
+            Self::Letters => run.div_ceil(LETTERS_PER_TOKEN),
+            Self::NonAscii => run.div_ceil(NON_ASCII_PER_TOKEN),
+            Self::Digits => run.div_ceil(DIGITS_PER_TOKEN),
+            Self::Punctuation => run.div_ceil(PUNCTUATION_PER_TOKEN),
+            // A single space belongs to the token of the following word.
+            Self::Space => usize::from(run > 1),
         }
     }
 }
 
-impl TokenCounter for Estimate {
+impl TokenCounter for EstimateCounter {
     fn count(&self, text: &str) -> usize {
-        let (mut tokens, mut run, mut kind) = (0, 0, Kind::Blank);
-        let mut upper = false;
+        let (mut tokens, mut run, mut class) = (0, 0, CharClass::Space);
+        let mut after_upper = false;
         for c in text.chars() {
-            let next = Kind::of(c);
+            let next = CharClass::of(c);
             // `createIssue` is two words.
-            let hump = c.is_ascii_uppercase() && !upper;
-            if next == kind && !hump {
+            let begins_word = c.is_ascii_uppercase() && !after_upper;
+            if next == class && !begins_word {
                 run += 1;
             } else {
-                // One mark goes with the word behind it: `_name`.
-                let joined = kind == Kind::Marks && run == 1 && next == Kind::Letters;
-                tokens += if joined { 0 } else { kind.tokens(run) };
-                (run, kind) = (1, next);
+                // A single punctuation character belongs to the token of the following word: `_name`.
+                let joined =
+                    class == CharClass::Punctuation && run == 1 && next == CharClass::Letters;
+                tokens += if joined { 0 } else { class.tokens(run) };
+                (run, class) = (1, next);
             }
-            upper = c.is_ascii_uppercase();
+            after_upper = c.is_ascii_uppercase();
         }
-        tokens + kind.tokens(run)
+        tokens + class.tokens(run)
     }
 
     fn label(&self) -> &'static str {
@@ -87,26 +88,30 @@ impl TokenCounter for Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Counter, Vocabulary};
+    use crate::{Vocabulary, VocabularyCounter};
 
     #[test]
-    fn the_estimate_is_near_the_count_on_tool_definitions() {
+    fn the_estimate_is_close_to_the_exact_count_of_tool_definitions() {
         let sample = include_str!("../../toolcrib/sample/catalog.jsonl");
-        let exact = Counter::exact(Vocabulary::O200k);
-        let (mut counted, mut guessed, mut far) = (0, 0, 0);
+        let exact = VocabularyCounter::exact(Vocabulary::O200k);
+        let (mut exact_total, mut estimated_total, mut far_off) = (0, 0, 0);
         for line in sample.lines() {
-            let (count, guess) = (exact.count(line), Estimate.count(line));
-            (counted, guessed) = (counted + count, guessed + guess);
-            far += usize::from(count.abs_diff(guess) * 5 > count);
+            let (count, estimate) = (exact.count(line), EstimateCounter.count(line));
+            (exact_total, estimated_total) = (exact_total + count, estimated_total + estimate);
+            far_off += usize::from(count.abs_diff(estimate) * 5 > count);
         }
-        assert!(guessed.abs_diff(counted) * 100 <= counted, "{guessed} for {counted}");
-        assert!(far * 100 <= sample.lines().count(), "{far} are off by more than a fifth");
+        let error = estimated_total.abs_diff(exact_total);
+        assert!(error * 100 <= exact_total, "{estimated_total} instead of {exact_total}");
+        assert!(
+            far_off * 100 <= sample.lines().count(),
+            "{far_off} definitions are off by more than 20 %"
+        );
     }
 
     #[test]
-    fn other_scripts_are_not_free() {
-        assert_eq!(Estimate.count(""), 0);
-        assert!(Estimate.count("Создать задачу в репозитории") >= 8);
-        assert!(Estimate.count(&"漢".repeat(30)) >= 10);
+    fn non_ascii_text_is_counted() {
+        assert_eq!(EstimateCounter.count(""), 0);
+        assert!(EstimateCounter.count("Создать задачу в репозитории") >= 8);
+        assert!(EstimateCounter.count(&"漢".repeat(30)) >= 10);
     }
 }

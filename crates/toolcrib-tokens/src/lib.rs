@@ -1,8 +1,8 @@
-//! Token counts: exact where a vocabulary is public, a labelled estimate everywhere else.
+//! Counts tokens: exactly if the vocabulary is public, otherwise with a labelled estimate.
 //!
-//! OpenAI publishes its vocabularies, and they travel inside a crate. Anthropic and Google publish
-//! none, so for their models the count is that of `o200k` under the name of an estimate: close enough
-//! to decide what to defer, not a bill.
+//! OpenAI publishes its vocabularies, and a dependency contains them. Anthropic and Google publish none, so
+//! for their models the count is that of `o200k`, labelled as an estimate: close enough to decide what to
+//! defer, but not to predict a bill.
 
 // Pure: see clippy.toml.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -10,14 +10,14 @@
 
 mod estimate;
 
-pub use estimate::Estimate;
+pub use estimate::EstimateCounter;
 
 use std::sync::Arc;
 
 use tiktoken_rs::CoreBPE;
 use toolcrib_core::TokenCounter;
 
-/// A public vocabulary.
+/// A published token vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vocabulary {
     /// GPT-4o and later.
@@ -27,7 +27,7 @@ pub enum Vocabulary {
 }
 
 impl Vocabulary {
-    /// The vocabulary's name.
+    /// The name of the vocabulary.
     pub fn name(self) -> &'static str {
         match self {
             Self::O200k => "o200k",
@@ -35,7 +35,7 @@ impl Vocabulary {
         }
     }
 
-    /// Loaded on first use, once for the process.
+    /// The encoder, which is loaded on first use and shared by the process.
     fn encoder(self) -> &'static CoreBPE {
         match self {
             Self::O200k => tiktoken_rs::o200k_base_singleton(),
@@ -44,27 +44,27 @@ impl Vocabulary {
     }
 }
 
-/// Counts with a vocabulary, exactly or as an estimate for another model.
+/// Counts tokens with a vocabulary: exactly, or as an estimate for a model with another vocabulary.
 #[derive(Debug, Clone)]
-pub struct Counter {
+pub struct VocabularyCounter {
     vocabulary: Vocabulary,
     label: String,
     exact: bool,
 }
 
-impl Counter {
-    /// Exact counts in a vocabulary.
+impl VocabularyCounter {
+    /// A counter for models that use this vocabulary.
     pub fn exact(vocabulary: Vocabulary) -> Self {
         Self { vocabulary, label: vocabulary.name().to_owned(), exact: true }
     }
 
-    /// The counter for a model: exact for OpenAI's, an estimate for any other.
+    /// The counter for a model: exact for OpenAI models, an estimate for all others.
     ///
     /// ```
     /// use toolcrib_core::TokenCounter;
-    /// use toolcrib_tokens::Counter;
-    /// assert!(Counter::for_model("gpt-4o-mini").is_exact());
-    /// assert_eq!(Counter::for_model("claude-opus-5").label(), "o200k, an estimate for claude-opus-5");
+    /// use toolcrib_tokens::VocabularyCounter;
+    /// assert!(VocabularyCounter::for_model("gpt-4o-mini").is_exact());
+    /// assert_eq!(VocabularyCounter::for_model("claude-opus-5").label(), "o200k, an estimate for claude-opus-5");
     /// ```
     pub fn for_model(model: &str) -> Self {
         let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
@@ -79,20 +79,19 @@ impl Counter {
         }
     }
 
-    /// The counter behind the trait, to hand to an engine.
+    /// Converts to a shared trait object, as the engine needs it.
     pub fn shared(self) -> Arc<dyn TokenCounter> {
         Arc::new(self)
     }
 }
 
-/// Bytes that are encoded at once.
+/// Maximum length of a run of letters or of white space that is encoded at once, in bytes.
 ///
-/// The encoder is quadratic in the length of an unbroken run of letters, and gives up on a run of a
-/// million blanks; either may be a stranger's. Text is cut only inside runs longer than this, which
-/// real text does not have.
-const CHUNK: usize = 4 << 10;
+/// The encoder takes quadratic time in the length of an unbroken run of letters, and fails on a run of a
+/// million spaces. Untrusted text may contain both, so longer runs are cut; real text has none.
+const MAX_RUN_BYTES: usize = 4 << 10;
 
-impl TokenCounter for Counter {
+impl TokenCounter for VocabularyCounter {
     fn count(&self, text: &str) -> usize {
         let encoder = self.vocabulary.encoder();
         chunks(text).map(|chunk| encoder.count_ordinary(chunk)).sum()
@@ -107,7 +106,7 @@ impl TokenCounter for Counter {
     }
 }
 
-/// Cuts text where a run of white space, or of anything else, is longer than [`CHUNK`].
+/// Splits text inside runs of white space, or of anything else, that are longer than [`MAX_RUN_BYTES`].
 fn chunks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -118,7 +117,7 @@ fn chunks(text: &str) -> impl Iterator<Item = &str> {
         for (at, byte) in rest.bytes().enumerate() {
             let same = byte.is_ascii_whitespace() == blank;
             (run, blank) = (if same { run + 1 } else { 1 }, byte.is_ascii_whitespace());
-            if run > CHUNK && rest.is_char_boundary(at) {
+            if run > MAX_RUN_BYTES && rest.is_char_boundary(at) {
                 let (chunk, tail) = rest.split_at(at);
                 rest = tail;
                 return Some(chunk);
@@ -133,25 +132,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_those_of_the_vocabulary() {
+    fn counts_match_the_vocabulary() {
         let text = "Create an issue in a repository.";
-        assert_eq!(Counter::exact(Vocabulary::O200k).count(text), 7);
-        assert_eq!(Counter::exact(Vocabulary::Cl100k).count(text), 7);
-        assert_eq!(Counter::exact(Vocabulary::O200k).count(""), 0);
+        assert_eq!(VocabularyCounter::exact(Vocabulary::O200k).count(text), 7);
+        assert_eq!(VocabularyCounter::exact(Vocabulary::Cl100k).count(text), 7);
+        assert_eq!(VocabularyCounter::exact(Vocabulary::O200k).count(""), 0);
     }
 
     #[test]
-    fn special_tokens_in_a_description_are_plain_text() {
-        assert!(Counter::exact(Vocabulary::O200k).count("<|endoftext|>") > 1);
+    fn special_tokens_in_text_count_as_plain_text() {
+        assert!(VocabularyCounter::exact(Vocabulary::O200k).count("<|endoftext|>") > 1);
     }
 
     #[test]
-    fn text_is_cut_only_inside_endless_runs() {
+    fn text_is_split_only_inside_very_long_runs() {
         let prose = "word ".repeat(10_000);
         assert_eq!(chunks(&prose).count(), 1);
-        let endless = "é".repeat(10_000);
-        assert_eq!(chunks(&endless).collect::<String>(), endless);
-        assert_eq!(chunks(&endless).count(), 5);
+        let long_run = "é".repeat(10_000);
+        assert_eq!(chunks(&long_run).collect::<String>(), long_run);
+        assert_eq!(chunks(&long_run).count(), 5);
         assert_eq!(chunks(&" ".repeat(10_000)).count(), 3);
     }
 }

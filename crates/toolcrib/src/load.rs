@@ -80,8 +80,8 @@ fn catalog(source: &SourceArgs, settings: &Settings) -> Result<Catalog, Failure>
         add(SAMPLE.as_bytes(), None, "sample")?;
     }
     for path in &source.catalog {
-        for file in files::catalogs(path)? {
-            let label = files::stem(&file);
+        for file in files::catalog_files(path)? {
+            let label = files::implied_server(&file);
             add(&files::read(&file)?, label.as_deref(), &file.display().to_string())?;
         }
     }

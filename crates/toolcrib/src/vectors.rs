@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use toolcrib_core::Settings;
 use toolcrib_core::rank::{RankerKind, VectorTable};
-use toolcrib_embed::Model;
+use toolcrib_embed::EmbeddingModel;
 use toolcrib_eval::files::FileError;
 
 use crate::output::Failure;
@@ -58,14 +58,15 @@ fn table(folder: &Path) -> Result<VectorTable, Failure> {
     let model = if folder.join(TOKENIZER_FILE).is_file() && !own.is_file() {
         read_model2vec(&folder)?
     } else {
-        Model::parse(read(&own)?.into()).map_err(|error| unusable(&folder, &error, error.hint()))?
+        EmbeddingModel::parse(read(&own)?.into())
+            .map_err(|error| unusable(&folder, &error, error.hint()))?
     };
     Ok(VectorTable::from(model))
 }
 
 /// Reads a table in Model2Vec's format.
 #[cfg(feature = "model2vec")]
-fn read_model2vec(folder: &Path) -> Result<Model, Failure> {
+fn read_model2vec(folder: &Path) -> Result<EmbeddingModel, Failure> {
     let (tokenizer, tensors) =
         (read(&folder.join(TOKENIZER_FILE))?, read(&folder.join("model.safetensors"))?);
     toolcrib_model2vec::read(&tokenizer, &tensors)
@@ -74,7 +75,7 @@ fn read_model2vec(folder: &Path) -> Result<Model, Failure> {
 
 /// Reports that this build cannot read Model2Vec's format.
 #[cfg(not(feature = "model2vec"))]
-fn read_model2vec(folder: &Path) -> Result<Model, Failure> {
+fn read_model2vec(folder: &Path) -> Result<EmbeddingModel, Failure> {
     Err(unusable(
         folder,
         &"this build cannot read the files of Model2Vec, only a `table.bin`",

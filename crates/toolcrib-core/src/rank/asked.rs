@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use toolcrib_embed::{Row, Rows};
+use toolcrib_embed::{FlatIndex, QuantisedVector};
 
 use super::Correction;
 use super::needs::{self, Needs};
@@ -15,8 +15,8 @@ const NEED: f32 = 0.5;
 
 /// A query's vectors.
 pub(super) struct Asked {
-    pub(super) whole: Row,
-    pub(super) needs: Vec<Row>,
+    pub(super) whole: QuantisedVector,
+    pub(super) needs: Vec<QuantisedVector>,
     /// Whether the nearest need counts as the whole does.
     pub(super) apart: bool,
 }
@@ -30,7 +30,7 @@ impl Asked {
     }
 
     /// How near a tool is to each need.
-    pub(super) fn to_needs(&self, rows: &Rows, id: ToolId) -> Vec<f32> {
+    pub(super) fn to_needs(&self, rows: &FlatIndex, id: ToolId) -> Vec<f32> {
         self.needs.iter().map(|need| rows.dot(id.index(), need)).collect()
     }
 

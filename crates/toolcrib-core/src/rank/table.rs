@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolcrib_embed::Model;
+use toolcrib_embed::EmbeddingModel;
 
 /// The table inside the program, or another that the caller has loaded.
 ///
@@ -18,24 +18,24 @@ use toolcrib_embed::Model;
 /// # file.extend([1.0_f32; 2].iter().flat_map(|scale| scale.to_le_bytes()));
 /// # file.extend(codes);
 /// use toolcrib_core::rank::VectorTable;
-/// use toolcrib_core::{Model, Settings};
-/// let model = Model::parse(file.into())?;
+/// use toolcrib_core::{EmbeddingModel, Settings};
+/// let model = EmbeddingModel::parse(file.into())?;
 /// let settings = Settings { vector_table: VectorTable::from(model), ..Settings::default() };
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct VectorTable(Option<Arc<Model>>);
+pub struct VectorTable(Option<Arc<EmbeddingModel>>);
 
 impl VectorTable {
     /// The one inside the program is read when it is first asked for.
-    pub(super) fn model(&self) -> &Model {
-        self.0.as_deref().unwrap_or_else(|| Model::builtin())
+    pub(super) fn model(&self) -> &EmbeddingModel {
+        self.0.as_deref().unwrap_or_else(|| EmbeddingModel::builtin())
     }
 }
 
-impl From<Model> for VectorTable {
-    fn from(model: Model) -> Self {
+impl From<EmbeddingModel> for VectorTable {
+    fn from(model: EmbeddingModel) -> Self {
         Self(Some(Arc::new(model)))
     }
 }

@@ -7,7 +7,7 @@
 
 use std::sync::OnceLock;
 
-use toolcrib_embed::{Field, Model, Row, Rows};
+use toolcrib_embed::{EmbeddedField, EmbeddingModel, FlatIndex, QuantisedVector};
 
 use super::table::VectorTable;
 use crate::catalog::Catalog;
@@ -25,7 +25,7 @@ pub(crate) struct Vectors {
 /// One vector for each tool, in the order of the catalog.
 #[derive(Debug)]
 struct Made {
-    rows: Rows,
+    rows: FlatIndex,
     work: EmbeddingWork,
     /// How much of a description was read.
     description_bytes: usize,
@@ -52,7 +52,7 @@ impl Vectors {
     }
 
     /// The vector of a query.
-    pub(super) fn query(&self, text: &str) -> Row {
+    pub(super) fn query(&self, text: &str) -> QuantisedVector {
         self.table.model().embed(text).quantised()
     }
 
@@ -62,7 +62,7 @@ impl Vectors {
     }
 
     /// A vector for each tool of `catalog`, of which these are the vectors.
-    pub(super) fn rows(&self, catalog: &Catalog, limits: &Limits) -> &Rows {
+    pub(super) fn rows(&self, catalog: &Catalog, limits: &Limits) -> &FlatIndex {
         &self.made(catalog, limits).rows
     }
 
@@ -99,13 +99,13 @@ impl Vectors {
 impl Made {
     /// A vector for each tool: the one that `kept` knows, or a new one.
     fn of<'a>(
-        model: &Model,
+        model: &EmbeddingModel,
         catalog: &Catalog,
         limits: &Limits,
-        kept: impl Fn(&Tool) -> Option<(&'a Rows, usize)>,
+        kept: impl Fn(&Tool) -> Option<(&'a FlatIndex, usize)>,
     ) -> Self {
         let description_bytes = limits.indexed_description_bytes;
-        let mut rows = model.rows();
+        let mut rows = model.new_index();
         rows.reserve(catalog.len());
         let mut work = EmbeddingWork::default();
         for tool in catalog.tools() {
@@ -122,19 +122,19 @@ impl Made {
 }
 
 /// The vector of one tool.
-fn embedded(model: &Model, tool: &Tool, description_bytes: usize) -> Row {
+fn embedded(model: &EmbeddingModel, tool: &Tool, description_bytes: usize) -> QuantisedVector {
     let beginning = |text| beginning(text, description_bytes);
     let schema = tool.schema_value();
     let mut texts = vec![
-        (Field::Name, tool.name_without_server()),
-        (Field::Description, beginning(tool.description())),
-        (Field::Server, tool.server().unwrap_or_default()),
+        (EmbeddedField::Name, tool.name_without_server()),
+        (EmbeddedField::Description, beginning(tool.description())),
+        (EmbeddedField::Server, tool.server().unwrap_or_default()),
     ];
-    texts.extend(tool.title().map(|title| (Field::Title, title)));
-    texts.extend(tool.keywords().map(|word| (Field::Title, word)));
+    texts.extend(tool.title().map(|title| (EmbeddedField::Title, title)));
+    texts.extend(tool.keywords().map(|word| (EmbeddedField::Title, word)));
     walk(&schema, &mut |part| match part {
-        Part::Name(name) => texts.push((Field::ParameterNames, name)),
-        Part::Text(text) => texts.push((Field::ParameterDescriptions, beginning(text))),
+        Part::Name(name) => texts.push((EmbeddedField::ParameterNames, name)),
+        Part::Text(text) => texts.push((EmbeddedField::ParameterDescriptions, beginning(text))),
         // Values are words of their own kind; the words find them.
         Part::Value(_) => {}
     });

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use toolcrib_core::rank::{EmbeddingWork, VectorTable};
-use toolcrib_core::{Catalog, Crib, Limits, Model, Query, Scope, Settings, ToolId, Words, ingest};
+use toolcrib_core::{
+    Catalog, Crib, EmbeddingModel, Limits, Query, Scope, Settings, ToolId, Words, ingest,
+};
 
 use crate::support::{Chat, catalog, lines, names, tool};
 
@@ -32,7 +34,7 @@ fn table_where(word: &'static str, way: [i8; 2]) -> VectorTable {
     file.extend(vocabulary.as_bytes());
     file.extend([0.01_f32; 12].iter().flat_map(|scale| scale.to_le_bytes()));
     file.extend(entries.iter().flat_map(|(_, row)| row.map(i8::cast_unsigned)));
-    VectorTable::from(Model::parse(file.into()).unwrap())
+    VectorTable::from(EmbeddingModel::parse(file.into()).unwrap())
 }
 
 pub(crate) fn settings() -> Settings {

@@ -1,8 +1,8 @@
-//! What a text becomes, seen from outside.
+//! Integration tests of the public API.
 
 #![allow(clippy::unwrap_used, clippy::float_cmp)]
 
-mod agreement;
-mod foreign;
-mod meaning;
-mod table;
+mod embedding;
+mod python_agreement;
+mod table_builder;
+mod untrusted_input;

@@ -1,12 +1,12 @@
-//! Tables that others publish. The folders here are small and written by hand.
+//! Reading published tables. The folders here are small and written by hand.
 
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
-use toolcrib_embed::{Field, Model};
+use toolcrib_embed::{EmbeddedField, EmbeddingModel};
 use toolcrib_model2vec::Error;
 
-/// What a test puts into a file of tensors.
+/// A tensor that a test puts into a file.
 struct Tensor<'a> {
     name: &'a str,
     kind: &'a str,
@@ -24,7 +24,7 @@ fn mapping(rows: &[i64]) -> Tensor<'static> {
     Tensor { name: "mapping", kind: "I64", shape: vec![rows.len()], bytes }
 }
 
-/// The length of a header, a header, the numbers.
+/// A safetensors file: the length of the header, the header, the numbers.
 fn safetensors(tensors: &[Tensor<'_>]) -> Vec<u8> {
     let mut header = serde_json::Map::new();
     let mut data: Vec<u8> = Vec::new();
@@ -41,7 +41,7 @@ fn safetensors(tensors: &[Tensor<'_>]) -> Vec<u8> {
     file
 }
 
-/// BERT's tokenizer with five pieces, cut and padded to two as `MiniLM`'s is to 128.
+/// A BERT tokenizer with five pieces that truncates and pads to 2 tokens, as `MiniLM`'s does to 128.
 fn tokenizer() -> Value {
     json!({
         "version": "1.0",
@@ -60,7 +60,7 @@ fn tokenizer() -> Value {
     })
 }
 
-/// The unknown points up, which nothing else does.
+/// The vectors of the five tokens. Only the unknown token has a third component.
 const COMPASS: [f32; 15] =
     [0.0, 0.0, 0.0, 0.0, 0.0, 9.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0];
 
@@ -68,18 +68,18 @@ fn compass() -> Tensor<'static> {
     floats("embeddings", &[5, 3], &COMPASS)
 }
 
-fn read(tensors: &[Tensor<'_>]) -> Result<Model, Error> {
+fn read(tensors: &[Tensor<'_>]) -> Result<EmbeddingModel, Error> {
     toolcrib_model2vec::read(tokenizer().to_string().as_bytes(), &safetensors(tensors))
 }
 
-fn assert_embeds(model: &Model, text: &str, values: [f32; 3]) {
+fn assert_embeds(model: &EmbeddingModel, text: &str, values: [f32; 3]) {
     let vector = model.embed(text);
     let off = vector.values().iter().zip(values).any(|(a, b)| (a - b).abs() > 0.01);
     assert!(!off && vector.values().len() == 3, "{text}: {vector:?} is not {values:?}");
 }
 
 #[test]
-fn a_text_is_read_whole_and_the_unknown_says_nothing() {
+fn text_is_not_truncated_and_unknown_tokens_are_skipped() {
     let model = read(&[compass()]).unwrap();
     assert_eq!(model.dims(), 3);
     assert_eq!(model.pieces("Easts, west north"), ["east", "##s", "north"]);
@@ -90,25 +90,25 @@ fn a_text_is_read_whole_and_the_unknown_says_nothing() {
 }
 
 #[test]
-fn identifiers_are_read_as_prose() {
+fn identifiers_are_converted_to_prose() {
     let mut at_blanks = tokenizer();
     at_blanks["pre_tokenizer"] = json!({"type": "WhitespaceSplit"});
     let tokenizer = at_blanks.to_string();
     let model = toolcrib_model2vec::read(tokenizer.as_bytes(), &safetensors(&[compass()])).unwrap();
     assert_eq!(model.pieces("eastNorth_east"), ["east", "north", "east"]);
-    let fields = [(Field::Name, "eastEast"), (Field::Description, "east")];
+    let fields = [(EmbeddedField::Name, "eastEast"), (EmbeddedField::Description, "east")];
     assert!((model.embed_fields(&fields).dot(&model.embed("east")) - 1.0).abs() < 1e-3);
 }
 
 #[test]
-fn a_query_is_its_first_64_pieces() {
+fn only_the_first_64_pieces_of_a_query_count() {
     let model = read(&[compass()]).unwrap();
     assert_eq!(model.pieces(&"east ".repeat(600)).len(), 512);
     assert_embeds(&model, &format!("{}north", "east ".repeat(64)), [1.0, 0.0, 0.0]);
 }
 
 #[test]
-fn pieces_may_share_rows_and_have_weights() {
+fn tokens_can_share_rows_and_have_weights() {
     let weights = [1.0_f64, 1.0, 2.0, 3.0, 0.0].iter().flat_map(|w| w.to_le_bytes()).collect();
     let weights = Tensor { name: "weights", kind: "F64", shape: vec![5], bytes: weights };
     let rows = [0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0, 0.0];
@@ -118,7 +118,7 @@ fn pieces_may_share_rows_and_have_weights() {
 }
 
 #[test]
-fn every_width_of_number_is_read() {
+fn every_number_type_is_supported() {
     let half = |one: u16| {
         let north =
             COMPASS.iter().flat_map(|value| if *value > 0.0 { one } else { 0 }.to_le_bytes());
@@ -126,16 +126,16 @@ fn every_width_of_number_is_read() {
     };
     let byte = COMPASS.iter().map(|value| u8::from(*value > 0.0)).collect();
     for (kind, bytes) in [("F16", half(0x3c00)), ("BF16", half(0x3f80)), ("I8", byte)] {
-        // Under WordLlama's name.
+        // The tensor name of WordLlama.
         let table = Tensor { name: "embedding.weight", kind, shape: vec![5, 3], bytes };
         assert_embeds(&read(&[table]).unwrap(), "north", [0.0, 1.0, 0.0]);
     }
 }
 
 #[test]
-fn a_refusal_names_the_file_and_what_is_wrong() {
+fn an_error_names_the_file_and_the_problem() {
     let table = || [compass()];
-    let refused = |tokenizer: &Value, tensors: &[Tensor<'_>]| {
+    let error_for = |tokenizer: &Value, tensors: &[Tensor<'_>]| {
         let file = safetensors(tensors);
         toolcrib_model2vec::read(tokenizer.to_string().as_bytes(), &file).unwrap_err().to_string()
     };
@@ -145,11 +145,11 @@ fn a_refusal_names_the_file_and_what_is_wrong() {
     let mut too_many = tokenizer();
     too_many["model"]["vocab"]["##th"] = json!(5);
     assert_eq!(
-        refused(&too_many, &table()),
-        "`tokenizer.json`: token 5 has no row among the 5 of `model.safetensors`"
+        error_for(&too_many, &table()),
+        "`tokenizer.json`: token 5 has no row: `model.safetensors` has 5 tokens"
     );
     for broken in [json!({}), json!([]), without_unknown] {
-        let problem = refused(&broken, &table());
+        let problem = error_for(&broken, &table());
         assert!(problem.starts_with("`tokenizer.json`: "), "{problem}");
     }
     let tensors: [(&[Tensor<'_>], &str); 8] = [
@@ -159,32 +159,32 @@ fn a_refusal_names_the_file_and_what_is_wrong() {
         ),
         (
             &[floats("embeddings", &[15], &COMPASS)],
-            "the table has shape [15]: rows of numbers are needed",
+            "the table has shape [15], but two dimensions are needed",
         ),
         (&[floats("embeddings", &[0, 3], &[])], "the table is empty: 0 rows of 3 numbers"),
         (
             &[Tensor { name: "embeddings", kind: "I64", shape: vec![1, 1], bytes: vec![0; 8] }],
-            "`embeddings` is of I64, not F32, F16, BF16 or I8",
+            "`embeddings` has type I64, not F32, F16, BF16 or I8",
         ),
         (
             &[floats("embeddings", &[5, 1], &[1.0, f32::NAN, 1.0, 1.0, 1.0])],
             "number 1 of the rows is not finite",
         ),
         (&[compass(), floats("weights", &[2], &[1.0, 2.0])], "2 token weights for 5 tokens"),
-        (&[compass(), mapping(&[0, -1])], "`mapping` has the row -1"),
+        (&[compass(), mapping(&[0, -1])], "`mapping` has the invalid row -1"),
         (
             &[compass(), mapping(&[0, 1, 2, 3, 5])],
             "a token maps to row 5, but the table has 5 rows",
         ),
     ];
     for (tensors, problem) in tensors {
-        assert_eq!(refused(&whole, tensors), format!("`model.safetensors`: {problem}"));
+        assert_eq!(error_for(&whole, tensors), format!("`model.safetensors`: {problem}"));
     }
     let whole_tensors = safetensors(&table());
     for length in 0..whole_tensors.len() {
         let tokenizer = whole.to_string();
         let cut = toolcrib_model2vec::read(tokenizer.as_bytes(), &whole_tensors[..length]);
         let problem = cut.unwrap_err().to_string();
-        assert!(problem.starts_with("`model.safetensors`: "), "cut at {length}: {problem}");
+        assert!(problem.starts_with("`model.safetensors`: "), "truncated to {length}: {problem}");
     }
 }

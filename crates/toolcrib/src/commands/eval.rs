@@ -7,7 +7,7 @@ use std::path::Path;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
-use toolcrib_eval::{Dataset, Ranked, Score, SetReport, evaluate, mean};
+use toolcrib_eval::{Dataset, DatasetReport, EvalScore, RunLine, evaluate, mean_score};
 
 use crate::args::EvalArgs;
 use crate::output::{Failure, Output, print_stderr};
@@ -17,8 +17,8 @@ use crate::vectors;
 #[derive(Serialize)]
 struct EvalReport {
     preset: &'static str,
-    datasets: Vec<SetReport>,
-    mean: Score,
+    datasets: Vec<DatasetReport>,
+    mean: EvalScore,
 }
 
 pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure> {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
         write_runs(path, &runs)?;
     }
     let measured_any = !datasets.is_empty();
-    let report = EvalReport { preset: args.preset.name(), mean: mean(&datasets), datasets };
+    let report = EvalReport { preset: args.preset.name(), mean: mean_score(&datasets), datasets };
     if output.is_json() {
         output.document(&report)?;
     } else {
@@ -73,7 +73,7 @@ fn warn_of_missing_gold(set: &Dataset) {
     }
 }
 
-fn write_runs(path: &Path, runs: &[Ranked]) -> Result<(), Failure> {
+fn write_runs(path: &Path, runs: &[RunLine]) -> Result<(), Failure> {
     let failed = |source| Failure::Write { path: path.display().to_string(), source };
     let mut file = BufWriter::new(File::create(path).map_err(failed)?);
     for ranked in runs {
@@ -115,7 +115,7 @@ fn table(report: &EvalReport) -> Table {
 }
 
 /// A row of the table. `counts` of a dataset are its tools, its queries, and its queries that no tool serves.
-fn row(name: &str, counts: Option<[usize; 3]>, score: &Score) -> Vec<String> {
+fn row(name: &str, counts: Option<[usize; 3]>, score: &EvalScore) -> Vec<String> {
     // Without a query that a tool serves, there is no ranking quality to show.
     let has_quality = counts.is_none_or(|[_, queries, _]| queries > 0);
     let [tools, queries, unservable] =

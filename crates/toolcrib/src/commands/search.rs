@@ -4,7 +4,7 @@ use toolcrib_core::rank::Fit;
 use toolcrib_core::reply::{AvailableTools, Reply};
 use toolcrib_core::{Conversation, Scope, SearchRequest, TurnContext};
 use toolcrib_text::first_sentence;
-use toolcrib_tokens::{Counter, Vocabulary};
+use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
 use crate::args::SearchArgs;
 use crate::load;
@@ -12,7 +12,7 @@ use crate::output::{Failure, Output};
 
 pub(crate) fn run(args: &SearchArgs, output: &mut Output) -> Result<bool, Failure> {
     let crib = load::crib_with_vectors(&args.source, &args.vectors)?;
-    let crib = crib.with_counter(Counter::exact(Vocabulary::O200k).shared());
+    let crib = crib.with_counter(VocabularyCounter::exact(Vocabulary::O200k).shared());
     let scope = Scope::all(crib.catalog());
     let ask = SearchRequest { limit: args.limit, ..SearchRequest::query(&args.query) };
     let reply = crib.search(&TurnContext::new(&scope), &mut Conversation::new(), &ask);

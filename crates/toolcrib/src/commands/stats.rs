@@ -8,7 +8,7 @@ use serde::Serialize;
 use toolcrib_core::disclosure::DisclosureSetting;
 use toolcrib_core::policy::{ActivationMode, Deferral};
 use toolcrib_core::{Conversation, Crib, Scope, Settings, TokenCounter, TurnContext, Weakness};
-use toolcrib_tokens::Counter;
+use toolcrib_tokens::VocabularyCounter;
 
 use crate::args::StatsArgs;
 use crate::load;
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &StatsArgs, output: &mut Output) -> Result<bool, Failure
     if let Some(url) = &args.live {
         return super::live::run(url, output);
     }
-    let counter = Counter::for_model(&args.model);
+    let counter = VocabularyCounter::for_model(&args.model);
     let crib = load::crib(&args.source)?.with_counter(counter.clone().shared());
     let report = report(&crib, &counter, args.context);
     if output.is_json() {
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &StatsArgs, output: &mut Output) -> Result<bool, Failure
     Ok(true)
 }
 
-fn report(crib: &Crib, counter: &Counter, context: usize) -> StatsReport {
+fn report(crib: &Crib, counter: &VocabularyCounter, context: usize) -> StatsReport {
     let scope = Scope::all(crib.catalog());
     let turn = TurnContext { context_window: Some(context), ..TurnContext::new(&scope) };
     let tokens: usize = crib.definition_tokens().iter().sum();

@@ -131,5 +131,5 @@ fn bad_sets_are_input_errors_with_their_place() {
         run.err
     );
     let run = toolcrib(&["eval", "/nowhere"]);
-    assert_eq!((run.code, run.err.contains("hint: a set is a folder")), (2, true));
+    assert_eq!((run.code, run.err.contains("hint: a dataset is a folder")), (2, true));
 }

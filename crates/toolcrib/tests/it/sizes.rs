@@ -9,7 +9,7 @@ use toolcrib_core::{
     Catalog, Conversation, Crib, DefinitionFormat, Disclosure, Preset, Scope, SearchRequest,
     Settings, TokenCounter, TurnContext,
 };
-use toolcrib_tokens::{Counter, Vocabulary};
+use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
 const AGENT: &str = include_str!("surfaces/agent.json");
 const CODING: &str = include_str!("surfaces/coding.json");
@@ -17,7 +17,7 @@ const SAMPLE: &str = include_str!("../../sample/catalog.jsonl");
 
 fn first_turn(catalog: &str, settings: Settings) -> (Crib, std::sync::Arc<Disclosure>) {
     let catalog = Catalog::from_json(catalog.as_bytes()).unwrap();
-    let counter = Counter::exact(Vocabulary::O200k).shared();
+    let counter = VocabularyCounter::exact(Vocabulary::O200k).shared();
     let crib = Crib::new(catalog, settings).with_counter(counter);
     let scope = Scope::all(crib.catalog());
     let turn = TurnContext { context_window: Some(200_000), ..TurnContext::new(&scope) };
@@ -30,7 +30,7 @@ fn saved(before: usize, after: usize) -> f64 {
 }
 
 fn tokens(text: &str) -> usize {
-    Counter::exact(Vocabulary::O200k).count(text)
+    VocabularyCounter::exact(Vocabulary::O200k).count(text)
 }
 
 /// The whole list and the schemas alone, in bytes, the search tool being in the list both times.

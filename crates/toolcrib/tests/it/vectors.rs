@@ -144,7 +144,7 @@ fn a_table_of_our_own_making_goes_before_another_in_its_folder() {
     assert_eq!(toolcrib(&with_own).json(), toolcrib(&explain).json());
     fs::write(own, "TCRIBEM1").unwrap();
     let said = format!(
-        "error: `{folder}`: not a table of vectors: it does not begin with `TCRIBEM2`\nhint: give a table written by `training/`\n"
+        "error: `{folder}`: not a table of vectors: it does not begin with `TCRIBEM2`\nhint: use a table that was written by `training/`\n"
     );
     let run = toolcrib(&with_own);
     assert_eq!((run.code, run.err), (2, said));
@@ -204,7 +204,7 @@ fn a_folder_that_is_none_or_is_broken_is_told() {
     assert_eq!(told(&absent), (2, said));
     let (code, said) = told(&broken);
     assert_eq!(code, 2);
-    assert!(said.starts_with("error: `DIR`: the table ends inside its header"), "{said}");
+    assert!(said.starts_with("error: `DIR`: the table is truncated in its header"), "{said}");
     for (command, more) in [("mcp", vec![]), ("serve", vec!["--listen", "127.0.0.1:0"])] {
         let args = [&[command, "--embedding-model", absent.to_str().unwrap()][..], &more].concat();
         let run = toolcrib(&args);

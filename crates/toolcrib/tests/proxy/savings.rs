@@ -12,7 +12,7 @@ use std::{env, fs};
 use serde_json::Value;
 use toolcrib_core::TokenCounter as _;
 use toolcrib_testkit::provider::{Options, Provider, Say, Script, Step};
-use toolcrib_tokens::{Counter, Vocabulary};
+use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
 use crate::agent::Agent;
 use crate::dice::Dice;
@@ -58,7 +58,7 @@ fn row(way: Way, provider: &Provider, replica: &Replica, count: usize, size: Siz
 }
 
 fn tokens(text: &str) -> usize {
-    Counter::exact(Vocabulary::O200k).count(text)
+    VocabularyCounter::exact(Vocabulary::O200k).count(text)
 }
 
 /// `tools` without what is deferred: the provider keeps that out of the prompt.

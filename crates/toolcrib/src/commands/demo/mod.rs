@@ -7,7 +7,7 @@ mod script;
 
 use serde::Serialize;
 use toolcrib_core::{Conversation, Scope, TokenCounter as _, TurnContext};
-use toolcrib_tokens::{Counter, Vocabulary};
+use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
 use crate::args::DemoArgs;
 use crate::load;
@@ -42,7 +42,7 @@ struct Total {
 }
 
 pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<bool, Failure> {
-    let counter = Counter::exact(Vocabulary::O200k);
+    let counter = VocabularyCounter::exact(Vocabulary::O200k);
     let label = counter.label().to_owned();
     let crib = load::sample(args.preset.settings())?.with_counter(counter.shared());
     let scope = Scope::all(crib.catalog());

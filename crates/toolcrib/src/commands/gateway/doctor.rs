@@ -6,7 +6,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use toolcrib_mcp::{Checkup, Era, Phase};
 use toolcrib_proxy::notices;
-use toolcrib_tokens::Counter;
+use toolcrib_tokens::VocabularyCounter;
 
 use super::{
     SHUTDOWN_TIMEOUT, block_on, find_config, load_config_with_servers, start_gateway_with,
@@ -120,8 +120,10 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
     let proxy = config.sections.proxy.as_ref();
     let proxy_notes = proxy.map(|proxy| notices(proxy, &config.sections.gateway.settings));
     let (mut rows, (cost, decision, mut notes)): (Vec<ServerReport>, _) = block_on(async {
-        let gateway =
-            start_gateway_with(config.sections.gateway, Counter::for_model("gpt-5").shared());
+        let gateway = start_gateway_with(
+            config.sections.gateway,
+            VocabularyCounter::for_model("gpt-5").shared(),
+        );
         gateway.settled().await;
         let rows = gateway.checkup().into_iter().map(ServerReport::from).collect();
         let totals = (gateway.cost(), gateway.decision(), gateway.remarks());

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_core::TokenCounter;
 use toolcrib_mcp::{Config, Environment, Gateway};
 use toolcrib_server::private_file::PrivateFolder;
-use toolcrib_tokens::Estimate;
+use toolcrib_tokens::EstimateCounter;
 
 use crate::args::Overrides;
 use crate::config::location::{Location, describe_location, note_unused_config};
@@ -84,7 +84,7 @@ fn load_config(
 /// Starts the gateway with estimated token counts. They decide how much it shows, whatever the model is; an estimate is
 /// good enough for that, and needs none of the memory and time of a vocabulary.
 fn start_gateway(config: Config) -> Arc<Gateway> {
-    start_gateway_with(config, Arc::new(Estimate))
+    start_gateway_with(config, Arc::new(EstimateCounter))
 }
 
 fn start_gateway_with(config: Config, counter: Arc<dyn TokenCounter>) -> Arc<Gateway> {

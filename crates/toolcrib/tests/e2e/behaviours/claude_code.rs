@@ -6,7 +6,7 @@ mod search;
 
 use serde_json::{Value, json};
 use toolcrib_core::TokenCounter as _;
-use toolcrib_tokens::{Counter, Vocabulary};
+use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
 use super::{Session, Setup, plain, tool};
 
@@ -68,7 +68,7 @@ fn sample() -> Vec<Value> {
 }
 
 fn tokens(value: &Value) -> usize {
-    Counter::exact(Vocabulary::O200k).count(&value.to_string())
+    VocabularyCounter::exact(Vocabulary::O200k).count(&value.to_string())
 }
 
 /// On the sample catalog, with room for all names.

@@ -5,7 +5,7 @@ mod search;
 
 use serde_json::{Value, json};
 use toolcrib_core::TokenCounter as _;
-use toolcrib_tokens::{Counter, Vocabulary};
+use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
 use super::{CHANGED, Session, Setup, numbered, plain, tool};
 
@@ -113,7 +113,7 @@ fn the_bridge_is_three_plain_functions() {
 
 #[test]
 fn the_three_bridge_tools_cost_about_300_tokens() {
-    let counter = Counter::exact(Vocabulary::O200k);
+    let counter = VocabularyCounter::exact(Vocabulary::O200k);
     let cost = |tool: &Value| {
         let function = json!({"name": tool["name"], "description": tool["description"], "parameters": tool["inputSchema"]});
         counter.count(&json!({"type": "function", "function": function}).to_string())

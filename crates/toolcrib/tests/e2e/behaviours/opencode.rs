@@ -4,7 +4,7 @@ mod config;
 
 use serde_json::{Value, json};
 use toolcrib_core::TokenCounter as _;
-use toolcrib_tokens::{Counter, Vocabulary};
+use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
 use super::{Session, Setup, numbered, plain, tool};
 
@@ -76,7 +76,7 @@ fn surface() -> Vec<Value> {
 }
 
 fn tokens(value: &Value) -> usize {
-    Counter::exact(Vocabulary::O200k).count(&value.to_string())
+    VocabularyCounter::exact(Vocabulary::O200k).count(&value.to_string())
 }
 
 #[test]

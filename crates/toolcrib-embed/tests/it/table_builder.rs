@@ -1,10 +1,10 @@
-//! Small tables, written as `training/` writes them.
+//! Builds small tables in the format that `training/` writes.
 
 use std::borrow::Cow;
 
-use toolcrib_embed::{Error, Model};
+use toolcrib_embed::{EmbeddingModel, Error};
 
-/// A row of the table: its entry, its scale, its numbers.
+/// A row of the table: its entry, its scale and its int8 codes.
 pub(crate) type Entry<'a> = (&'a str, f32, &'a [i8]);
 
 pub(crate) fn bytes(weights: [f32; 6], entries: &[Entry<'_>]) -> Vec<u8> {
@@ -16,7 +16,7 @@ pub(crate) fn bytes(weights: [f32; 6], entries: &[Entry<'_>]) -> Vec<u8> {
     }
     file.extend(weights.iter().flat_map(|weight| weight.to_le_bytes()));
     file.extend(vocabulary.as_bytes());
-    // One scale for queries, one for tools.
+    // The scales for queries, then the same scales for tools.
     for _ in 0..2 {
         file.extend(entries.iter().flat_map(|(_, scale, _)| scale.to_le_bytes()));
     }
@@ -24,10 +24,10 @@ pub(crate) fn bytes(weights: [f32; 6], entries: &[Entry<'_>]) -> Vec<u8> {
     file
 }
 
-pub(crate) fn parse(file: Vec<u8>) -> Result<Model, Error> {
-    Model::parse(Cow::Owned(file))
+pub(crate) fn parse(file: Vec<u8>) -> Result<EmbeddingModel, Error> {
+    EmbeddingModel::parse(Cow::Owned(file))
 }
 
-pub(crate) fn model(weights: [f32; 6], entries: &[Entry<'_>]) -> Model {
+pub(crate) fn model(weights: [f32; 6], entries: &[Entry<'_>]) -> EmbeddingModel {
     parse(bytes(weights, entries)).unwrap()
 }

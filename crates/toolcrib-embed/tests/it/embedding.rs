@@ -1,14 +1,14 @@
-//! What a text's vector is.
+//! How texts and tools are embedded.
 
 use std::f32::consts::FRAC_1_SQRT_2;
 
-use toolcrib_embed::{Field, Model, Vector};
+use toolcrib_embed::{EmbeddedField, EmbeddingModel, Vector};
 
-use crate::table;
+use crate::table_builder;
 
-/// East, north, twice as far north, and nowhere.
-fn compass() -> Model {
-    table::model(
+/// `east` and `north` point their way, `far` points north with length 2, and `up` has length 0.
+fn compass() -> EmbeddingModel {
+    table_builder::model(
         [1.0, 0.0, 2.0, 1.0, 1.0, 1.0],
         &[
             ("east", 0.5, &[2, 0, 0]),
@@ -26,47 +26,53 @@ fn assert_near(vector: &Vector, values: [f32; 3]) {
 }
 
 #[test]
-fn a_query_is_the_sum_of_its_pieces_at_length_one() {
+fn a_query_is_the_normalised_sum_of_its_pieces() {
     let model = compass();
     assert_near(&model.embed("East"), [1.0, 0.0, 0.0]);
     assert_near(&model.embed("east, north!"), [FRAC_1_SQRT_2, FRAC_1_SQRT_2, 0.0]);
     assert_near(&model.embed("eastEastEastEast north far"), [0.8, 0.6, 0.0]);
-    // The phrase is added to its words: three north, four west.
+    // The phrase is added to its words: 3 north and 4 west.
     assert_near(&model.embed("far north"), [-0.8, 0.6, 0.0]);
 }
 
 #[test]
-fn what_the_table_does_not_know_says_nothing() {
+fn text_without_known_pieces_gives_the_zero_vector() {
     let model = compass();
     for text in ["", "  ", "?!", "west", "up", "搜索"] {
         assert!(model.embed(text).is_zero(), "{text}");
-        assert!(model.embed_fields(&[(Field::Name, text)]).is_zero(), "{text}");
+        assert!(model.embed_fields(&[(EmbeddedField::Name, text)]).is_zero(), "{text}");
     }
     assert!(model.embed_fields(&[]).is_zero());
 }
 
 #[test]
-fn a_field_counts_by_its_weight_and_the_root_of_its_length() {
+fn a_field_is_scaled_by_its_weight_and_the_square_root_of_its_length() {
     let model = compass();
-    let (name, title, description) = (Field::Name, Field::Title, Field::Description);
-    // Four times east over the root of four is two; the description's north counts twice.
+    let (name, title, description) =
+        (EmbeddedField::Name, EmbeddedField::Title, EmbeddedField::Description);
+    // Four times east divided by the root of four is 2; the description has weight 2.
     let vector = model.embed_fields(&[(name, "east east east east"), (description, "north")]);
     assert_near(&vector, [FRAC_1_SQRT_2, FRAC_1_SQRT_2, 0.0]);
-    // A field without weight is not there.
+    // A field with weight 0 is ignored.
     assert_near(&model.embed_fields(&[(title, "north"), (name, "east")]), [1.0, 0.0, 0.0]);
     assert!(model.embed_fields(&[(title, "north")]).is_zero());
 }
 
 #[test]
-fn the_texts_of_one_field_are_one_text() {
+fn several_texts_of_a_field_count_as_one_text() {
     let model = compass();
-    let apart = [(Field::Name, "east"), (Field::Description, "north"), (Field::Name, "east north")];
-    let together = [(Field::Name, "east east north"), (Field::Description, "north")];
+    let apart = [
+        (EmbeddedField::Name, "east"),
+        (EmbeddedField::Description, "north"),
+        (EmbeddedField::Name, "east north"),
+    ];
+    let together =
+        [(EmbeddedField::Name, "east east north"), (EmbeddedField::Description, "north")];
     assert_eq!(model.embed_fields(&apart), model.embed_fields(&together));
 }
 
 #[test]
-fn a_query_is_its_first_64_pieces() {
+fn only_the_first_64_pieces_of_a_query_count() {
     let model = compass();
     let long = |pieces| format!("{}north", "east ".repeat(pieces));
     assert_near(&model.embed(&long(64)), [1.0, 0.0, 0.0]);
@@ -74,49 +80,50 @@ fn a_query_is_its_first_64_pieces() {
 }
 
 #[test]
-fn a_field_is_its_first_pieces() {
-    let model = table::model([1.0; 6], &[("east", 1.0, &[1, 0]), ("north", 1.0, &[0, 1])]);
-    let most = [
-        (Field::Name, 32),
-        (Field::Title, 32),
-        (Field::Description, 192),
-        (Field::ParameterNames, 96),
-        (Field::ParameterDescriptions, 192),
-        (Field::Server, 16),
+fn only_the_first_pieces_of_a_field_count() {
+    let model = table_builder::model([1.0; 6], &[("east", 1.0, &[1, 0]), ("north", 1.0, &[0, 1])]);
+    let max_pieces = [
+        (EmbeddedField::Name, 32),
+        (EmbeddedField::Title, 32),
+        (EmbeddedField::Description, 192),
+        (EmbeddedField::ParameterNames, 96),
+        (EmbeddedField::ParameterDescriptions, 192),
+        (EmbeddedField::Server, 16),
     ];
-    for (field, most) in most {
+    for (field, max_pieces) in max_pieces {
         let north = |pieces| {
-            // Two texts of one field are one.
+            // Two texts of one field count as one.
             let long = "east ".repeat(pieces);
             model.embed_fields(&[(field, long.as_str()), (field, "north")]).values()[1]
         };
-        assert_eq!(north(most), 0.0, "{field:?}");
-        assert!(north(most - 1) > 0.0, "{field:?}");
+        assert_eq!(north(max_pieces), 0.0, "{field:?}");
+        assert!(north(max_pieces - 1) > 0.0, "{field:?}");
     }
 }
 
 #[test]
-fn a_piece_weighs_otherwise_in_a_query_than_in_a_tool() {
-    let mut file = table::bytes([1.0; 6], &[("east", 1.0, &[1, 0]), ("north", 1.0, &[0, 1])]);
-    // The scale of `north` for tools, before the four codes.
+fn a_piece_can_have_different_weights_in_queries_and_tools() {
+    let mut file =
+        table_builder::bytes([1.0; 6], &[("east", 1.0, &[1, 0]), ("north", 1.0, &[0, 1])]);
+    // The scale of `north` for tools is the last number before the four codes.
     let at = file.len() - 8;
     file[at..at + 4].copy_from_slice(&0.0_f32.to_le_bytes());
-    let model = table::parse(file).unwrap();
+    let model = table_builder::parse(file).unwrap();
     assert_eq!(model.embed("north").values(), [0.0, 1.0]);
-    let tool = model.embed_fields(&[(Field::Name, "east north")]);
+    let tool = model.embed_fields(&[(EmbeddedField::Name, "east north")]);
     assert_eq!((tool.values()[0] > 0.99, tool.values()[1]), (true, 0.0));
 }
 
 #[test]
-fn the_table_inside_tells_a_mail_from_a_database() {
-    let model = Model::builtin();
-    let mut rows = model.rows();
+fn the_built_in_table_distinguishes_mail_databases_and_weather() {
+    let model = EmbeddingModel::builtin();
+    let mut index = model.new_index();
     for text in ["send an email message", "query a database table", "weather forecast"] {
-        rows.push(&model.embed_fields(&[(Field::Description, text)]).quantised());
+        index.push(&model.embed_fields(&[(EmbeddedField::Description, text)]).quantised());
     }
     let mut cosines = Vec::new();
     for (query, nearest) in [("mail", 0), ("rows of a column", 1), ("rain and temperature", 2)] {
-        rows.scan(&model.embed(query).quantised(), &mut cosines);
+        index.scan(&model.embed(query).quantised(), &mut cosines);
         let best = (0..3).max_by(|a, b| cosines[*a].total_cmp(&cosines[*b]));
         assert_eq!(best, Some(nearest), "{query}: {cosines:?}");
     }

@@ -1,11 +1,11 @@
-//! The table is trained in Python and used in Rust: both must read a text as the same pieces.
+//! The table is trained in Python and used in Rust, so both must split a text into the same pieces.
 //!
-//! `training/golden.py` writes the cases with the module that the training uses.
+//! `training/golden.py` writes the cases, with the same module that the training uses.
 
 use serde::Deserialize;
-use toolcrib_embed::Field;
+use toolcrib_embed::EmbeddedField;
 
-use crate::table;
+use crate::table_builder;
 
 #[derive(Deserialize)]
 struct Case {
@@ -29,10 +29,10 @@ fn cases<T: for<'a> Deserialize<'a>>(lines: &str) -> Vec<T> {
 }
 
 #[test]
-fn rust_and_python_read_the_same_pieces() {
-    let entries: Vec<table::Entry<'_>> =
+fn rust_and_python_split_text_into_the_same_pieces() {
+    let entries: Vec<table_builder::Entry<'_>> =
         entries().into_iter().map(|entry| (entry, 1.0, &[1][..])).collect();
-    let model = table::model([1.0; 6], &entries);
+    let model = table_builder::model([1.0; 6], &entries);
     let cases: Vec<Case> = cases(include_str!("../golden/pieces.jsonl"));
     assert!(cases.len() > 400, "{} cases", cases.len());
     for Case { text, pieces } in cases {
@@ -40,23 +40,23 @@ fn rust_and_python_read_the_same_pieces() {
     }
 }
 
-/// Each entry points its own way, so a tool's vector says how often each piece was read.
+/// The vectors of the entries are orthogonal, so each component of a tool's vector counts one piece.
 #[test]
-fn rust_and_python_read_the_same_pieces_of_a_field_with_several_texts() {
+fn rust_and_python_split_a_field_with_several_texts_into_the_same_pieces() {
     let entries = entries();
-    let own_way = |own: usize| (0..entries.len()).map(|at| i8::from(at == own)).collect();
-    let ways: Vec<Vec<i8>> = (0..entries.len()).map(own_way).collect();
-    let rows: Vec<table::Entry<'_>> =
-        entries.iter().zip(&ways).map(|(entry, way)| (*entry, 1.0, &way[..])).collect();
-    let model = table::model([1.0; 6], &rows);
+    let unit = |own: usize| (0..entries.len()).map(|at| i8::from(at == own)).collect();
+    let units: Vec<Vec<i8>> = (0..entries.len()).map(unit).collect();
+    let rows: Vec<table_builder::Entry<'_>> =
+        entries.iter().zip(&units).map(|(entry, unit)| (*entry, 1.0, &unit[..])).collect();
+    let model = table_builder::model([1.0; 6], &rows);
     for Names { names, pieces } in cases(include_str!("../golden/fields.jsonl")) {
-        let texts: Vec<(Field, &str)> =
-            names.iter().map(|name| (Field::ParameterNames, name.as_str())).collect();
+        let texts: Vec<(EmbeddedField, &str)> =
+            names.iter().map(|name| (EmbeddedField::ParameterNames, name.as_str())).collect();
         let vector = model.embed_fields(&texts);
         let count = |entry: &&str| pieces.iter().filter(|piece| piece == entry).count() as f32;
         let counts: Vec<f32> = entries.iter().map(count).collect();
         let length = counts.iter().map(|count| count * count).sum::<f32>().sqrt();
         let off = vector.values().iter().zip(&counts).any(|(a, b)| (a - b / length).abs() > 1e-5);
-        assert!(!off, "{names:?} is not read as {pieces:?}");
+        assert!(!off, "{names:?} is not split into {pieces:?}");
     }
 }
