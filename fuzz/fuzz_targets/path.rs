@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use toolcrib_proxy::path::NormalPath;
+use toolcrib_proxy::path::NormalizedPath;
 
 /// Decodes escapes leniently, as a careless reader does: what is no escape stays as it is.
 fn decoded(path: &[u8]) -> Vec<u8> {
@@ -34,10 +34,10 @@ fn decoded(path: &[u8]) -> Vec<u8> {
 fuzz_target!(|data: &[u8]| {
     let mut path = vec![b'/'];
     path.extend_from_slice(data);
-    let Ok(normal) = NormalPath::read(&path) else { return };
+    let Ok(normal) = NormalizedPath::read(&path) else { return };
     let text = normal.as_str();
     assert!(text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic()), "{text}");
-    assert_eq!(NormalPath::read(text.as_bytes()).as_ref(), Ok(&normal), "twice");
+    assert_eq!(NormalizedPath::read(text.as_bytes()).as_ref(), Ok(&normal), "twice");
     let slashes = text.matches('/').count();
     // What the client sent is forwarded for callers that are not limited, so that it must be harmless as well.
     for mut bytes in [text.as_bytes().to_vec(), path] {

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use toolcrib_dialect::Api;
-use toolcrib_proxy::references_in;
+use toolcrib_proxy::referenced_ids;
 
 /// Schemas, whose examples may have any key.
 const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "output_schema"];
@@ -32,7 +32,7 @@ fn containers(value: &Value, out: &mut Vec<String>) {
 
 fuzz_target!(|data: &[u8]| {
     for api in Api::ALL {
-        let Some(ids) = references_in(api, data) else { continue };
+        let Some(ids) = referenced_ids(api, data) else { continue };
         // A second reader keeps the last of two equal keys, so that it finds less.
         let Ok(body) = serde_json::from_slice::<Value>(data) else { continue };
         let mut wanted = Vec::new();

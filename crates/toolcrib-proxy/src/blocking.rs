@@ -5,10 +5,10 @@ use tokio::sync::Semaphore;
 
 /// Size of a body, in bytes, up to which it is cheaper to do the work at once. Such a body is parsed in about a
 /// millisecond.
-const INLINE: usize = 256 << 10;
+const MAX_INLINE_BYTES: usize = 256 << 10;
 
 /// Maximum number of large bodies that are worked on at the same time. Each may take many times its size in memory.
-static LARGE: Semaphore = Semaphore::const_new(4);
+static LARGE_BODIES: Semaphore = Semaphore::const_new(4);
 
 /// Does some work on a body of this size. The work is not interrupted if the client disconnects, so `held`, which counts
 /// the memory of the body, is held until the work is done, and then returned.
@@ -18,11 +18,11 @@ where
     H: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    if bytes <= INLINE {
+    if bytes <= MAX_INLINE_BYTES {
         return (work(), held);
     }
     // It is never closed.
-    let permit = LARGE.acquire().await;
+    let permit = LARGE_BODIES.acquire().await;
     let work = move || {
         let _permit = permit;
         (work(), held)
@@ -49,8 +49,8 @@ mod tests {
     async fn large_bodies_do_not_block_the_thread_of_other_requests() {
         let here = thread::current().id();
         let id = || thread::current().id();
-        assert_eq!(run(INLINE, (), id).await.0, here);
-        assert_ne!(run(INLINE + 1, (), id).await.0, here);
+        assert_eq!(run(MAX_INLINE_BYTES, (), id).await.0, here);
+        assert_ne!(run(MAX_INLINE_BYTES + 1, (), id).await.0, here);
     }
 
     /// A client may send large bodies and disconnect as soon as they are complete.
@@ -63,7 +63,7 @@ mod tests {
             begin.send(()).unwrap();
             let _ = released.recv();
         };
-        let running = tokio::spawn(run(INLINE + 1, Arc::clone(&held), work));
+        let running = tokio::spawn(run(MAX_INLINE_BYTES + 1, Arc::clone(&held), work));
         tokio::task::spawn_blocking(move || begun.recv().unwrap()).await.unwrap();
         running.abort();
         assert!(running.await.unwrap_err().is_cancelled());

@@ -12,14 +12,14 @@ use toolcrib_server::access::AccessControl;
 use toolcrib_server::admin::{ADMIN_HINT, AdminAccess};
 
 use crate::Secret;
-use crate::config::{self, Config, Keys};
+use crate::allowed_paths::{AllowedPaths, InvalidPathEntry};
+use crate::caller_scope::{CallerScope, ScopeRule};
+use crate::config::{self, Config, ProviderKeys};
 use crate::credentials;
-use crate::misplaced::{self, Place};
-use crate::open_paths::{BadEntry, OpenPaths};
-use crate::our_headers::{BadHeader, OurHeaders};
-use crate::path::NormalPath;
+use crate::misplaced_keys::{self, KeyLocation};
+use crate::path::NormalizedPath;
 use crate::revocation::Revocation;
-use crate::scope::{Rule, Scope};
+use crate::toolcrib_headers::{InvalidHeader, ToolcribHeaders};
 
 /// Somebody who calls.
 #[derive(Debug, Clone)]
@@ -27,13 +27,13 @@ pub struct Caller {
     /// What state is kept under.
     pub id: [u8; 32],
     /// What it may see.
-    pub scope: Scope,
+    pub scope: CallerScope,
     /// The caller in the config, if it has a key of its own.
-    known: Option<Arc<Known>>,
+    known: Option<Arc<ConfiguredCaller>>,
     /// Paths that are open to it although they are not to every caller.
-    paths: Arc<OpenPaths>,
+    paths: Arc<AllowedPaths>,
     /// What is sent in place of its own key, if that was sent in place of a credential.
-    pub(crate) stands_in: Option<Keys>,
+    pub(crate) substitute_keys: Option<ProviderKeys>,
     revocation: Revocation,
 }
 
@@ -45,7 +45,7 @@ impl Caller {
 
     /// What records of a conversation are kept under. A record has definitions of the tools that were found, so
     /// one that was made in another scope must not come up in this one.
-    pub(crate) fn records_id(&self) -> [u8; 32] {
+    pub(crate) fn record_owner_id(&self) -> [u8; 32] {
         if !self.scope.is_narrow() {
             return self.id;
         }
@@ -68,25 +68,25 @@ impl Caller {
 
     /// Whether the config opens the provider's stored conversations to it.
     pub(crate) fn may_create_conversations(&self) -> bool {
-        let path = NormalPath::read(b"/v1/conversations");
-        path.is_ok_and(|path| self.may_use(&Method::POST, &path))
+        let path = NormalizedPath::read(b"/v1/conversations");
+        path.is_ok_and(|path| self.may_use_path(&Method::POST, &path))
     }
 
     /// Whether the config opens this path to it.
-    pub(crate) fn may_use(&self, method: &Method, path: &NormalPath) -> bool {
+    pub(crate) fn may_use_path(&self, method: &Method, path: &NormalizedPath) -> bool {
         self.paths.allow(method, path)
     }
 }
 
 /// A caller in the config.
 #[derive(Debug)]
-struct Known {
+struct ConfiguredCaller {
     name: String,
     key: Secret,
-    rule: Arc<Rule>,
+    rule: Arc<ScopeRule>,
     /// Its own, and those of all callers.
-    paths: Arc<OpenPaths>,
-    upstream_keys: Keys,
+    paths: Arc<AllowedPaths>,
+    upstream_keys: ProviderKeys,
     /// The same for as long as the caller has this key, however often the config is loaded.
     revocation: Revocation,
 }
@@ -94,12 +94,12 @@ struct Known {
 /// Everybody who may come in.
 #[derive(Debug)]
 pub struct Callers {
-    known: Vec<Arc<Known>>,
+    known: Vec<Arc<ConfiguredCaller>>,
     /// Keys that were revoked since the start. On a listener that asks for no key they would otherwise be taken for a
     /// provider's credential, and be sent to one.
     revoked: Vec<Secret>,
     /// Paths that are open to every caller.
-    paths: Arc<OpenPaths>,
+    paths: Arc<AllowedPaths>,
     /// The key for callers that have none of their own; none on a listener that only this machine reaches.
     shared_key: AccessControl,
     /// Who sees the figures of all callers. Its token is a key of ours too, which goes to no upstream.
@@ -108,27 +108,27 @@ pub struct Callers {
 
 /// What somebody may see of the statistics.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum View {
+pub(crate) enum StatsView {
     /// All of them.
     All,
     /// Those of the caller with this name.
-    Own(String),
+    OneCaller(String),
 }
 
 /// Why the sender of a request is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unidentified {
+pub enum IdentifyError {
     /// A key is needed, and there is none or a wrong one.
     #[error("a key is needed: send it as `x-toolcrib-key`")]
     NoKey,
     /// A header that cannot be read.
     #[error(transparent)]
-    Header(#[from] BadHeader),
+    InvalidHeader(#[from] InvalidHeader),
     /// A key of ours in a place where it would be forwarded.
     #[error(
         "a key of Toolcrib's is in {0}, and would be sent to the provider: send it as `x-toolcrib-key`, or alone in place of the provider's credential (`Authorization: Bearer KEY`, `x-api-key`, `x-goog-api-key`, `api-key` or `?key=`)"
     )]
-    Misplaced(Place),
+    MisplacedKey(KeyLocation),
     /// Keys of two callers.
     #[error("the request has the keys of two callers: send one")]
     TwoCallers,
@@ -146,16 +146,16 @@ impl Callers {
         shared_key: impl Into<AccessControl>,
         admin: Arc<AdminAccess>,
         before: Option<&Self>,
-    ) -> Result<Self, BadEntry> {
-        let known = |caller: &config::Caller| {
+    ) -> Result<Self, InvalidPathEntry> {
+        let known = |caller: &config::CallerConfig| {
             let same = before.and_then(|before| before.find(&caller.name, &caller.key));
-            Ok(Arc::new(Known {
+            Ok(Arc::new(ConfiguredCaller {
                 revocation: same
-                    .map_or_else(Revocation::of_new_key, |same| same.revocation.clone()),
+                    .map_or_else(Revocation::for_new_key, |same| same.revocation.clone()),
                 name: caller.name.clone(),
                 key: caller.key.clone(),
-                rule: Arc::new(Rule::new(&caller.tools, &caller.hidden)),
-                paths: Arc::new(OpenPaths::new(config.paths.iter().chain(&caller.paths))?),
+                rule: Arc::new(ScopeRule::new(&caller.tools, &caller.hidden)),
+                paths: Arc::new(AllowedPaths::new(config.paths.iter().chain(&caller.paths))?),
                 upstream_keys: caller.upstream_keys.clone(),
             }))
         };
@@ -166,7 +166,7 @@ impl Callers {
         Ok(Self {
             revoked: keys.filter(is_gone).cloned().collect(),
             known: config.callers.iter().map(known).collect::<Result<_, _>>()?,
-            paths: Arc::new(OpenPaths::new(&config.paths)?),
+            paths: Arc::new(AllowedPaths::new(&config.paths)?),
             shared_key: shared_key.into(),
             admin,
         })
@@ -177,7 +177,7 @@ impl Callers {
         self.shared_key.clone()
     }
 
-    fn find(&self, name: &str, key: &Secret) -> Option<&Arc<Known>> {
+    fn find(&self, name: &str, key: &Secret) -> Option<&Arc<ConfiguredCaller>> {
         self.known.iter().find(|known| known.name == name && known.key == *key)
     }
 
@@ -212,15 +212,19 @@ impl Callers {
     }
 
     /// What the sender of a request may see of the statistics.
-    pub(crate) fn view(&self, uri: &Uri, headers: &HeaderMap) -> Result<View, Unidentified> {
+    pub(crate) fn stats_view(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<StatsView, IdentifyError> {
         if self.admin.is_admin(headers) {
-            return Ok(View::All);
+            return Ok(StatsView::All);
         }
-        let caller = self.identify(uri, headers, &OurHeaders::read(headers)?)?;
+        let caller = self.identify(uri, headers, &ToolcribHeaders::read(headers)?)?;
         match caller.name() {
-            _ if !self.admin.is_required() => Ok(View::All),
-            Some(name) => Ok(View::Own(name.to_owned())),
-            None => Err(Unidentified::NotAdmin),
+            _ if !self.admin.is_required() => Ok(StatsView::All),
+            Some(name) => Ok(StatsView::OneCaller(name.to_owned())),
+            None => Err(IdentifyError::NotAdmin),
         }
     }
 
@@ -229,21 +233,24 @@ impl Callers {
         &self,
         uri: &Uri,
         headers: &HeaderMap,
-        ours: &OurHeaders<'_>,
-    ) -> Result<Caller, Unidentified> {
+        ours: &ToolcribHeaders<'_>,
+    ) -> Result<Caller, IdentifyError> {
         let is_key = |given: &str| self.is_key(given);
-        if let Some(place) = misplaced::find(uri, headers, is_key, |text| self.is_key_in(text)) {
-            return Err(Unidentified::Misplaced(place));
+        if let Some(place) =
+            misplaced_keys::find_misplaced_key(uri, headers, is_key, |text| self.is_key_in(text))
+        {
+            return Err(IdentifyError::MisplacedKey(place));
         }
-        let providers = credentials::all(uri, headers)?;
+        let providers = credentials::provider_credentials(uri, headers)?;
         let known = |given: &str| self.known.iter().find(|caller| caller.key.matches(given));
         let own = ours.key.and_then(known);
         let mut stand_ins = providers.iter().filter_map(|given| known(given));
-        let stands_in = stand_ins.next();
-        let found = own.or(stands_in);
-        let is_found = |other: &Arc<Known>| found.is_some_and(|found| Arc::ptr_eq(found, other));
-        if !stands_in.into_iter().chain(stand_ins).all(is_found) {
-            return Err(Unidentified::TwoCallers);
+        let substitute_keys = stand_ins.next();
+        let found = own.or(substitute_keys);
+        let is_found =
+            |other: &Arc<ConfiguredCaller>| found.is_some_and(|found| Arc::ptr_eq(found, other));
+        if !substitute_keys.into_iter().chain(stand_ins).all(is_found) {
+            return Err(IdentifyError::TwoCallers);
         }
         let (shared_key, credential) = self.shared_key.current();
         let is_admitted = match (ours.key, &shared_key) {
@@ -263,7 +270,7 @@ impl Callers {
             self.is_revoked(given) && known(given).is_none() && !is_ours(given)
         };
         if !is_admitted || providers.iter().any(is_revoked) {
-            return Err(Unidentified::NoKey);
+            return Err(IdentifyError::NoKey);
         }
         let sends_ours = providers.iter().any(is_ours);
         let own_rule = found.map(|known| Arc::clone(&known.rule));
@@ -272,12 +279,12 @@ impl Callers {
                 Some(known) => hash("caller", &known.name),
                 None => hash("credential", &providers.join("\n")),
             },
-            scope: Scope { all: own_rule.into_iter().chain(ours.tools.clone()).collect() },
+            scope: CallerScope { all: own_rule.into_iter().chain(ours.tools.clone()).collect() },
             paths: Arc::clone(found.map_or(&self.paths, |known| &known.paths)),
             // A key of ours that was sent in place of a credential is none.
-            stands_in: match found {
-                Some(known) if stands_in.is_some() => Some(known.upstream_keys.clone()),
-                _ if sends_ours => Some(Keys::default()),
+            substitute_keys: match found {
+                Some(known) if substitute_keys.is_some() => Some(known.upstream_keys.clone()),
+                _ if sends_ours => Some(ProviderKeys::default()),
                 _ => None,
             },
             revocation: match found {

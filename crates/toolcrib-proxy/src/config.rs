@@ -36,11 +36,11 @@ pub struct Config {
     /// Maximum size of what is held of all responses together, in bytes.
     pub total_response_bytes: usize,
     /// Where state is kept.
-    pub state: State,
+    pub state: StateConfig,
     /// Models that have another upstream. The first match counts.
-    pub routes: Vec<Route>,
+    pub routes: Vec<RouteConfig>,
     /// Who may send requests, and what they may see.
-    pub callers: Vec<Caller>,
+    pub callers: Vec<CallerConfig>,
     /// Paths that are open to every caller with a key or a scope, in addition to generation, counting and lists
     /// of models: `POST /v1/embeddings`, `/v1/files/*`.
     pub paths: Vec<String>,
@@ -61,7 +61,7 @@ impl Default for Config {
             turn_bytes: limits.turn,
             call_bytes: limits.call,
             total_response_bytes: 512 << 20,
-            state: State::default(),
+            state: StateConfig::default(),
             routes: Vec::new(),
             callers: Vec::new(),
             paths: Vec::new(),
@@ -118,7 +118,7 @@ impl Config {
 /// Where state is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct State {
+pub struct StateConfig {
     /// The URL of a Redis that several replicas share. Without one, state is kept in memory.
     pub redis: Option<Secret>,
     /// Maximum size of the state in memory, in bytes.
@@ -129,7 +129,7 @@ pub struct State {
     pub timeout_ms: u64,
 }
 
-impl Default for State {
+impl Default for StateConfig {
     fn default() -> Self {
         Self { redis: None, bytes: 64 << 20, hours: 24, timeout_ms: 250 }
     }
@@ -138,7 +138,7 @@ impl Default for State {
 /// Models that have an upstream of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Route {
+pub struct RouteConfig {
     /// Names or patterns of models: `qwen*`.
     pub models: Vec<String>,
     /// The API of the clients that it applies to. If not set, all of them.
@@ -173,7 +173,7 @@ pub struct Route {
 /// A caller with a key that we issued.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Caller {
+pub struct CallerConfig {
     /// Its name, in logs and statistics.
     pub name: String,
     /// Its key, sent in `x-toolcrib-key` or in place of the provider's credential.
@@ -189,13 +189,13 @@ pub struct Caller {
     pub paths: Vec<String>,
     /// The credentials that are sent to providers if its key was sent in place of one.
     #[serde(default)]
-    pub upstream_keys: Keys,
+    pub upstream_keys: ProviderKeys,
 }
 
 /// A credential for each provider. It is never sent to another one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Keys {
+pub struct ProviderKeys {
     /// For the upstream of Chat Completions and Responses.
     pub openai: Option<Secret>,
     /// For the upstream of Messages.

@@ -4,18 +4,18 @@ use std::borrow::Cow;
 
 use axum::http::{HeaderMap, Uri};
 
-use crate::our_headers::{BadHeader, single};
 use crate::query;
+use crate::toolcrib_headers::{InvalidHeader, single};
 
 /// The headers in which clients of the providers send a credential. Some agents send two, and either may be a key of
 /// ours.
 pub(crate) const HEADERS: [&str; 4] = ["x-api-key", "authorization", "x-goog-api-key", "api-key"];
 
 /// The provider's credentials in a request, from every place where clients of the providers put one.
-pub(crate) fn all<'a>(
+pub(crate) fn provider_credentials<'a>(
     uri: &'a Uri,
     headers: &'a HeaderMap,
-) -> Result<Vec<Cow<'a, str>>, BadHeader> {
+) -> Result<Vec<Cow<'a, str>>, InvalidHeader> {
     let mut all = Vec::new();
     for name in HEADERS {
         all.extend(single(headers, name)?.map(|value| Cow::Borrowed(in_header(name, value))));

@@ -7,7 +7,7 @@
 use axum::http::{HeaderMap, Method};
 use toolcrib_dialect::Api;
 
-use crate::path::NormalPath;
+use crate::path::NormalizedPath;
 use crate::query;
 
 /// Whose API it is.
@@ -32,7 +32,7 @@ impl Vendor {
     }
 
     /// The API whose form errors have for a client of this vendor.
-    pub(crate) fn error_form(self) -> Api {
+    pub(crate) fn error_api(self) -> Api {
         match self {
             Self::OpenAi => Api::Chat,
             Self::Anthropic => Api::Messages,
@@ -43,7 +43,7 @@ impl Vendor {
 
 /// What an endpoint does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum EndpointKind {
     /// It generates a response.
     Generate,
     /// It counts tokens.
@@ -56,65 +56,69 @@ pub enum Endpoint {
 
 /// What a path asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct Endpoint {
     /// Whose API.
     pub vendor: Vendor,
     /// The API, if the path is one whose bodies are read.
     pub api: Option<Api>,
     /// What the endpoint does.
-    pub endpoint: Endpoint,
+    pub kind: EndpointKind,
     /// Whether the path names the project of Google's cloud that pays.
-    pub names_project: bool,
+    pub names_google_project: bool,
     /// Whether the version, which the upstream needs, is missing in front.
-    pub is_bare: bool,
+    pub lacks_version: bool,
 }
 
-impl Asked {
+impl Endpoint {
+    /// Reads a path. Upper and lower case are the same, as they are for some upstreams.
+    pub fn from_path(path: &NormalizedPath, query: Option<&str>, headers: &HeaderMap) -> Self {
+        let folded = path.as_str().to_ascii_lowercase();
+        let all: Vec<&str> = folded.split('/').filter(|segment| !segment.is_empty()).collect();
+        let (version, rest) = match all.as_slice() {
+            [version @ ("v1" | "v1beta" | "v1alpha"), rest @ ..] => (Some(*version), rest),
+            all => (None, all),
+        };
+        let is_first = matches!(version, None | Some("v1"));
+        let (api, kind) = match rest {
+            ["chat", "completions"] if is_first => (Some(Api::Chat), EndpointKind::Generate),
+            ["responses"] if is_first => (Some(Api::Responses), EndpointKind::Generate),
+            ["responses", "input_tokens"] if is_first => {
+                (Some(Api::Responses), EndpointKind::Count)
+            }
+            ["messages"] if is_first => (Some(Api::Messages), EndpointKind::Generate),
+            ["messages", "count_tokens"] if is_first => (Some(Api::Messages), EndpointKind::Count),
+            rest => gemini(rest).unwrap_or((None, models(rest))),
+        };
+        let vendor = match api {
+            Some(api) => Vendor::of(api),
+            None => vendor_of_client(&all, rest, query.unwrap_or_default(), headers),
+        };
+        let kind = match rest {
+            ["models", model @ ..]
+                if is_first && vendor == Vendor::OpenAi && is_slashed_model(model) =>
+            {
+                EndpointKind::Models
+            }
+            _ => kind,
+        };
+        let names_google_project = matches!(rest, ["projects", ..]);
+        let lacks_version = version.is_none() && api.is_some_and(|api| api != Api::Gemini);
+        Self { vendor, api, kind, names_google_project, lacks_version }
+    }
+
     /// Whether this method on this endpoint is open to every caller: generation, counting, and lists of models.
-    pub fn is_open(&self, method: &Method) -> bool {
-        match self.endpoint {
-            Endpoint::Generate | Endpoint::Count => method == Method::POST,
-            Endpoint::Models => matches!(*method, Method::GET | Method::HEAD),
-            Endpoint::Other => false,
+    pub fn is_open_to_callers(&self, method: &Method) -> bool {
+        match self.kind {
+            EndpointKind::Generate | EndpointKind::Count => method == Method::POST,
+            EndpointKind::Models => matches!(*method, Method::GET | Method::HEAD),
+            EndpointKind::Other => false,
         }
     }
 }
 
-/// Reads a path. Upper and lower case are the same, as they are for some upstreams.
-pub fn asked(path: &NormalPath, query: Option<&str>, headers: &HeaderMap) -> Asked {
-    let folded = path.as_str().to_ascii_lowercase();
-    let all: Vec<&str> = folded.split('/').filter(|segment| !segment.is_empty()).collect();
-    let (version, rest) = match all.as_slice() {
-        [version @ ("v1" | "v1beta" | "v1alpha"), rest @ ..] => (Some(*version), rest),
-        all => (None, all),
-    };
-    let is_first = matches!(version, None | Some("v1"));
-    let (api, endpoint) = match rest {
-        ["chat", "completions"] if is_first => (Some(Api::Chat), Endpoint::Generate),
-        ["responses"] if is_first => (Some(Api::Responses), Endpoint::Generate),
-        ["responses", "input_tokens"] if is_first => (Some(Api::Responses), Endpoint::Count),
-        ["messages"] if is_first => (Some(Api::Messages), Endpoint::Generate),
-        ["messages", "count_tokens"] if is_first => (Some(Api::Messages), Endpoint::Count),
-        rest => gemini(rest).unwrap_or((None, models(rest))),
-    };
-    let vendor = match api {
-        Some(api) => Vendor::of(api),
-        None => whose(&all, rest, query.unwrap_or_default(), headers),
-    };
-    let endpoint = match rest {
-        ["models", model @ ..] if is_first && vendor == Vendor::OpenAi && is_long(model) => {
-            Endpoint::Models
-        }
-        _ => endpoint,
-    };
-    let names_project = matches!(rest, ["projects", ..]);
-    let is_bare = version.is_none() && api.is_some_and(|api| api != Api::Gemini);
-    Asked { vendor, api, endpoint, names_project, is_bare }
-}
-
 /// The endpoint of a path that ends with `models/MODEL:VERB`, if the verb is known. Behind a prefix that is not
 /// Google's the body is read all the same, and the endpoint is not open.
-fn gemini(rest: &[&str]) -> Option<(Option<Api>, Endpoint)> {
+fn gemini(rest: &[&str]) -> Option<(Option<Api>, EndpointKind)> {
     let [prefix @ .., "models", last] = rest else { return None };
     let (model, verb) = last.split_once(':')?;
     let is_known = is_name(model, "")
@@ -126,27 +130,27 @@ fn gemini(rest: &[&str]) -> Option<(Option<Api>, Endpoint)> {
             }
             _ => false,
         };
-    let (api, endpoint) = match verb {
-        "generatecontent" | "streamgeneratecontent" => (Some(Api::Gemini), Endpoint::Generate),
-        "counttokens" => (None, Endpoint::Count),
+    let (api, kind) = match verb {
+        "generatecontent" | "streamgeneratecontent" => (Some(Api::Gemini), EndpointKind::Generate),
+        "counttokens" => (None, EndpointKind::Count),
         _ => return None,
     };
-    Some((api, if is_known { endpoint } else { Endpoint::Other }))
+    Some((api, if is_known { kind } else { EndpointKind::Other }))
 }
 
 /// Whether the rest of a path lists models or describes one.
-fn models(rest: &[&str]) -> Endpoint {
+fn models(rest: &[&str]) -> EndpointKind {
     match rest {
-        ["models"] => Endpoint::Models,
+        ["models"] => EndpointKind::Models,
         // Fine-tuned models have colons in their names. Below a model Google has operations, which are closed.
-        ["models", model] if is_name(model, ":") => Endpoint::Models,
-        _ => Endpoint::Other,
+        ["models", model] if is_name(model, ":") => EndpointKind::Models,
+        _ => EndpointKind::Other,
     }
 }
 
 /// Whether these segments are a model's id with slashes, such as `meta-llama/llama-3`. Servers that are compatible
 /// with OpenAI's have such ids; below a model of Google's there are operations.
-fn is_long(model: &[&str]) -> bool {
+fn is_slashed_model(model: &[&str]) -> bool {
     (2..=3).contains(&model.len()) && model.iter().all(|segment| is_name(segment, ""))
 }
 
@@ -158,7 +162,7 @@ fn is_name(segment: &str, more: &str) -> bool {
 
 /// Whose client sends a request to a path that is no API with tools. A credential must not end up with
 /// another provider, so that every sign counts: where it is put, and what it looks like.
-fn whose(all: &[&str], rest: &[&str], query: &str, headers: &HeaderMap) -> Vendor {
+fn vendor_of_client(all: &[&str], rest: &[&str], query: &str, headers: &HeaderMap) -> Vendor {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer =
         header("authorization").and_then(|value| value.split_once(' ')).map(|(_, key)| key);
@@ -187,17 +191,17 @@ fn whose(all: &[&str], rest: &[&str], query: &str, headers: &HeaderMap) -> Vendo
 mod tests {
     use super::*;
 
-    fn read(target: &str, headers: &HeaderMap) -> Asked {
+    fn read(target: &str, headers: &HeaderMap) -> Endpoint {
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        asked(&NormalPath::read(path.as_bytes()).unwrap(), query, headers)
+        Endpoint::from_path(&NormalizedPath::read(path.as_bytes()).unwrap(), query, headers)
     }
 
     #[test]
     fn the_path_tells_the_api_and_the_headers_whose_it_is() {
-        use Endpoint::{Count, Generate, Models, Other};
+        use EndpointKind::{Count, Generate, Models, Other};
         let none = HeaderMap::new();
-        for (target, vendor, api, endpoint) in [
+        for (target, vendor, api, kind) in [
             ("/v1/chat/completions", Vendor::OpenAi, Some(Api::Chat), Generate),
             ("/chat/completions", Vendor::OpenAi, Some(Api::Chat), Generate),
             ("/V1/Chat/completions/", Vendor::OpenAi, Some(Api::Chat), Generate),
@@ -245,14 +249,16 @@ mod tests {
             ("/v1/threads/runs", Vendor::OpenAi, None, Other),
             ("/", Vendor::OpenAi, None, Other),
         ] {
-            let asked = read(target, &none);
+            let endpoint = read(target, &none);
             assert_eq!(
-                (asked.vendor, asked.api, asked.endpoint),
-                (vendor, api, endpoint),
+                (endpoint.vendor, endpoint.api, endpoint.kind),
+                (vendor, api, kind),
                 "{target}"
             );
         }
-        assert!(read("/messages", &none).is_bare && !read("/v1/messages", &none).is_bare);
+        assert!(
+            read("/messages", &none).lacks_version && !read("/v1/messages", &none).lacks_version
+        );
         let with = |name: &'static str, value: &str| {
             HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())])
         };
@@ -278,7 +284,7 @@ mod tests {
             (Method::POST, "/v1beta/models/x:countTokens", true),
             (Method::POST, "/v1beta/models/x:embedContent", false),
         ] {
-            assert_eq!(read(target, &none).is_open(&method), open, "{method} {target}");
+            assert_eq!(read(target, &none).is_open_to_callers(&method), open, "{method} {target}");
         }
     }
 }

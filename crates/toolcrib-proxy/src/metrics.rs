@@ -9,7 +9,7 @@ use toolcrib_server::metrics::Registry;
 
 /// The labels of a request. Their values are ours: a client cannot create series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Kind {
+struct RequestLabels {
     api: &'static str,
     mode: &'static str,
 }
@@ -17,12 +17,12 @@ struct Kind {
 /// The counters of the proxy.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    requests: Family<Kind, Counter>,
-    rounds: Family<Kind, Counter>,
-    searches: Family<Kind, Counter>,
-    before: Family<Kind, Counter>,
-    after: Family<Kind, Counter>,
-    fallbacks: Family<Kind, Counter>,
+    requests: Family<RequestLabels, Counter>,
+    rounds: Family<RequestLabels, Counter>,
+    searches: Family<RequestLabels, Counter>,
+    before: Family<RequestLabels, Counter>,
+    after: Family<RequestLabels, Counter>,
+    fallbacks: Family<RequestLabels, Counter>,
     failures: Counter,
     state_lost: Counter,
     open: Gauge,
@@ -32,7 +32,7 @@ impl Metrics {
     /// Makes them part of a registry, with names that begin with `proxy_`.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("proxy");
-        let mut family = |name, help, family: &Family<Kind, Counter>| {
+        let mut family = |name, help, family: &Family<RequestLabels, Counter>| {
             registry.register(name, help, family.clone());
         };
         family("requests", "Requests of clients to an API that has tools", &self.requests);
@@ -61,16 +61,16 @@ impl Metrics {
         tokens: (usize, usize),
         summary: &Summary,
     ) {
-        let kind = Kind { api: api.name(), mode };
-        self.requests.get_or_create(&kind).inc();
-        self.rounds.get_or_create(&kind).inc_by(summary.rounds as u64);
-        self.searches.get_or_create(&kind).inc_by(summary.searches as u64);
-        self.before.get_or_create(&kind).inc_by(tokens.0 as u64);
-        self.after.get_or_create(&kind).inc_by(tokens.1 as u64);
+        let labels = RequestLabels { api: api.name(), mode };
+        self.requests.get_or_create(&labels).inc();
+        self.rounds.get_or_create(&labels).inc_by(summary.rounds as u64);
+        self.searches.get_or_create(&labels).inc_by(summary.searches as u64);
+        self.before.get_or_create(&labels).inc_by(tokens.0 as u64);
+        self.after.get_or_create(&labels).inc_by(tokens.1 as u64);
     }
 
     pub(crate) fn fallback(&self, api: Api, mode: &'static str) {
-        self.fallbacks.get_or_create(&Kind { api: api.name(), mode }).inc();
+        self.fallbacks.get_or_create(&RequestLabels { api: api.name(), mode }).inc();
     }
 
     pub(crate) fn failure(&self) {
@@ -82,17 +82,17 @@ impl Metrics {
     }
 
     /// Counts a request as open until the returned value is dropped.
-    pub(crate) fn open(&self) -> Open {
+    pub(crate) fn open(&self) -> OpenRequest {
         self.open.inc();
-        Open(self.open.clone())
+        OpenRequest(self.open.clone())
     }
 }
 
 /// A request that is counted as open.
 #[derive(Debug)]
-pub(crate) struct Open(Gauge);
+pub(crate) struct OpenRequest(Gauge);
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.dec();
     }

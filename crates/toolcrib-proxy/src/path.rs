@@ -10,11 +10,11 @@ use std::fmt;
 
 /// A normalised path: it begins with `/`, holds only visible ASCII, and normalising it again changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NormalPath(String);
+pub struct NormalizedPath(String);
 
 /// Why a path is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadPath {
+pub enum InvalidPath {
     /// It does not begin with a slash.
     #[error("the path does not begin with `/`")]
     Relative,
@@ -35,11 +35,11 @@ pub enum BadPath {
     NotUtf8,
 }
 
-impl NormalPath {
+impl NormalizedPath {
     /// Normalises a path, which has no query.
-    pub fn read(path: &[u8]) -> Result<Self, BadPath> {
+    pub fn read(path: &[u8]) -> Result<Self, InvalidPath> {
         if path.first() != Some(&b'/') {
-            return Err(BadPath::Relative);
+            return Err(InvalidPath::Relative);
         }
         let decoded = decode(path)?;
         let mut normal = String::with_capacity(decoded.len());
@@ -47,7 +47,7 @@ impl NormalPath {
             // Servlet containers cut parameters off a segment before they resolve it, Windows spaces.
             let name = segment.split(';').next().unwrap_or_default().trim();
             if matches!(name, "." | "..") {
-                return Err(BadPath::Dots);
+                return Err(InvalidPath::Dots);
             }
             normal.push('/');
             segment.chars().for_each(|c| encode(c, &mut normal));
@@ -77,43 +77,43 @@ impl NormalPath {
     }
 }
 
-impl fmt::Display for NormalPath {
+impl fmt::Display for NormalizedPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 /// Decodes every escape. Slashes in the result are those that were there without an escape.
-fn decode(path: &[u8]) -> Result<String, BadPath> {
+fn decode(path: &[u8]) -> Result<String, InvalidPath> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path;
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
         let byte = if byte == b'%' {
-            let (digits, after) = after.split_at_checked(2).ok_or(BadPath::Escape)?;
+            let (digits, after) = after.split_at_checked(2).ok_or(InvalidPath::Escape)?;
             rest = after;
-            match escaped(digits).ok_or(BadPath::Escape)? {
-                b'/' => return Err(BadPath::Slash),
+            match escaped(digits).ok_or(InvalidPath::Escape)? {
+                b'/' => return Err(InvalidPath::Slash),
                 byte => byte,
             }
         } else {
             byte
         };
         match byte {
-            b'\\' => return Err(BadPath::Slash),
-            byte if byte.is_ascii_control() => return Err(BadPath::Control),
+            b'\\' => return Err(InvalidPath::Slash),
+            byte if byte.is_ascii_control() => return Err(InvalidPath::Control),
             byte => decoded.push(byte),
         }
     }
     // A program that decodes it once more must read the same path.
     let doubled = |window: &[u8]| window[0] == b'%' && escaped(&window[1..]).is_some();
     if decoded.windows(3).any(doubled) {
-        return Err(BadPath::Escape);
+        return Err(InvalidPath::Escape);
     }
-    let text = String::from_utf8(decoded).map_err(|_| BadPath::NotUtf8)?;
+    let text = String::from_utf8(decoded).map_err(|_| InvalidPath::NotUtf8)?;
     // Control characters beyond ASCII, among them other line ends.
     if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
-        return Err(BadPath::Control);
+        return Err(InvalidPath::Control);
     }
     Ok(text)
 }
@@ -155,8 +155,8 @@ fn encode(c: char, out: &mut String) {
 mod tests {
     use super::*;
 
-    fn read(path: &str) -> Result<String, BadPath> {
-        NormalPath::read(path.as_bytes()).map(|path| path.0)
+    fn read(path: &str) -> Result<String, InvalidPath> {
+        NormalizedPath::read(path.as_bytes()).map(|path| path.0)
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
             ("/;/a", false),
             ("/%25", false),
         ] {
-            let path = NormalPath::read(path.as_bytes()).unwrap();
+            let path = NormalizedPath::read(path.as_bytes()).unwrap();
             assert_eq!(path.is_root(), is_root, "{path}");
         }
     }
@@ -203,9 +203,9 @@ mod tests {
     #[test]
     fn a_path_that_could_mean_another_is_refused() {
         for (reason, paths) in [
-            (BadPath::Relative, &["", "v1", "*"][..]),
+            (InvalidPath::Relative, &["", "v1", "*"][..]),
             (
-                BadPath::Dots,
+                InvalidPath::Dots,
                 &[
                     "/..",
                     "/./a",
@@ -218,10 +218,10 @@ mod tests {
                     "/a/..;",
                 ],
             ),
-            (BadPath::Slash, &["/a%2fb", "/..%2Fa", "/a\\b", "/..%5ca", "/%5C"]),
-            (BadPath::Control, &["/a%00", "/a%0a", "/a\nb", "/a%7f", "/%c2%85", "/%e2%80%a8"]),
+            (InvalidPath::Slash, &["/a%2fb", "/..%2Fa", "/a\\b", "/..%5ca", "/%5C"]),
+            (InvalidPath::Control, &["/a%00", "/a%0a", "/a\nb", "/a%7f", "/%c2%85", "/%e2%80%a8"]),
             (
-                BadPath::Escape,
+                InvalidPath::Escape,
                 &[
                     "/%252e%252e/a",
                     "/%25252e",
@@ -233,7 +233,7 @@ mod tests {
                     "/%u002e",
                 ],
             ),
-            (BadPath::NotUtf8, &["/%c0%ae%c0%ae/a", "/%e0%80%ae", "/%ff"]),
+            (InvalidPath::NotUtf8, &["/%c0%ae%c0%ae/a", "/%e0%80%ae", "/%ff"]),
         ] {
             for path in paths {
                 assert_eq!(read(path), Err(reason), "{path}");
@@ -253,12 +253,12 @@ mod tests {
                     path.push(ALPHABET[number % ALPHABET.len()]);
                     number /= ALPHABET.len();
                 }
-                let Ok(normal) = NormalPath::read(&path) else {
+                let Ok(normal) = NormalizedPath::read(&path) else {
                     refused += 1;
                     continue;
                 };
                 accepted += 1;
-                assert_eq!(NormalPath::read(normal.0.as_bytes()).as_ref(), Ok(&normal));
+                assert_eq!(NormalizedPath::read(normal.0.as_bytes()).as_ref(), Ok(&normal));
                 for mut text in [normal.0.clone(), String::from_utf8(path).unwrap()] {
                     for _ in 0..3 {
                         let dots =

@@ -17,19 +17,19 @@ use toolcrib_store::{
     ConfiguredStore, MemoryLimits, MemoryStore, RedisOptions, RedisStore, Store as _,
 };
 
+use crate::allowed_paths::InvalidPathEntry;
 use crate::caller::Callers;
 use crate::config::{self, Config};
 use crate::metrics::Metrics;
-use crate::notices::notices;
-use crate::open_paths::BadEntry;
-use crate::route::{NoUrl, Routes};
-use crate::toolsets::ToolsetCache;
-use crate::totals::Running;
+use crate::route::{InvalidUpstreamUrl, Routes};
+use crate::toolset_cache::ToolsetCache;
+use crate::totals::RunningTotals;
+use crate::unsupported_modes::unsupported_mode_notices;
 
 /// How long an upstream may take to accept a connection.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an idle connection to an upstream is kept.
-const IDLE: Duration = Duration::from_secs(90);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The LLM proxy.
 #[derive(Debug)]
@@ -46,16 +46,16 @@ pub struct Proxy {
     pub(crate) responses: MemoryBudget,
     learned: Mutex<Learned>,
     pub(crate) metrics: Metrics,
-    pub(crate) running: Running,
+    pub(crate) running_totals: RunningTotals,
     started: Instant,
 }
 
 /// A config that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Unusable {
+pub enum ProxyConfigError {
     /// A URL of an upstream.
     #[error(transparent)]
-    Url(#[from] NoUrl),
+    Url(#[from] InvalidUpstreamUrl),
     /// The URL of Redis.
     #[error(transparent)]
     Redis(#[from] toolcrib_store::InvalidRedisUrl),
@@ -67,13 +67,13 @@ pub enum Unusable {
     Callers(String),
     /// An entry of `paths`.
     #[error(transparent)]
-    Paths(#[from] BadEntry),
+    Paths(#[from] InvalidPathEntry),
     /// The HTTP client, for want of certificates.
     #[error("no HTTP client: {0}")]
     Client(reqwest::Error),
 }
 
-impl Unusable {
+impl ProxyConfigError {
     /// What the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -100,10 +100,10 @@ impl Proxy {
         settings: Settings,
         shared_key: impl Into<AccessControl>,
         admin: Arc<AdminAccess>,
-    ) -> Result<Self, Unusable> {
+    ) -> Result<Self, ProxyConfigError> {
         for speaks in config.routes.iter().filter_map(|route| route.speaks) {
             if !Api::ALL.iter().any(|from| adapter(*from, speaks).is_some()) {
-                return Err(Unusable::Speaks(speaks));
+                return Err(ProxyConfigError::Speaks(speaks));
             }
         }
         check_callers(&config)?;
@@ -126,14 +126,14 @@ impl Proxy {
             ConfiguredStore::Memory(MemoryStore::new(limits))
         };
         let client = toolcrib_tls::client_builder()
-            .connect_timeout(CONNECT)
-            .pool_idle_timeout(IDLE)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .pool_idle_timeout(IDLE_TIMEOUT)
             .tcp_nodelay(true)
             // Where a redirect leads is for the client to decide: it has the credential.
             .redirect(reqwest::redirect::Policy::none())
             .build()
-            .map_err(Unusable::Client)?;
-        for notice in notices(&config, &settings) {
+            .map_err(ProxyConfigError::Client)?;
+        for notice in unsupported_mode_notices(&config, &settings) {
             tracing::warn!("{notice}");
         }
         let callers = Callers::new(&config, shared_key, Arc::clone(&admin), None)?;
@@ -150,7 +150,7 @@ impl Proxy {
             toolsets: ToolsetCache::default(),
             learned: Mutex::default(),
             metrics: Metrics::default(),
-            running: Running::default(),
+            running_totals: RunningTotals::default(),
             started: Instant::now(),
         })
     }
@@ -163,7 +163,7 @@ impl Proxy {
     /// Takes the callers of a config that was loaded again, with their keys, scopes and paths. What is under way for
     /// a caller that is gone, or has another key, ends. Returns the other keys of the section that differ from those
     /// in use: they are read when the proxy starts.
-    pub fn reload(&self, config: &Config) -> Result<Vec<&'static str>, Unusable> {
+    pub fn reload(&self, config: &Config) -> Result<Vec<&'static str>, ProxyConfigError> {
         check_callers(config)?;
         let before = self.callers.load_full();
         let admin = Arc::clone(&self.admin);
@@ -219,11 +219,12 @@ impl Proxy {
 }
 
 /// Checks that callers can be told apart.
-fn check_callers(config: &Config) -> Result<(), Unusable> {
+fn check_callers(config: &Config) -> Result<(), ProxyConfigError> {
     for (at, caller) in config.callers.iter().enumerate() {
-        let same = |other: &config::Caller| other.name == caller.name || other.key == caller.key;
+        let same =
+            |other: &config::CallerConfig| other.name == caller.name || other.key == caller.key;
         if caller.key.expose().is_empty() || config.callers[..at].iter().any(same) {
-            return Err(Unusable::Callers(caller.name.clone()));
+            return Err(ProxyConfigError::Callers(caller.name.clone()));
         }
     }
     Ok(())

@@ -16,7 +16,7 @@ const GEMINI: [&str; 4] = ["alt", "$alt", "prettyPrint", "$prettyPrint"];
 
 /// Why a query is refused for a caller that is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadQuery {
+pub(crate) enum InvalidQuery {
     /// A parameter that stands for another method.
     #[error("the query overrides the method, which a caller with a key or a scope may not do")]
     Method,
@@ -58,16 +58,16 @@ pub(crate) fn without_credentials(target: &str) -> String {
 }
 
 /// Checks the query of a caller that is limited: it may not change what was decided by method and path.
-pub(crate) fn check(query: &str) -> Result<(), BadQuery> {
+pub(crate) fn check(query: &str) -> Result<(), InvalidQuery> {
     if query.contains(';') {
-        return Err(BadQuery::Semicolon);
+        return Err(InvalidQuery::Semicolon);
     }
     let mut forms = 0;
     for pair in query.split('&') {
         let Some(name) = name(pair) else { continue };
         let name = name.to_ascii_lowercase();
         if METHODS.contains(&name.as_str()) {
-            return Err(BadQuery::Method);
+            return Err(InvalidQuery::Method);
         }
         if matches!(name.as_str(), "alt" | "$alt") {
             forms += 1;
@@ -75,7 +75,7 @@ pub(crate) fn check(query: &str) -> Result<(), BadQuery> {
             let is_plain =
                 matches!(pair, "alt=sse" | "$alt=sse" | "%24alt=sse" | "alt=json" | "$alt=json");
             if !is_plain || forms > 1 {
-                return Err(BadQuery::Alt);
+                return Err(InvalidQuery::Alt);
             }
         }
     }
@@ -83,11 +83,11 @@ pub(crate) fn check(query: &str) -> Result<(), BadQuery> {
 }
 
 /// Checks the query of a request to Gemini from a caller whose tools are limited, so that the response can be checked.
-pub(crate) fn check_gemini(query: &str) -> Result<(), BadQuery> {
+pub(crate) fn check_gemini(query: &str) -> Result<(), InvalidQuery> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     let is_known = |name: &str| GEMINI.contains(&name) || is_credential(name);
     let mut names = pairs.map(|(name, _)| name);
-    if names.all(|name| is_known(&name)) { Ok(()) } else { Err(BadQuery::Unknown) }
+    if names.all(|name| is_known(&name)) { Ok(()) } else { Err(InvalidQuery::Unknown) }
 }
 
 fn is_credential(name: &str) -> bool {
@@ -119,18 +119,18 @@ mod tests {
         }
         for query in ["alt=sse&alt=json", "al%74=sse", "alt=SSE", "$alt=json&alt=sse", "alt=media"]
         {
-            assert_eq!(check(query), Err(BadQuery::Alt), "{query}");
+            assert_eq!(check(query), Err(InvalidQuery::Alt), "{query}");
         }
         for query in ["_method=DELETE", "a=1&%24httpMethod=PATCH"] {
-            assert_eq!(check(query), Err(BadQuery::Method), "{query}");
+            assert_eq!(check(query), Err(InvalidQuery::Method), "{query}");
         }
-        assert_eq!(check("x=1;_method=DELETE"), Err(BadQuery::Semicolon));
+        assert_eq!(check("x=1;_method=DELETE"), Err(InvalidQuery::Semicolon));
         assert_eq!(check("x=1%3B2"), Ok(()));
         for query in ["", "alt=sse", "%24alt=json&key=k&prettyPrint=false"] {
             assert_eq!(check_gemini(query), Ok(()), "{query}");
         }
         for query in ["callback=f", "alt=sse&call%62ack=f", "$callback=f", "fields=candidates"] {
-            assert_eq!(check_gemini(query), Err(BadQuery::Unknown), "{query}");
+            assert_eq!(check_gemini(query), Err(InvalidQuery::Unknown), "{query}");
         }
     }
 }

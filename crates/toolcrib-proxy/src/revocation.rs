@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_server::access::Credential;
 
 /// The error that a client with a revoked key reads.
-pub(crate) const REVOKED: &str = "the access of this client was revoked";
+pub(crate) const REVOKED_MESSAGE: &str = "the access of this client was revoked";
 
 /// The revocation of what a client was let in with.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(crate) enum Revocation {
 
 impl Revocation {
     /// For a key that was not seen before.
-    pub(crate) fn of_new_key() -> Self {
+    pub(crate) fn for_new_key() -> Self {
         Self::Key(CancellationToken::new())
     }
 
@@ -32,7 +32,7 @@ impl Revocation {
     }
 
     /// Whether it is revoked.
-    pub(crate) fn has_happened(&self) -> bool {
+    pub(crate) fn is_revoked(&self) -> bool {
         match self {
             Self::Key(token) => token.is_cancelled(),
             Self::Listener(credential) => credential.is_revoked(),
@@ -40,7 +40,7 @@ impl Revocation {
     }
 
     /// Waits until it is revoked.
-    pub(crate) async fn happens(&self) {
+    pub(crate) async fn revoked(&self) {
         match self {
             Self::Key(token) => token.cancelled().await,
             Self::Listener(credential) => credential.clone().revoked().await,
@@ -48,10 +48,10 @@ impl Revocation {
     }
 
     /// Waits for another future. Returns `None` if the key is revoked meanwhile.
-    pub(crate) async fn unless_happens<T>(&self, other: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn unless_revoked<T>(&self, other: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
-            () = self.happens() => None,
+            () = self.revoked() => None,
             other = other => Some(other),
         }
     }

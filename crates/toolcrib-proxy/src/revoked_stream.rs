@@ -7,27 +7,33 @@ use futures::future::ready;
 use futures::{StreamExt as _, stream};
 use toolcrib_dialect::Api;
 
-use crate::error::event;
-use crate::revocation::{REVOKED, Revocation};
-use crate::upstream::{Chunks, Lost};
+use crate::api_error::error_event;
+use crate::revocation::{REVOKED_MESSAGE, Revocation};
+use crate::upstream_request::{BodyChunks, UpstreamError};
 
 /// The same body, which ends if the key is revoked: with an event, if it is a stream of events of this API, and
 /// cut off otherwise.
-pub(crate) fn until_revoked(
-    body: Chunks,
+pub(crate) fn end_when_revoked(
+    body: BodyChunks,
     revocation: Revocation,
     events_of: Option<Api>,
-) -> Chunks {
+) -> BodyChunks {
     let is_revoked = revocation.clone();
     let last = stream::once(ready(())).filter_map(move |()| {
-        ready(is_revoked.has_happened().then(|| match events_of {
-            // The stream may have stopped inside an event, which a blank line ends.
-            Some(api) => Ok(Bytes::from(
-                [b"\n\n", event(api, StatusCode::UNAUTHORIZED, REVOKED).as_slice()].concat(),
-            )),
-            None => Err(Lost::new(REVOKED)),
+        ready(is_revoked.is_revoked().then(|| {
+            match events_of {
+                // The stream may have stopped inside an event, which a blank line ends.
+                Some(api) => Ok(Bytes::from(
+                    [
+                        b"\n\n",
+                        error_event(api, StatusCode::UNAUTHORIZED, REVOKED_MESSAGE).as_slice(),
+                    ]
+                    .concat(),
+                )),
+                None => Err(UpstreamError::new(REVOKED_MESSAGE)),
+            }
         }))
     });
-    let revoked = async move { revocation.happens().await };
+    let revoked = async move { revocation.revoked().await };
     Box::pin(body.take_until(Box::pin(revoked)).chain(last))
 }

@@ -9,14 +9,14 @@ use url::Url;
 
 use crate::Secret;
 use crate::caller::Caller;
-use crate::config::{Config, Route};
-use crate::endpoint::{Asked, Vendor};
+use crate::config::{Config, RouteConfig};
+use crate::endpoint::{Endpoint, Vendor};
 
 /// What is sent to an upstream to show who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
     /// What the client sent.
-    Clients,
+    FromClient,
     /// Nothing.
     None,
     /// This.
@@ -46,27 +46,27 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    fn plain(url: &str) -> Result<Self, NoUrl> {
+    fn plain(url: &str) -> Result<Self, InvalidUpstreamUrl> {
         Ok(Self {
-            url: base(url)?,
+            url: parse_base_url(url)?,
             speaks: None,
             model: None,
             mode: None,
             context: None,
-            credential: Credential::Clients,
+            credential: Credential::FromClient,
             is_provider: true,
             native: None,
         })
     }
 
-    fn routed(route: &Route) -> Result<Self, NoUrl> {
+    fn routed(route: &RouteConfig) -> Result<Self, InvalidUpstreamUrl> {
         let credential = match &route.key {
             Some(key) => Credential::Key(key.clone()),
-            None if route.client_key => Credential::Clients,
+            None if route.client_key => Credential::FromClient,
             None => Credential::None,
         };
         Ok(Self {
-            url: base(&route.url)?,
+            url: parse_base_url(&route.url)?,
             speaks: route.speaks,
             model: route.model.clone(),
             mode: route.mode,
@@ -80,7 +80,7 @@ impl Upstream {
     /// The credential that is sent to it for a caller whose client uses the API of `vendor`.
     pub(crate) fn credential_for(&self, caller: &Caller, vendor: Vendor) -> Credential {
         let Some(keys) =
-            caller.stands_in.as_ref().filter(|_| self.credential == Credential::Clients)
+            caller.substitute_keys.as_ref().filter(|_| self.credential == Credential::FromClient)
         else {
             return self.credential.clone();
         };
@@ -110,16 +110,16 @@ impl Upstream {
 /// A URL that is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no URL of an upstream: write `https://host` or `http://host:port`")]
-pub struct NoUrl(String);
+pub struct InvalidUpstreamUrl(String);
 
 /// A base URL; the version segment that some people write is taken off.
-pub(crate) fn base(text: &str) -> Result<Url, NoUrl> {
+pub(crate) fn parse_base_url(text: &str) -> Result<Url, InvalidUpstreamUrl> {
     let trimmed = text.trim().trim_end_matches('/');
     let versions = ["/v1", "/v1beta", "/v1alpha"];
     let trimmed =
         versions.iter().find_map(|version| trimmed.strip_suffix(version)).unwrap_or(trimmed);
     // What stands before an `@` may be a password.
-    let shown = || NoUrl(text.split('@').next_back().unwrap_or(text).to_owned());
+    let shown = || InvalidUpstreamUrl(text.split('@').next_back().unwrap_or(text).to_owned());
     let url = Url::parse(trimmed).map_err(|_| shown())?;
     let usable =
         matches!(url.scheme(), "http" | "https") && url.has_host() && url.query().is_none();
@@ -139,8 +139,8 @@ pub struct Routes {
 
 impl Routes {
     /// Reads the config's.
-    pub fn new(config: &Config) -> Result<Self, NoUrl> {
-        let route = |route: &Route| {
+    pub fn new(config: &Config) -> Result<Self, InvalidUpstreamUrl> {
+        let route = |route: &RouteConfig| {
             let models = route.models.iter().map(|model| Glob::new(model)).collect();
             Ok((models, route.api, Upstream::routed(route)?))
         };
@@ -153,18 +153,18 @@ impl Routes {
     }
 
     /// Where a request goes that asks for this model.
-    pub fn find(&self, asked: Asked, model: Option<&str>) -> &Upstream {
+    pub fn find(&self, endpoint: Endpoint, model: Option<&str>) -> &Upstream {
         let fits = |(models, api, upstream): &&(Vec<Glob>, Option<Api>, Upstream)| {
             let Some(model) = model else { return false };
-            let speaks = upstream.speaks.zip(asked.api);
+            let speaks = upstream.speaks.zip(endpoint.api);
             // A client whose words cannot be put into those of the upstream has no business there.
             let understood =
                 speaks.is_none_or(|(to, from)| to == from || adapter(from, to).is_some());
-            let wanted = api.is_none() || *api == asked.api;
+            let wanted = api.is_none() || *api == endpoint.api;
             wanted && understood && models.iter().any(|glob| glob.is(model))
         };
         let routed = self.by_model.iter().find(fits).map(|(_, _, upstream)| upstream);
-        routed.unwrap_or(match asked.vendor {
+        routed.unwrap_or(match endpoint.vendor {
             Vendor::OpenAi => &self.openai,
             Vendor::Anthropic => &self.anthropic,
             Vendor::Google => &self.google,
@@ -175,7 +175,7 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::Endpoint;
+    use crate::endpoint::EndpointKind;
 
     #[test]
     fn a_model_goes_where_its_route_says() {
@@ -188,15 +188,15 @@ mod tests {
         }))
         .unwrap();
         let routes = Routes::new(&config).unwrap();
-        let asked = |api| Asked {
+        let endpoint = |api| Endpoint {
             vendor: Vendor::of(api),
             api: Some(api),
-            endpoint: Endpoint::Generate,
-            names_project: false,
-            is_bare: false,
+            kind: EndpointKind::Generate,
+            names_google_project: false,
+            lacks_version: false,
         };
-        let (chat, messages) = (asked(Api::Chat), asked(Api::Messages));
-        let at = |asked, model| routes.find(asked, model).at("/v1/x");
+        let (chat, messages) = (endpoint(Api::Chat), endpoint(Api::Messages));
+        let at = |endpoint, model| routes.find(endpoint, model).at("/v1/x");
         assert_eq!(at(chat, Some("gpt-5")), "https://gateway.example/api/v1/x");
         assert_eq!(at(chat, Some("Qwen3-8b")), "http://localhost:11434/v1/x");
         assert_eq!(routes.find(chat, Some("qwen3")).credential, Credential::None);
@@ -210,9 +210,9 @@ mod tests {
         for text in
             ["localhost:8080", "ftp://x", "https://", "https://u:hunter2@host", "http://h?x=1"]
         {
-            let error = base(text).unwrap_err().to_string();
+            let error = parse_base_url(text).unwrap_err().to_string();
             assert!(!error.contains("hunter2"), "{error}");
         }
-        assert_eq!(base("https://host/v1beta").unwrap().as_str(), "https://host/");
+        assert_eq!(parse_base_url("https://host/v1beta").unwrap().as_str(), "https://host/");
     }
 }

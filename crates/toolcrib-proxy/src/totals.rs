@@ -7,23 +7,23 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use toolcrib_dialect::Summary;
 
-use crate::caller::View;
+use crate::caller::StatsView;
 
 /// Rows that are kept apart; the rest is one row. Clients choose their names themselves.
-const ROWS: usize = 256;
+const MAX_ROWS: usize = 256;
 
 /// A running total.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningTotals {
     since: Instant,
-    rows: Mutex<BTreeMap<RowKey, Row>>,
+    rows: Mutex<BTreeMap<RowKey, TotalsRow>>,
 }
 
 /// The caller's name, if it has one, the model, and the client. A client that calls itself by a caller's name has
 /// rows of its own.
 type RowKey = (Option<String>, String, String);
 
-impl Default for Running {
+impl Default for RunningTotals {
     fn default() -> Self {
         Self { since: Instant::now(), rows: Mutex::default() }
     }
@@ -35,13 +35,13 @@ pub struct Totals {
     /// Seconds since the proxy started.
     pub seconds: u64,
     /// One row for each model and client.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TotalsRow>,
 }
 
 /// What was saved for one model and client.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Row {
+pub struct TotalsRow {
     /// The model.
     pub model: String,
     /// The client: its caller's name, or what it calls itself.
@@ -62,7 +62,7 @@ pub struct Row {
     pub saved: i64,
 }
 
-impl Row {
+impl TotalsRow {
     fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         self.deferred += other.deferred;
@@ -76,7 +76,7 @@ impl Row {
 
 /// One request, for the total.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct TotalsEntry<'a> {
     pub(crate) caller: Option<&'a str>,
     pub(crate) model: &'a str,
     pub(crate) client: &'a str,
@@ -85,12 +85,12 @@ pub(crate) struct Entry<'a> {
     pub(crate) summary: Summary,
 }
 
-impl Running {
-    pub(crate) fn add(&self, entry: &Entry<'_>) {
+impl RunningTotals {
+    pub(crate) fn add(&self, entry: &TotalsEntry<'_>) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let caller = entry.caller.map(str::to_owned);
-        let mut key = (caller, shown(entry.model), shown(entry.client));
-        if rows.len() >= ROWS && !rows.contains_key(&key) {
+        let mut key = (caller, printable_name(entry.model), printable_name(entry.client));
+        if rows.len() >= MAX_ROWS && !rows.contains_key(&key) {
             // Callers keep rows of their own, and there are as many as the config names.
             let client = key.0.as_ref().map_or_else(|| "other".into(), |_| key.2);
             key = (key.0, "other".into(), client);
@@ -109,19 +109,19 @@ impl Running {
     }
 
     /// The total now, as far as somebody may see it.
-    pub(crate) fn totals(&self, view: &View) -> Totals {
+    pub(crate) fn totals(&self, view: &StatsView) -> Totals {
         let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut seen: BTreeMap<(&str, &str), Row> = BTreeMap::new();
+        let mut seen: BTreeMap<(&str, &str), TotalsRow> = BTreeMap::new();
         for ((caller, model, client), row) in rows.iter() {
             let is_visible = match view {
-                View::All => true,
-                View::Own(name) => caller.as_ref() == Some(name),
+                StatsView::All => true,
+                StatsView::OneCaller(name) => caller.as_ref() == Some(name),
             };
             if is_visible {
                 seen.entry((model, client)).or_default().add(row);
             }
         }
-        let rows = seen.into_iter().map(|((model, client), row)| Row {
+        let rows = seen.into_iter().map(|((model, client), row)| TotalsRow {
             model: model.to_owned(),
             client: client.to_owned(),
             ..row
@@ -143,7 +143,7 @@ pub(crate) fn saved((before, after): (usize, usize), summary: &Summary) -> i64 {
 }
 
 /// A name that somebody else chose, fit to be shown.
-pub(crate) fn shown(name: &str) -> String {
+pub(crate) fn printable_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
     let name: String = name.chars().filter(|c| plain(*c)).take(64).collect();
     if name.is_empty() { "unknown".into() } else { name }
@@ -170,11 +170,11 @@ mod tests {
 
     #[test]
     fn names_of_strangers_are_bounded_in_number_and_kind() {
-        let running = Running::default();
+        let running = RunningTotals::default();
         for at in 0..1_000 {
             let client = format!("c\n\"{at}");
             let summary = summary(1, 0, 0);
-            running.add(&Entry {
+            running.add(&TotalsEntry {
                 caller: None,
                 model: "m",
                 client: &client,
@@ -183,8 +183,8 @@ mod tests {
                 summary,
             });
         }
-        let totals = running.totals(&View::All);
-        assert_eq!(totals.rows.len(), ROWS + 1);
+        let totals = running.totals(&StatsView::All);
+        assert_eq!(totals.rows.len(), MAX_ROWS + 1);
         assert_eq!(totals.rows.iter().map(|row| row.requests).sum::<u64>(), 1_000);
         assert!(totals.rows.iter().all(|row| !row.client.contains(['\n', '"'])));
     }

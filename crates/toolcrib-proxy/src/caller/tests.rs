@@ -1,30 +1,33 @@
 //! Who is recognised by which keys.
 
 use super::*;
-use crate::our_headers::{KEY, TOOLS};
+use crate::toolcrib_headers::{KEY, TOOLS};
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     pairs.iter().map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap())).collect()
 }
 
 fn callers(shared_key: Option<&str>) -> Callers {
-    let ci = config::Caller {
+    let ci = config::CallerConfig {
         name: "ci".into(),
         key: Secret::from("tc-ci"),
         tools: vec!["github__*".into()],
         hidden: vec!["*delete*".into()],
         paths: Vec::new(),
-        upstream_keys: Keys { openai: Some(Secret::from("sk-real")), ..Keys::default() },
+        upstream_keys: ProviderKeys {
+            openai: Some(Secret::from("sk-real")),
+            ..ProviderKeys::default()
+        },
     };
     let other =
-        config::Caller { name: "other".into(), key: Secret::from("tc-other"), ..ci.clone() };
+        config::CallerConfig { name: "other".into(), key: Secret::from("tc-other"), ..ci.clone() };
     let config = Config { callers: vec![ci, other], ..Config::default() };
     Callers::new(&config, shared_key.map(Secret::from), Arc::default(), None).unwrap()
 }
 
-fn who(callers: &Callers, pairs: &[(&'static str, &str)]) -> Result<Caller, Unidentified> {
+fn who(callers: &Callers, pairs: &[(&'static str, &str)]) -> Result<Caller, IdentifyError> {
     let headers = headers(pairs);
-    let ours = OurHeaders::read(&headers)?;
+    let ours = ToolcribHeaders::read(&headers)?;
     callers.identify(&"/v1/messages".parse().unwrap(), &headers, &ours)
 }
 
@@ -33,16 +36,16 @@ fn a_key_of_ours_narrows_and_a_header_narrows_further() {
     let callers = callers(None);
     let ci =
         who(&callers, &[("x-toolcrib-key", "tc-ci"), ("authorization", "Bearer sk-own")]).unwrap();
-    assert_eq!((ci.name(), &ci.stands_in), (Some("ci"), &None));
+    assert_eq!((ci.name(), &ci.substitute_keys), (Some("ci"), &None));
     assert!(ci.scope.sees("github__create_issue"));
     assert!(!ci.scope.sees("github__delete_repo") && !ci.scope.sees("slack__post"));
     let narrowed =
         who(&callers, &[("x-api-key", "tc-ci"), (TOOLS, "*issue*, slack__*, -*close*")]).unwrap();
     assert!(narrowed.scope.sees("github__create_issue"));
     assert!(!narrowed.scope.sees("slack__post") && !narrowed.scope.sees("github__close_issue"));
-    assert_eq!(narrowed.stands_in.clone().unwrap().openai, Some(Secret::from("sk-real")));
+    assert_eq!(narrowed.substitute_keys.clone().unwrap().openai, Some(Secret::from("sk-real")));
     assert_eq!(narrowed.id, ci.id);
-    assert_ne!(narrowed.records_id(), ci.records_id());
+    assert_ne!(narrowed.record_owner_id(), ci.record_owner_id());
     // One allowed name is enough, and so is one hidden name.
     assert!(ci.scope.sees_tool(&["create_issue", "github__create_issue"]));
     assert!(!ci.scope.sees_tool(&["github__create_issue", "delete_issue"]));
@@ -57,7 +60,7 @@ fn callers_without_a_key_are_told_apart_by_their_credentials() {
     assert_eq!(a.id, who(&callers, &[("x-api-key", "sk-a")]).unwrap().id);
     assert!(!a.is_limited());
     for pairs in [&[(KEY, "wrong")][..], &[(KEY, "wrong"), ("authorization", "Bearer tc-ci")]] {
-        assert_eq!(who(&callers, pairs).unwrap_err(), Unidentified::NoKey, "{pairs:?}");
+        assert_eq!(who(&callers, pairs).unwrap_err(), IdentifyError::NoKey, "{pairs:?}");
     }
 }
 
@@ -65,7 +68,7 @@ fn callers_without_a_key_are_told_apart_by_their_credentials() {
 fn a_door_with_a_key_lets_nobody_in_without_one() {
     let callers = callers(Some("door"));
     let refused = who(&callers, &[("authorization", "Bearer sk-a")]).unwrap_err();
-    assert_eq!(refused, Unidentified::NoKey);
+    assert_eq!(refused, IdentifyError::NoKey);
     assert!(who(&callers, &[(KEY, "door"), ("authorization", "Bearer sk-a")]).is_ok());
     assert!(who(&callers, &[("authorization", "Bearer tc-ci")]).is_ok());
 }
@@ -77,7 +80,7 @@ fn two_callers_are_not_one() {
         [("x-api-key", "tc-ci"), ("authorization", "Bearer tc-other")],
         [(KEY, "tc-other"), ("authorization", "Bearer tc-ci")],
     ] {
-        assert_eq!(who(&callers, &pairs).unwrap_err(), Unidentified::TwoCallers, "{pairs:?}");
+        assert_eq!(who(&callers, &pairs).unwrap_err(), IdentifyError::TwoCallers, "{pairs:?}");
     }
     for pairs in [
         [("x-api-key", "tc-ci"), ("authorization", "Bearer  tc-ci")],
@@ -86,6 +89,6 @@ fn two_callers_are_not_one() {
         assert_eq!(who(&callers, &pairs).unwrap().name(), Some("ci"), "{pairs:?}");
     }
     let twice = [("authorization", "Bearer a"), ("authorization", "Bearer tc-ci")];
-    let repeated = BadHeader::Repeated("authorization".into());
-    assert_eq!(who(&callers, &twice).unwrap_err(), Unidentified::Header(repeated));
+    let repeated = InvalidHeader::Repeated("authorization".into());
+    assert_eq!(who(&callers, &twice).unwrap_err(), IdentifyError::InvalidHeader(repeated));
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Api;
-use toolcrib_proxy::config::Route;
+use toolcrib_proxy::config::RouteConfig;
 use toolcrib_testkit::provider::{Answer, Options};
 
 use crate::dialects::Case;
@@ -14,7 +14,7 @@ async fn chat_only(options: Options) -> Stage {
     let provider = toolcrib_testkit::provider::Provider::start(options).unwrap();
     let mut config = crate::support::config(&provider);
     let route = json!({"models": ["*"], "url": provider.url, "speaks": "chat"});
-    config.routes = vec![serde_json::from_value::<Route>(route).unwrap()];
+    config.routes = vec![serde_json::from_value::<RouteConfig>(route).unwrap()];
     Stage::start(provider, config, None).await
 }
 

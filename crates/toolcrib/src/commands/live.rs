@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use toolcrib_proxy::live::totals;
-use toolcrib_proxy::totals::{Row, Totals};
+use toolcrib_proxy::fetch_totals::fetch_totals;
+use toolcrib_proxy::totals::{Totals, TotalsRow};
 use toolcrib_server::Secret;
 
 use crate::output::{Failure, Output};
@@ -20,7 +20,7 @@ pub(crate) fn run(url: &str, output: &mut Output) -> Result<bool, Failure> {
     let repeats = !output.is_json() && std::io::stdout().is_terminal();
     super::gateway::block_on(async {
         loop {
-            let total = totals(url, key.as_ref()).await;
+            let total = fetch_totals(url, key.as_ref()).await;
             let total =
                 total.map_err(|error| Failure::input(format!("`{url}`"), &error, error.hint()))?;
             if output.is_json() {
@@ -78,8 +78,8 @@ fn text(total: &Totals) -> String {
     )
 }
 
-fn sum(total: &Totals) -> Row {
-    let mut all = Row { model: "all".into(), ..Row::default() };
+fn sum(total: &Totals) -> TotalsRow {
+    let mut all = TotalsRow { model: "all".into(), ..TotalsRow::default() };
     for row in &total.rows {
         all.requests += row.requests;
         all.deferred += row.deferred;

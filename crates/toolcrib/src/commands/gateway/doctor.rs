@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use toolcrib_mcp::{Checkup, Era, Phase};
-use toolcrib_proxy::notices;
+use toolcrib_proxy::unsupported_mode_notices;
 use toolcrib_tokens::VocabularyCounter;
 
 use super::{
@@ -118,7 +118,8 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
     let config_path = location.map(|location| location.path().display().to_string());
     // `serve` reports an error in this section.
     let proxy = config.sections.proxy.as_ref();
-    let proxy_notes = proxy.map(|proxy| notices(proxy, &config.sections.gateway.settings));
+    let proxy_notes =
+        proxy.map(|proxy| unsupported_mode_notices(proxy, &config.sections.gateway.settings));
     let (mut rows, (cost, decision, mut notes)): (Vec<ServerReport>, _) = block_on(async {
         let gateway = start_gateway_with(
             config.sections.gateway,

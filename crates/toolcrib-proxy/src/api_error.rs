@@ -4,10 +4,10 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use toolcrib_dialect::{Api, sse};
 
-use crate::caller::Unidentified;
+use crate::caller::IdentifyError;
 
 /// An error in the shape of an API.
-pub(crate) fn error(api: Api, status: StatusCode, text: &str) -> Response {
+pub(crate) fn error_response(api: Api, status: StatusCode, text: &str) -> Response {
     let text = serde_json::Value::from(format!("toolcrib: {text}"));
     let code = status.as_u16();
     let body = match api {
@@ -27,7 +27,7 @@ pub(crate) fn error(api: Api, status: StatusCode, text: &str) -> Response {
 }
 
 /// The same as an event, for a stream that has begun.
-pub(crate) fn event(api: Api, status: StatusCode, text: &str) -> Vec<u8> {
+pub(crate) fn error_event(api: Api, status: StatusCode, text: &str) -> Vec<u8> {
     let code = status.as_u16();
     let is_unknown = status == StatusCode::UNAUTHORIZED;
     let status = if is_unknown { "UNAUTHENTICATED" } else { "UNAVAILABLE" };
@@ -58,31 +58,31 @@ pub(crate) fn event(api: Api, status: StatusCode, text: &str) -> Vec<u8> {
 
 /// A request that is refused before anything is sent, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct RequestError {
     api: Api,
     status: StatusCode,
     text: String,
 }
 
-impl Refusal {
+impl RequestError {
     pub(crate) fn new(api: Api, status: StatusCode, text: &(impl ToString + ?Sized)) -> Self {
         Self { api, status, text: text.to_string() }
     }
 
     /// For a request whose sender is not known.
-    pub(crate) fn unidentified(api: Api, why: &Unidentified) -> Self {
+    pub(crate) fn unidentified(api: Api, why: &IdentifyError) -> Self {
         let status = match why {
-            Unidentified::NoKey | Unidentified::Misplaced(_) => StatusCode::UNAUTHORIZED,
-            Unidentified::NotAdmin => StatusCode::FORBIDDEN,
-            Unidentified::Header(_) | Unidentified::TwoCallers => StatusCode::BAD_REQUEST,
+            IdentifyError::NoKey | IdentifyError::MisplacedKey(_) => StatusCode::UNAUTHORIZED,
+            IdentifyError::NotAdmin => StatusCode::FORBIDDEN,
+            IdentifyError::InvalidHeader(_) | IdentifyError::TwoCallers => StatusCode::BAD_REQUEST,
         };
         Self::new(api, status, why)
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for RequestError {
     fn into_response(self) -> Response {
-        let mut response = error(self.api, self.status, &self.text);
+        let mut response = error_response(self.api, self.status, &self.text);
         if self.status == StatusCode::UNAUTHORIZED {
             let challenge = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
@@ -93,9 +93,9 @@ impl IntoResponse for Refusal {
 
 /// For a WebSocket upgrade, which is not supported. Without this error clients retry; after it Codex falls
 /// back to HTTP at once.
-pub(crate) fn no_socket(api: Api) -> Response {
+pub(crate) fn websocket_unsupported(api: Api) -> Response {
     let text = "there are no sockets here: POST the request";
-    let mut response = error(api, StatusCode::UPGRADE_REQUIRED, text);
+    let mut response = error_response(api, StatusCode::UPGRADE_REQUIRED, text);
     response.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("HTTP/1.1"));
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     response

@@ -10,56 +10,56 @@ use futures::{FutureExt as _, Stream, StreamExt as _};
 use toolcrib_dialect::exchange::action::Outgoing;
 use toolcrib_dialect::{Api, request};
 
-use crate::account;
+use crate::account_redaction;
+use crate::admission::AdmittedRequest;
 use crate::endpoint::Vendor;
-use crate::head;
-use crate::inbound::Inbound;
+use crate::headers;
 use crate::proxy::Proxy;
 use crate::query;
 use crate::route::{Credential, Upstream};
 
 /// A body as it comes.
-pub(crate) type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, Lost>> + Send>>;
+pub(crate) type BodyChunks = Pin<Box<dyn Stream<Item = Result<Bytes, UpstreamError>> + Send>>;
 
 /// What came back.
-pub(crate) struct Answer {
+pub(crate) struct UpstreamResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Chunks,
+    pub(crate) body: BodyChunks,
 }
 
-impl Answer {
+impl UpstreamResponse {
     /// Whether the body is a stream of events.
-    pub(crate) fn is_events(&self) -> bool {
-        is_events(&self.headers)
+    pub(crate) fn is_event_stream(&self) -> bool {
+        is_event_stream(&self.headers)
     }
 }
 
 /// Whether a response with these headers is a stream of events.
-pub(crate) fn is_events(headers: &HeaderMap) -> bool {
+pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get("content-type").and_then(|value| value.to_str().ok());
     let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
     essence.is_some_and(|essence| essence.eq_ignore_ascii_case("text/event-stream"))
 }
 
 /// Whether an event of ours can be added to a body with these headers.
-pub(crate) fn writable_events(headers: &HeaderMap) -> bool {
+pub(crate) fn can_append_event(headers: &HeaderMap) -> bool {
     let fixed = [header::CONTENT_LENGTH, header::CONTENT_ENCODING];
-    is_events(headers) && !fixed.iter().any(|name| headers.contains_key(name))
+    is_event_stream(headers) && !fixed.iter().any(|name| headers.contains_key(name))
 }
 
 /// An upstream that could not be reached, or broke off. Says nothing of the URL: a key may be in it.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Lost(String);
+pub(crate) struct UpstreamError(String);
 
-impl Lost {
+impl UpstreamError {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
 }
 
-impl From<reqwest::Error> for Lost {
+impl From<reqwest::Error> for UpstreamError {
     fn from(error: reqwest::Error) -> Self {
         let error = error.without_url();
         // The outermost says only that it failed; the reason is the innermost.
@@ -91,51 +91,54 @@ impl UpstreamRequest {
     /// The request for an upstream. `read` names the API whose response is read.
     pub(crate) fn new(
         proxy: &Proxy,
-        inbound: &Inbound,
+        inbound: &AdmittedRequest,
         upstream: &Arc<Upstream>,
         read: Option<Api>,
     ) -> Self {
-        let Inbound { asked, caller, .. } = inbound;
+        let AdmittedRequest { endpoint, caller, .. } = inbound;
         let mut target = inbound.target.clone();
-        let credential = upstream.credential_for(caller, asked.vendor);
-        if credential != Credential::Clients {
+        let credential = upstream.credential_for(caller, endpoint.vendor);
+        if credential != Credential::FromClient {
             target = query::without_credentials(&target);
         }
-        if let (Some(Api::Gemini), Some(model)) = (asked.api, &upstream.model) {
+        if let (Some(Api::Gemini), Some(model)) = (endpoint.api, &upstream.model) {
             target = with_model(&target, model);
         }
-        if asked.is_bare {
+        if endpoint.lacks_version {
             target = format!("/v1{target}");
         }
-        let speaks = read.and_then(|api| speaks(upstream, api));
-        let vendor = speaks.map_or(asked.vendor, Vendor::of);
+        let speaks = read.and_then(|api| translation_target(upstream, api));
+        let vendor = speaks.map_or(endpoint.vendor, Vendor::of);
         let mut headers =
-            head::up(&inbound.parts.headers, vendor, &credential, caller.is_limited());
+            headers::for_upstream(&inbound.parts.headers, vendor, &credential, caller.is_limited());
         if caller.is_limited() && inbound.is_json() {
-            head::declare_json(&mut headers);
+            headers::declare_json(&mut headers);
         }
-        if speaks.is_some() && credential == Credential::Clients {
-            head::move_key(&mut headers, vendor);
+        if speaks.is_some() && credential == Credential::FromClient {
+            headers::move_credential(&mut headers, vendor);
         }
         if matches!(credential, Credential::Key(_)) {
             // The key must be found and masked in errors that repeat it.
-            head::ask_uncompressed(&mut headers);
+            headers::request_uncompressed(&mut headers);
         }
         let (client, upstream) = (proxy.client.clone(), Arc::clone(upstream));
         Self { client, upstream, target, headers, credential, is_read: false }
     }
 
     /// Sends one round.
-    pub(crate) fn post(&self, outgoing: Outgoing) -> BoxFuture<'static, Result<Answer, Lost>> {
+    pub(crate) fn post(
+        &self,
+        outgoing: Outgoing,
+    ) -> BoxFuture<'static, Result<UpstreamResponse, UpstreamError>> {
         let mut headers = self.headers.clone();
         if outgoing.is_read || self.is_read {
-            head::ask_uncompressed(&mut headers);
+            headers::request_uncompressed(&mut headers);
         }
-        head::add_betas(&mut headers, outgoing.betas);
+        headers::add_betas(&mut headers, outgoing.betas);
         let url = self.upstream.at(outgoing.path.unwrap_or(&self.target));
         let sent = self.client.post(url).headers(headers).body(outgoing.body).send();
         let credential = self.credential.clone();
-        async move { answer(sent.await?, credential) }.boxed()
+        async move { read_response(sent.await?, credential) }.boxed()
     }
 
     /// Sends a body as it comes, of this length if that is known: an upstream is told it as we were.
@@ -144,7 +147,7 @@ impl UpstreamRequest {
         method: Method,
         body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
         length: Option<u64>,
-    ) -> Result<Answer, Lost>
+    ) -> Result<UpstreamResponse, UpstreamError>
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
     {
@@ -156,34 +159,41 @@ impl UpstreamRequest {
         if length != Some(0) {
             request = request.body(reqwest::Body::wrap_stream(body));
         }
-        answer(request.send().await?, self.credential.clone())
+        read_response(request.send().await?, self.credential.clone())
     }
 }
 
 /// A response to a request with this credential.
-fn answer(response: reqwest::Response, credential: Credential) -> Result<Answer, Lost> {
+fn read_response(
+    response: reqwest::Response,
+    credential: Credential,
+) -> Result<UpstreamResponse, UpstreamError> {
     let status = response.status();
     if status.is_informational() {
-        return Err(Lost::new("it switched to another protocol, which was not asked for"));
+        return Err(UpstreamError::new("it switched to another protocol, which was not asked for"));
     }
     let mut headers = response.headers().clone();
-    let body = response.bytes_stream().map(|chunk| chunk.map_err(Lost::from));
-    if credential != Credential::Clients {
-        account::withhold(&mut headers);
+    let body = response.bytes_stream().map(|chunk| chunk.map_err(UpstreamError::from));
+    if credential != Credential::FromClient {
+        account_redaction::remove_account_headers(&mut headers);
     }
     let Credential::Key(key) = credential else {
-        return Ok(Answer { status, headers, body: Box::pin(body) });
+        return Ok(UpstreamResponse { status, headers, body: Box::pin(body) });
     };
-    account::mask_headers(&mut headers, &key);
+    account_redaction::mask_headers(&mut headers, &key);
     if status.is_success() {
-        return Ok(Answer { status, headers, body: Box::pin(body) });
+        return Ok(UpstreamResponse { status, headers, body: Box::pin(body) });
     }
     headers.remove(header::CONTENT_LENGTH);
-    Ok(Answer { status, headers, body: Box::pin(account::mask_body(body, key)) })
+    Ok(UpstreamResponse {
+        status,
+        headers,
+        body: Box::pin(account_redaction::mask_body(body, key)),
+    })
 }
 
 /// The API that a request has to be translated to.
-pub(crate) fn speaks(upstream: &Upstream, api: Api) -> Option<Api> {
+pub(crate) fn translation_target(upstream: &Upstream, api: Api) -> Option<Api> {
     upstream.speaks.filter(|speaks| api != *speaks)
 }
 
@@ -201,14 +211,14 @@ mod tests {
 
     #[test]
     fn events_are_known_by_their_type_in_any_case_and_with_parameters() {
-        let is_events = |kind: &'static str| {
+        let is_event_stream = |kind: &'static str| {
             let value = header::HeaderValue::from_static(kind);
-            is_events(&HeaderMap::from_iter([(header::CONTENT_TYPE, value)]))
+            is_event_stream(&HeaderMap::from_iter([(header::CONTENT_TYPE, value)]))
         };
         let kinds =
             ["text/event-stream", " Text/Event-Stream", "text/event-stream ; charset=utf-8"];
-        assert!(kinds.into_iter().all(is_events));
-        assert!(!["text/event-streams", "application/json", ""].into_iter().any(is_events));
+        assert!(kinds.into_iter().all(is_event_stream));
+        assert!(!["text/event-streams", "application/json", ""].into_iter().any(is_event_stream));
     }
 
     #[test]

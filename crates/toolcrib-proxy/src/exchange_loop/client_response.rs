@@ -14,46 +14,50 @@ use toolcrib_dialect::exchange::action::{self, Done, Ending, Start};
 use toolcrib_dialect::{Action, Unchecked};
 use toolcrib_server::BodyWithPermit;
 
-use super::{Driver, Output, Source};
-use crate::error::{error, event};
-use crate::head;
-use crate::log::unreachable;
-use crate::revocation::REVOKED;
-use crate::revoked_stream::until_revoked;
-use crate::upstream::{Lost, writable_events};
+use super::{ExchangeLoop, LoopOutput, UpstreamState};
+use crate::api_error::{error_event, error_response};
+use crate::headers;
+use crate::request_log::upstream_unreachable;
+use crate::revocation::REVOKED_MESSAGE;
+use crate::revoked_stream::end_when_revoked;
+use crate::upstream_request::{UpstreamError, can_append_event};
 
-impl Driver {
+impl ExchangeLoop {
     /// The response, once its head is known.
     pub(super) fn start(mut self, start: Start) -> Response {
-        let mut headers = head::down(&self.headers, start.is_intact);
+        let mut headers = headers::for_client(&self.headers, start.is_intact);
         if start.is_translated {
             // These headers describe the body before its translation.
             for name in ["content-length", "content-md5", "digest", "etag"] {
                 headers.remove(name);
             }
         }
-        head::write_report(self.exchange.report(), &mut headers);
+        headers::write_report(self.exchange.report(), &mut headers);
         if let Some(summary) = &start.summary {
-            head::taken(summary, &mut headers);
+            headers::write_summary(summary, &mut headers);
         }
         let body = match start.body {
             action::Body::Complete(body) => {
-                self.finish();
+                self.report_finished();
                 // It counts until a slow client has taken it. Its size was counted before, so its share shrinks or
                 // hardly changes.
                 self.memory.resize_fairly(body.len());
                 Body::new(BodyWithPermit::new(Body::from(body), self.memory))
             }
             action::Body::AsItComes => {
-                self.finish();
-                match std::mem::replace(&mut self.source, Source::Nothing) {
-                    Source::Reading(body) => {
+                self.report_finished();
+                match std::mem::replace(&mut self.upstream_state, UpstreamState::Idle) {
+                    UpstreamState::ReceivingBody(body) => {
                         let body = match self.recorder.take() {
                             Some(recorder) => recorder.watch(Arc::clone(&self.log.proxy), body),
                             None => body,
                         };
-                        let events_of = writable_events(&self.headers).then_some(self.log.api);
-                        Body::from_stream(until_revoked(body, self.revocation.clone(), events_of))
+                        let events_of = can_append_event(&self.headers).then_some(self.log.api);
+                        Body::from_stream(end_when_revoked(
+                            body,
+                            self.revocation.clone(),
+                            events_of,
+                        ))
                     }
                     _ => Body::empty(),
                 }
@@ -65,12 +69,12 @@ impl Driver {
                     self.is_reported = true;
                 }
                 if self.has_trailers {
-                    let names = HeaderValue::from_static(head::TRAILERS);
+                    let names = HeaderValue::from_static(headers::SUMMARY_TRAILERS);
                     headers.insert(header::TRAILER, names);
                 }
-                let frames = stream::unfold(self, |mut driver| async move {
-                    let frame = driver.frame().await?;
-                    Some((frame, driver))
+                let frames = stream::unfold(self, |mut exchange_loop| async move {
+                    let frame = exchange_loop.next_frame().await?;
+                    Some((frame, exchange_loop))
                 });
                 Body::new(StreamBody::new(frames))
             }
@@ -82,7 +86,7 @@ impl Driver {
     }
 
     /// Reports an exchange whose response needs nothing more.
-    fn finish(&mut self) {
+    fn report_finished(&mut self) {
         while let Some(action) = self.exchange.next() {
             if let Action::Done(done) = action {
                 self.log.done(self.exchange.report(), &done.summary, done.status);
@@ -92,27 +96,28 @@ impl Driver {
 
     /// The next frame of a stream. The request is reported before the last bytes are given out: a client
     /// may disconnect as soon as it has them.
-    pub(super) async fn frame(&mut self) -> Option<Result<Frame<Bytes>, Lost>> {
-        while !self.is_over && (self.ready.is_empty() || self.exchange.is_over()) {
+    pub(super) async fn next_frame(&mut self) -> Option<Result<Frame<Bytes>, UpstreamError>> {
+        while !self.is_finished && (self.ready.is_empty() || self.exchange.is_over()) {
             match self.next().await {
-                Output::Bytes(bytes) => {
+                LoopOutput::Bytes(bytes) => {
                     if let Some(recorder) = &mut self.recorder {
                         Box::pin(recorder.push(&self.log.proxy, &bytes)).await;
                     }
                     self.ready.push_back(Ok(Frame::data(bytes)));
                 }
-                Output::Start(_) => {}
-                Output::Revoked => {
-                    self.is_over = true;
-                    let last = event(self.log.api, StatusCode::UNAUTHORIZED, REVOKED).into();
+                LoopOutput::Start(_) => {}
+                LoopOutput::Revoked => {
+                    self.is_finished = true;
+                    let last =
+                        error_event(self.log.api, StatusCode::UNAUTHORIZED, REVOKED_MESSAGE).into();
                     self.ready.push_back(Ok(Frame::data(last)));
                 }
-                Output::Done(done) => {
+                LoopOutput::Done(done) => {
                     if let Some(recorder) = &mut self.recorder {
                         Box::pin(recorder.end(&self.log.proxy)).await;
                     }
                     // What the upstream still sends is for nobody.
-                    (self.is_over, self.source) = (true, Source::Nothing);
+                    (self.is_finished, self.upstream_state) = (true, UpstreamState::Idle);
                     let last = self.last_frame(done);
                     self.ready.extend(last);
                 }
@@ -121,7 +126,7 @@ impl Driver {
         self.ready.pop_front()
     }
 
-    fn last_frame(&mut self, done: Done) -> Option<Result<Frame<Bytes>, Lost>> {
+    fn last_frame(&mut self, done: Done) -> Option<Result<Frame<Bytes>, UpstreamError>> {
         if done.ending != Ending::Complete {
             self.log.proxy.metrics.failure();
         }
@@ -135,24 +140,24 @@ impl Driver {
                 None
             }
             Ending::Unchecked(why) => {
-                let text = self.unchecked(why);
-                let last = event(self.log.api, StatusCode::BAD_GATEWAY, &text);
+                let text = self.withheld_message(why);
+                let last = error_event(self.log.api, StatusCode::BAD_GATEWAY, &text);
                 Some(Ok(Frame::data(last.into())))
             }
             Ending::CutOff => {
                 // The client gets what it would have got without us: its stream is cut off too.
-                let lost = self.reason(done.ending);
-                tracing::warn!(%lost, "the upstream broke off");
-                Some(Err(lost))
+                let error = self.take_upstream_error(done.ending);
+                tracing::warn!(%error, "the upstream broke off");
+                Some(Err(error))
             }
             Ending::Complete if self.has_trailers => {
                 let mut trailers = HeaderMap::new();
-                head::taken(&done.summary, &mut trailers);
+                headers::write_summary(&done.summary, &mut trailers);
                 Some(Ok(Frame::trailers(trailers)))
             }
             Ending::Failed => {
-                if let Some(lost) = &self.lost {
-                    tracing::warn!(%lost, "the upstream cannot be reached for a hidden round");
+                if let Some(error) = &self.upstream_error {
+                    tracing::warn!(%error, "the upstream cannot be reached for a hidden round");
                 }
                 None
             }
@@ -165,36 +170,39 @@ impl Driver {
     }
 
     /// The response to a request that got none.
-    pub(super) fn refuse(mut self, done: Done) -> Response {
-        let lost = self.reason(done.ending);
+    pub(super) fn error_instead_of_response(mut self, done: Done) -> Response {
+        let error = self.take_upstream_error(done.ending);
         match done.ending {
             Ending::Untranslatable(why) => {
-                error(self.log.api, StatusCode::BAD_REQUEST, &why.to_string())
+                error_response(self.log.api, StatusCode::BAD_REQUEST, &why.to_string())
             }
             Ending::Unchecked(why) => {
                 self.log.proxy.metrics.failure();
-                let text = self.unchecked(why);
-                error(self.log.api, StatusCode::BAD_GATEWAY, &text)
+                let text = self.withheld_message(why);
+                error_response(self.log.api, StatusCode::BAD_GATEWAY, &text)
             }
-            Ending::Exceeded(Exceeded::Total(_)) => self.log.no_memory(&lost),
-            Ending::CutOff | Ending::Exceeded(_) => self.log.broken(&lost),
+            Ending::Exceeded(Exceeded::Total(_)) => self.log.out_of_memory(&error),
+            Ending::CutOff | Ending::Exceeded(_) => self.log.upstream_cut_off(&error),
             Ending::Complete | Ending::Failed | Ending::Unreachable => {
-                unreachable(&self.log.proxy, self.log.api, &self.log.host, &lost)
+                upstream_unreachable(&self.log.proxy, self.log.api, &self.log.host, &error)
             }
         }
     }
 
     /// Logs that a response is withheld from a limited caller. Returns the message for the client.
-    fn unchecked(&self, why: Unchecked) -> String {
+    fn withheld_message(&self, why: Unchecked) -> String {
         tracing::warn!(host = %self.log.host, reason = %why, "a response for a caller with a limited scope was refused");
         format!("this caller's tools are limited, and the response is not passed on because {why}")
     }
 
     /// Why the upstream was lost.
-    fn reason(&mut self, ending: Ending) -> Lost {
+    fn take_upstream_error(&mut self, ending: Ending) -> UpstreamError {
         match ending {
-            Ending::Exceeded(exceeded) => Lost::new(exceeded.to_string()),
-            _ => self.lost.take().unwrap_or_else(|| Lost::new("the connection was closed")),
+            Ending::Exceeded(exceeded) => UpstreamError::new(exceeded.to_string()),
+            _ => self
+                .upstream_error
+                .take()
+                .unwrap_or_else(|| UpstreamError::new("the connection was closed")),
         }
     }
 }

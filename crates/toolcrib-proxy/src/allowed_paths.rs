@@ -3,24 +3,26 @@
 use axum::http::Method;
 use toolcrib_core::policy::Glob;
 
-use crate::path::NormalPath;
+use crate::path::NormalizedPath;
 
 /// The entries of `paths`, read: `POST /v1/embeddings`, or `/v1/files/*` for every method.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct OpenPaths(Vec<(Option<Method>, Glob)>);
+pub(crate) struct AllowedPaths(Vec<(Option<Method>, Glob)>);
 
 /// An entry of `paths` that no request could match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` in `paths` is no path: write `/v1/files/*`, or `POST /v1/embeddings` for one method"
 )]
-pub struct BadEntry(String);
+pub struct InvalidPathEntry(String);
 
-impl OpenPaths {
+impl AllowedPaths {
     /// Reads entries.
-    pub(crate) fn new<'a>(entries: impl IntoIterator<Item = &'a String>) -> Result<Self, BadEntry> {
+    pub(crate) fn new<'a>(
+        entries: impl IntoIterator<Item = &'a String>,
+    ) -> Result<Self, InvalidPathEntry> {
         let read = |entry: &String| {
-            let bad = || BadEntry(entry.clone());
+            let bad = || InvalidPathEntry(entry.clone());
             let (method, path) = match entry.trim().split_once(' ') {
                 Some((method, path)) if method.bytes().all(|byte| byte.is_ascii_uppercase()) => {
                     (Some(Method::from_bytes(method.as_bytes()).map_err(|_| bad())?), path.trim())
@@ -30,14 +32,14 @@ impl OpenPaths {
             };
             // A pattern that is not in the normalised spelling matches nothing.
             let is_normal =
-                NormalPath::read(path.as_bytes()).is_ok_and(|normal| normal.as_str() == path);
+                NormalizedPath::read(path.as_bytes()).is_ok_and(|normal| normal.as_str() == path);
             if is_normal { Ok((method, Glob::new(path))) } else { Err(bad()) }
         };
         entries.into_iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
     /// Whether a request to this path is allowed.
-    pub(crate) fn allow(&self, method: &Method, path: &NormalPath) -> bool {
+    pub(crate) fn allow(&self, method: &Method, path: &NormalizedPath) -> bool {
         self.0.iter().any(|(only, glob)| {
             only.as_ref().is_none_or(|only| only == method) && glob.is(path.as_str())
         })
@@ -51,7 +53,7 @@ mod tests {
     #[test]
     fn an_entry_is_a_path_with_or_without_a_method() {
         let texts = ["POST /v1/embeddings".to_owned(), "/v1/files/*".to_owned()];
-        let open = OpenPaths::new(&texts).unwrap();
+        let open = AllowedPaths::new(&texts).unwrap();
         for (method, path, allowed) in [
             (Method::POST, "/v1/embeddings", true),
             (Method::GET, "/v1/embeddings", false),
@@ -60,11 +62,11 @@ mod tests {
             (Method::GET, "/v1/files", false),
             (Method::GET, "/v1/filesystem", false),
         ] {
-            let path = NormalPath::read(path.as_bytes()).unwrap();
+            let path = NormalizedPath::read(path.as_bytes()).unwrap();
             assert_eq!(open.allow(&method, &path), allowed, "{method} {path}");
         }
         for text in ["v1/files", "post /v1/files", "/v1/../files", "/v1//files", "/v1/files/", ""] {
-            assert!(OpenPaths::new(&[text.to_owned()]).is_err(), "{text}");
+            assert!(AllowedPaths::new(&[text.to_owned()]).is_err(), "{text}");
         }
     }
 }

@@ -7,8 +7,8 @@ use toolcrib_dialect::exchange::action::Report;
 use crate::Secret;
 use crate::credentials;
 use crate::endpoint::Vendor;
-use crate::our_headers::PREFIX;
 use crate::route::Credential;
+use crate::toolcrib_headers::PREFIX;
 
 /// Headers that speak of one connection and not of the request.
 const HOP_BY_HOP: [&str; 9] = [
@@ -25,11 +25,11 @@ const HOP_BY_HOP: [&str; 9] = [
 
 /// Headers that choose a part of the provider's account. With a credential that is not the client's own, that
 /// choice is not the client's either.
-const ACCOUNT: [&str; 3] = ["openai-organization", "openai-project", "x-goog-user-project"];
+const ACCOUNT_HEADERS: [&str; 3] = ["openai-organization", "openai-project", "x-goog-user-project"];
 
 /// Headers of a limited caller that are forwarded, in addition to its credential. A list of those that make some
 /// server use another method, path or host than those that were checked would miss the next one.
-const LISTED: [&str; 22] = [
+const ALLOWED_FOR_LIMITED: [&str; 22] = [
     "accept",
     "accept-encoding",
     "accept-language",
@@ -58,7 +58,7 @@ const LISTED: [&str; 22] = [
 /// Headers in which OpenAI's and Anthropic's SDKs describe themselves start with this.
 const SDK_PREFIX: &str = "x-stainless-";
 
-fn passes(name: &HeaderName, headers: &HeaderMap) -> bool {
+fn is_forwarded(name: &HeaderName, headers: &HeaderMap) -> bool {
     let named = headers.get_all(header::CONNECTION).iter().any(|value| {
         let text = value.to_str().unwrap_or_default();
         text.split(',').any(|part| part.trim().eq_ignore_ascii_case(name.as_str()))
@@ -67,7 +67,7 @@ fn passes(name: &HeaderName, headers: &HeaderMap) -> bool {
 }
 
 /// Whether a client wants to go on through a socket.
-pub(crate) fn wants_socket(headers: &HeaderMap) -> bool {
+pub(crate) fn is_websocket_upgrade(headers: &HeaderMap) -> bool {
     let asked = headers.get(header::UPGRADE).and_then(|value| value.to_str().ok());
     asked.is_some_and(|protocol| protocol.eq_ignore_ascii_case("websocket"))
 }
@@ -92,7 +92,7 @@ pub(crate) fn declare_json(headers: &mut HeaderMap) {
 }
 
 /// The headers of a client that are forwarded: of a limited caller only those that are listed.
-pub(crate) fn up(
+pub(crate) fn for_upstream(
     headers: &HeaderMap,
     vendor: Vendor,
     credential: &Credential,
@@ -100,28 +100,32 @@ pub(crate) fn up(
 ) -> HeaderMap {
     let mut out = HeaderMap::with_capacity(headers.len());
     let is_credential = |name: &str| {
-        credentials::HEADERS.into_iter().chain(ACCOUNT).chain(["cookie"]).any(|of| of == name)
+        credentials::HEADERS
+            .into_iter()
+            .chain(ACCOUNT_HEADERS)
+            .chain(["cookie"])
+            .any(|of| of == name)
     };
     for (name, value) in headers {
         let own = matches!(*name, header::HOST | header::CONTENT_LENGTH | header::EXPECT);
         let text = name.as_str();
         let is_open = if is_credential(text) {
-            *credential == Credential::Clients
+            *credential == Credential::FromClient
         } else {
-            !is_limited || LISTED.contains(&text) || text.starts_with(SDK_PREFIX)
+            !is_limited || ALLOWED_FOR_LIMITED.contains(&text) || text.starts_with(SDK_PREFIX)
         };
-        if !own && is_open && passes(name, headers) {
+        if !own && is_open && is_forwarded(name, headers) {
             out.append(name.clone(), value.clone());
         }
     }
     if let Credential::Key(key) = credential {
-        insert_key(&mut out, vendor, key);
+        insert_credential(&mut out, vendor, key);
     }
     out
 }
 
 /// Puts a client's own credential where an upstream of another vendor looks for it.
-pub(crate) fn move_key(headers: &mut HeaderMap, vendor: Vendor) {
+pub(crate) fn move_credential(headers: &mut HeaderMap, vendor: Vendor) {
     let own = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = own("authorization").and_then(|value| value.split_once(' ')).map(|(_, key)| key);
     let key = own("x-api-key").or(bearer).or_else(|| own("x-goog-api-key")).map(Secret::from);
@@ -129,16 +133,16 @@ pub(crate) fn move_key(headers: &mut HeaderMap, vendor: Vendor) {
         headers.remove(name);
     }
     if let Some(key) = key {
-        insert_key(headers, vendor, &key);
+        insert_credential(headers, vendor, &key);
     }
 }
 
 /// Asks for a response that is not compressed, so that it can be read here.
-pub(crate) fn ask_uncompressed(headers: &mut HeaderMap) {
+pub(crate) fn request_uncompressed(headers: &mut HeaderMap) {
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
 }
 
-fn insert_key(out: &mut HeaderMap, vendor: Vendor, key: &Secret) {
+fn insert_credential(out: &mut HeaderMap, vendor: Vendor, key: &Secret) {
     let (name, text) = match vendor {
         Vendor::OpenAi => ("authorization", format!("Bearer {}", key.expose())),
         Vendor::Anthropic => ("x-api-key", key.expose().to_owned()),
@@ -171,19 +175,19 @@ pub(crate) fn add_betas(headers: &mut HeaderMap, betas: &[&str]) {
     }
 }
 
-/// What comes down of an upstream's headers. `whole` says that the body is the one that came.
-pub(crate) fn down(headers: &HeaderMap, whole: bool) -> HeaderMap {
+/// What comes down of an upstream's headers. `is_unchanged` says that the body is the one that came.
+pub(crate) fn for_client(headers: &HeaderMap, is_unchanged: bool) -> HeaderMap {
     let mut out = HeaderMap::with_capacity(headers.len() + 8);
     for (name, value) in headers {
-        if passes(name, headers) && (whole || *name != header::CONTENT_LENGTH) {
+        if is_forwarded(name, headers) && (is_unchanged || *name != header::CONTENT_LENGTH) {
             out.append(name.clone(), value.clone());
         }
     }
     out
 }
 
-/// The names of the trailers of a stream: what [`taken`] writes.
-pub(crate) const TRAILERS: &str = "x-toolcrib-rounds, x-toolcrib-searches, x-toolcrib-last-input-tokens, x-toolcrib-last-output-tokens";
+/// The names of the trailers of a stream: what [`write_summary`] writes.
+pub(crate) const SUMMARY_TRAILERS: &str = "x-toolcrib-rounds, x-toolcrib-searches, x-toolcrib-last-input-tokens, x-toolcrib-last-output-tokens";
 
 /// Puts what was decided about a request into the headers of a response.
 pub(crate) fn write_report(report: &Report, out: &mut HeaderMap) {
@@ -198,8 +202,8 @@ pub(crate) fn write_report(report: &Report, out: &mut HeaderMap) {
     }
 }
 
-/// What is known once the turn is over: headers of a whole response, trailers of a stream.
-pub(crate) fn taken(summary: &Summary, out: &mut HeaderMap) {
+/// What is known once the turn is over: headers of a complete response, trailers of a stream.
+pub(crate) fn write_summary(summary: &Summary, out: &mut HeaderMap) {
     put(out, "x-toolcrib-rounds", &summary.rounds.to_string());
     put(out, "x-toolcrib-searches", &summary.searches.to_string());
     // Some upstreams count nothing unless they are asked to.

@@ -11,7 +11,7 @@ use toolcrib_server::mask;
 use crate::Secret;
 
 /// Headers about the account, or about the provider's host, which is not the host that the client talks to.
-const WITHHELD: [HeaderName; 7] = [
+const ACCOUNT_HEADERS: [HeaderName; 7] = [
     header::SET_COOKIE,
     HeaderName::from_static("openai-organization"),
     HeaderName::from_static("openai-project"),
@@ -22,8 +22,8 @@ const WITHHELD: [HeaderName; 7] = [
 ];
 
 /// Leaves out headers about the account.
-pub(crate) fn withhold(headers: &mut HeaderMap) {
-    for name in &WITHHELD {
+pub(crate) fn remove_account_headers(headers: &mut HeaderMap) {
+    for name in &ACCOUNT_HEADERS {
         headers.remove(name);
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn mask_body<E: Send + 'static>(
                         return Some((Ok(Bytes::from(ready)), (body, credential, held)));
                     }
                 }
-                Some(Err(lost)) => return Some((Err(lost), (body, credential, Vec::new()))),
+                Some(Err(error)) => return Some((Err(error), (body, credential, Vec::new()))),
                 None if held.is_empty() => return None,
                 None => return Some((Ok(Bytes::from(held)), (body, credential, Vec::new()))),
             }

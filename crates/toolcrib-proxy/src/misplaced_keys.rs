@@ -9,16 +9,16 @@ use std::fmt;
 use axum::http::{HeaderMap, Uri};
 
 use crate::credentials;
-use crate::our_headers::PREFIX;
 use crate::path::unescape;
 use crate::query;
+use crate::toolcrib_headers::PREFIX;
 
 /// How many times escapes are decoded: a server behind another one may decode a second time.
-const DECODED: usize = 2;
+const DECODE_PASSES: usize = 2;
 
 /// The part of a request that a key is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum KeyLocation {
     /// The header of this name.
     Header(String),
     /// The path.
@@ -27,7 +27,7 @@ pub enum Place {
     Query,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for KeyLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Header(name) => write!(f, "the header `{name}`"),
@@ -39,15 +39,15 @@ impl fmt::Display for Place {
 
 /// Finds a key of ours in a place that is not for keys. `is_key` returns whether a text is a key, `has_key`
 /// whether it contains one.
-pub(crate) fn find(
+pub(crate) fn find_misplaced_key(
     uri: &Uri,
     headers: &HeaderMap,
     is_key: impl Fn(&str) -> bool,
     has_key: impl Fn(&str) -> bool,
-) -> Option<Place> {
+) -> Option<KeyLocation> {
     let is_in = |text: &str| {
         let mut text = Cow::Borrowed(text);
-        for _ in 0..DECODED {
+        for _ in 0..DECODE_PASSES {
             if has_key(&text) || !text.contains('%') {
                 break;
             }
@@ -60,20 +60,20 @@ pub(crate) fn find(
         // Headers of ours are never forwarded.
         let is_credential =
             credentials::HEADERS.contains(&name) && is_key(credentials::in_header(name, &value));
-        let is_found = || is_in(&value) || basic(&value).is_some_and(|text| has_key(&text));
+        let is_found = || is_in(&value) || decoded_basic(&value).is_some_and(|text| has_key(&text));
         if !name.starts_with(PREFIX) && !is_credential && is_found() {
-            return Some(Place::Header(name.to_owned()));
+            return Some(KeyLocation::Header(name.to_owned()));
         }
     }
     if is_in(uri.path()) {
-        return Some(Place::Path);
+        return Some(KeyLocation::Path);
     }
     let query = uri.query().unwrap_or_default();
-    is_in(&query::without(query, is_key)).then_some(Place::Query)
+    is_in(&query::without(query, is_key)).then_some(KeyLocation::Query)
 }
 
 /// The decoded user and password in a `Basic` header, which clients send for credentials in a URL.
-fn basic(value: &str) -> Option<String> {
+fn decoded_basic(value: &str) -> Option<String> {
     let (scheme, encoded) = value.trim().split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
         return None;
@@ -103,17 +103,21 @@ mod tests {
 
     const KEY: &str = "virtual-key+1";
 
-    fn place(target: &str, header: Option<(&'static str, &str)>) -> Option<String> {
+    fn location(target: &str, header: Option<(&'static str, &str)>) -> Option<String> {
         let headers = header.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
         let headers = HeaderMap::from_iter(headers);
-        let found =
-            find(&target.parse().unwrap(), &headers, |text| text == KEY, |text| text.contains(KEY));
-        found.map(|place| place.to_string())
+        let found = find_misplaced_key(
+            &target.parse().unwrap(),
+            &headers,
+            |text| text == KEY,
+            |text| text.contains(KEY),
+        );
+        found.map(|location| location.to_string())
     }
 
     #[test]
     fn a_key_is_found_wherever_it_is() {
-        for (target, place_of_key) in [
+        for (target, expected) in [
             ("/v1/models?key=virtual-key%2B1", None),
             ("/v1/models?key=virtual%2dkey%2B1&a=1&KEY=virtual-key%2B1", None),
             ("/v1/models?key=sk-own", None),
@@ -125,7 +129,7 @@ mod tests {
             ("/v1/models?virtual-key%252B1", Some("the query")),
             ("/v1/models/virtual-key%2B1", Some("the path")),
         ] {
-            assert_eq!(place(target, None).as_deref(), place_of_key, "{target}");
+            assert_eq!(location(target, None).as_deref(), expected, "{target}");
         }
         for (name, value, is_found) in [
             ("authorization", "Bearer virtual-key+1", false),
@@ -140,7 +144,7 @@ mod tests {
             ("proxy-authorization", "basic dXNlcjp2aXJ0dWFsLWtleSsx", true),
             ("authorization", "Basic dXNlcjp4", false),
         ] {
-            let found = place("/v1/models", Some((name, value)));
+            let found = location("/v1/models", Some((name, value)));
             let expected = is_found.then(|| format!("the header `{name}`"));
             assert_eq!(found, expected, "{name}: {value}");
         }

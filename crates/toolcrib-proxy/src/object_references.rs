@@ -4,9 +4,9 @@
 //! The body is read strictly. Keys are compared as the most lenient parser would, and one that occurs twice is an
 //! error, because the provider might use either value. The number of references is limited: each is looked up.
 
-mod found;
-mod item;
-mod messages;
+mod chat_messages;
+mod id_search;
+mod input_items;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -14,35 +14,36 @@ use std::fmt;
 use serde::de::{Deserializer as _, Error, IgnoredAny, MapAccess, Visitor};
 use toolcrib_dialect::{Api, fold_key};
 
-use self::found::Search;
-use self::item::Input;
-use self::messages::Messages;
+use self::chat_messages::ChatMessages;
+use self::id_search::IdSearch;
+use self::input_items::InputItems;
 
 /// Maximum number of different ids in one request.
-const IDS: usize = 4_096;
+const MAX_IDS: usize = 4_096;
 /// Folded keys whose value is the id of a container, or an object with that id.
-const CONTAINER: [&str; 2] = ["container", "containerid"];
+const CONTAINER_KEYS: [&str; 2] = ["container", "containerid"];
 
 /// What a body refers to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct References {
+pub(crate) struct ObjectReferences {
     /// The ids, each once.
     pub(crate) ids: Vec<String>,
     /// Whether it goes on with a conversation that the provider keeps.
     pub(crate) has_conversation: bool,
 }
 
-impl References {
+impl ObjectReferences {
     /// Reads the body of a request to an API.
     pub(crate) fn read(api: Api, body: &[u8]) -> Result<Self, serde_json::Error> {
         let mut from = serde_json::Deserializer::from_slice(body);
-        let mut found = from.deserialize_map(Body { api })?;
+        let mut found = from.deserialize_map(BodyVisitor { api })?;
         from.end()?;
         let mut seen = HashSet::new();
         found.ids.retain(|id| seen.insert(id.clone()));
-        if found.ids.len() > IDS {
-            let text =
-                format!("a request may refer to at most {IDS} ids: send the conversation itself");
+        if found.ids.len() > MAX_IDS {
+            let text = format!(
+                "a request may refer to at most {MAX_IDS} ids: send the conversation itself"
+            );
             return Err(Error::custom(text));
         }
         Ok(found)
@@ -51,12 +52,12 @@ impl References {
 
 /// The ids in a body; `None` if it is refused. For the fuzzer.
 #[cfg(feature = "fuzzing")]
-pub fn references_in(api: Api, body: &[u8]) -> Option<Vec<String>> {
-    References::read(api, body).ok().map(|found| found.ids)
+pub fn referenced_ids(api: Api, body: &[u8]) -> Option<Vec<String>> {
+    ObjectReferences::read(api, body).ok().map(|found| found.ids)
 }
 
 /// The folded keys of a body that refer to something stored, in this API.
-fn words(api: Api) -> &'static [&'static str] {
+fn reference_keys(api: Api) -> &'static [&'static str] {
     match api {
         Api::Responses => &["previousresponseid", "conversation", "input", "tools"],
         Api::Messages => &["container"],
@@ -65,23 +66,23 @@ fn words(api: Api) -> &'static [&'static str] {
     }
 }
 
-struct Body {
+struct BodyVisitor {
     api: Api,
 }
 
-impl<'de> Visitor<'de> for Body {
-    type Value = References;
+impl<'de> Visitor<'de> for BodyVisitor {
+    type Value = ObjectReferences;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<References, A::Error> {
-        let mut found = References::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ObjectReferences, A::Error> {
+        let mut found = ObjectReferences::default();
         let mut seen: Vec<&'static str> = Vec::new();
         while let Some(name) = map.next_key::<String>()? {
             let folded = fold_key(&name);
-            let word = words(self.api).iter().copied().find(|word| folded == *word);
+            let word = reference_keys(self.api).iter().copied().find(|word| folded == *word);
             let Some(word) = word else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
@@ -95,13 +96,13 @@ impl<'de> Visitor<'de> for Body {
                 "conversation" => {
                     found.has_conversation = map.next_value::<Option<IgnoredAny>>()?.is_some();
                 }
-                "input" => found.ids.extend(map.next_value::<Input>()?.0),
+                "input" => found.ids.extend(map.next_value::<InputItems>()?.0),
                 "container" => {
-                    let value = map.next_value_seed(Search(&CONTAINER))?;
+                    let value = map.next_value_seed(IdSearch(&CONTAINER_KEYS))?;
                     found.ids.extend(value.into_reference());
                 }
-                "messages" => found.ids.extend(map.next_value::<Messages>()?.0),
-                _ => found.ids.extend(map.next_value_seed(Search(&CONTAINER))?.ids),
+                "messages" => found.ids.extend(map.next_value::<ChatMessages>()?.0),
+                _ => found.ids.extend(map.next_value_seed(IdSearch(&CONTAINER_KEYS))?.ids),
             }
         }
         Ok(found)

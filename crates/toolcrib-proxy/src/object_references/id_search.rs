@@ -7,17 +7,17 @@ use toolcrib_dialect::fold_key;
 
 /// Maximum number of characters of a string that are kept. No id of this length is ever recorded, so a truncated one is
 /// refused as well.
-const TEXT: usize = 512;
+const MAX_TEXT_CHARS: usize = 512;
 /// Keys whose values are JSON schemas. Examples in a schema may have any key, so schemas are not searched.
-const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "output_schema"];
+const SCHEMA_KEYS: [&str; 3] = ["parameters", "input_schema", "output_schema"];
 
 /// A search for the values of these keys, which are folded.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Search(pub(super) &'static [&'static str]);
+pub(super) struct IdSearch(pub(super) &'static [&'static str]);
 
 /// What was found in a value.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SearchedValue {
     /// The value, if it is a text.
     text: Option<String>,
     /// The texts of its key `id`, if it is an object, or of its items, if it is a list. If there are several, the provider may use any of them.
@@ -30,7 +30,7 @@ pub(super) struct Found {
     pub(super) ids: Vec<String>,
 }
 
-impl Found {
+impl SearchedValue {
     fn filled(is_filled: bool) -> Self {
         Self { is_present: true, is_filled, ..Self::default() }
     }
@@ -41,48 +41,48 @@ impl Found {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Search {
-    type Value = Found;
+impl<'de> DeserializeSeed<'de> for IdSearch {
+    type Value = SearchedValue;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Found, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<SearchedValue, D::Error> {
         from.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Search {
-    type Value = Found;
+impl<'de> Visitor<'de> for IdSearch {
+    type Value = SearchedValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Found, E> {
-        Ok(Found::default())
+    fn visit_unit<E: Error>(self) -> Result<SearchedValue, E> {
+        Ok(SearchedValue::default())
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Found, E> {
-        Ok(Found::filled(true))
+    fn visit_bool<E: Error>(self, _: bool) -> Result<SearchedValue, E> {
+        Ok(SearchedValue::filled(true))
     }
 
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Found, E> {
-        Ok(Found::filled(true))
+    fn visit_i64<E: Error>(self, _: i64) -> Result<SearchedValue, E> {
+        Ok(SearchedValue::filled(true))
     }
 
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Found, E> {
-        Ok(Found::filled(true))
+    fn visit_u64<E: Error>(self, _: u64) -> Result<SearchedValue, E> {
+        Ok(SearchedValue::filled(true))
     }
 
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Found, E> {
-        Ok(Found::filled(true))
+    fn visit_f64<E: Error>(self, _: f64) -> Result<SearchedValue, E> {
+        Ok(SearchedValue::filled(true))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Found, E> {
-        let start = text.chars().take(TEXT).collect();
-        Ok(Found { text: Some(start), ..Found::filled(!text.is_empty()) })
+    fn visit_str<E: Error>(self, text: &str) -> Result<SearchedValue, E> {
+        let start = text.chars().take(MAX_TEXT_CHARS).collect();
+        Ok(SearchedValue { text: Some(start), ..SearchedValue::filled(!text.is_empty()) })
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Found, A::Error> {
-        let mut all = Found::filled(false);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<SearchedValue, A::Error> {
+        let mut all = SearchedValue::filled(false);
         while let Some(found) = list.next_element_seed(self)? {
             all.is_filled = true;
             all.own_ids.extend(found.text.into_iter().chain(found.own_ids));
@@ -91,11 +91,11 @@ impl<'de> Visitor<'de> for Search {
         Ok(all)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
-        let mut all = Found::filled(false);
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SearchedValue, A::Error> {
+        let mut all = SearchedValue::filled(false);
         while let Some(name) = map.next_key::<String>()? {
             all.is_filled = true;
-            if SCHEMAS.contains(&name.as_str()) {
+            if SCHEMA_KEYS.contains(&name.as_str()) {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Records the ids of stored objects that a caller gets in a response, so that [`stored`](crate::stored) can later tell
+//! Records the ids of stored objects that a caller gets in a response, so that [`object_ownership`](crate::object_ownership) can later tell
 //! whose they are.
 
 use std::collections::{HashSet, VecDeque};
@@ -8,25 +8,25 @@ use futures::{StreamExt as _, stream};
 use toolcrib_dialect::{Api, parsed_size, sse};
 use toolcrib_server::MemoryShare;
 
+use crate::object_ownership::ownership_key;
 use crate::proxy::Proxy;
-use crate::stored::key;
-use crate::stored_ids;
-use crate::upstream::Chunks;
+use crate::response_object_ids;
+use crate::upstream_request::BodyChunks;
 
 /// Maximum length of an id that is recorded.
-const ID_LENGTH: usize = 256;
+const MAX_ID_LENGTH: usize = 256;
 /// Maximum number of ids that are recorded for one response.
-const IDS: usize = 4_096;
+const MAX_IDS: usize = 4_096;
 /// Maximum size of an unstreamed response that is searched for ids, in bytes. A larger one cannot be continued.
-const WHOLE_BYTES: usize = 32 << 20;
+const MAX_COMPLETE_BYTES: usize = 32 << 20;
 
 /// Records the ids in a response for the caller that gets it. They are recorded before the client gets the bytes
 /// that contain them.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub(crate) struct OwnershipRecorder {
     api: Api,
     caller: [u8; 32],
-    scan: Scan,
+    scan: ResponseScan,
     /// What the scan holds of the response.
     memory: MemoryShare,
     /// Ids that are already recorded; events repeat them.
@@ -35,21 +35,26 @@ pub(crate) struct Recorder {
 
 /// How a response is searched.
 #[derive(Debug)]
-enum Scan {
+enum ResponseScan {
     Events(sse::Decoder),
     /// The bytes so far, and what they take once they are parsed.
-    Whole(Vec<u8>, usize),
+    Complete(Vec<u8>, usize),
     /// It is larger than the limit.
     Stopped,
 }
 
-impl Recorder {
+impl OwnershipRecorder {
     /// A recorder for a response of this API.
-    pub(crate) fn new(api: Api, caller: [u8; 32], is_events: bool, memory: MemoryShare) -> Self {
-        let scan = if is_events {
-            Scan::Events(sse::Decoder::default())
+    pub(crate) fn new(
+        api: Api,
+        caller: [u8; 32],
+        is_event_stream: bool,
+        memory: MemoryShare,
+    ) -> Self {
+        let scan = if is_event_stream {
+            ResponseScan::Events(sse::Decoder::default())
         } else {
-            Scan::Whole(Vec::new(), 0)
+            ResponseScan::Complete(Vec::new(), 0)
         };
         Self { api, caller, scan, memory, seen: HashSet::new() }
     }
@@ -58,19 +63,25 @@ impl Recorder {
     pub(crate) async fn push(&mut self, proxy: &Proxy, bytes: &[u8]) {
         let mut ids = Vec::new();
         match &mut self.scan {
-            Scan::Stopped => {}
-            Scan::Whole(all, _) if all.len() + bytes.len() > WHOLE_BYTES => self.stop(),
-            Scan::Whole(all, weight) => {
+            ResponseScan::Stopped => {}
+            ResponseScan::Complete(all, _) if all.len() + bytes.len() > MAX_COMPLETE_BYTES => {
+                self.stop()
+            }
+            ResponseScan::Complete(all, weight) => {
                 all.extend_from_slice(bytes);
                 *weight += parsed_size(bytes);
             }
-            Scan::Events(decoder) => {
+            ResponseScan::Events(decoder) => {
                 decoder.push(bytes);
                 loop {
                     match decoder.next_event() {
                         Ok(Some(event)) => {
                             if let Some(data) = event.data() {
-                                stored_ids::collect(self.api, data.as_bytes(), &mut ids);
+                                response_object_ids::collect_ids(
+                                    self.api,
+                                    data.as_bytes(),
+                                    &mut ids,
+                                );
                             }
                         }
                         Ok(None) => break,
@@ -83,9 +94,9 @@ impl Recorder {
             }
         }
         let held = match &self.scan {
-            Scan::Events(decoder) => decoder.held_bytes(),
-            Scan::Whole(_, weight) => *weight,
-            Scan::Stopped => 0,
+            ResponseScan::Events(decoder) => decoder.held_bytes(),
+            ResponseScan::Complete(_, weight) => *weight,
+            ResponseScan::Stopped => 0,
         };
         if !self.memory.resize_fairly(held) {
             self.stop();
@@ -96,22 +107,24 @@ impl Recorder {
     /// Gives up: what comes from here on is not recorded.
     fn stop(&mut self) {
         tracing::warn!("a response is too large to record who may continue it");
-        self.scan = Scan::Stopped;
+        self.scan = ResponseScan::Stopped;
         self.memory.release();
     }
 
     /// Takes the end of a response.
     pub(crate) async fn end(&mut self, proxy: &Proxy) {
         let mut ids = Vec::new();
-        match std::mem::replace(&mut self.scan, Scan::Stopped) {
-            Scan::Whole(all, _) => stored_ids::collect(self.api, &all, &mut ids),
-            Scan::Events(mut decoder) => {
+        match std::mem::replace(&mut self.scan, ResponseScan::Stopped) {
+            ResponseScan::Complete(all, _) => {
+                response_object_ids::collect_ids(self.api, &all, &mut ids)
+            }
+            ResponseScan::Events(mut decoder) => {
                 let rest = sse::Event::from_bytes(decoder.take_rest());
                 if let Some(data) = rest.data() {
-                    stored_ids::collect(self.api, data.as_bytes(), &mut ids);
+                    response_object_ids::collect_ids(self.api, data.as_bytes(), &mut ids);
                 }
             }
-            Scan::Stopped => {}
+            ResponseScan::Stopped => {}
         }
         self.record(proxy, ids).await;
     }
@@ -123,23 +136,24 @@ impl Recorder {
     }
 
     /// Whether the end of the response must be seen before its last bytes may go on.
-    fn is_whole(&self) -> bool {
-        matches!(self.scan, Scan::Whole(..))
+    fn is_complete_body(&self) -> bool {
+        matches!(self.scan, ResponseScan::Complete(..))
     }
 
     async fn record(&mut self, proxy: &Proxy, mut ids: Vec<String>) {
         ids.retain(|id| {
-            let is_usable = !id.is_empty() && id.len() <= ID_LENGTH && self.seen.len() < IDS;
+            let is_usable =
+                !id.is_empty() && id.len() <= MAX_ID_LENGTH && self.seen.len() < MAX_IDS;
             is_usable && self.seen.insert(id.clone())
         });
         if !ids.is_empty() {
-            let records = ids.iter().map(|id| (key(self.caller, id), b"1".to_vec()));
+            let records = ids.iter().map(|id| (ownership_key(self.caller, id), b"1".to_vec()));
             proxy.store(records.collect()).await;
         }
     }
 
     /// The same body, recorded as it passes.
-    pub(crate) fn watch(self, proxy: Arc<Proxy>, body: Chunks) -> Chunks {
+    pub(crate) fn watch(self, proxy: Arc<Proxy>, body: BodyChunks) -> BodyChunks {
         let state = (self, proxy, body.fuse(), None, VecDeque::new());
         Box::pin(stream::unfold(
             state,
@@ -152,7 +166,7 @@ impl Recorder {
                         Some(Ok(bytes)) => {
                             recorder.push(&proxy, &bytes).await;
                             ready.extend(held.take());
-                            if recorder.is_whole() {
+                            if recorder.is_complete_body() {
                                 // The last piece waits for the end.
                                 held = Some(bytes);
                             } else {
@@ -194,8 +208,8 @@ mod tests {
     /// What comes out of a recorder with this much memory.
     async fn watched(pieces: &[Bytes], memory: usize) -> Vec<u8> {
         let share = MemoryBudget::new(memory).share();
-        let recorder = Recorder::new(Api::Responses, [0; 32], false, share);
-        let body: Vec<Result<Bytes, crate::upstream::Lost>> =
+        let recorder = OwnershipRecorder::new(Api::Responses, [0; 32], false, share);
+        let body: Vec<Result<Bytes, crate::upstream_request::UpstreamError>> =
             pieces.iter().cloned().map(Ok).collect();
         let mut out = Vec::new();
         let mut passed = recorder.watch(proxy(), Box::pin(stream::iter(body)));

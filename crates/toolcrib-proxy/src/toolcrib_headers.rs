@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use toolcrib_dialect::mode::RequestedMode;
 
-use crate::scope::{BadRule, Rule};
+use crate::caller_scope::{InvalidScopeRule, ScopeRule};
 
 /// Every header of ours begins so. None is passed on.
 pub(crate) const PREFIX: &str = "x-toolcrib-";
@@ -21,7 +21,7 @@ pub const MODE: &str = "x-toolcrib-mode";
 
 /// Why a header is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadHeader {
+pub enum InvalidHeader {
     /// It may occur once.
     #[error("the header `{0}` is sent more than once: send it once")]
     Repeated(String),
@@ -33,7 +33,7 @@ pub enum BadHeader {
     Unknown(String),
     /// A malformed list of tools.
     #[error("`{TOOLS}` {0}")]
-    Tools(#[from] BadRule),
+    Tools(#[from] InvalidScopeRule),
     /// A mode that does not exist.
     #[error("`{MODE}: {0}` is none of {names}", names = RequestedMode::NAMES.join(", "))]
     Mode(String),
@@ -41,25 +41,25 @@ pub enum BadHeader {
 
 /// What a request's own headers ask for.
 #[derive(Debug, Default)]
-pub(crate) struct OurHeaders<'a> {
+pub(crate) struct ToolcribHeaders<'a> {
     pub(crate) key: Option<&'a str>,
-    pub(crate) tools: Option<Arc<Rule>>,
+    pub(crate) tools: Option<Arc<ScopeRule>>,
     pub(crate) mode: Option<RequestedMode>,
 }
 
-impl<'a> OurHeaders<'a> {
+impl<'a> ToolcribHeaders<'a> {
     /// Reads them.
-    pub(crate) fn read(headers: &'a HeaderMap) -> Result<Self, BadHeader> {
+    pub(crate) fn read(headers: &'a HeaderMap) -> Result<Self, InvalidHeader> {
         for name in headers.keys().map(axum::http::HeaderName::as_str) {
             if name.starts_with(PREFIX) && ![KEY, TOOLS, MODE].contains(&name) {
-                return Err(BadHeader::Unknown(name.chars().take(64).collect()));
+                return Err(InvalidHeader::Unknown(name.chars().take(64).collect()));
             }
         }
         let tools = single(headers, TOOLS)?;
-        let tools = tools.map(Rule::read).transpose()?.map(Arc::new);
+        let tools = tools.map(ScopeRule::read).transpose()?.map(Arc::new);
         let mode = single(headers, MODE)?;
         let named =
-            |text| RequestedMode::named(text).ok_or_else(|| BadHeader::Mode(shortened(text)));
+            |text| RequestedMode::named(text).ok_or_else(|| InvalidHeader::Mode(shortened(text)));
         let mode = mode.map(named).transpose()?;
         Ok(Self { key: single(headers, KEY)?, tools, mode })
     }
@@ -70,11 +70,14 @@ fn shortened(text: &str) -> String {
 }
 
 /// The value of a header that may occur once.
-pub(crate) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, BadHeader> {
+pub(crate) fn single<'a>(
+    headers: &'a HeaderMap,
+    name: &str,
+) -> Result<Option<&'a str>, InvalidHeader> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(BadHeader::Repeated(name.to_owned()));
+        return Err(InvalidHeader::Repeated(name.to_owned()));
     }
-    value.to_str().map(Some).map_err(|_| BadHeader::NotAscii(name.to_owned()))
+    value.to_str().map(Some).map_err(|_| InvalidHeader::NotAscii(name.to_owned()))
 }

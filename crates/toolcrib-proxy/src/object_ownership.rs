@@ -13,54 +13,54 @@ use axum::http::StatusCode;
 use toolcrib_dialect::{Api, Key, Reading};
 use toolcrib_server::BodyPermit;
 
+use crate::admission::AdmittedRequest;
+use crate::api_error::RequestError;
 use crate::blocking;
 use crate::caller::Caller;
-use crate::error::Refusal;
-use crate::inbound::Inbound;
+use crate::object_references::ObjectReferences;
 use crate::proxy::Proxy;
-use crate::references::References;
 use crate::route::{Credential, Upstream};
 
 /// Whether requests to an API can refer to stored objects whose owner is recorded.
-pub(crate) fn has_references(api: Api) -> bool {
+pub(crate) fn has_stored_objects(api: Api) -> bool {
     api != Api::Gemini
 }
 
 /// Whether a caller shares what the upstream stores with other callers.
-pub(crate) fn is_shared(caller: &Caller, upstream: &Upstream) -> bool {
-    let is_own = upstream.credential == Credential::Clients && caller.stands_in.is_none();
+pub(crate) fn shares_account(caller: &Caller, upstream: &Upstream) -> bool {
+    let is_own = upstream.credential == Credential::FromClient && caller.substitute_keys.is_none();
     caller.name().is_some() && !is_own
 }
 
 /// Checks that all stored objects to which a body refers are the caller's own, and returns the body.
 pub(crate) async fn check_body(
     proxy: &Proxy,
-    inbound: &Inbound,
+    inbound: &AdmittedRequest,
     api: Api,
     reading: Reading,
     permit: Option<Arc<BodyPermit>>,
-) -> Result<Reading, Refusal> {
-    let refuse = |status, text: String| Refusal::new(api, status, &text);
-    let length = bytes(&reading).len();
+) -> Result<Reading, RequestError> {
+    let reject = |status, text: String| RequestError::new(api, status, &text);
+    let length = body_of(&reading).len();
     let search = move || {
-        let found = References::read(api, bytes(&reading));
+        let found = ObjectReferences::read(api, body_of(&reading));
         (reading, found)
     };
     let ((reading, found), _) = blocking::run(length, permit, search).await;
     let found = found.map_err(|why| {
         let text = format!("the body cannot be checked for what the provider stores: {why}");
-        refuse(StatusCode::BAD_REQUEST, text)
+        reject(StatusCode::BAD_REQUEST, text)
     })?;
     if found.has_conversation && !inbound.caller.may_create_conversations() {
         let text = "`conversation` is not open to this caller, because its key opens an account that others use: continue with `previous_response_id`, or name `/v1/conversations` in `paths`";
-        return Err(refuse(StatusCode::FORBIDDEN, text.to_owned()));
+        return Err(reject(StatusCode::FORBIDDEN, text.to_owned()));
     }
     check_ids(proxy, &inbound.caller, api, found.ids).await?;
     Ok(reading)
 }
 
 /// The body of a request.
-fn bytes(reading: &Reading) -> &[u8] {
+fn body_of(reading: &Reading) -> &[u8] {
     match reading {
         Ok(request) => request.text.as_bytes(),
         Err(unread) => &unread.body,
@@ -68,7 +68,10 @@ fn bytes(reading: &Reading) -> &[u8] {
 }
 
 /// Checks the id in the path of a stored response, such as `/v1/responses/ID/cancel`.
-pub(crate) async fn check_path(proxy: &Proxy, inbound: &Inbound) -> Result<(), Refusal> {
+pub(crate) async fn check_path(
+    proxy: &Proxy,
+    inbound: &AdmittedRequest,
+) -> Result<(), RequestError> {
     let segments = inbound.path.segments();
     let rest = match segments.as_slice() {
         [version, rest @ ..] if version.eq_ignore_ascii_case("v1") => rest,
@@ -88,11 +91,11 @@ async fn check_ids(
     caller: &Caller,
     api: Api,
     ids: Vec<String>,
-) -> Result<(), Refusal> {
+) -> Result<(), RequestError> {
     if ids.is_empty() {
         return Ok(());
     }
-    let keys: Vec<Key> = ids.iter().map(|id| key(caller.id, id)).collect();
+    let keys: Vec<Key> = ids.iter().map(|id| ownership_key(caller.id, id)).collect();
     let mut found = proxy.load(&keys).await.into_iter();
     for id in ids {
         // A store that does not answer has found nothing.
@@ -108,14 +111,14 @@ async fn check_ids(
             };
             let text =
                 format!("this caller did not create `{id}`, or the record of it was lost: {hint}");
-            return Err(Refusal::new(api, StatusCode::FORBIDDEN, &text));
+            return Err(RequestError::new(api, StatusCode::FORBIDDEN, &text));
         }
     }
     Ok(())
 }
 
 /// What the record of an id is stored under.
-pub(crate) fn key(caller: [u8; 32], id: &str) -> Key {
+pub(crate) fn ownership_key(caller: [u8; 32], id: &str) -> Key {
     let mut hasher = blake3::Hasher::new_derive_key("toolcrib proxy stored by caller");
     Key(*hasher.update(&caller).update(id.as_bytes()).finalize().as_bytes())
 }

@@ -7,7 +7,7 @@ fn ids(body: &str) -> Option<Vec<String>> {
 }
 
 fn ids_of(api: Api, body: &str) -> Option<Vec<String>> {
-    References::read(api, body.as_bytes()).ok().map(|found| found.ids)
+    ObjectReferences::read(api, body.as_bytes()).ok().map(|found| found.ids)
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn references_are_found_in_every_place() {
     ] {
         assert_eq!(ids(body).unwrap(), found, "{body}");
     }
-    let read = |body: &str| References::read(Api::Responses, body.as_bytes()).unwrap();
+    let read = |body: &str| ObjectReferences::read(Api::Responses, body.as_bytes()).unwrap();
     let conversation = |body: &str| read(body).has_conversation;
     assert!(
         conversation(r#"{"conversation":{"id":"c"}}"#) && conversation(r#"{"conversation":"c"}"#)
@@ -136,8 +136,8 @@ fn the_number_of_references_and_keys_is_limited() {
         let items: Vec<String> = (0..count).map(|at| format!(r#"{{"id":"msg_{at}"}}"#)).collect();
         format!(r#"{{"input":[{}]}}"#, items.join(","))
     };
-    assert_eq!(ids(&items(IDS)).unwrap().len(), IDS);
-    assert_eq!(ids(&items(IDS + 1)), None);
+    assert_eq!(ids(&items(MAX_IDS)).unwrap().len(), MAX_IDS);
+    assert_eq!(ids(&items(MAX_IDS + 1)), None);
     let keys = |count: usize| {
         let keys: Vec<String> = (0..count).map(|at| format!(r#""k{at}":0"#)).collect();
         format!(r#"{{"input":[{{{}}}]}}"#, keys.join(","))

@@ -4,7 +4,7 @@
 //! runs whenever the client asks for the next frame of a stream. If the client disconnects, this value is
 //! dropped, and with it the connection to the upstream. `response` has what the client gets.
 
-mod response;
+mod client_response;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -20,28 +20,30 @@ use toolcrib_dialect::exchange::action::{self, Done, Ending, FellBack, Outgoing,
 use toolcrib_dialect::{Action, Exchange};
 use toolcrib_server::MemoryShare;
 
-use crate::error::error;
-use crate::head;
-use crate::log::RequestLog;
-use crate::recorder::Recorder;
-use crate::revocation::{REVOKED, Revocation};
-use crate::upstream::{Answer, Chunks, Lost, UpstreamRequest, is_events};
+use crate::api_error::error_response;
+use crate::headers;
+use crate::ownership_recorder::OwnershipRecorder;
+use crate::request_log::RequestLog;
+use crate::revocation::{REVOKED_MESSAGE, Revocation};
+use crate::upstream_request::{
+    BodyChunks, UpstreamError, UpstreamRequest, UpstreamResponse, is_event_stream,
+};
 
 /// How long a client waits for a sign of life. Clients and the proxies before them give up after a
 /// minute or more of silence.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Where the next bytes of the upstream come from.
-enum Source {
-    Nothing,
+enum UpstreamState {
+    Idle,
     /// A request was sent.
-    Waiting(BoxFuture<'static, Result<Answer, Lost>>),
+    AwaitingResponse(BoxFuture<'static, Result<UpstreamResponse, UpstreamError>>),
     /// Its response comes in.
-    Reading(Chunks),
+    ReceivingBody(BodyChunks),
 }
 
 /// What the loop has for the client.
-enum Output {
+enum LoopOutput {
     Start(Start),
     Bytes(Bytes),
     Done(Done),
@@ -50,32 +52,32 @@ enum Output {
 }
 
 /// An exchange and its connections.
-pub(crate) struct Driver {
+pub(crate) struct ExchangeLoop {
     log: RequestLog,
     upstream: UpstreamRequest,
     exchange: Exchange,
     revocation: Revocation,
-    source: Source,
+    upstream_state: UpstreamState,
     /// The memory that the responses of the upstream take.
     memory: MemoryShare,
     /// The head of the last answer.
     headers: HeaderMap,
     /// Why the upstream was lost.
-    lost: Option<Lost>,
+    upstream_error: Option<UpstreamError>,
     started: Instant,
     /// Whether the client gets trailers.
     has_trailers: bool,
     /// The caller that the ids in the response are recorded for, if others use the same account.
-    recorded_for: Option<[u8; 32]>,
-    recorder: Option<Recorder>,
+    owner: Option<[u8; 32]>,
+    recorder: Option<OwnershipRecorder>,
     /// Whether the request was reported when its response began.
     is_reported: bool,
     /// Frames for the client.
-    ready: VecDeque<Result<Frame<Bytes>, Lost>>,
-    is_over: bool,
+    ready: VecDeque<Result<Frame<Bytes>, UpstreamError>>,
+    is_finished: bool,
 }
 
-impl Driver {
+impl ExchangeLoop {
     pub(crate) fn new(
         log: RequestLog,
         upstream: UpstreamRequest,
@@ -88,22 +90,22 @@ impl Driver {
             upstream,
             exchange,
             revocation,
-            source: Source::Nothing,
+            upstream_state: UpstreamState::Idle,
             headers: HeaderMap::new(),
-            lost: None,
+            upstream_error: None,
             started: Instant::now(),
             has_trailers: false,
-            recorded_for: None,
+            owner: None,
             recorder: None,
             is_reported: false,
             ready: VecDeque::new(),
-            is_over: false,
+            is_finished: false,
         }
     }
 
     /// Records which responses and items the caller gets.
-    pub(crate) fn record_for(mut self, caller: [u8; 32]) -> Self {
-        self.recorded_for = Some(caller);
+    pub(crate) fn record_ownership_for(mut self, caller: [u8; 32]) -> Self {
+        self.owner = Some(caller);
         self.upstream.is_read = true;
         self
     }
@@ -112,11 +114,12 @@ impl Driver {
     pub(crate) async fn respond(mut self) -> Response {
         loop {
             match self.next().await {
-                Output::Start(start) => {
-                    if let Some(caller) = self.recorded_for {
-                        let (api, is_events) = (self.log.api, is_events(&self.headers));
+                LoopOutput::Start(start) => {
+                    if let Some(caller) = self.owner {
+                        let (api, is_event_stream) = (self.log.api, is_event_stream(&self.headers));
                         let memory = self.log.proxy.responses.share();
-                        let mut recorder = Recorder::new(api, caller, is_events, memory);
+                        let mut recorder =
+                            OwnershipRecorder::new(api, caller, is_event_stream, memory);
                         if let action::Body::Complete(body) = &start.body {
                             Box::pin(recorder.complete(&self.log.proxy, body)).await;
                         }
@@ -124,17 +127,17 @@ impl Driver {
                     }
                     return self.start(start);
                 }
-                Output::Done(done) => return self.refuse(done),
-                Output::Revoked => {
-                    return error(self.log.api, StatusCode::UNAUTHORIZED, REVOKED);
+                LoopOutput::Done(done) => return self.error_instead_of_response(done),
+                LoopOutput::Revoked => {
+                    return error_response(self.log.api, StatusCode::UNAUTHORIZED, REVOKED_MESSAGE);
                 }
-                Output::Bytes(_) => {}
+                LoopOutput::Bytes(_) => {}
             }
         }
     }
 
     /// The loop: runs until there is something for the client.
-    async fn next(&mut self) -> Output {
+    async fn next(&mut self) -> LoopOutput {
         loop {
             match self.exchange.next() {
                 // What happens once in a request is boxed: it would take memory for as long as a stream lasts.
@@ -145,21 +148,21 @@ impl Driver {
                 Some(Action::Prepare(plan)) => {
                     let toolsets = &self.log.proxy.toolsets;
                     let toolset =
-                        Box::pin(toolsets.find_or_make(*plan, self.exchange.tools())).await;
+                        Box::pin(toolsets.get_or_build(*plan, self.exchange.tools())).await;
                     self.exchange.prepared(toolset);
                 }
                 Some(Action::Send(request)) => self.send(request),
                 Some(Action::Store(records)) => Box::pin(self.log.proxy.store(records)).await,
                 Some(Action::FellBack(fell_back)) => self.fell_back(fell_back),
                 Some(Action::Learn(learned)) => self.log.proxy.learn(learned),
-                Some(Action::Respond(start)) => return Output::Start(start),
-                Some(Action::Forward(bytes)) => return Output::Bytes(bytes),
-                Some(Action::Done(done)) => return Output::Done(done),
+                Some(Action::Respond(start)) => return LoopOutput::Start(start),
+                Some(Action::Forward(bytes)) => return LoopOutput::Bytes(bytes),
+                Some(Action::Done(done)) => return LoopOutput::Done(done),
                 None => {
                     let revocation = self.revocation.clone();
                     let output = tokio::select! {
                         biased;
-                        () = revocation.happens() => return Output::Revoked,
+                        () = revocation.revoked() => return LoopOutput::Revoked,
                         output = self.receive() => output,
                     };
                     if let Some(output) = output {
@@ -171,51 +174,57 @@ impl Driver {
     }
 
     /// Waits for the upstream. Returns a sign of life for the client if that takes long.
-    async fn receive(&mut self) -> Option<Output> {
-        match &mut self.source {
-            Source::Waiting(answer) => match tokio::time::timeout(KEEP_ALIVE, answer).await {
-                Ok(Ok(answer)) => {
-                    let (status, is_events) = (answer.status.as_u16(), answer.is_events());
-                    self.headers = answer.headers;
-                    self.source = Source::Reading(answer.body);
-                    if head::is_compressed(&self.headers) {
-                        self.exchange.answered_compressed(status, is_events);
-                    } else {
-                        self.exchange.answered(status, is_events);
-                    }
-                    None
-                }
-                Ok(Err(lost)) => {
-                    (self.source, self.lost) = (Source::Nothing, Some(lost));
-                    self.exchange.unreachable();
-                    None
-                }
-                Err(_) => self.keep_alive(),
-            },
-            Source::Reading(body) => match tokio::time::timeout(KEEP_ALIVE, body.next()).await {
-                Ok(Some(Ok(bytes))) => {
-                    self.exchange.bytes(bytes);
-                    self.count_memory();
-                    None
-                }
-                Ok(end) => {
-                    self.source = Source::Nothing;
-                    if self.is_late() {
-                        self.exchange.hurry();
-                    }
-                    match end {
-                        Some(Err(lost)) => {
-                            self.lost = Some(lost);
-                            self.exchange.cut_off();
+    async fn receive(&mut self) -> Option<LoopOutput> {
+        match &mut self.upstream_state {
+            UpstreamState::AwaitingResponse(answer) => {
+                match tokio::time::timeout(KEEP_ALIVE_INTERVAL, answer).await {
+                    Ok(Ok(answer)) => {
+                        let (status, is_event_stream) =
+                            (answer.status.as_u16(), answer.is_event_stream());
+                        self.headers = answer.headers;
+                        self.upstream_state = UpstreamState::ReceivingBody(answer.body);
+                        if headers::is_compressed(&self.headers) {
+                            self.exchange.answered_compressed(status, is_event_stream);
+                        } else {
+                            self.exchange.answered(status, is_event_stream);
                         }
-                        _ => self.exchange.end(),
+                        None
                     }
-                    None
+                    Ok(Err(error)) => {
+                        (self.upstream_state, self.upstream_error) =
+                            (UpstreamState::Idle, Some(error));
+                        self.exchange.unreachable();
+                        None
+                    }
+                    Err(_) => self.keep_alive(),
                 }
-                Err(_) => self.keep_alive(),
-            },
+            }
+            UpstreamState::ReceivingBody(body) => {
+                match tokio::time::timeout(KEEP_ALIVE_INTERVAL, body.next()).await {
+                    Ok(Some(Ok(bytes))) => {
+                        self.exchange.bytes(bytes);
+                        self.count_memory();
+                        None
+                    }
+                    Ok(end) => {
+                        self.upstream_state = UpstreamState::Idle;
+                        if self.is_late() {
+                            self.exchange.hurry();
+                        }
+                        match end {
+                            Some(Err(error)) => {
+                                self.upstream_error = Some(error);
+                                self.exchange.cut_off();
+                            }
+                            _ => self.exchange.end(),
+                        }
+                        None
+                    }
+                    Err(_) => self.keep_alive(),
+                }
+            }
             // An exchange that waits has sent something; this ends one that has not.
-            Source::Nothing => Some(Output::Done(Done {
+            UpstreamState::Idle => Some(LoopOutput::Done(Done {
                 ending: Ending::Unreachable,
                 status: 502,
                 summary: self.exchange.summary(),
@@ -227,15 +236,16 @@ impl Driver {
     fn count_memory(&mut self) {
         if !self.memory.resize_fairly(self.exchange.held_bytes()) {
             let exceeded = Exceeded::Total(self.log.proxy.responses.limit());
-            (self.source, self.lost) = (Source::Nothing, Some(Lost::new(exceeded.to_string())));
+            (self.upstream_state, self.upstream_error) =
+                (UpstreamState::Idle, Some(UpstreamError::new(exceeded.to_string())));
             self.exchange.exceed(exceeded);
         }
     }
 
     /// A sign of life, as long as the exchange is in time: after that the client's own patience counts.
-    fn keep_alive(&self) -> Option<Output> {
+    fn keep_alive(&self) -> Option<LoopOutput> {
         let bytes = if self.is_late() { &[] } else { self.exchange.keep_alive() };
-        (!bytes.is_empty()).then(|| Output::Bytes(Bytes::from_static(bytes)))
+        (!bytes.is_empty()).then(|| LoopOutput::Bytes(Bytes::from_static(bytes)))
     }
 
     /// Whether the exchange has taken so long that it should come to an end.
@@ -247,9 +257,9 @@ impl Driver {
         if !request.dropped.is_empty() {
             tracing::debug!(dropped = ?request.dropped, "the upstream's API has no words for it");
         }
-        self.lost = None;
+        self.upstream_error = None;
         self.log.sent();
-        self.source = Source::Waiting(self.upstream.post(request));
+        self.upstream_state = UpstreamState::AwaitingResponse(self.upstream.post(request));
     }
 
     fn fell_back(&self, FellBack { from, missing }: FellBack) {

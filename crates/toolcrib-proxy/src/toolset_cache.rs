@@ -13,15 +13,15 @@ use toolcrib_dialect::{Plan, Toolset};
 use toolcrib_tokens::VocabularyCounter;
 
 /// Bytes of toolsets that are kept, roughly.
-const BYTES: u64 = 48 << 20;
+const MAX_BYTES: u64 = 48 << 20;
 
 /// The toolsets of this process.
 #[derive(Debug)]
 pub(crate) struct ToolsetCache {
-    made: Cache<[u8; 32], Arc<Toolset>>,
+    toolsets: Cache<[u8; 32], Arc<Toolset>>,
     /// One permit for each core. Many requests that come at once with the same new tools wait here for the
     /// first of them, and not each on a thread of its own with a copy of the tools.
-    making: Semaphore,
+    building: Semaphore,
 }
 
 impl Default for ToolsetCache {
@@ -30,15 +30,15 @@ impl Default for ToolsetCache {
             |_: &[u8; 32], set: &Arc<Toolset>| u32::try_from(set.bytes()).unwrap_or(u32::MAX);
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self {
-            made: Cache::builder().max_capacity(BYTES).weigher(weigh).build(),
-            making: Semaphore::new(cores),
+            toolsets: Cache::builder().max_capacity(MAX_BYTES).weigher(weigh).build(),
+            building: Semaphore::new(cores),
         }
     }
 }
 
 impl ToolsetCache {
     /// The toolset of these tools, made if it was not before.
-    pub(crate) async fn find_or_make(&self, plan: Plan, tools: &str) -> Arc<Toolset> {
+    pub(crate) async fn get_or_build(&self, plan: Plan, tools: &str) -> Arc<Toolset> {
         let key = plan.key(tools);
         if let Some(toolset) = self.get(&key) {
             return toolset;
@@ -47,34 +47,34 @@ impl ToolsetCache {
         if let Some(toolset) = self.get(&key) {
             return toolset;
         }
-        self.make(key, plan, tools.to_owned()).await
+        self.build(key, plan, tools.to_owned()).await
     }
 
     /// The toolset under a key, if it was made before.
     fn get(&self, key: &[u8; 32]) -> Option<Arc<Toolset>> {
-        self.made.get(key)
+        self.toolsets.get(key)
     }
 
     /// Waits until there is a core to make a toolset. Another request may have made it meanwhile, so a
     /// copy of the tools is only worth its memory afterwards.
     async fn permit(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
-        self.making.acquire().await.ok()
+        self.building.acquire().await.ok()
     }
 
     /// Makes a toolset.
-    async fn make(&self, key: [u8; 32], plan: Plan, tools: String) -> Arc<Toolset> {
-        let cache = self.made.clone();
+    async fn build(&self, key: [u8; 32], plan: Plan, tools: String) -> Arc<Toolset> {
+        let cache = self.toolsets.clone();
         // Counting tokens of thousands of tools would block every other request on this thread.
-        let make = move || cache.get_with(key, || Arc::new(Toolset::new(plan, &tools)));
-        match tokio::task::spawn_blocking(make).await {
-            Ok(made) => made,
+        let build = move || cache.get_with(key, || Arc::new(Toolset::new(plan, &tools)));
+        match tokio::task::spawn_blocking(build).await {
+            Ok(toolset) => toolset,
             Err(failed) => std::panic::resume_unwind(failed.into_panic()),
         }
     }
 }
 
 /// The counter for a model. Its vocabulary is loaded when it first counts.
-pub(crate) fn counter(model: &str) -> Arc<dyn TokenCounter> {
+pub(crate) fn token_counter(model: &str) -> Arc<dyn TokenCounter> {
     VocabularyCounter::for_model(model).shared()
 }

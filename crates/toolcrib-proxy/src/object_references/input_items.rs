@@ -8,55 +8,55 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use toolcrib_dialect::fold_key;
 
-use super::CONTAINER;
-use super::found::Search;
+use super::CONTAINER_KEYS;
+use super::id_search::IdSearch;
 
 /// Maximum number of keys in one item. Items of the API have about twenty.
-const KEYS: usize = 1_024;
+const MAX_KEYS: usize = 1_024;
 /// Fields of an item that are not its content.
-const ABOUT: [&str; 9] =
+const METADATA_FIELDS: [&str; 9] =
     ["type", "id", "status", "role", "name", "namespace", "call_id", "server_label", "phase"];
 
 /// The ids of the stored items and containers in `input`, which is a text or a list.
-pub(super) struct Input(pub(super) Vec<String>);
+pub(super) struct InputItems(pub(super) Vec<String>);
 
-impl<'de> Deserialize<'de> for Input {
+impl<'de> Deserialize<'de> for InputItems {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Items;
-        impl<'de> Visitor<'de> for Items {
-            type Value = Input;
+        struct ItemsVisitor;
+        impl<'de> Visitor<'de> for ItemsVisitor {
+            type Value = InputItems;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text or a list of items")
             }
 
-            fn visit_str<E: Error>(self, _: &str) -> Result<Input, E> {
-                Ok(Input(Vec::new()))
+            fn visit_str<E: Error>(self, _: &str) -> Result<InputItems, E> {
+                Ok(InputItems(Vec::new()))
             }
 
-            fn visit_unit<E: Error>(self) -> Result<Input, E> {
-                Ok(Input(Vec::new()))
+            fn visit_unit<E: Error>(self) -> Result<InputItems, E> {
+                Ok(InputItems(Vec::new()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Input, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<InputItems, A::Error> {
                 let mut ids = Vec::new();
-                while let Some(item) = list.next_element::<Item>()? {
+                while let Some(item) = list.next_element::<InputItem>()? {
                     ids.extend(item.ids);
                 }
-                Ok(Input(ids))
+                Ok(InputItems(ids))
             }
         }
-        from.deserialize_any(Items)
+        from.deserialize_any(ItemsVisitor)
     }
 }
 
 /// An item of `input`: its id, if it stands for a stored item, and the containers in it.
-struct Item {
+struct InputItem {
     ids: Vec<String>,
 }
 
 /// Whether an item of this type, with these fields that are neither null nor empty, stands for a stored one. `others`
-/// says whether it has a field other than those in [`ABOUT`].
+/// says whether it has a field other than those in [`METADATA_FIELDS`].
 fn is_reference(kind: Option<&str>, filled: &HashSet<String>, others: bool) -> bool {
     let has = |name: &str| filled.contains(name);
     let kind = kind.map(str::to_ascii_lowercase);
@@ -72,17 +72,17 @@ fn is_reference(kind: Option<&str>, filled: &HashSet<String>, others: bool) -> b
     }
 }
 
-impl<'de> Deserialize<'de> for Item {
+impl<'de> Deserialize<'de> for InputItem {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Item;
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = InputItem;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an item")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Item, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<InputItem, A::Error> {
                 let (mut kind, mut id, mut others, mut ids) = (None, None, false, Vec::new());
                 let (mut seen, mut filled) = (HashSet::new(), HashSet::new());
                 while let Some(name) = map.next_key::<String>()? {
@@ -94,12 +94,12 @@ impl<'de> Deserialize<'de> for Item {
                         "type" => kind = map.next_value::<Option<String>>()?,
                         "id" => id = map.next_value::<Option<String>>()?,
                         _ => {
-                            let value = map.next_value_seed(Search(&CONTAINER))?;
-                            others |= value.is_present && !ABOUT.contains(&name.as_str());
+                            let value = map.next_value_seed(IdSearch(&CONTAINER_KEYS))?;
+                            others |= value.is_present && !METADATA_FIELDS.contains(&name.as_str());
                             if value.is_filled {
                                 filled.insert(name);
                             }
-                            if CONTAINER.contains(&folded.as_str()) {
+                            if CONTAINER_KEYS.contains(&folded.as_str()) {
                                 ids.extend(value.into_reference());
                             } else {
                                 ids.extend(value.ids);
@@ -109,15 +109,15 @@ impl<'de> Deserialize<'de> for Item {
                     if !seen.insert(folded) {
                         return Err(A::Error::custom("a key of an item occurs twice"));
                     }
-                    if seen.len() > KEYS {
-                        let text = format!("an item of `input` may have at most {KEYS} keys");
+                    if seen.len() > MAX_KEYS {
+                        let text = format!("an item of `input` may have at most {MAX_KEYS} keys");
                         return Err(A::Error::custom(text));
                     }
                 }
                 ids.extend(id.filter(|_| is_reference(kind.as_deref(), &filled, others)));
-                Ok(Item { ids })
+                Ok(InputItem { ids })
             }
         }
-        from.deserialize_map(Fields)
+        from.deserialize_map(FieldsVisitor)
     }
 }

@@ -17,27 +17,27 @@ use toolcrib_dialect::pass::{Bypass, Unreadable, unreadable};
 use toolcrib_dialect::{Api, Exchange, Reading, Refused, Request, Summary};
 use toolcrib_server::BodyPermit;
 
+use crate::admission::AdmittedRequest;
+use crate::api_error::{RequestError, error_response, websocket_unsupported};
 use crate::blocking;
 use crate::caller::Caller;
-use crate::collect::{collect, count_history};
-use crate::drive::Driver;
-use crate::error::{Refusal, error, no_socket};
-use crate::head;
-use crate::inbound::Inbound;
-use crate::log::{RequestLog, unreachable};
-use crate::pass_on::{pass_on, untouched};
+use crate::caller_scope::CallerScope;
+use crate::exchange_loop::ExchangeLoop;
+use crate::forward_unread::{forward_unread, unchanged_response};
+use crate::headers;
+use crate::object_ownership;
 use crate::proxy::Proxy;
-use crate::revocation::REVOKED;
-use crate::scope::Scope;
-use crate::stored;
-use crate::toolsets;
-use crate::upstream::{Answer, UpstreamRequest, speaks};
+use crate::read_body::{count_history_memory, read_body};
+use crate::request_log::{RequestLog, upstream_unreachable};
+use crate::revocation::REVOKED_MESSAGE;
+use crate::toolset_cache;
+use crate::upstream_request::{UpstreamRequest, UpstreamResponse, translation_target};
 
 impl Proxy {
     /// The routes: the statistics, and a fallback for every other path. They check their own keys.
     pub fn router(self: &Arc<Self>) -> Router {
         let fallback = |State(proxy): State<Arc<Self>>, request: Incoming| async move {
-            Box::pin(accept(&proxy, request)).await
+            Box::pin(dispatch(&proxy, request)).await
         };
         Router::new()
             .route("/toolcrib/stats", get(stats))
@@ -47,97 +47,105 @@ impl Proxy {
 }
 
 async fn stats(State(proxy): State<Arc<Proxy>>, request: Incoming) -> Response {
-    match proxy.callers().view(request.uri(), request.headers()) {
+    match proxy.callers().stats_view(request.uri(), request.headers()) {
         Ok(view) => {
-            let json = serde_json::to_string(&proxy.running.totals(&view)).unwrap_or_default();
+            let json =
+                serde_json::to_string(&proxy.running_totals.totals(&view)).unwrap_or_default();
             ([(header::CONTENT_TYPE, "application/json")], json).into_response()
         }
-        Err(why) => Refusal::unidentified(Api::Chat, &why).into_response(),
+        Err(why) => RequestError::unidentified(Api::Chat, &why).into_response(),
     }
 }
 
 /// Answers a request.
-async fn accept(proxy: &Arc<Proxy>, request: Incoming) -> Response {
+async fn dispatch(proxy: &Arc<Proxy>, request: Incoming) -> Response {
     let (parts, body) = request.into_parts();
-    let inbound = match Inbound::admit(&proxy.callers(), parts) {
+    let inbound = match AdmittedRequest::admit(&proxy.callers(), parts) {
         Ok(inbound) => inbound,
         Err(refusal) => return refusal.into_response(),
     };
-    if let Some(api) = inbound.asked.api
-        && head::wants_socket(&inbound.parts.headers)
+    if let Some(api) = inbound.endpoint.api
+        && headers::is_websocket_upgrade(&inbound.parts.headers)
     {
-        return no_socket(api);
+        return websocket_unsupported(api);
     }
-    match inbound.asked.api.filter(|_| inbound.parts.method == Method::POST) {
-        Some(api) => read(proxy, inbound, body, api).await,
-        None => pass_on(proxy, inbound, body).await,
+    match inbound.endpoint.api.filter(|_| inbound.parts.method == Method::POST) {
+        Some(api) => start_exchange(proxy, inbound, body, api).await,
+        None => forward_unread(proxy, inbound, body).await,
     }
 }
 
 /// Answers a request of an API that has tools.
-async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Response {
+async fn start_exchange(
+    proxy: &Arc<Proxy>,
+    inbound: AdmittedRequest,
+    body: Body,
+    api: Api,
+) -> Response {
     let length = body.size_hint().exact();
     let limit = proxy.config.request_bytes;
-    let (bytes, rest, body_permit) = match collect(body, limit, inbound.bodies()).await {
+    let (bytes, rest, body_permit) = match read_body(body, limit, inbound.bodies()).await {
         Ok(collected) => collected,
-        Err(why) => return why.respond(api),
+        Err(why) => return why.into_response(api),
     };
-    let Inbound { parts, asked, caller, target, .. } = &inbound;
-    let is_compressed = head::is_compressed(&parts.headers);
+    let AdmittedRequest { parts, endpoint, caller, target, .. } = &inbound;
+    let is_compressed = headers::is_compressed(&parts.headers);
     let (reading, mut body_permit) = match (is_compressed, rest) {
-        (false, None) => match read_body(api, target, bytes, &caller.scope, body_permit).await {
+        (false, None) => match parse_body(api, target, bytes, &caller.scope, body_permit).await {
             (Ok(reading), permit) => (unread_body(reading), permit),
             (Err(refused), _) => {
                 let hint = refused.hint();
                 tracing::info!(%api, client = caller.name(), %refused, "refused");
                 let text = format!("this caller's tools are limited, and {refused}: {hint}");
-                return error(api, StatusCode::BAD_REQUEST, &text);
+                return error_response(api, StatusCode::BAD_REQUEST, &text);
             }
         },
         (true, rest) => (Err((Unreadable::Compressed, bytes, rest)), body_permit),
         (false, rest) => (Err((Unreadable::TooLarge, bytes, rest)), body_permit),
     };
     if let Ok(Ok(request)) = &reading
-        && let Err(why) = count_history(request, body_permit.as_mut())
+        && let Err(why) = count_history_memory(request, body_permit.as_mut())
     {
-        return why.respond(api);
+        return why.into_response(api);
     }
     let model = match &reading {
         Ok(Ok(request)) => request.model.clone(),
         Ok(Err(unread)) => unread.model.clone().unwrap_or_default(),
         Err(_) => String::new(),
     };
-    let upstream = Arc::new(proxy.routes.find(*asked, Some(&model)).clone());
-    let is_shared = stored::has_references(api) && stored::is_shared(caller, &upstream);
+    let upstream = Arc::new(proxy.routes.find(*endpoint, Some(&model)).clone());
+    let shares_account = object_ownership::has_stored_objects(api)
+        && object_ownership::shares_account(caller, &upstream);
     let body_permit = body_permit.map(Arc::new);
     let log = RequestLog::new(proxy, api, model, &inbound, upstream.host(), body_permit.clone());
     let mut reading = match reading {
         Ok(reading) => reading,
         Err((why, bytes, rest)) => {
-            if let Some(needed) = needs_reading(proxy, caller, is_shared) {
-                return not_read(api, why, needed);
+            if let Some(needed) = why_body_must_be_read(proxy, caller, shares_account) {
+                return body_must_be_read(api, why, needed);
             }
             let whole = stream::iter([Ok(bytes)])
                 .chain(rest.unwrap_or_else(|| Body::empty().into_data_stream()));
             let to = UpstreamRequest::new(proxy, &inbound, &upstream, None);
             log.sent();
-            let answer = to.forward(Method::POST, whole, length);
-            return match caller.revocation().unless_happens(answer).await {
-                Some(Ok(answer)) => unread(&log, why, caller, answer),
-                Some(Err(lost)) => unreachable(proxy, api, &log.host, &lost),
-                None => error(api, StatusCode::UNAUTHORIZED, REVOKED),
+            let response = to.forward(Method::POST, whole, length);
+            return match caller.revocation().unless_revoked(response).await {
+                Some(Ok(response)) => forwarded_unread(&log, why, caller, response),
+                Some(Err(lost)) => upstream_unreachable(proxy, api, &log.host, &lost),
+                None => error_response(api, StatusCode::UNAUTHORIZED, REVOKED_MESSAGE),
             };
         }
     };
-    let speaks = speaks(&upstream, api);
-    if speaks.is_some() && log.counts {
-        return estimate(&log.model, reading, body_permit).await;
+    let speaks = translation_target(&upstream, api);
+    if speaks.is_some() && log.only_counts_tokens {
+        return estimate_tokens(&log.model, reading, body_permit).await;
     }
-    if is_shared {
-        reading = match stored::check_body(proxy, &inbound, api, reading, body_permit).await {
-            Ok(reading) => reading,
-            Err(refusal) => return refusal.into_response(),
-        };
+    if shares_account {
+        reading =
+            match object_ownership::check_body(proxy, &inbound, api, reading, body_permit).await {
+                Ok(reading) => reading,
+                Err(refusal) => return refusal.into_response(),
+            };
     }
     match (&mut reading, &upstream.model) {
         (Ok(request), Some(model)) => request.rename(model),
@@ -149,15 +157,17 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
     let model = reading.as_ref().map_or(&log.model, |request| &request.model);
     let setup = Setup {
         settings: Arc::clone(&proxy.settings),
-        counter: toolsets::counter(model),
+        counter: toolset_cache::token_counter(model),
         requested,
         upstream: action::Upstream {
             host: log.host.clone(),
             speaks,
             native: upstream.native.clone(),
-            context: upstream.context.or_else(|| window(&parts.headers, &reading)),
+            context: upstream
+                .context
+                .or_else(|| requested_context_window(&parts.headers, &reading)),
         },
-        caller: caller.records_id(),
+        caller: caller.record_owner_id(),
         rounds: proxy.config.rounds,
         limits: proxy.config.limits(),
         checks_calls: caller.scope.is_narrow(),
@@ -166,13 +176,14 @@ async fn read(proxy: &Arc<Proxy>, inbound: Inbound, body: Body, api: Api) -> Res
     };
     let exchange = Exchange::new(api, target, reading, setup);
     let to = UpstreamRequest::new(proxy, &inbound, &upstream, Some(api));
-    let driver = Driver::new(log, to, exchange, caller.revocation());
-    let driver = if is_shared { driver.record_for(caller.id) } else { driver };
-    driver.respond().await
+    let exchange_loop = ExchangeLoop::new(log, to, exchange, caller.revocation());
+    let exchange_loop =
+        if shares_account { exchange_loop.record_ownership_for(caller.id) } else { exchange_loop };
+    exchange_loop.respond().await
 }
 
 /// The context window that a client asks for, in tokens.
-fn window(headers: &HeaderMap, reading: &Reading) -> Option<usize> {
+fn requested_context_window(headers: &HeaderMap, reading: &Reading) -> Option<usize> {
     let betas = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
     let is_long =
         betas.flat_map(|value| value.split(',')).any(|beta| beta.trim().starts_with("context-1m"));
@@ -191,11 +202,11 @@ fn unread_body(reading: Reading) -> Result<Reading, (Unreadable, Bytes, Option<B
 }
 
 /// Reads a body, and leaves out the tools that the caller may not know of.
-async fn read_body(
+async fn parse_body(
     api: Api,
     target: &str,
     body: Bytes,
-    scope: &Scope,
+    scope: &CallerScope,
     permit: Option<BodyPermit>,
 ) -> (Result<Reading, Refused>, Option<BodyPermit>) {
     let (target, scope) = (target.to_owned(), scope.clone());
@@ -211,10 +222,14 @@ async fn read_body(
 
 /// Why a body that cannot be read is rejected: its tools cannot be filtered, or the model that decides where it
 /// goes is not known.
-fn needs_reading(proxy: &Proxy, caller: &Caller, is_shared: bool) -> Option<&'static str> {
+fn why_body_must_be_read(
+    proxy: &Proxy,
+    caller: &Caller,
+    shares_account: bool,
+) -> Option<&'static str> {
     if caller.scope.is_narrow() {
         Some("this caller's tools are limited")
-    } else if is_shared {
+    } else if shares_account {
         Some("what it refers to by id must be this caller's")
     } else if !proxy.config.routes.is_empty() {
         Some("the model decides where it goes")
@@ -224,7 +239,7 @@ fn needs_reading(proxy: &Proxy, caller: &Caller, is_shared: bool) -> Option<&'st
 }
 
 /// The error for a request whose body must be read and cannot be.
-fn not_read(api: Api, why: Unreadable, needed: &str) -> Response {
+fn body_must_be_read(api: Api, why: Unreadable, needed: &str) -> Response {
     let hint = match why {
         Unreadable::TooManyValues => "send fewer values",
         Unreadable::Compressed | Unreadable::TooLarge => {
@@ -232,26 +247,35 @@ fn not_read(api: Api, why: Unreadable, needed: &str) -> Response {
         }
     };
     let text = format!("{}, and {needed}: {hint}", unreadable(why));
-    error(api, StatusCode::PAYLOAD_TOO_LARGE, &text)
+    error_response(api, StatusCode::PAYLOAD_TOO_LARGE, &text)
 }
 
 /// The response to a request whose body was not read.
-fn unread(log: &RequestLog, why: Unreadable, caller: &Caller, answer: Answer) -> Response {
+fn forwarded_unread(
+    log: &RequestLog,
+    why: Unreadable,
+    caller: &Caller,
+    response: UpstreamResponse,
+) -> Response {
     let why = unreadable(why);
     let report = Report { mode: why.mode(), why: why.to_string(), ..Report::default() };
     let summary = Summary { rounds: 1, ..Summary::default() };
-    log.done(&report, &summary, answer.status.as_u16());
-    untouched(answer, Some(&report), log.api, caller)
+    log.done(&report, &summary, response.status.as_u16());
+    unchanged_response(response, Some(&report), log.api, caller)
 }
 
 /// Answers how many tokens a request has, for an upstream whose API has no such question. It is an
 /// estimate, and there is no place in the answer to say so.
-async fn estimate(model: &str, reading: Reading, permit: Option<Arc<BodyPermit>>) -> Response {
+async fn estimate_tokens(
+    model: &str,
+    reading: Reading,
+    permit: Option<Arc<BodyPermit>>,
+) -> Response {
     let text = match reading {
         Ok(request) => request.text,
         Err(unread) => String::from_utf8(unread.body).unwrap_or_default(),
     };
-    let counter = toolsets::counter(model);
+    let counter = toolset_cache::token_counter(model);
     let (tokens, _) = blocking::run(text.len(), permit, move || counter.count(&text)).await;
     let body = format!(r#"{{"input_tokens":{tokens}}}"#);
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()

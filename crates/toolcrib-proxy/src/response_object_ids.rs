@@ -11,14 +11,14 @@ use serde_json::Value;
 use toolcrib_dialect::Api;
 
 /// Adds the ids in a response, or in the data of one event of it.
-pub(crate) fn collect(api: Api, json: &[u8], ids: &mut Vec<String>) {
+pub(crate) fn collect_ids(api: Api, json: &[u8], ids: &mut Vec<String>) {
     // Most events are pieces of text and name no id.
     let has = |word: &str| json.windows(word.len()).any(|window| window == word.as_bytes());
     match api {
         Api::Responses => responses(json, ids),
         Api::Messages if has("\"container\"") => {
-            let places = ["/container/id", "/message/container/id", "/delta/container/id"];
-            at(json, &places, ids);
+            let pointers = ["/container/id", "/message/container/id", "/delta/container/id"];
+            extend_at(json, &pointers, ids);
         }
         Api::Chat if has("\"audio\"") => {
             let Ok(Value::Object(response)) = serde_json::from_slice(json) else { return };
@@ -32,27 +32,27 @@ pub(crate) fn collect(api: Api, json: &[u8], ids: &mut Vec<String>) {
     }
 }
 
-fn at(json: &[u8], places: &[&str], ids: &mut Vec<String>) {
+fn extend_at(json: &[u8], pointers: &[&str], ids: &mut Vec<String>) {
     let Ok(value) = serde_json::from_slice::<Value>(json) else { return };
-    ids.extend(places.iter().filter_map(|place| text(&value, place)));
+    ids.extend(pointers.iter().filter_map(|pointer| text(&value, pointer)));
 }
 
-fn text(value: &Value, place: &str) -> Option<String> {
-    value.pointer(place).and_then(Value::as_str).map(str::to_owned)
+fn text(value: &Value, pointer: &str) -> Option<String> {
+    value.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// A response of the Responses API, or an event of its stream.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Shown<'a> {
+struct ResponseOrEvent<'a> {
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    output: Vec<Item<'a>>,
+    output: Vec<OutputItem<'a>>,
     #[serde(borrow)]
-    response: Option<Box<Shown<'a>>>,
+    response: Option<Box<ResponseOrEvent<'a>>>,
     #[serde(borrow)]
-    item: Option<Item<'a>>,
+    item: Option<OutputItem<'a>>,
     /// Of the event that adds an annotation to a text.
     #[serde(borrow)]
     annotation: Option<Annotation<'a>>,
@@ -60,7 +60,7 @@ struct Shown<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Item<'a> {
+struct OutputItem<'a> {
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
     /// Of the code interpreter. A later request may use the container again.
@@ -80,9 +80,11 @@ struct Annotation<'a> {
 }
 
 fn responses(json: &[u8], ids: &mut Vec<String>) {
-    let Ok(shown) = serde_json::from_slice::<Shown<'_>>(json) else { return };
+    let Ok(shown) = serde_json::from_slice::<ResponseOrEvent<'_>>(json) else { return };
     let mut add = |id: Option<Cow<'_, str>>| ids.extend(id.map(Cow::into_owned));
-    for shown in [shown.response.map(|inner| *inner), Some(Shown { response: None, ..shown })] {
+    for shown in
+        [shown.response.map(|inner| *inner), Some(ResponseOrEvent { response: None, ..shown })]
+    {
         let Some(shown) = shown else { continue };
         add(shown.id);
         add(shown.annotation.and_then(|annotation| annotation.container_id));
@@ -105,7 +107,7 @@ mod tests {
 
     fn ids(api: Api, json: &str) -> Vec<String> {
         let mut ids = Vec::new();
-        collect(api, json.as_bytes(), &mut ids);
+        collect_ids(api, json.as_bytes(), &mut ids);
         ids
     }
 

@@ -6,34 +6,35 @@ use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::{Learned, Reason, resolve};
 use toolcrib_dialect::mode::{Because, RequestedMode, decide};
 
-use crate::config::{Config, Route};
+use crate::config::{Config, RouteConfig};
 
 /// One sentence for each mode that is not done as it is configured.
-pub fn notices(config: &Config, settings: &Settings) -> Vec<String> {
+pub fn unsupported_mode_notices(config: &Config, settings: &Settings) -> Vec<String> {
     if settings.activation.mode == policy::ActivationMode::Off {
         return Vec::new();
     }
-    let whole = config.mode.unwrap_or_else(|| settings.disclosure.into());
+    let default_mode = config.mode.unwrap_or_else(|| settings.disclosure.into());
     let key = if config.mode.is_some() { "proxy.mode" } else { "disclosure" };
-    let mut notices: Vec<String> = notice(key, whole, None, settings).into_iter().collect();
+    let mut notices: Vec<String> =
+        notice_for(key, default_mode, None, settings).into_iter().collect();
     for route in &config.routes {
         let (key, requested) = match route.mode {
             Some(mode) => ("proxy.routes.mode", mode),
-            None => (key, whole),
+            None => (key, default_mode),
         };
         // A route without a mode of its own needs a note only if it changes what is supported.
         if route.mode.is_some() || route.speaks.is_some() {
-            notices.extend(notice(key, requested, Some(route), settings));
+            notices.extend(notice_for(key, requested, Some(route), settings));
         }
     }
     notices
 }
 
 /// What a mode becomes in the APIs that a route serves; all of them without a route.
-fn notice(
+fn notice_for(
     key: &str,
     requested: RequestedMode,
-    route: Option<&Route>,
+    route: Option<&RouteConfig>,
     settings: &Settings,
 ) -> Option<String> {
     let RequestedMode::Defer(setting @ (DisclosureSetting::Reference | DisclosureSetting::Hosted)) =

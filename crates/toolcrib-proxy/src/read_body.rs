@@ -9,44 +9,44 @@ use http_body::Body as _;
 use toolcrib_dialect::{Api, Request};
 use toolcrib_server::{BodyBudget, BodyPermit, BodyRejected};
 
-use crate::error::error;
+use crate::api_error::error_response;
 
 /// Maximum capacity reserved for a body, in bytes.
-const RESERVED: usize = 1 << 20;
+const MAX_RESERVED_BYTES: usize = 1 << 20;
 
 /// Why a body was not collected.
-pub(crate) enum NotCollected {
+pub(crate) enum ReadBodyError {
     /// The client disconnected before its request was complete, or sent nothing for too long.
     Disconnected,
     /// There is no memory for it.
-    Refused(BodyRejected),
+    NoMemory(BodyRejected),
 }
 
-impl NotCollected {
+impl ReadBodyError {
     /// The response, in the form of an API.
-    pub(crate) fn respond(self, api: Api) -> Response {
+    pub(crate) fn into_response(self, api: Api) -> Response {
         match self {
             Self::Disconnected => StatusCode::BAD_REQUEST.into_response(),
-            Self::Refused(refused) => body_refused(api, refused),
+            Self::NoMemory(error) => body_rejected(api, error),
         }
     }
 }
 
 /// A body up to `limit` bytes, the rest of a larger one, and the memory that it counts for.
-pub(crate) async fn collect(
+pub(crate) async fn read_body(
     body: Body,
     limit: usize,
     bodies: Option<&BodyBudget>,
-) -> Result<(Bytes, Option<BodyDataStream>, Option<BodyPermit>), NotCollected> {
-    let stated = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
-    let permit = bodies.map(|bodies| bodies.begin(stated)).transpose();
-    let mut permit = permit.map_err(NotCollected::Refused)?;
-    // A stated length is trusted only up to a maximum: stating one costs a client nothing.
-    let mut read = BytesMut::with_capacity(stated.min(RESERVED));
+) -> Result<(Bytes, Option<BodyDataStream>, Option<BodyPermit>), ReadBodyError> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
+    let permit = bodies.map(|bodies| bodies.begin(announced)).transpose();
+    let mut permit = permit.map_err(ReadBodyError::NoMemory)?;
+    // An announced length is trusted only up to a maximum: stating one costs a client nothing.
+    let mut read = BytesMut::with_capacity(announced.min(MAX_RESERVED_BYTES));
     let mut stream = body.into_data_stream();
-    while let Some(chunk) = stream.try_next().await.map_err(|_| NotCollected::Disconnected)? {
+    while let Some(chunk) = stream.try_next().await.map_err(|_| ReadBodyError::Disconnected)? {
         if let Some(permit) = &mut permit {
-            permit.grow(chunk.len()).map_err(NotCollected::Refused)?;
+            permit.grow(chunk.len()).map_err(ReadBodyError::NoMemory)?;
         }
         read.extend_from_slice(&chunk);
         if read.len() > limit {
@@ -57,21 +57,21 @@ pub(crate) async fn collect(
 }
 
 /// Counts the memory that a conversation takes: many small messages take more than their text.
-pub(crate) fn count_history(
+pub(crate) fn count_history_memory(
     request: &Request,
     permit: Option<&mut BodyPermit>,
-) -> Result<(), NotCollected> {
+) -> Result<(), ReadBodyError> {
     let counted = permit.map_or(Ok(()), |permit| permit.grow(request.history_bytes()));
-    counted.map_err(NotCollected::Refused)
+    counted.map_err(ReadBodyError::NoMemory)
 }
 
 /// The response to a request if there is no memory for its body.
-fn body_refused(api: Api, refused: BodyRejected) -> Response {
-    let status = match refused {
+fn body_rejected(api: Api, rejected: BodyRejected) -> Response {
+    let status = match rejected {
         BodyRejected::Busy => StatusCode::SERVICE_UNAVAILABLE,
         BodyRejected::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
     };
-    let mut response = error(api, status, &refused.to_string());
-    refused.set_retry(&mut response);
+    let mut response = error_response(api, status, &rejected.to_string());
+    rejected.set_retry(&mut response);
     response
 }

@@ -7,62 +7,62 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use toolcrib_dialect::fold_key;
 
-use super::found::Search;
+use super::id_search::IdSearch;
 
 /// The ids of the audio that messages refer to.
-pub(super) struct Messages(pub(super) Vec<String>);
+pub(super) struct ChatMessages(pub(super) Vec<String>);
 
-impl<'de> Deserialize<'de> for Messages {
+impl<'de> Deserialize<'de> for ChatMessages {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct List;
-        impl<'de> Visitor<'de> for List {
-            type Value = Messages;
+        struct MessagesVisitor;
+        impl<'de> Visitor<'de> for MessagesVisitor {
+            type Value = ChatMessages;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of messages")
             }
 
-            fn visit_unit<E: Error>(self) -> Result<Messages, E> {
-                Ok(Messages(Vec::new()))
+            fn visit_unit<E: Error>(self) -> Result<ChatMessages, E> {
+                Ok(ChatMessages(Vec::new()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Messages, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ChatMessages, A::Error> {
                 let mut ids = Vec::new();
-                while let Some(message) = list.next_element::<Message>()? {
+                while let Some(message) = list.next_element::<ChatMessage>()? {
                     ids.extend(message.0);
                 }
-                Ok(Messages(ids))
+                Ok(ChatMessages(ids))
             }
         }
-        from.deserialize_any(List)
+        from.deserialize_any(MessagesVisitor)
     }
 }
 
 /// The ids of the audio that one message refers to.
-struct Message(Vec<String>);
+struct ChatMessage(Vec<String>);
 
-impl<'de> Deserialize<'de> for Message {
+impl<'de> Deserialize<'de> for ChatMessage {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Message;
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = ChatMessage;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a message")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Message, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ChatMessage, A::Error> {
                 let mut ids = Vec::new();
                 while let Some(name) = map.next_key::<String>()? {
                     if fold_key(&name) == "audio" {
-                        ids.extend(map.next_value_seed(Search(&[]))?.into_reference());
+                        ids.extend(map.next_value_seed(IdSearch(&[]))?.into_reference());
                     } else {
                         map.next_value::<IgnoredAny>()?;
                     }
                 }
-                Ok(Message(ids))
+                Ok(ChatMessage(ids))
             }
         }
-        from.deserialize_any(Fields)
+        from.deserialize_any(FieldsVisitor)
     }
 }

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use toolcrib_core::policy::{Glob, Globs};
 
 /// Maximum length of a name that is compared with patterns, in bytes. Providers allow 128.
-const NAME: usize = 1_024;
+const MAX_NAME_BYTES: usize = 1_024;
 /// Maximum number of names and patterns in a header. Each pattern is compared with each tool.
-const PATTERNS: usize = 256;
+const MAX_PATTERNS: usize = 256;
 /// Maximum length of a header with names and patterns, in bytes.
-const HEADER: usize = 8 << 10;
+const MAX_HEADER_BYTES: usize = 8 << 10;
 
 /// The tools a caller may know of.
 #[derive(Debug, Clone, Default)]
-pub struct Scope {
+pub struct CallerScope {
     /// Each must let a tool through: a header narrows what a key allows, and never widens it.
-    pub(crate) all: Vec<Arc<Rule>>,
+    pub(crate) all: Vec<Arc<ScopeRule>>,
 }
 
-impl Scope {
+impl CallerScope {
     /// Whether a tool of this name exists for the caller.
     pub fn sees(&self, name: &str) -> bool {
         self.sees_tool(&[name])
@@ -27,7 +27,7 @@ impl Scope {
     /// Whether a tool that goes by these names exists for the caller: one of them is allowed, and none is hidden. A
     /// tool with a name that no provider accepts does not exist for a limited caller.
     pub fn sees_tool(&self, names: &[&str]) -> bool {
-        if names.iter().any(|name| name.len() > NAME) && self.is_narrow() {
+        if names.iter().any(|name| name.len() > MAX_NAME_BYTES) && self.is_narrow() {
             return false;
         }
         let matches = |globs: &Globs| names.iter().any(|name| globs.is(name));
@@ -57,25 +57,25 @@ impl Scope {
 
 /// Why a list of names and patterns in a header is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadRule {
+pub enum InvalidScopeRule {
     /// It names nothing, or has a `-` without a name.
     #[error("names no tool: leave it out for all tools, or send `-*` for none")]
     Empty,
     /// It is too long.
     #[error(
-        "has more than {PATTERNS} names and patterns or {HEADER} bytes: use patterns such as `github__*`, or `tools` of a caller in the config"
+        "has more than {MAX_PATTERNS} names and patterns or {MAX_HEADER_BYTES} bytes: use patterns such as `github__*`, or `tools` of a caller in the config"
     )]
     TooLong,
 }
 
 /// Names and patterns of one source: a caller in the config, or a header.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rule {
+pub(crate) struct ScopeRule {
     only: Globs,
     hidden: Globs,
 }
 
-impl Rule {
+impl ScopeRule {
     /// The rule of a caller in the config.
     pub(crate) fn new(only: &[String], hidden: &[String]) -> Self {
         let globs = |texts: &[String]| texts.iter().map(String::as_str).collect();
@@ -83,24 +83,24 @@ impl Rule {
     }
 
     /// Reads a header: `a__*, -*delete*`.
-    pub(crate) fn read(text: &str) -> Result<Self, BadRule> {
-        if text.len() > HEADER {
-            return Err(BadRule::TooLong);
+    pub(crate) fn read(text: &str) -> Result<Self, InvalidScopeRule> {
+        if text.len() > MAX_HEADER_BYTES {
+            return Err(InvalidScopeRule::TooLong);
         }
         let mut rule = Self::default();
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         for (at, part) in parts.enumerate() {
-            if at == PATTERNS {
-                return Err(BadRule::TooLong);
+            if at == MAX_PATTERNS {
+                return Err(InvalidScopeRule::TooLong);
             }
             match part.strip_prefix('-').map(str::trim) {
-                Some("") => return Err(BadRule::Empty),
+                Some("") => return Err(InvalidScopeRule::Empty),
                 Some(hidden) => rule.hidden.push(Glob::new(hidden)),
                 None => rule.only.push(Glob::new(part)),
             }
         }
         let is_empty = rule.only.is_empty() && rule.hidden.is_empty();
-        if is_empty { Err(BadRule::Empty) } else { Ok(rule) }
+        if is_empty { Err(InvalidScopeRule::Empty) } else { Ok(rule) }
     }
 }
 
@@ -111,19 +111,25 @@ mod tests {
     #[test]
     fn a_header_has_a_limited_number_of_patterns() {
         let list = |count: usize| vec!["a*b"; count].join(", ");
-        assert!(Rule::read(&list(PATTERNS)).is_ok());
-        assert_eq!(Rule::read(&list(PATTERNS + 1)).unwrap_err(), BadRule::TooLong);
-        assert_eq!(Rule::read(&"a".repeat(HEADER + 1)).unwrap_err(), BadRule::TooLong);
+        assert!(ScopeRule::read(&list(MAX_PATTERNS)).is_ok());
+        assert_eq!(
+            ScopeRule::read(&list(MAX_PATTERNS + 1)).unwrap_err(),
+            InvalidScopeRule::TooLong
+        );
+        assert_eq!(
+            ScopeRule::read(&"a".repeat(MAX_HEADER_BYTES + 1)).unwrap_err(),
+            InvalidScopeRule::TooLong
+        );
         for text in ["", " , ", "-", "a, -"] {
-            assert_eq!(Rule::read(text).unwrap_err(), BadRule::Empty, "{text}");
+            assert_eq!(ScopeRule::read(text).unwrap_err(), InvalidScopeRule::Empty, "{text}");
         }
     }
 
     #[test]
     fn a_name_that_no_provider_accepts_is_not_visible() {
-        let long = "a".repeat(NAME + 1);
-        assert!(Scope::default().sees(&long));
-        let scope = Scope { all: vec![Arc::new(Rule::read("a*").unwrap())] };
+        let long = "a".repeat(MAX_NAME_BYTES + 1);
+        assert!(CallerScope::default().sees(&long));
+        let scope = CallerScope { all: vec![Arc::new(ScopeRule::read("a*").unwrap())] };
         assert!(scope.sees(&long[1..]) && !scope.sees(&long));
     }
 }

@@ -10,13 +10,13 @@ use toolcrib_dialect::{Api, Summary};
 use toolcrib_server::BodyPermit;
 use toolcrib_server::error_response::RETRY_AFTER;
 
-use crate::endpoint::Endpoint;
-use crate::error::error;
-use crate::inbound::Inbound;
-use crate::metrics::Open;
+use crate::admission::AdmittedRequest;
+use crate::api_error::error_response;
+use crate::endpoint::EndpointKind;
+use crate::metrics::OpenRequest;
 use crate::proxy::Proxy;
-use crate::totals::{Entry, shown};
-use crate::upstream::Lost;
+use crate::totals::{TotalsEntry, printable_name};
+use crate::upstream_request::UpstreamError;
 
 /// A request, as far as it is reported. Each one that was sent has one line in the log, also if its client
 /// disconnects before the end.
@@ -27,7 +27,7 @@ pub(crate) struct RequestLog {
     pub(crate) model: String,
     pub(crate) host: String,
     /// Whether only tokens are counted.
-    pub(crate) counts: bool,
+    pub(crate) only_counts_tokens: bool,
     /// The caller's name, or what the client calls itself.
     client: String,
     caller: Option<String>,
@@ -35,7 +35,7 @@ pub(crate) struct RequestLog {
     is_sent: AtomicBool,
     is_reported: AtomicBool,
     /// Counts it as under way.
-    _open: Open,
+    _open: OpenRequest,
     /// Counts the memory of its body, which the exchange keeps until it is over.
     _body: Option<Arc<BodyPermit>>,
 }
@@ -45,7 +45,7 @@ impl RequestLog {
         proxy: &Arc<Proxy>,
         api: Api,
         model: String,
-        inbound: &Inbound,
+        inbound: &AdmittedRequest,
         host: String,
         body: Option<Arc<BodyPermit>>,
     ) -> Self {
@@ -55,8 +55,8 @@ impl RequestLog {
             api,
             model,
             host,
-            counts: inbound.asked.endpoint == Endpoint::Count,
-            client: caller.clone().unwrap_or_else(|| product(&inbound.parts.headers)),
+            only_counts_tokens: inbound.endpoint.kind == EndpointKind::Count,
+            client: caller.clone().unwrap_or_else(|| client_product(&inbound.parts.headers)),
             caller,
             path: inbound.path.to_string(),
             is_sent: AtomicBool::new(false),
@@ -76,8 +76,8 @@ impl RequestLog {
         let Report { mode, why, tools, deferred, tokens } = report;
         self.proxy.metrics.request(self.api, mode, *tokens, summary);
         // A request that only counts tokens takes none.
-        if *tools > 0 && !self.counts {
-            self.proxy.running.add(&Entry {
+        if *tools > 0 && !self.only_counts_tokens {
+            self.proxy.running_totals.add(&TotalsEntry {
                 caller: self.caller.as_deref(),
                 model: &self.model,
                 client: &self.client,
@@ -92,7 +92,7 @@ impl RequestLog {
             method = %Method::POST,
             path = self.path,
             api = %self.api,
-            model = shown(&self.model),
+            model = printable_name(&self.model),
             host = %self.host,
             client = self.client,
             mode,
@@ -109,17 +109,22 @@ impl RequestLog {
     }
 
     /// Reports an upstream that broke off, before the client had anything.
-    pub(crate) fn broken(&self, lost: &Lost) -> Response {
+    pub(crate) fn upstream_cut_off(&self, error: &UpstreamError) -> Response {
         self.proxy.metrics.failure();
-        tracing::warn!(host = %self.host, %lost, "the upstream broke off");
-        error(self.api, StatusCode::BAD_GATEWAY, &format!("the upstream broke off: {lost}"))
+        tracing::warn!(host = %self.host, %error, "the upstream broke off");
+        error_response(
+            self.api,
+            StatusCode::BAD_GATEWAY,
+            &format!("the upstream broke off: {error}"),
+        )
     }
 
     /// Reports a response for which there is no memory, before anything was sent to the client.
-    pub(crate) fn no_memory(&self, lost: &Lost) -> Response {
+    pub(crate) fn out_of_memory(&self, error: &UpstreamError) -> Response {
         self.proxy.metrics.failure();
-        tracing::warn!(host = %self.host, %lost, "the response was given up");
-        let mut response = error(self.api, StatusCode::SERVICE_UNAVAILABLE, &lost.to_string());
+        tracing::warn!(host = %self.host, %error, "the response was given up");
+        let mut response =
+            error_response(self.api, StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
         response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
         response
     }
@@ -133,7 +138,7 @@ impl Drop for RequestLog {
                 method = %Method::POST,
                 path = self.path,
                 api = %self.api,
-                model = shown(&self.model),
+                model = printable_name(&self.model),
                 host = %self.host,
                 client = self.client,
                 "sent, but the response is incomplete"
@@ -144,7 +149,7 @@ impl Drop for RequestLog {
 
 /// A request that passes unread. Its line is written when this is dropped, so that there is one whatever happens.
 #[derive(Debug)]
-pub(crate) struct PassLog {
+pub(crate) struct ForwardLog {
     pub(crate) host: String,
     /// The status of the upstream's answer, if there was one.
     pub(crate) status: Option<u16>,
@@ -153,8 +158,8 @@ pub(crate) struct PassLog {
     path: String,
 }
 
-impl PassLog {
-    pub(crate) fn new(inbound: &Inbound, host: String) -> Self {
+impl ForwardLog {
+    pub(crate) fn new(inbound: &AdmittedRequest, host: String) -> Self {
         Self {
             host,
             status: None,
@@ -165,7 +170,7 @@ impl PassLog {
     }
 }
 
-impl Drop for PassLog {
+impl Drop for ForwardLog {
     fn drop(&mut self) {
         tracing::info!(
             caller = self.caller.as_deref().unwrap_or_default(),
@@ -179,16 +184,21 @@ impl Drop for PassLog {
 }
 
 /// What a client calls itself, without its version.
-fn product(headers: &HeaderMap) -> String {
+fn client_product(headers: &HeaderMap) -> String {
     let agent =
         headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     agent.split(['/', ' ']).next().unwrap_or_default().to_owned()
 }
 
 /// Reports an upstream that was not reached.
-pub(crate) fn unreachable(proxy: &Proxy, api: Api, host: &str, lost: &Lost) -> Response {
+pub(crate) fn upstream_unreachable(
+    proxy: &Proxy,
+    api: Api,
+    host: &str,
+    error: &UpstreamError,
+) -> Response {
     proxy.metrics.failure();
-    tracing::warn!(%host, %lost, "the upstream cannot be reached");
-    let text = format!("the upstream {host} cannot be reached: {lost}");
-    error(api, StatusCode::BAD_GATEWAY, &text)
+    tracing::warn!(%host, %error, "the upstream cannot be reached");
+    let text = format!("the upstream {host} cannot be reached: {error}");
+    error_response(api, StatusCode::BAD_GATEWAY, &text)
 }

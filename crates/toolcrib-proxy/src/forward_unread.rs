@@ -1,0 +1,107 @@
+//! Requests that are passed on to a provider without being read, and responses that are passed on unchanged.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use http_body::Body as _;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use toolcrib_dialect::Api;
+use toolcrib_dialect::exchange::action::Report;
+
+use crate::admission::AdmittedRequest;
+use crate::api_error::error_response;
+use crate::caller::Caller;
+use crate::endpoint::EndpointKind;
+use crate::headers;
+use crate::object_ownership;
+use crate::proxy::Proxy;
+use crate::read_body::read_body;
+use crate::request_log::{ForwardLog, upstream_unreachable};
+use crate::revocation::REVOKED_MESSAGE;
+use crate::revoked_stream::end_when_revoked;
+use crate::upstream_request::{UpstreamRequest, UpstreamResponse, can_append_event};
+
+/// Passes on a request to a path whose bodies are not read.
+pub(crate) async fn forward_unread(
+    proxy: &Arc<Proxy>,
+    inbound: AdmittedRequest,
+    body: Body,
+) -> Response {
+    let AdmittedRequest { parts, endpoint, caller, .. } = &inbound;
+    let api = endpoint.api.unwrap_or(endpoint.vendor.error_api());
+    let length = body.size_hint().exact();
+    let mut body_permit = None;
+    let body = if caller.scope.is_narrow() && endpoint.kind == EndpointKind::Count {
+        if headers::is_compressed(&parts.headers) {
+            let text =
+                "the body is compressed, and this caller's tools are limited: send it uncompressed";
+            return error_response(api, StatusCode::PAYLOAD_TOO_LARGE, text);
+        }
+        match read_body(body, proxy.config.request_bytes, inbound.bodies()).await {
+            Ok((bytes, None, permit)) if is_only_contents(&bytes) => {
+                body_permit = permit;
+                Body::from(bytes)
+            }
+            Ok(_) => {
+                let text = "this caller's tools are limited, and tools cannot be checked here: send only `contents`";
+                return error_response(api, StatusCode::FORBIDDEN, text);
+            }
+            Err(why) => return why.into_response(api),
+        }
+    } else {
+        body
+    };
+    let upstream = &Arc::new(proxy.routes.find(*endpoint, None).clone());
+    if object_ownership::shares_account(caller, upstream)
+        && let Err(refusal) = object_ownership::check_path(proxy, &inbound).await
+    {
+        return refusal.into_response();
+    }
+    let to = UpstreamRequest::new(proxy, &inbound, upstream, None);
+    let mut log = ForwardLog::new(&inbound, upstream.host());
+    let answer = to.forward(parts.method.clone(), body.into_data_stream(), length);
+    let answer = caller.revocation().unless_revoked(answer).await;
+    // The body was sent.
+    drop(body_permit);
+    match answer {
+        Some(Ok(answer)) => {
+            log.status = Some(answer.status.as_u16());
+            unchanged_response(answer, None, api, caller)
+        }
+        Some(Err(lost)) => upstream_unreachable(proxy, api, &log.host, &lost),
+        None => error_response(api, StatusCode::UNAUTHORIZED, REVOKED_MESSAGE),
+    }
+}
+
+/// Whether a body is an object with `contents`, the conversation, and nothing else.
+fn is_only_contents(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct OnlyContents {
+        #[serde(rename = "contents")]
+        _contents: IgnoredAny,
+    }
+    serde_json::from_slice::<OnlyContents>(body).is_ok()
+}
+
+/// An answer, unchanged, for as long as the caller's key is valid.
+pub(crate) fn unchanged_response(
+    answer: UpstreamResponse,
+    report: Option<&Report>,
+    api: Api,
+    caller: &Caller,
+) -> Response {
+    let mut headers = headers::for_client(&answer.headers, true);
+    if let Some(report) = report {
+        headers::write_report(report, &mut headers);
+    }
+    let events_of = can_append_event(&answer.headers).then_some(api);
+    let body = end_when_revoked(answer.body, caller.revocation(), events_of);
+    let mut response = Response::new(Body::from_stream(body));
+    *response.status_mut() = answer.status;
+    *response.headers_mut() = headers;
+    response
+}
