@@ -46,7 +46,7 @@ fn check_request(request: Request, target: &str, mode: Mode, recorded: bool) {
     let turn = begin(request.clone(), target, mode, kept());
     let up = turn.request();
     assert_eq!(up, begin(request.clone(), target, mode, kept()).request(), "asked again");
-    if request.defers.is_some() {
+    if request.client_deferral.is_some() {
         // It passes, or is put into plain words first: checked below.
         assert!(heard::is_json(&up), "{up}");
         return;
@@ -117,15 +117,15 @@ fn check_history(api: Api, names: &[String], old: &[&str], new: &[&str]) {
 /// is rewritten or not.
 fn check_narrowed(api: Api, target: &str, body: &[u8]) {
     let odd = |names: &[&str]| names.iter().any(|name| name.len() % 2 == 1);
-    let read = |body: Vec<u8>| Some(match Request::read_visible(api, target, body, &odd).ok()? {
+    let read = |body: Vec<u8>| Some(match Request::read_in_scope(api, target, body, &odd).ok()? {
         Ok(mut request) => {
             let left = request.text.clone().into_bytes();
-            request.rename("n\"n");
+            request.set_model("n\"n");
             (left, request.text.into_bytes())
         }
         Err(mut unread) => {
             let left = unread.body.clone();
-            unread.rename("n\"n");
+            unread.set_model("n\"n");
             (left, unread.body)
         }
     });

@@ -9,9 +9,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use serde_json::{Value, json};
 use toolcrib_core::policy::ActivationMode as Activation;
 use toolcrib_core::{FourCharsPerToken, Settings};
-use toolcrib_dialect::exchange::action::Setup;
-use toolcrib_dialect::mode::{Hosted, Primitive};
-use toolcrib_dialect::{Api, Exchange, Mode, Plan, Request, Toolset};
+use toolcrib_dialect::exchange::action::ExchangeConfig;
+use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
+use toolcrib_dialect::{Api, Exchange, Mode, ToolsetPlan, Request, Toolset};
 
 use crate::played::{Turn, forced};
 
@@ -44,18 +44,18 @@ pub fn modes(api: Api) -> &'static [Mode] {
             Mode::Append,
             Mode::Reveal,
             Mode::Terse,
-            Mode::Reference(Primitive::SearchOutput),
-            Mode::Reference(Primitive::AdditionalTools),
-            Mode::Hosted(Hosted::Namespaces),
+            Mode::Reference(ReferenceKind::SearchOutput),
+            Mode::Reference(ReferenceKind::AdditionalTools),
+            Mode::Hosted(HostedSearch::Namespaces),
         ],
         Api::Messages => &[
             Mode::Bridge,
             Mode::Append,
             Mode::Reveal,
             Mode::Terse,
-            Mode::Reference(Primitive::ToolReference),
-            Mode::Hosted(Hosted::Regex),
-            Mode::Hosted(Hosted::Bm25),
+            Mode::Reference(ReferenceKind::ToolReference),
+            Mode::Hosted(HostedSearch::Regex),
+            Mode::Hosted(HostedSearch::Bm25),
         ],
     }
 }
@@ -140,7 +140,7 @@ pub(crate) fn turn(api: Api, mode: Mode, stream: bool) -> Turn {
         let read = |(api, stream): (Api, bool)| {
             let body = body(api, stream).into_bytes();
             let request = Request::read(api, target(api, stream), body);
-            ((api, stream), request.unwrap_or_else(|unread| panic!("{}", unread.why)))
+            ((api, stream), request.unwrap_or_else(|unread| panic!("{}", unread.reason)))
         };
         pairs.map(read).collect()
     });
@@ -159,15 +159,14 @@ pub(crate) fn begin(request: Request, target: &str, mode: Mode, kept: Option<Vec
         Arc::new(settings)
     });
     let (requested, native) = forced(mode);
-    let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
+    let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
     setup.settings = Arc::clone(&SETTINGS);
-    (setup.requested, setup.upstream.native, setup.caller) =
-        (requested.into(), Some(native), [7; 32]);
+    (setup.requested, setup.upstream.overrides, setup.caller) = (requested.into(), Some(native), [7; 32]);
     let exchange = Exchange::new(request.api, target, Ok(request), setup);
     Turn::new(exchange, Box::new(move |_, _| kept.clone()), toolset)
 }
 
-fn toolset(plan: Plan, input: &str) -> Arc<Toolset> {
+fn toolset(plan: ToolsetPlan, input: &str) -> Arc<Toolset> {
     /// To index forty tools takes longer than all the rest.
     static KNOWN: LazyLock<Mutex<HashMap<(Api, Mode), Arc<Toolset>>>> =
         LazyLock::new(Mutex::default);

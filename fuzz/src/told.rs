@@ -5,7 +5,7 @@
 //! both are made up (`g` and `h`). The last round is told again for as long as one is asked for.
 
 use toolcrib_text::json::{self, Fields};
-use toolcrib_dialect::{Api, Mode, ROUNDS};
+use toolcrib_dialect::{Api, Mode, DEFAULT_HIDDEN_ROUNDS};
 
 use crate::client::{self, head, history_key};
 use crate::played::{Next, Turn};
@@ -55,7 +55,7 @@ fn stream(api: Api, mode: Mode, rounds: &[Vec<u8>], cut: usize) -> (Vec<u8>, Vec
     let mut told = Vec::new();
     let mut sent = turn.request();
     loop {
-        assert!(told.len() <= ROUNDS, "a turn without an end");
+        assert!(told.len() <= DEFAULT_HIDDEN_ROUNDS, "a turn without an end");
         let round = &rounds[told.len().min(rounds.len() - 1)];
         told.push(round);
         round.chunks(cut).for_each(|piece| turn.bytes(piece, &mut out));
@@ -71,7 +71,7 @@ fn check_whole(api: Api, mode: Mode, rounds: &[Vec<u8>]) {
     let mut told = Vec::new();
     let mut sent = turn.request();
     let body = loop {
-        assert!(told.len() <= ROUNDS, "a turn without an end");
+        assert!(told.len() <= DEFAULT_HIDDEN_ROUNDS, "a turn without an end");
         let round = &rounds[told.len().min(rounds.len() - 1)];
         told.push(round);
         match turn.whole(round) {

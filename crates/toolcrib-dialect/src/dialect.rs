@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use toolcrib_text::json::Fields;
 
 use crate::call_ids::GeneratedId;
-use crate::desk::Desk;
-use crate::record::Answer;
-use crate::request::{Conversation, Defers, Outline, Request};
+use crate::call_router::CallRouter;
+use crate::hidden_rounds::HiddenAnswer;
+use crate::request::{ClientDeferral, ParsedHistory, Request, RequestOutline};
 use crate::sse::Event;
-use crate::tools::WriteTools;
+use crate::tool_list::WriteTools;
 use crate::toolset::Toolset;
 use crate::usage::Usage;
 
@@ -67,13 +67,18 @@ impl<'a> CallIdMapper<'a> {
 /// One API.
 pub(crate) trait Dialect: Sync {
     /// What is seen at the top of a body.
-    fn read_outline<'a>(&self, body: &Fields<'a>, target: &str) -> Outline<'a>;
+    fn read_outline<'a>(&self, body: &Fields<'a>, target: &str) -> RequestOutline<'a>;
 
     /// Reads the conversation in a body: `history` is a slice of `text`. `None` if it is none of this API.
-    fn read_conversation(&self, text: &str, history: &str) -> Option<Conversation>;
+    fn read_conversation(&self, text: &str, history: &str) -> Option<ParsedHistory>;
 
     /// How the client defers tools itself, if it does. `loads_tools`: whether its conversation loads any.
-    fn client_deferral(&self, _tools: &str, _history: &str, _loads_tools: bool) -> Option<Defers> {
+    fn client_deferral(
+        &self,
+        _tools: &str,
+        _history: &str,
+        _loads_tools: bool,
+    ) -> Option<ClientDeferral> {
         None
     }
 
@@ -106,7 +111,7 @@ pub(crate) trait Dialect: Sync {
         &self,
         turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,
-        answers: &[Answer],
+        answers: &[HiddenAnswer],
         calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>>;
@@ -147,28 +152,28 @@ pub(crate) trait Dialect: Sync {
 /// Reads the events of all rounds of a turn, and writes those of one message.
 pub(crate) trait StreamMerger: Send {
     /// Takes an event; what the client gets for it goes to `out`. What ends a message is held back.
-    fn event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>);
+    fn event(&mut self, event: &Event, router: &mut CallRouter, out: &mut Vec<u8>);
 
     /// Whether the API's own end of the events was there; never where it has none.
     fn has_ended(&self) -> bool;
 
     /// The upstream's events are over: what was said in this round.
-    fn end_round(&mut self, desk: &mut Desk, out: &mut Vec<u8>) -> Round;
+    fn end_round(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) -> Round;
 
     /// The turn is over: the end of the message, with what all rounds took.
-    fn finish(&mut self, desk: &Desk, out: &mut Vec<u8>);
+    fn finish(&mut self, router: &CallRouter, out: &mut Vec<u8>);
 
     /// A later round failed with this status and body: the API's own error event.
-    fn fail(&mut self, status: u16, body: &[u8], desk: &Desk, out: &mut Vec<u8>);
+    fn fail(&mut self, status: u16, body: &[u8], router: &CallRouter, out: &mut Vec<u8>);
 }
 
 /// Reads the responses of all rounds of a turn, and writes one.
 pub(crate) trait ResponseMerger: Send {
     /// Takes a response; `None` for what is none, which goes to the client as it came.
-    fn add_round(&mut self, body: &str, desk: &mut Desk) -> Option<Round>;
+    fn add_round(&mut self, body: &str, router: &mut CallRouter) -> Option<Round>;
 
     /// The turn is over: one response for all of it.
-    fn finish(&mut self, desk: &Desk) -> String;
+    fn finish(&mut self, router: &CallRouter) -> String;
 }
 
 /// What was said in one round.

@@ -6,7 +6,7 @@ use crate::dialect::Dialect;
 use crate::gemini::GeminiDialect;
 use crate::messages::MessagesDialect;
 use crate::responses::ResponsesDialect;
-use crate::toolset::{Plan, Toolset};
+use crate::toolset::{Toolset, ToolsetPlan};
 
 /// The implementation of an API.
 pub(crate) fn of(api: Api) -> &'static dyn Dialect {
@@ -20,7 +20,7 @@ pub(crate) fn of(api: Api) -> &'static dyn Dialect {
 
 impl Toolset {
     /// Makes a toolset of a request's `tools`.
-    pub fn new(plan: Plan, input: &str) -> Self {
+    pub fn new(plan: ToolsetPlan, input: &str) -> Self {
         let write = of(plan.api).tools_writer();
         Self::written_by(write, plan, input)
     }

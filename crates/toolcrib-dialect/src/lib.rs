@@ -7,7 +7,7 @@
 //!
 //! Reading order: [`exchange`] (the life of a request), [`request`] and `read` (what a client sent), `scope` (what its caller may send), [`pass`]
 //! (whether it is rewritten at all), [`mode`] (how tools are deferred), [`toolset`] (what they become), `turn`
-//! (the rounds), `desk` (what becomes of one call), `response_check` (what a limited caller may get), `record` (what must outlive a request), and one folder for
+//! (the rounds), `router` (what becomes of one call), `response_check` (what a limited caller may get), `record` (what must outlive a request), and one folder for
 //! each API. [`translate`] is for a backend that speaks another API than the client.
 //!
 //! # Example
@@ -20,61 +20,61 @@
 //! use std::sync::Arc;
 //!
 //! use toolcrib_core::FourCharsPerToken;
-//! use toolcrib_dialect::capability::Learned;
-//! use toolcrib_dialect::exchange::action::{Body, Done, Ending, Outgoing, Setup};
-//! use toolcrib_dialect::{Action, Api, Exchange, Key, Request, Toolset};
+//! use toolcrib_dialect::capability::LearnedUnsupported;
+//! use toolcrib_dialect::exchange::action::{ResponseBody, ExchangeOutcome, Ending, OutgoingRequest, ExchangeConfig};
+//! use toolcrib_dialect::{Action, Api, Exchange, RecordKey, Request, Toolset};
 //!
 //! /// What is kept between requests. Losing it breaks nothing: the model searches once more.
 //! #[derive(Default)]
 //! struct Kept {
-//!     records: HashMap<Key, Vec<u8>>,
+//!     records: HashMap<RecordKey, Vec<u8>>,
 //!     toolsets: HashMap<[u8; 32], Arc<Toolset>>,
-//!     refusals: Learned,
+//!     refusals: LearnedUnsupported,
 //! }
 //!
-//! fn ask(body: String, kept: &mut Kept, send: &mut dyn FnMut(&Outgoing) -> Option<(u16, String)>) -> (Vec<u8>, Done) {
+//! fn ask(body: String, kept: &mut Kept, send: &mut dyn FnMut(&OutgoingRequest) -> Option<(u16, String)>) -> (Vec<u8>, Done) {
 //!     let path = "/v1/chat/completions";
-//!     let mut setup = Setup::new("api.openai.com", Arc::new(FourCharsPerToken)); // toolcrib-tokens counts exactly
+//!     let mut setup = ExchangeConfig::new("api.openai.com", Arc::new(FourCharsPerToken)); // toolcrib-tokens counts exactly
 //!     setup.learned = kept.refusals.clone(); // a program that runs for days sets `now` as well
 //!     let request = Request::read(Api::Chat, path, body.into_bytes());
 //!     let mut exchange = Exchange::new(Api::Chat, path, request, setup);
 //!     let (mut upstream, mut response) = (None, Vec::new());
 //!     loop {
-//!         match exchange.next() {
-//!             Some(Action::Load(keys)) => {
+//!         match exchange.next_action() {
+//!             Some(Action::LoadRecords(keys)) => {
 //!                 let found = keys.iter().map(|key| kept.records.get(key).cloned()).collect();
-//!                 exchange.loaded(found);
+//!                 exchange.records_loaded(found);
 //!             }
-//!             Some(Action::Prepare(plan)) => {
+//!             Some(Action::PrepareToolset(plan)) => {
 //!                 let tools = exchange.tools();
-//!                 let known = kept.toolsets.entry(plan.key(tools));
+//!                 let known = kept.toolsets.entry(plan.cache_key(tools));
 //!                 let toolset = Arc::clone(known.or_insert_with(|| Arc::new(Toolset::new(*plan, tools))));
-//!                 exchange.prepared(toolset);
+//!                 exchange.toolset_prepared(toolset);
 //!             }
 //!             // Besides the body it says which path, and which beta features to ask for.
 //!             Some(Action::Send(request)) => match send(&request) {
 //!                 Some((status, body)) => {
 //!                     upstream = Some(body);
-//!                     exchange.answered(status, false); // `true` for a stream of events
+//!                     exchange.response_started(status, false); // `true` for a stream of events
 //!                 }
-//!                 None => exchange.unreachable(),
+//!                 None => exchange.upstream_unreachable(),
 //!             },
 //!             // More of the response is awaited: of a stream, each piece goes to `bytes` as it comes.
 //!             None => match upstream.take() {
 //!                 Some(body) => {
-//!                     exchange.bytes(body.into());
-//!                     exchange.end();
+//!                     exchange.response_bytes(body.into());
+//!                     exchange.response_ended();
 //!                 }
-//!                 None => exchange.cut_off(),
+//!                 None => exchange.response_cut_off(),
 //!             },
-//!             Some(Action::Respond(start)) => match start.body {
-//!                 Body::Complete(body) => response.extend(body),
-//!                 Body::AsItComes => response.extend(upstream.take().unwrap_or_default().into_bytes()),
-//!                 Body::Forwarded => {} // what `Forward` brings
+//!             Some(Action::StartResponse(start)) => match start.body {
+//!                 ResponseBody::Complete(body) => response.extend(body),
+//!                 ResponseBody::Passthrough => response.extend(upstream.take().unwrap_or_default().into_bytes()),
+//!                 ResponseBody::Forwarded => {} // what `Forward` brings
 //!             },
 //!             Some(Action::Forward(bytes)) => response.extend(bytes),
-//!             Some(Action::Store(records)) => kept.records.extend(records),
-//!             Some(Action::Learn(refusals)) => kept.refusals.merge(refusals),
+//!             Some(Action::StoreRecords(records)) => kept.records.extend(records),
+//!             Some(Action::Remember(refusals)) => kept.refusals.merge(refusals),
 //!             Some(Action::FellBack(_)) => {} // for a log
 //!             Some(Action::Done(done)) => return (response, done),
 //!         }
@@ -124,29 +124,30 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod api;
-pub mod budget;
+mod budget;
 mod call_ids;
+mod call_router;
 pub mod capability;
 mod chat;
-mod desk;
 mod dialect;
 mod dialects;
 pub mod exchange;
 mod fingerprint;
 mod gemini;
+mod hidden_rounds;
+mod limits;
 pub mod messages;
 pub mod mode;
 mod parsed_size;
-pub mod pass;
-mod read;
-mod record;
+pub mod passthrough;
+mod read_request;
 pub mod request;
 mod response_check;
 mod responses;
 mod scope;
 mod splice;
 pub mod sse;
-mod tools;
+mod tool_list;
 pub mod toolset;
 pub mod translate;
 mod turn;
@@ -156,14 +157,15 @@ pub mod usage;
 pub use api::Api;
 pub use exchange::Exchange;
 pub use exchange::action::Action;
+pub use hidden_rounds::RecordKey;
+pub use limits::{LimitExceeded, ResponseLimits};
 pub use mode::Mode;
 pub use parsed_size::parsed_size;
-pub use pass::Bypass;
-pub use read::{Reading, Unread};
-pub use record::Key;
-pub use request::{Defers, Request};
-pub use response_check::Unchecked;
+pub use passthrough::PassthroughReason;
+pub use read_request::{PassthroughBody, ReadResult};
+pub use request::{ClientDeferral, Request};
+pub use response_check::WithheldReason;
 pub use responses::DeferralEmulation;
-pub use scope::{Refused, Visible, fold as fold_key};
-pub use toolset::{Plan, Toolset};
-pub use turn::{ROUNDS, Summary};
+pub use scope::{ScopeViolation, ToolFilter, fold_key};
+pub use toolset::{Toolset, ToolsetPlan};
+pub use turn::{DEFAULT_HIDDEN_ROUNDS, TurnSummary};

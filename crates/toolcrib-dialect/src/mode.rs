@@ -4,8 +4,8 @@
 //! references, where our search answers with blocks that load a tool's definition, and hosted search,
 //! where the provider searches itself. Neither changes `tools` after the first request.
 //!
-//! [`decide`] chooses the mode of a conversation. Whether anything is deferred at all depends on the
-//! numbers, in [`pass`](crate::pass).
+//! [`choose_mode`] chooses the mode of a conversation. Whether anything is deferred at all depends on the
+//! numbers, in [`pass`](crate::passthrough).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use toolcrib_core::disclosure::{DisclosureKind, DisclosureSetting};
 
 use crate::api::Api;
-use crate::capability::{self, Capability};
+use crate::capability::{Capability, CapabilityReason, HostedSupport};
 
 /// Maximum number of tools that one answer may load by reference. More reportedly invalidate the provider's
 /// prompt cache.
@@ -33,15 +33,15 @@ pub enum Mode {
     /// A listing; definitions are appended once found.
     Append,
     /// Our search, answered with what the API loads a definition by.
-    Reference(Primitive),
+    Reference(ReferenceKind),
     /// The provider's own search.
-    Hosted(Hosted),
+    Hosted(HostedSearch),
 }
 
 /// What an API has to load a definition in the middle of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Primitive {
+pub enum ReferenceKind {
     /// Anthropic: `tool_reference` blocks in a result, for tools sent with `defer_loading`.
     ToolReference,
     /// OpenAI: `tool_search_output` for a `tool_search` that the client executes.
@@ -53,7 +53,7 @@ pub enum Primitive {
 /// A provider's own search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Hosted {
+pub enum HostedSearch {
     /// Anthropic's by pattern.
     Regex,
     /// Anthropic's by words.
@@ -154,23 +154,23 @@ impl<'de> Deserialize<'de> for RequestedMode {
 
 /// Why tools are deferred the way they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Because {
+pub enum ModeReason {
     /// The configuration says so.
     Configured,
     /// The conversation already uses this mode; another one would invalidate the prompt cache.
-    Begun,
+    AlreadyInUse,
     /// It is native here.
-    Native(capability::Reason),
+    Native(CapabilityReason),
     /// No native mode is available here.
-    NotNative(capability::Reason),
+    NativeUnavailable(CapabilityReason),
 }
 
-impl fmt::Display for Because {
+impl fmt::Display for ModeReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configured => f.write_str("configured"),
-            Self::Begun => f.write_str("the conversation began so"),
-            Self::Native(reason) | Self::NotNative(reason) => reason.fmt(f),
+            Self::AlreadyInUse => f.write_str("the conversation began so"),
+            Self::Native(reason) | Self::NativeUnavailable(reason) => reason.fmt(f),
         }
     }
 }
@@ -188,16 +188,16 @@ impl From<DisclosureKind> for Mode {
 
 /// Chooses the mode. `fallback` replaces a native mode that is unavailable; `past` is the mode that the
 /// conversation already uses. Returns `None` if nothing is deferred.
-pub fn decide(
+pub fn choose_mode(
     api: Api,
     requested: RequestedMode,
     capability: &Capability,
     fallback: Option<DisclosureKind>,
     past: Option<Mode>,
-) -> Option<(Mode, Because)> {
+) -> Option<(Mode, ModeReason)> {
     let RequestedMode::Defer(setting) = requested else { return None };
     if let Some(past) = past.filter(|past| works(api, *past, capability)) {
-        return Some((past, Because::Begun));
+        return Some((past, ModeReason::AlreadyInUse));
     }
     let native = match setting {
         DisclosureSetting::Auto | DisclosureSetting::Reference => {
@@ -208,49 +208,51 @@ pub fn decide(
         | DisclosureSetting::Reveal
         | DisclosureSetting::Terse
         | DisclosureSetting::Append => {
-            return Some((setting.kind().into(), Because::Configured));
+            return Some((setting.kind().into(), ModeReason::Configured));
         }
     };
     let Some(mode) = native else {
         let mode = fallback.unwrap_or(setting.kind()).into();
-        return Some((mode, Because::NotNative(capability.because)));
+        return Some((mode, ModeReason::NativeUnavailable(capability.reason)));
     };
-    Some((mode, Because::Native(capability.because)))
+    Some((mode, ModeReason::Native(capability.reason)))
 }
 
 /// Whether a mode is still to be had.
 fn works(api: Api, mode: Mode, capability: &Capability) -> bool {
     match mode {
-        Mode::Reference(Primitive::ToolReference) => api == Api::Messages && capability.references,
-        Mode::Reference(Primitive::SearchOutput) => {
+        Mode::Reference(ReferenceKind::ToolReference) => {
+            api == Api::Messages && capability.references
+        }
+        Mode::Reference(ReferenceKind::SearchOutput) => {
             api == Api::Responses && capability.client_search
         }
-        Mode::Reference(Primitive::AdditionalTools) => {
+        Mode::Reference(ReferenceKind::AdditionalTools) => {
             api == Api::Responses && capability.additional_tools
         }
-        Mode::Hosted(Hosted::Regex) => {
-            matches!(capability.hosted, capability::Hosted::Regex | capability::Hosted::Both)
+        Mode::Hosted(HostedSearch::Regex) => {
+            matches!(capability.hosted, HostedSupport::Regex | HostedSupport::Both)
         }
-        Mode::Hosted(Hosted::Bm25) => capability.hosted == capability::Hosted::Both,
-        Mode::Hosted(Hosted::Namespaces) => capability.hosted == capability::Hosted::OpenAi,
+        Mode::Hosted(HostedSearch::Bm25) => capability.hosted == HostedSupport::Both,
+        Mode::Hosted(HostedSearch::Namespaces) => capability.hosted == HostedSupport::OpenAi,
         Mode::Bridge | Mode::Reveal | Mode::Terse | Mode::Append => true,
     }
 }
 
-fn reference(api: Api, capability: &Capability) -> Option<Primitive> {
+fn reference(api: Api, capability: &Capability) -> Option<ReferenceKind> {
     match api {
-        Api::Messages if capability.references => Some(Primitive::ToolReference),
-        Api::Responses if capability.client_search => Some(Primitive::SearchOutput),
-        Api::Responses if capability.additional_tools => Some(Primitive::AdditionalTools),
+        Api::Messages if capability.references => Some(ReferenceKind::ToolReference),
+        Api::Responses if capability.client_search => Some(ReferenceKind::SearchOutput),
+        Api::Responses if capability.additional_tools => Some(ReferenceKind::AdditionalTools),
         _ => None,
     }
 }
 
-fn hosted(api: Api, capability: &Capability) -> Option<Hosted> {
+fn hosted(api: Api, capability: &Capability) -> Option<HostedSearch> {
     match (api, capability.hosted) {
-        (Api::Messages, capability::Hosted::Both) => Some(Hosted::Bm25),
-        (Api::Messages, capability::Hosted::Regex) => Some(Hosted::Regex),
-        (Api::Responses, capability::Hosted::OpenAi) => Some(Hosted::Namespaces),
+        (Api::Messages, HostedSupport::Both) => Some(HostedSearch::Bm25),
+        (Api::Messages, HostedSupport::Regex) => Some(HostedSearch::Regex),
+        (Api::Responses, HostedSupport::OpenAi) => Some(HostedSearch::Namespaces),
         _ => None,
     }
 }
@@ -258,7 +260,7 @@ fn hosted(api: Api, capability: &Capability) -> Option<Hosted> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capability::{Learned, resolve};
+    use crate::capability::{LearnedUnsupported, resolve_capability};
 
     fn at(
         api: Api,
@@ -267,8 +269,9 @@ mod tests {
         setting: impl Into<RequestedMode>,
         past: Option<Mode>,
     ) -> Option<(Mode, String)> {
-        let capability = resolve(api, host, model, None, &Learned::default(), 0);
-        decide(api, setting.into(), &capability, None, past)
+        let capability =
+            resolve_capability(api, host, model, None, &LearnedUnsupported::default(), 0);
+        choose_mode(api, setting.into(), &capability, None, past)
             .map(|(mode, because)| (mode, because.to_string()))
     }
 
@@ -280,11 +283,11 @@ mod tests {
         };
         assert_eq!(
             mode(Api::Messages, anthropic, "claude-opus-4-5", DisclosureSetting::Auto),
-            Mode::Reference(Primitive::ToolReference)
+            Mode::Reference(ReferenceKind::ToolReference)
         );
         assert_eq!(
             mode(Api::Messages, anthropic, "claude-opus-4-5", DisclosureSetting::Hosted),
-            Mode::Hosted(Hosted::Bm25)
+            Mode::Hosted(HostedSearch::Bm25)
         );
         assert_eq!(
             mode(Api::Messages, anthropic, "claude-opus-4-1", DisclosureSetting::Auto),
@@ -296,11 +299,11 @@ mod tests {
         );
         assert_eq!(
             mode(Api::Responses, openai, "gpt-5.4", DisclosureSetting::Auto),
-            Mode::Reference(Primitive::SearchOutput)
+            Mode::Reference(ReferenceKind::SearchOutput)
         );
         assert_eq!(
             mode(Api::Responses, openai, "gpt-4o-mini", DisclosureSetting::Auto),
-            Mode::Reference(Primitive::AdditionalTools)
+            Mode::Reference(ReferenceKind::AdditionalTools)
         );
         assert_eq!(mode(Api::Chat, openai, "gpt-5.4", DisclosureSetting::Auto), Mode::Bridge);
         assert_eq!(mode(Api::Chat, openai, "gpt-5.4", DisclosureSetting::Append), Mode::Append);
@@ -321,8 +324,8 @@ mod tests {
         let begun = "the conversation began so".to_owned();
         assert_eq!(past(Mode::Bridge), Some((Mode::Bridge, begun)));
         assert_ne!(
-            past(Mode::Hosted(Hosted::Namespaces)).unwrap().0,
-            Mode::Hosted(Hosted::Namespaces)
+            past(Mode::Hosted(HostedSearch::Namespaces)).unwrap().0,
+            Mode::Hosted(HostedSearch::Namespaces)
         );
     }
 }

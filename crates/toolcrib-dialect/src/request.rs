@@ -1,7 +1,7 @@
 //! A client's request, read but not taken apart.
 //!
 //! The text stays as it came. Beside it stands where in it the tools and the history are, and whose
-//! turn each stretch of the history is. All other fields go up untouched.
+//! turn each segment of the history is. All other fields go up untouched.
 //!
 //! A body is parsed once, in `read.rs`. A later change (another model's name, fewer tools) edits the text and
 //! moves the places along.
@@ -27,43 +27,43 @@ pub struct Request {
     /// Whether the answer is to come as events.
     pub stream: bool,
     /// Whether only tokens are to be counted: then there is no model's turn.
-    pub counts: bool,
+    pub counts_tokens: bool,
     /// What is said about which tools may be called.
-    pub choice: Choice,
+    pub choice: ToolChoice,
     /// Where the value of `tools` stands.
     pub(crate) tools: Range<usize>,
     /// Where the value of the history stands.
     pub(crate) history: Range<usize>,
     /// The history, by who speaks.
-    pub(crate) stretches: Vec<Stretch>,
+    pub(crate) segments: Vec<Segment>,
     /// The response that this one continues, where the API keeps responses.
-    pub(crate) previous: Option<Previous>,
+    pub(crate) previous: Option<PreviousResponse>,
     /// Whether the API keeps the response to it.
-    pub(crate) keeps: bool,
+    pub(crate) is_stored: bool,
     /// How the client defers tools itself, if it does.
-    pub defers: Option<Defers>,
+    pub client_deferral: Option<ClientDeferral>,
     /// Whether the model is asked to think.
-    pub(crate) thinks: bool,
+    pub(crate) wants_thinking: bool,
     /// The context window that the client asks a local server for, in tokens.
-    pub window: Option<usize>,
+    pub context_window: Option<usize>,
     /// The place of the model's name, if the body has it.
-    pub(crate) model_at: Option<Range<usize>>,
+    pub(crate) model_range: Option<Range<usize>>,
 }
 
 /// How a client defers tools itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Defers {
+pub enum ClientDeferral {
     /// With the provider's own search.
     Hosted,
     /// With a search of its own, whose results load tools by reference.
     References,
     /// With a search tool of its own that it answers itself.
-    OwnTools,
+    OwnSearch,
 }
 
 /// What the client says about which tools may be called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum ToolChoice {
     /// As the model likes, or nothing said.
     #[default]
     Auto,
@@ -77,7 +77,7 @@ pub enum Choice {
 
 /// A response the API keeps, which a request continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Previous {
+pub(crate) struct PreviousResponse {
     /// Its id.
     pub(crate) id: String,
     /// Where the id stands, quotes included.
@@ -86,7 +86,7 @@ pub(crate) struct Previous {
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Speaker {
     /// The client: the user, its tools, its system.
     Client,
     /// The model.
@@ -95,54 +95,54 @@ pub(crate) enum Who {
 
 /// One entry of the history: a message, or an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum HistoryEntry {
     /// It stands in the body.
-    At(Range<usize>),
+    InBody(Range<usize>),
     /// The body has it in a shorter form.
-    Made(String),
+    Expanded(String),
 }
 
 /// Entries in a row by one speaker.
 #[derive(Debug, Clone)]
-pub(crate) struct Stretch {
-    pub(crate) who: Who,
-    pub(crate) entries: Vec<Entry>,
+pub(crate) struct Segment {
+    pub(crate) speaker: Speaker,
+    pub(crate) entries: Vec<HistoryEntry>,
     /// What they say, however they are written.
-    pub(crate) print: Fingerprint,
+    pub(crate) fingerprint: Fingerprint,
     /// The names of the tools they call, and the ids of these calls.
     pub(crate) calls: Vec<String>,
     pub(crate) call_ids: Vec<Option<String>>,
 }
 
-/// A stretch to which entries are being added.
+/// A segment to which entries are being added.
 #[derive(Debug)]
-pub(crate) struct OpenStretch {
-    who: Who,
-    entries: Vec<Entry>,
-    pub(crate) print: FingerprintBuilder,
+pub(crate) struct SegmentBuilder {
+    speaker: Speaker,
+    entries: Vec<HistoryEntry>,
+    pub(crate) fingerprint: FingerprintBuilder,
     calls: Vec<String>,
     call_ids: Vec<Option<String>>,
 }
 
-impl OpenStretch {
-    fn new(who: Who) -> Self {
-        let print = FingerprintBuilder::default();
-        Self { who, entries: Vec::new(), print, calls: Vec::new(), call_ids: Vec::new() }
+impl SegmentBuilder {
+    fn new(speaker: Speaker) -> Self {
+        let fingerprint = FingerprintBuilder::default();
+        Self { speaker, entries: Vec::new(), fingerprint, calls: Vec::new(), call_ids: Vec::new() }
     }
 
     /// Notes a call.
     pub(crate) fn call(&mut self, id: Option<String>, name: String, arguments: &str) {
         let id = id.filter(|id| !id.is_empty());
-        self.print.call(id.as_deref(), &name, arguments);
+        self.fingerprint.call(id.as_deref(), &name, arguments);
         self.calls.push(name);
         self.call_ids.push(id);
     }
 
-    fn close(self) -> Stretch {
-        let Self { who, mut entries, print, calls, call_ids } = self;
+    fn close(self) -> Segment {
+        let Self { speaker, mut entries, fingerprint, calls, call_ids } = self;
         // Most have one entry, and a conversation may have many of them.
         entries.shrink_to_fit();
-        Stretch { who, entries, print: print.finish(), calls, call_ids }
+        Segment { speaker, entries, fingerprint: fingerprint.finish(), calls, call_ids }
     }
 }
 
@@ -155,13 +155,13 @@ impl Request {
     /// Memory that the entries of the history take in addition to the text until the response has ended, in bytes. The
     /// records of the conversation take about as much again, which is included.
     pub fn history_bytes(&self) -> usize {
-        let of = |stretch: &Stretch| {
-            let names = stretch.calls.iter().map(|name| size_of::<String>() + name.len());
-            let ids = stretch.call_ids.iter().flatten().map(|id| size_of::<String>() + id.len());
-            let entries = stretch.entries.len() * size_of::<Entry>();
-            size_of::<Stretch>() + entries + names.chain(ids).sum::<usize>()
+        let of = |segment: &Segment| {
+            let names = segment.calls.iter().map(|name| size_of::<String>() + name.len());
+            let ids = segment.call_ids.iter().flatten().map(|id| size_of::<String>() + id.len());
+            let entries = segment.entries.len() * size_of::<HistoryEntry>();
+            size_of::<Segment>() + entries + names.chain(ids).sum::<usize>()
         };
-        2 * self.stretches.iter().map(of).sum::<usize>()
+        2 * self.segments.iter().map(of).sum::<usize>()
     }
 
     /// The history, as it came.
@@ -169,10 +169,10 @@ impl Request {
         &self.text[self.history.clone()]
     }
 
-    pub(crate) fn entry<'a>(&'a self, entry: &'a Entry) -> &'a str {
+    pub(crate) fn entry<'a>(&'a self, entry: &'a HistoryEntry) -> &'a str {
         match entry {
-            Entry::At(place) => &self.text[place.clone()],
-            Entry::Made(text) => text,
+            HistoryEntry::InBody(place) => &self.text[place.clone()],
+            HistoryEntry::Expanded(text) => text,
         }
     }
 
@@ -194,8 +194,8 @@ impl Request {
     }
 
     /// Asks for another model, if the body names one.
-    pub fn rename(&mut self, model: &str) {
-        let Some(place) = self.model_at.clone() else { return };
+    pub fn set_model(&mut self, model: &str) {
+        let Some(place) = self.model_range.clone() else { return };
         if self.api != Api::Gemini {
             model.clone_into(&mut self.model);
         }
@@ -217,10 +217,10 @@ impl Request {
         let shift = |place: &mut Range<usize>| *place = edits.range_after(place);
         shift(&mut self.tools);
         shift(&mut self.history);
-        self.model_at.iter_mut().for_each(shift);
+        self.model_range.iter_mut().for_each(shift);
         self.previous.iter_mut().for_each(|previous| shift(&mut previous.place));
-        for entry in self.stretches.iter_mut().flat_map(|stretch| &mut stretch.entries) {
-            if let Entry::At(place) = entry {
+        for entry in self.segments.iter_mut().flat_map(|segment| &mut segment.entries) {
+            if let HistoryEntry::InBody(place) = entry {
                 shift(place);
             }
         }
@@ -246,64 +246,64 @@ pub fn with_model_in_path(target: &str, model: &str) -> String {
 }
 
 /// What is seen at the top of a body, before the conversation in it is read. These are facts: whether one
-/// of them keeps the request from being rewritten is decided in [`pass`](crate::pass).
+/// of them keeps the request from being rewritten is decided in [`pass`](crate::passthrough).
 #[derive(Debug, Default)]
-pub(crate) struct Outline<'a> {
+pub(crate) struct RequestOutline<'a> {
     /// The value of the history.
     pub(crate) history: Option<&'a str>,
     /// The model, in an API that has it in the path.
     pub(crate) model: Option<String>,
     pub(crate) stream: bool,
-    pub(crate) choice: Choice,
+    pub(crate) choice: ToolChoice,
     /// The response that is continued: its id, and the value that names it.
     pub(crate) previous: Option<(String, &'a str)>,
-    pub(crate) keeps: bool,
-    pub(crate) thinks: bool,
-    pub(crate) features: Features,
+    pub(crate) is_stored: bool,
+    pub(crate) wants_thinking: bool,
+    pub(crate) blockers: RewriteBlockers,
 }
 
 /// Features of an API that a request with hidden rounds cannot serve.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a feature of its own")]
-pub(crate) struct Features {
-    pub(crate) several_answers: bool,
+pub(crate) struct RewriteBlockers {
+    pub(crate) multiple_choices: bool,
     pub(crate) legacy_functions: bool,
     pub(crate) cached_content: bool,
     pub(crate) background: bool,
     pub(crate) conversation: bool,
-    pub(crate) streamed_without_events: bool,
-    pub(crate) calls_in_pieces: bool,
+    pub(crate) json_array_stream: bool,
+    pub(crate) streamed_arguments: bool,
 }
 
 /// The conversation of a request.
 #[derive(Debug, Default)]
-pub(crate) struct Conversation {
-    pub(crate) stretches: Vec<Stretch>,
+pub(crate) struct ParsedHistory {
+    pub(crate) segments: Vec<Segment>,
     /// Whether it has entries that load tools.
     pub(crate) loads_tools: bool,
 }
 
 /// Puts entries in a row, by who speaks.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
-    closed: Vec<Stretch>,
-    open: Option<Box<OpenStretch>>,
+pub(crate) struct HistoryBuilder {
+    closed: Vec<Segment>,
+    open: Option<Box<SegmentBuilder>>,
 }
 
-impl Rows {
-    /// The stretch that an entry of this speaker belongs to, with the entry in it.
-    pub(crate) fn add(&mut self, who: Who, entry: Entry) -> &mut OpenStretch {
-        if self.open.as_ref().is_some_and(|open| open.who != who) {
+impl HistoryBuilder {
+    /// The segment that an entry of this speaker belongs to, with the entry in it.
+    pub(crate) fn add(&mut self, speaker: Speaker, entry: HistoryEntry) -> &mut SegmentBuilder {
+        if self.open.as_ref().is_some_and(|open| open.speaker != speaker) {
             self.closed.extend(self.open.take().map(|open| open.close()));
         }
-        let stretch = self.open.get_or_insert_with(|| Box::new(OpenStretch::new(who)));
-        stretch.entries.push(entry);
-        stretch
+        let segment = self.open.get_or_insert_with(|| Box::new(SegmentBuilder::new(speaker)));
+        segment.entries.push(entry);
+        segment
     }
 
-    pub(crate) fn done(mut self) -> Conversation {
+    pub(crate) fn done(mut self) -> ParsedHistory {
         self.closed.extend(self.open.take().map(|open| open.close()));
-        Conversation { stretches: self.closed, loads_tools: false }
+        ParsedHistory { segments: self.closed, loads_tools: false }
     }
 }
 
@@ -327,7 +327,7 @@ mod tests {
             let written = read.write("[7]", r#"{"role":"user"}"#, Some("resp_2"));
             assert_eq!(lean.write("[7]", r#"{"role":"user"}"#, Some("resp_2")), written);
             let entries = |request: &Request| -> Vec<String> {
-                let all = request.stretches.iter().flat_map(|stretch| &stretch.entries);
+                let all = request.segments.iter().flat_map(|segment| &segment.entries);
                 all.map(|entry| request.entry(entry).to_owned()).collect()
             };
             assert_eq!(entries(&lean), entries(&read));

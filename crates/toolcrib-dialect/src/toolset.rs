@@ -19,10 +19,12 @@ use toolcrib_core::{
 use toolcrib_text::json;
 
 use crate::api::Api;
+use crate::hidden_rounds::newest;
 use crate::mode::{Mode, REFERENCES};
-use crate::pass::{Bypass, Facts, Numbers, Why, pass_through};
-use crate::record::newest;
-use crate::tools::{self, Keep, Sheet, WriteTools};
+use crate::passthrough::{
+    DeferralReason, PassthroughReason, RequestFacts, TokenCounts, decide_passthrough,
+};
+use crate::tool_list::{self, ToolEdit, ToolListEdit, WriteTools};
 
 /// The listing's share of the tools' tokens, at most.
 const LISTING_PERCENT: usize = 7;
@@ -34,7 +36,7 @@ const LEAST_LISTING: usize = 120;
 /// What a toolset is made from, beside the tools.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub struct Plan {
+pub struct ToolsetPlan {
     /// The API it is written for.
     pub api: Api,
     /// How tools are deferred, if they are.
@@ -59,10 +61,10 @@ pub struct Plan {
     pub loaded: Vec<String>,
 }
 
-impl Plan {
+impl ToolsetPlan {
     /// A hash of everything that a toolset depends on but the settings: the key to keep it under, in a program
     /// whose settings do not change.
-    pub fn key(&self, tools: &str) -> [u8; 32] {
+    pub fn cache_key(&self, tools: &str) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         let rest = (
             (self.api, self.mode, &self.model, self.context),
@@ -76,7 +78,7 @@ impl Plan {
 /// A client's tools, ready to go up.
 #[derive(Debug)]
 pub struct Toolset {
-    plan: Plan,
+    plan: ToolsetPlan,
     write_tools: WriteTools,
     input: String,
     /// The same on one line, where it is not; made when it is first asked for.
@@ -92,14 +94,14 @@ pub struct Toolset {
     announcement: Option<String>,
     /// `tools` before anything was found.
     text: String,
-    why: Why,
+    why: DeferralReason,
     tokens: (usize, usize),
 }
 
 impl Toolset {
     /// Makes a toolset of a request's `tools`; `write` puts them into the words of the plan's API.
-    pub(crate) fn written_by(write: WriteTools, plan: Plan, input: &str) -> Self {
-        let declared: HashSet<String> = tools::names(input).into_iter().collect();
+    pub(crate) fn written_by(write: WriteTools, plan: ToolsetPlan, input: &str) -> Self {
+        let declared: HashSet<String> = tool_list::names(input).into_iter().collect();
         let mut settings = Settings::clone(&plan.settings);
         settings.disclosure = plan.mode.kind().into();
         settings.own_names = OwnNames::default();
@@ -128,7 +130,7 @@ impl Toolset {
         // to see it as the client wrote it.
         let all = crib.catalog().ids().map(|id| crib.catalog().tool(id).name());
         let renamed = all.filter(|name| !declared.contains(*name));
-        let bridges = tools::bridges(declared.iter());
+        let bridges = tool_list::bridges(declared.iter());
         settings.rules = settings.rules.keep_hot(names).keep_full(loaded).keep_full(renamed);
         settings.rules = settings.rules.keep_full(bridges);
         let window = plan.context.or_else(|| settings.context_window_for(Some(&plan.model)));
@@ -154,7 +156,7 @@ impl Toolset {
             .map(|shown| crib.catalog().tool(shown.id).name().to_owned())
             .collect();
         let (before, after) = (shown.tokens_before, shown.tokens_after);
-        let numbers = Numbers {
+        let numbers = TokenCounts {
             decision: shown.decision,
             deferred: deferred.len(),
             before,
@@ -162,9 +164,9 @@ impl Toolset {
             answer: answer_tokens(&crib, deferred.len()),
             margin: plan.mode.hides_tools() && crib.settings().activation.only_if_saving,
         };
-        let (passes, why) = match pass_through(Facts::Counted(numbers)) {
-            Some(Bypass::Counted(why)) => (true, why),
-            _ => (false, Why::Engine(shown.decision.reason)),
+        let (passes, why) = match decide_passthrough(RequestFacts::TokensCounted(numbers)) {
+            Some(PassthroughReason::NotDeferred(why)) => (true, why),
+            _ => (false, DeferralReason::Engine(shown.decision.reason)),
         };
         // Hosted search is the provider's, which has the names itself.
         let has_search = !matches!(plan.mode, Mode::Hosted(_));
@@ -198,7 +200,7 @@ impl Toolset {
     }
 
     /// Why they are deferred or not.
-    pub fn why(&self) -> Why {
+    pub fn why(&self) -> DeferralReason {
         self.why
     }
 
@@ -326,14 +328,14 @@ impl Toolset {
         };
         let keep = |name: &str| {
             if !self.is_deferred(name) {
-                return Keep::AsIs;
+                return ToolEdit::Keep;
             }
             match mode {
-                Mode::Reference(crate::mode::Primitive::ToolReference) | Mode::Hosted(_) => {
-                    Keep::Deferred
+                Mode::Reference(crate::mode::ReferenceKind::ToolReference) | Mode::Hosted(_) => {
+                    ToolEdit::MarkDeferred
                 }
-                Mode::Bridge | Mode::Append | Mode::Reference(_) => Keep::Drop,
-                Mode::Reveal | Mode::Terse => stub(name).map_or(Keep::AsIs, Keep::Text),
+                Mode::Bridge | Mode::Append | Mode::Reference(_) => ToolEdit::Remove,
+                Mode::Reveal | Mode::Terse => stub(name).map_or(ToolEdit::Keep, ToolEdit::Replace),
             }
         };
         let last: Vec<&str> = match (mode, &shown) {
@@ -345,9 +347,9 @@ impl Toolset {
         };
         let group = |name: &str| catalog.tool(catalog.find(name)?).server();
         let counts = self.plan.counts;
-        let sheet =
-            Sheet { mode, counts, keep: &keep, group: &group, own: &self.own, found: &last };
-        (self.write_tools)(&self.input, &sheet)
+        let edit =
+            ToolListEdit { mode, counts, keep: &keep, group: &group, own: &self.own, found: &last };
+        (self.write_tools)(&self.input, &edit)
     }
 }
 

@@ -1,7 +1,7 @@
 //! One turn of the model: from a client's request to the answer it sees.
 //!
 //! ```text
-//! let mut turn = Turn::new(request, places, past, toolset, limits);
+//! let mut turn = Turn::new(request, record_keys, records, toolset, limits);
 //! loop {
 //!     send(turn.request());
 //!     // streaming: turn.bytes(chunk, &mut out) for each chunk, then turn.end(&mut out)
@@ -19,12 +19,12 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::budget::{Exceeded, Limits};
 use crate::call_ids::CallIdGenerator;
-use crate::desk::Desk;
+use crate::call_router::CallRouter;
 use crate::dialect::{Dialect, ResponseMerger, Round, RoundEnd, StreamMerger};
 use crate::dialects;
-use crate::record::{Answer, Key, Past, Places, Record};
+use crate::hidden_rounds::{HiddenAnswer, RecordKey, RecordKeys, Records, TurnRecord};
+use crate::limits::{LimitExceeded, ResponseLimits};
 use crate::request::Request;
 use crate::sse::{Decoder, Event};
 use crate::toolset::Toolset;
@@ -34,7 +34,7 @@ use crate::upstream_history::{
 use crate::usage::Usage;
 
 /// Hidden rounds of one turn, at most, unless it is said otherwise.
-pub const ROUNDS: usize = 5;
+pub const DEFAULT_HIDDEN_ROUNDS: usize = 5;
 
 /// What to do next.
 #[derive(Debug)]
@@ -51,14 +51,14 @@ pub(crate) struct Done {
     /// The response, where it is not a stream.
     pub(crate) body: Option<String>,
     /// What is to be kept for the next request.
-    pub(crate) records: Vec<(Key, Vec<u8>)>,
+    pub(crate) records: Vec<(RecordKey, Vec<u8>)>,
     /// What it took.
-    pub(crate) summary: Summary,
+    pub(crate) summary: TurnSummary,
 }
 
 /// What a turn took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct TurnSummary {
     /// Requests to the upstream.
     pub rounds: usize,
     /// Searches answered.
@@ -76,8 +76,8 @@ pub(crate) struct Turn {
     request: Arc<Request>,
     dialect: &'static dyn Dialect,
     toolset: Arc<Toolset>,
-    places: Places,
-    desk: Desk,
+    record_keys: RecordKeys,
+    router: CallRouter,
     /// The history as the upstream knows it, up to this turn.
     base: String,
     /// Entries since: what loads lost tools again, and hidden rounds.
@@ -91,14 +91,14 @@ pub(crate) struct Turn {
     reminded: Vec<String>,
     loaded_before: Vec<String>,
     limit: usize,
-    limits: Limits,
+    limits: ResponseLimits,
     stream: Option<Box<dyn StreamMerger>>,
     whole: Option<Box<dyn ResponseMerger>>,
     decoder: Decoder,
     broken: bool,
     /// Ids of the responses that the API keeps.
     responses: Vec<String>,
-    summary: Summary,
+    summary: TurnSummary,
 }
 
 impl std::fmt::Debug for Turn {
@@ -111,17 +111,17 @@ impl Turn {
     /// Begins a turn. `limit` is how many hidden rounds it may have.
     pub(crate) fn new(
         request: Arc<Request>,
-        places: Places,
-        past: Past,
+        record_keys: RecordKeys,
+        records: Records,
         toolset: Arc<Toolset>,
         limit: usize,
-        limits: Limits,
+        limits: ResponseLimits,
     ) -> Self {
         let dialect = dialects::of(request.api);
-        let lost = tools_without_record(&request, &past, &toolset);
+        let lost = tools_without_record(&request, &records, &toolset);
         let reminder =
             if lost.is_empty() { None } else { reload_entries(dialect, &request, &toolset, &lost) };
-        let mut revealed = past.revealed();
+        let mut revealed = records.revealed();
         let mut reminded = Vec::new();
         // What is shown again is known again; where finding a tool changes `tools`, calling it did too.
         let shown = |name: &String| reminder.is_some() && lost.contains(name);
@@ -131,16 +131,16 @@ impl Turn {
                 reminded.push(name.clone());
             }
         }
-        let loaded_before = past.loaded();
-        let continues = past.previous.is_some();
-        let previous = past.previous.as_ref().and_then(|record| record.response.clone());
+        let loaded_before = records.loaded();
+        let continues = records.previous.is_some();
+        let previous = records.previous.as_ref().and_then(|record| record.response.clone());
         let stream = request.stream.then(|| dialect.stream_merger(&request));
-        let base = upstream_history(dialect, &request, past, &toolset);
-        let ids = CallIdGenerator::new(request.api, places.seed());
+        let base = upstream_history(dialect, &request, records, &toolset);
+        let ids = CallIdGenerator::new(request.api, record_keys.seed());
         Self {
-            desk: Desk::new(Arc::clone(&toolset), &revealed, ids, limits),
+            router: CallRouter::new(Arc::clone(&toolset), &revealed, ids, limits),
             dialect,
-            places,
+            record_keys,
             base,
             reminded,
             hidden: reminder.unwrap_or_default(),
@@ -155,7 +155,7 @@ impl Turn {
             decoder: Decoder::default(),
             broken: false,
             responses: Vec::new(),
-            summary: Summary::default(),
+            summary: TurnSummary::default(),
             request,
             toolset,
         }
@@ -163,10 +163,10 @@ impl Turn {
 
     /// Begins anew with other tools, after the upstream has refused in a hidden round what these were
     /// loaded by. What was searched is forgotten, and what the client has seen stays.
-    pub(crate) fn restart(&mut self, past: Past, toolset: Arc<Toolset>) {
-        let (request, places) = (Arc::clone(&self.request), self.places.clone());
-        let mut anew = Self::new(request, places, past, toolset, self.limit, self.limits);
-        anew.desk.resume(&self.desk);
+    pub(crate) fn restart(&mut self, records: Records, toolset: Arc<Toolset>) {
+        let (request, record_keys) = (Arc::clone(&self.request), self.record_keys.clone());
+        let mut anew = Self::new(request, record_keys, records, toolset, self.limit, self.limits);
+        anew.router.resume(&self.router);
         *self = Self {
             stream: self.stream.take(),
             whole: self.whole.take(),
@@ -179,7 +179,7 @@ impl Turn {
     /// The body to send.
     pub(crate) fn request(&self) -> String {
         let mut revealed = self.revealed.clone();
-        revealed.extend(self.desk.revealed().iter().cloned());
+        revealed.extend(self.router.revealed_tools().iter().cloned());
         let tools = self.toolset.tools(&revealed);
         let mut history = self.base.clone();
         for entry in &self.hidden {
@@ -208,7 +208,7 @@ impl Turn {
 
     fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
         if let Some(stream) = &mut self.stream {
-            stream.event(event, &mut self.desk, out);
+            stream.event(event, &mut self.router, out);
         }
     }
 
@@ -220,7 +220,7 @@ impl Turn {
             self.event(&Event::from_bytes(rest), out);
         }
         let Some(stream) = &mut self.stream else { return Next::Done(Done::default()) };
-        let mut round = stream.end_round(&mut self.desk, out);
+        let mut round = stream.end_round(&mut self.router, out);
         if self.exceeded().is_some() {
             round.end = RoundEnd::Failed;
         }
@@ -228,7 +228,7 @@ impl Turn {
         let next = self.next(round);
         let broken = broken || self.exceeded().is_some();
         if let (Next::Done(_), Some(stream), false) = (&next, &mut self.stream, broken) {
-            stream.finish(&self.desk, out);
+            stream.finish(&self.router, out);
         }
         next
     }
@@ -239,10 +239,10 @@ impl Turn {
         let text = std::str::from_utf8(body).ok()?;
         // Also for a request that asks for events: some servers answer as a whole all the same.
         let whole = self.whole.get_or_insert_with(|| self.dialect.response_merger(&self.request));
-        let round = whole.add_round(text, &mut self.desk)?;
+        let round = whole.add_round(text, &mut self.router)?;
         let mut next = self.next(round);
         if let (Next::Done(done), Some(whole)) = (&mut next, &mut self.whole) {
-            done.body = Some(whole.finish(&self.desk));
+            done.body = Some(whole.finish(&self.router));
         }
         Some(next)
     }
@@ -250,17 +250,17 @@ impl Turn {
     /// A round after the first failed, and the client has part of a stream: the API's own error event.
     pub(crate) fn fail(&mut self, status: u16, body: &[u8], out: &mut Vec<u8>) {
         if let Some(stream) = &mut self.stream {
-            stream.fail(status, body, &self.desk, out);
+            stream.fail(status, body, &self.router, out);
         }
     }
 
     /// The response exceeded a limit, and the client has part of a stream: the API's own error event.
-    pub(crate) fn exceed(&mut self, exceeded: Exceeded, out: &mut Vec<u8>) {
+    pub(crate) fn exceed(&mut self, exceeded: LimitExceeded, out: &mut Vec<u8>) {
         self.fail(502, exceeded.body(self.request.api).as_bytes(), out);
     }
 
     /// Lets the round that is under way be the last whose searches are answered.
-    pub(crate) fn hurry(&mut self) {
+    pub(crate) fn make_round_last(&mut self) {
         self.limit = self.limit.min(self.summary.rounds + 1);
     }
 
@@ -277,7 +277,7 @@ impl Turn {
 
     /// Whether only tokens are counted: the answer is then the upstream's own.
     pub(crate) fn counts(&self) -> bool {
-        self.request.counts
+        self.request.counts_tokens
     }
 
     /// Whether the events of this round have come to their own end.
@@ -286,23 +286,23 @@ impl Turn {
     }
 
     /// The limit that the response exceeded, if it did: nothing more is taken from it.
-    pub(crate) fn exceeded(&self) -> Option<Exceeded> {
-        self.desk.budget.exceeded().or(self.broken.then_some(Exceeded::Event))
+    pub(crate) fn exceeded(&self) -> Option<LimitExceeded> {
+        self.router.budget.exceeded().or(self.broken.then_some(LimitExceeded::Event))
     }
 
     /// Bytes of its responses that are held.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.desk.budget.held_bytes() + self.decoder.held_bytes()
+        self.router.budget.held_bytes() + self.decoder.held_bytes()
     }
 
     /// What it took so far.
-    pub(crate) fn summary(&self) -> Summary {
+    pub(crate) fn summary(&self) -> TurnSummary {
         self.summary
     }
 
     fn next(&mut self, round: Round) -> Next {
         let Round { mut entries, end, usage, response } = round;
-        let made = self.desk.take_made_ids();
+        let made = self.router.take_made_ids();
         if !made.is_empty() {
             entries = self.dialect.with_generated_ids(entries, made);
         }
@@ -312,21 +312,22 @@ impl Turn {
         self.summary.rounds += 1;
         self.summary.usage += usage;
         self.summary.last = usage;
-        self.summary.searches = self.desk.searches();
+        self.summary.searches = self.router.searches();
         self.responses.extend(response);
-        let mut answers = self.desk.take_answers();
-        let answerable =
-            end == RoundEnd::Complete && !answers.is_empty() && self.desk.forwarded().is_empty();
+        let mut answers = self.router.take_answers();
+        let answerable = end == RoundEnd::Complete
+            && !answers.is_empty()
+            && self.router.forwarded_ids().is_empty();
         // Who pauses before saying anything would be asked the very same again.
         let paused = end == RoundEnd::Paused && !entries.is_empty();
         let continues = (answerable || paused) && self.summary.rounds <= self.limit;
-        if continues && self.desk.budget.is_full() {
+        if continues && self.router.budget.is_full() {
             // What the model said is not all here, so it cannot be sent back.
-            self.desk.budget.exceed();
+            self.router.budget.exceed();
         }
         if continues && self.exceeded().is_none() {
             if self.summary.rounds == self.limit {
-                answers.iter_mut().for_each(Answer::close);
+                answers.iter_mut().for_each(HiddenAnswer::close);
             }
             let said: Vec<Cow<'_, str>> = entries.iter().map(Cow::from).collect();
             let joined =
@@ -338,17 +339,21 @@ impl Turn {
         }
         let records = match end {
             RoundEnd::Failed => Vec::new(),
-            _ if self.desk.budget.is_full() || self.exceeded().is_some() => Vec::new(),
+            _ if self.router.budget.is_full() || self.exceeded().is_some() => Vec::new(),
             _ => self.records(entries, answers),
         };
         Next::Done(Done { body: None, records, summary: self.summary })
     }
 
     /// What is to be kept of this turn.
-    fn records(&mut self, last: Vec<String>, answers: Vec<Answer>) -> Vec<(Key, Vec<u8>)> {
+    fn records(
+        &mut self,
+        last: Vec<String>,
+        answers: Vec<HiddenAnswer>,
+    ) -> Vec<(RecordKey, Vec<u8>)> {
         let loaded = self.toolset.loaded().to_vec();
         let hidden = std::mem::take(&mut self.hidden);
-        let differs = self.desk.altered()
+        let differs = self.router.is_altered()
             || !hidden.is_empty()
             || !self.reminded.is_empty()
             || loaded != self.loaded_before;
@@ -359,7 +364,7 @@ impl Turn {
         if !differs && !self.continues && !announces {
             return Vec::new();
         }
-        if !Record::has_room(hidden.iter().chain(&last)) {
+        if !TurnRecord::has_room(hidden.iter().chain(&last)) {
             return Vec::new();
         }
         let mut entries = Vec::with_capacity(hidden.len() + last.len());
@@ -367,24 +372,24 @@ impl Turn {
             let Ok(raw) = RawValue::from_string(entry) else { return Vec::new() };
             entries.push(raw);
         }
-        let mut record = Record {
+        let mut record = TurnRecord {
             mode: self.toolset.mode(),
             passed: self.toolset.passes_through(),
             second_names: self.toolset.has_second_names(),
             entries,
-            calls: self.desk.forwarded().to_vec(),
-            made_ids: self.desk.made_ids().to_vec(),
+            calls: self.router.forwarded_ids().to_vec(),
+            made_ids: self.router.made_ids().to_vec(),
             answers,
-            revealed: [&self.reminded, self.desk.revealed()].concat(),
-            blind: self.desk.blind().to_vec(),
+            revealed: [&self.reminded, self.router.revealed_tools()].concat(),
+            blind: self.router.unseen_calls().to_vec(),
             loaded,
             announced: None,
             response: None,
         };
-        let mut records: Vec<(Key, Vec<u8>)> = Vec::new();
+        let mut records: Vec<(RecordKey, Vec<u8>)> = Vec::new();
         if differs {
             let bytes = record.write();
-            let [strict, loose] = self.places.turn(&self.desk.print());
+            let [strict, loose] = self.record_keys.turn(&self.router.fingerprint());
             if loose != strict {
                 records.push((loose, bytes.clone()));
             }
@@ -402,7 +407,7 @@ impl Turn {
             record.response = Some(kept.clone());
             let bytes = record.write();
             let ids = self.responses.iter();
-            records.extend(ids.map(|id| (self.places.response(id), bytes.clone())));
+            records.extend(ids.map(|id| (self.record_keys.response(id), bytes.clone())));
         }
         records
     }

@@ -7,9 +7,9 @@
 use std::borrow::Cow;
 
 use crate::dialect::{Dialect, ForwardedCall};
+use crate::hidden_rounds::Records;
 use crate::mode::Mode;
-use crate::record::Past;
-use crate::request::{Choice, Request, Stretch, Who};
+use crate::request::{Request, Segment, Speaker, ToolChoice};
 use crate::toolset::Toolset;
 
 /// The tools that must be sent in full for this request, beside those that already are: one that the
@@ -18,11 +18,11 @@ use crate::toolset::Toolset;
 pub(crate) fn tools_to_send_in_full(
     dialect: &dyn Dialect,
     request: &Request,
-    past: &Past,
+    past: &Records,
     toolset: &Toolset,
 ) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    if let Choice::Named(forced) = &request.choice {
+    if let ToolChoice::Named(forced) = &request.choice {
         // What was found stands in `tools` already, where finding a tool puts it there.
         let found = if toolset.mode().grows() { past.revealed() } else { Vec::new() };
         let hidden = |name: &&String| toolset.is_deferred(name) && !found.contains(name);
@@ -40,7 +40,7 @@ pub(crate) fn tools_to_send_in_full(
 /// Deferred tools that the history shows being called, and no record shows being found.
 pub(crate) fn tools_without_record(
     request: &Request,
-    past: &Past,
+    past: &Records,
     toolset: &Toolset,
 ) -> Vec<String> {
     if !matches!(toolset.mode(), Mode::Reference(_) | Mode::Hosted(_)) {
@@ -58,7 +58,11 @@ pub(crate) fn tools_without_record(
 }
 
 pub(crate) fn called_tools(request: &Request) -> impl Iterator<Item = &String> {
-    request.stretches.iter().filter(|said| said.who == Who::Model).flat_map(|said| &said.calls)
+    request
+        .segments
+        .iter()
+        .filter(|said| said.speaker == Speaker::Model)
+        .flat_map(|said| &said.calls)
 }
 
 pub(crate) fn reload_entries(
@@ -81,7 +85,7 @@ pub(crate) fn reload_entries(
 pub(crate) fn upstream_history(
     dialect: &dyn Dialect,
     request: &Request,
-    past: Past,
+    past: Records,
     toolset: &Toolset,
 ) -> String {
     let mut out = String::new();
@@ -96,12 +100,12 @@ pub(crate) fn upstream_history(
     let mut answers = past.previous.map(|record| record.answers).unwrap_or_default();
     let mut said: Vec<Cow<'_, str>> = Vec::new();
     // The ids of the calls in it, as they were given, and the turn as the client has it.
-    let (mut upstream_ids, mut echoed): (Vec<Option<String>>, Option<&Stretch>) =
+    let (mut upstream_ids, mut echoed): (Vec<Option<String>>, Option<&Segment>) =
         (Vec::new(), None);
-    for stretch in &request.stretches {
-        let echo: Vec<&str> = stretch.entries.iter().map(|entry| request.entry(entry)).collect();
-        match stretch.who {
-            Who::Client => {
+    for segment in &request.segments {
+        let echo: Vec<&str> = segment.entries.iter().map(|entry| request.entry(entry)).collect();
+        match segment.speaker {
+            Speaker::Client => {
                 let calls = calls_with_changed_ids(&upstream_ids, echoed);
                 let mut followed =
                     dialect.insert_hidden_results(&said, echo, &answers, &calls, toolset);
@@ -122,8 +126,8 @@ pub(crate) fn upstream_history(
                 }
                 (said, answers, upstream_ids) = (Vec::new(), Vec::new(), Vec::new());
             }
-            Who::Model => {
-                echoed = Some(stretch);
+            Speaker::Model => {
+                echoed = Some(segment);
                 said = match records.next().flatten() {
                     Some(record) => {
                         upstream_ids = record.upstream_ids();
@@ -162,7 +166,7 @@ pub(crate) fn upstream_history(
 /// have changed since; if nothing is known of the conversation, the model may have seen no listing at all.
 fn pending_announcement<'a>(
     request: &Request,
-    past: &Past,
+    past: &Records,
     toolset: &'a Toolset,
 ) -> Option<&'a str> {
     let text = toolset.announcement()?;
@@ -179,7 +183,7 @@ pub(crate) fn announcement_hash(announcement: &str) -> String {
 /// The calls of a turn, if the client knows any of them by another id than it was given.
 fn calls_with_changed_ids<'a>(
     upstream_ids: &'a [Option<String>],
-    echoed: Option<&'a Stretch>,
+    echoed: Option<&'a Segment>,
 ) -> Vec<ForwardedCall<'a>> {
     let echoed = echoed.into_iter().flat_map(|said| said.call_ids.iter().zip(&said.calls));
     let calls: Vec<ForwardedCall<'_>> = upstream_ids

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 use toolcrib_dialect::Api;
-use toolcrib_dialect::budget::Limits;
-use toolcrib_dialect::capability::Overrides;
+use toolcrib_dialect::ResponseLimits;
+use toolcrib_dialect::capability::CapabilityOverrides;
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_server::{ConfigError, ConfigFile};
 
@@ -48,13 +48,13 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let limits = Limits::default();
+        let limits = ResponseLimits::default();
         Self {
             openai: "https://api.openai.com".into(),
             anthropic: "https://api.anthropic.com".into(),
             gemini: "https://generativelanguage.googleapis.com".into(),
             mode: None,
-            rounds: toolcrib_dialect::ROUNDS,
+            rounds: toolcrib_dialect::DEFAULT_HIDDEN_ROUNDS,
             deadline: 300,
             request_bytes: 64 << 20,
             response_bytes: limits.response,
@@ -99,8 +99,12 @@ impl Config {
     }
 
     /// What is held of a response.
-    pub(crate) fn limits(&self) -> Limits {
-        Limits { response: self.response_bytes, turn: self.turn_bytes, call: self.call_bytes }
+    pub(crate) fn limits(&self) -> ResponseLimits {
+        ResponseLimits {
+            response: self.response_bytes,
+            turn: self.turn_bytes,
+            call: self.call_bytes,
+        }
     }
 
     /// Every credential in it, so that references in them can be expanded.
@@ -167,7 +171,7 @@ pub struct RouteConfig {
     pub client_key: bool,
     /// What the upstream supports natively, overriding what its name suggests.
     #[serde(default)]
-    pub native: Option<Overrides>,
+    pub native: Option<CapabilityOverrides>,
 }
 
 /// A caller with a key that we issued.

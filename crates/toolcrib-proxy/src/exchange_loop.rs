@@ -15,8 +15,10 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use http_body::Frame;
-use toolcrib_dialect::budget::Exceeded;
-use toolcrib_dialect::exchange::action::{self, Done, Ending, FellBack, Outgoing, Start};
+use toolcrib_dialect::LimitExceeded;
+use toolcrib_dialect::exchange::action::{
+    self, Ending, ExchangeOutcome, ModeFallback, OutgoingRequest, ResponseStart,
+};
 use toolcrib_dialect::{Action, Exchange};
 use toolcrib_server::MemoryShare;
 
@@ -44,9 +46,9 @@ enum UpstreamState {
 
 /// What the loop has for the client.
 enum LoopOutput {
-    Start(Start),
+    Start(ResponseStart),
     Bytes(Bytes),
-    Done(Done),
+    Done(ExchangeOutcome),
     /// The caller's key was revoked.
     Revoked,
 }
@@ -120,7 +122,7 @@ impl ExchangeLoop {
                         let memory = self.log.proxy.responses.share();
                         let mut recorder =
                             OwnershipRecorder::new(api, caller, is_event_stream, memory);
-                        if let action::Body::Complete(body) = &start.body {
+                        if let action::ResponseBody::Complete(body) = &start.body {
                             Box::pin(recorder.complete(&self.log.proxy, body)).await;
                         }
                         self.recorder = Some(recorder);
@@ -139,23 +141,25 @@ impl ExchangeLoop {
     /// The loop: runs until there is something for the client.
     async fn next(&mut self) -> LoopOutput {
         loop {
-            match self.exchange.next() {
+            match self.exchange.next_action() {
                 // What happens once in a request is boxed: it would take memory for as long as a stream lasts.
-                Some(Action::Load(keys)) => {
+                Some(Action::LoadRecords(keys)) => {
                     let found = Box::pin(self.log.proxy.load(&keys)).await;
-                    self.exchange.loaded(found);
+                    self.exchange.records_loaded(found);
                 }
-                Some(Action::Prepare(plan)) => {
+                Some(Action::PrepareToolset(plan)) => {
                     let toolsets = &self.log.proxy.toolsets;
                     let toolset =
                         Box::pin(toolsets.get_or_build(*plan, self.exchange.tools())).await;
-                    self.exchange.prepared(toolset);
+                    self.exchange.toolset_prepared(toolset);
                 }
                 Some(Action::Send(request)) => self.send(request),
-                Some(Action::Store(records)) => Box::pin(self.log.proxy.store(records)).await,
+                Some(Action::StoreRecords(records)) => {
+                    Box::pin(self.log.proxy.store(records)).await
+                }
                 Some(Action::FellBack(fell_back)) => self.fell_back(fell_back),
-                Some(Action::Learn(learned)) => self.log.proxy.learn(learned),
-                Some(Action::Respond(start)) => return LoopOutput::Start(start),
+                Some(Action::Remember(learned)) => self.log.proxy.learn(learned),
+                Some(Action::StartResponse(start)) => return LoopOutput::Start(start),
                 Some(Action::Forward(bytes)) => return LoopOutput::Bytes(bytes),
                 Some(Action::Done(done)) => return LoopOutput::Done(done),
                 None => {
@@ -184,16 +188,16 @@ impl ExchangeLoop {
                         self.headers = answer.headers;
                         self.upstream_state = UpstreamState::ReceivingBody(answer.body);
                         if headers::is_compressed(&self.headers) {
-                            self.exchange.answered_compressed(status, is_event_stream);
+                            self.exchange.compressed_response_started(status, is_event_stream);
                         } else {
-                            self.exchange.answered(status, is_event_stream);
+                            self.exchange.response_started(status, is_event_stream);
                         }
                         None
                     }
                     Ok(Err(error)) => {
                         (self.upstream_state, self.upstream_error) =
                             (UpstreamState::Idle, Some(error));
-                        self.exchange.unreachable();
+                        self.exchange.upstream_unreachable();
                         None
                     }
                     Err(_) => self.keep_alive(),
@@ -202,21 +206,21 @@ impl ExchangeLoop {
             UpstreamState::ReceivingBody(body) => {
                 match tokio::time::timeout(KEEP_ALIVE_INTERVAL, body.next()).await {
                     Ok(Some(Ok(bytes))) => {
-                        self.exchange.bytes(bytes);
+                        self.exchange.response_bytes(bytes);
                         self.count_memory();
                         None
                     }
                     Ok(end) => {
                         self.upstream_state = UpstreamState::Idle;
                         if self.is_late() {
-                            self.exchange.hurry();
+                            self.exchange.make_round_last();
                         }
                         match end {
                             Some(Err(error)) => {
                                 self.upstream_error = Some(error);
-                                self.exchange.cut_off();
+                                self.exchange.response_cut_off();
                             }
-                            _ => self.exchange.end(),
+                            _ => self.exchange.response_ended(),
                         }
                         None
                     }
@@ -224,7 +228,7 @@ impl ExchangeLoop {
                 }
             }
             // An exchange that waits has sent something; this ends one that has not.
-            UpstreamState::Idle => Some(LoopOutput::Done(Done {
+            UpstreamState::Idle => Some(LoopOutput::Done(ExchangeOutcome {
                 ending: Ending::Unreachable,
                 status: 502,
                 summary: self.exchange.summary(),
@@ -235,10 +239,10 @@ impl ExchangeLoop {
     /// Counts what the exchange currently holds, and ends it if there is no memory for that.
     fn count_memory(&mut self) {
         if !self.memory.resize_fairly(self.exchange.held_bytes()) {
-            let exceeded = Exceeded::Total(self.log.proxy.responses.limit());
+            let exceeded = LimitExceeded::Total(self.log.proxy.responses.limit());
             (self.upstream_state, self.upstream_error) =
                 (UpstreamState::Idle, Some(UpstreamError::new(exceeded.to_string())));
-            self.exchange.exceed(exceeded);
+            self.exchange.limit_exceeded(exceeded);
         }
     }
 
@@ -253,7 +257,7 @@ impl ExchangeLoop {
         self.started.elapsed().as_secs() >= self.log.proxy.config.deadline
     }
 
-    fn send(&mut self, request: Outgoing) {
+    fn send(&mut self, request: OutgoingRequest) {
         if !request.dropped.is_empty() {
             tracing::debug!(dropped = ?request.dropped, "the upstream's API has no words for it");
         }
@@ -262,8 +266,8 @@ impl ExchangeLoop {
         self.upstream_state = UpstreamState::AwaitingResponse(self.upstream.post(request));
     }
 
-    fn fell_back(&self, FellBack { from, missing }: FellBack) {
-        if let Some(missing) = missing {
+    fn fell_back(&self, ModeFallback { from, unsupported }: ModeFallback) {
+        if let Some(missing) = unsupported {
             let (host, model) = (&self.log.host, &self.log.model);
             tracing::warn!(%host, model, ?missing, "a native feature was refused");
         }

@@ -9,7 +9,7 @@ use http_body::Body as _;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toolcrib_dialect::Api;
-use toolcrib_dialect::exchange::action::Report;
+use toolcrib_dialect::exchange::action::DecisionReport;
 
 use crate::admission::AdmittedRequest;
 use crate::api_error::error_response;
@@ -90,7 +90,7 @@ fn is_only_contents(body: &[u8]) -> bool {
 /// An answer, unchanged, for as long as the caller's key is valid.
 pub(crate) fn unchanged_response(
     answer: UpstreamResponse,
-    report: Option<&Report>,
+    report: Option<&DecisionReport>,
     api: Api,
     caller: &Caller,
 ) -> Response {

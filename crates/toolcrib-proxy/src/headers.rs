@@ -1,8 +1,8 @@
 //! Headers, on the way up and on the way down.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use toolcrib_dialect::Summary;
-use toolcrib_dialect::exchange::action::Report;
+use toolcrib_dialect::TurnSummary;
+use toolcrib_dialect::exchange::action::DecisionReport;
 
 use crate::Secret;
 use crate::credentials;
@@ -190,20 +190,20 @@ pub(crate) fn for_client(headers: &HeaderMap, is_unchanged: bool) -> HeaderMap {
 pub(crate) const SUMMARY_TRAILERS: &str = "x-toolcrib-rounds, x-toolcrib-searches, x-toolcrib-last-input-tokens, x-toolcrib-last-output-tokens";
 
 /// Puts what was decided about a request into the headers of a response.
-pub(crate) fn write_report(report: &Report, out: &mut HeaderMap) {
+pub(crate) fn write_report(report: &DecisionReport, out: &mut HeaderMap) {
     put(out, "x-toolcrib-mode", report.mode);
     // A header can only hold ASCII, and reasons are ASCII.
-    put(out, "x-toolcrib-why", &report.why);
+    put(out, "x-toolcrib-why", &report.reason);
     if report.tools > 0 {
         put(out, "x-toolcrib-tools", &report.tools.to_string());
         put(out, "x-toolcrib-deferred", &report.deferred.to_string());
-        put(out, "x-toolcrib-tokens-before", &report.tokens.0.to_string());
-        put(out, "x-toolcrib-tokens-after", &report.tokens.1.to_string());
+        put(out, "x-toolcrib-tokens-before", &report.tokens_before.to_string());
+        put(out, "x-toolcrib-tokens-after", &report.tokens_after.to_string());
     }
 }
 
 /// What is known once the turn is over: headers of a complete response, trailers of a stream.
-pub(crate) fn write_summary(summary: &Summary, out: &mut HeaderMap) {
+pub(crate) fn write_summary(summary: &TurnSummary, out: &mut HeaderMap) {
     put(out, "x-toolcrib-rounds", &summary.rounds.to_string());
     put(out, "x-toolcrib-searches", &summary.searches.to_string());
     // Some upstreams count nothing unless they are asked to.

@@ -4,7 +4,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use toolcrib_dialect::{Api, Summary};
+use toolcrib_dialect::{Api, TurnSummary};
 use toolcrib_server::metrics::Registry;
 
 /// The labels of a request. Their values are ours: a client cannot create series.
@@ -59,7 +59,7 @@ impl Metrics {
         api: Api,
         mode: &'static str,
         tokens: (usize, usize),
-        summary: &Summary,
+        summary: &TurnSummary,
     ) {
         let labels = RequestLabels { api: api.name(), mode };
         self.requests.get_or_create(&labels).inc();

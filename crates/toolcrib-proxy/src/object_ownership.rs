@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use toolcrib_dialect::{Api, Key, Reading};
+use toolcrib_dialect::{Api, ReadResult, RecordKey};
 use toolcrib_server::BodyPermit;
 
 use crate::admission::AdmittedRequest;
@@ -37,9 +37,9 @@ pub(crate) async fn check_body(
     proxy: &Proxy,
     inbound: &AdmittedRequest,
     api: Api,
-    reading: Reading,
+    reading: ReadResult,
     permit: Option<Arc<BodyPermit>>,
-) -> Result<Reading, RequestError> {
+) -> Result<ReadResult, RequestError> {
     let reject = |status, text: String| RequestError::new(api, status, &text);
     let length = body_of(&reading).len();
     let search = move || {
@@ -60,7 +60,7 @@ pub(crate) async fn check_body(
 }
 
 /// The body of a request.
-fn body_of(reading: &Reading) -> &[u8] {
+fn body_of(reading: &ReadResult) -> &[u8] {
     match reading {
         Ok(request) => request.text.as_bytes(),
         Err(unread) => &unread.body,
@@ -95,7 +95,7 @@ async fn check_ids(
     if ids.is_empty() {
         return Ok(());
     }
-    let keys: Vec<Key> = ids.iter().map(|id| ownership_key(caller.id, id)).collect();
+    let keys: Vec<RecordKey> = ids.iter().map(|id| ownership_key(caller.id, id)).collect();
     let mut found = proxy.load(&keys).await.into_iter();
     for id in ids {
         // A store that does not answer has found nothing.
@@ -118,7 +118,7 @@ async fn check_ids(
 }
 
 /// What the record of an id is stored under.
-pub(crate) fn ownership_key(caller: [u8; 32], id: &str) -> Key {
+pub(crate) fn ownership_key(caller: [u8; 32], id: &str) -> RecordKey {
     let mut hasher = blake3::Hasher::new_derive_key("toolcrib proxy stored by caller");
-    Key(*hasher.update(&caller).update(id.as_bytes()).finalize().as_bytes())
+    RecordKey(*hasher.update(&caller).update(id.as_bytes()).finalize().as_bytes())
 }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use toolcrib_core::Settings;
-use toolcrib_dialect::capability::Learned;
+use toolcrib_dialect::capability::LearnedUnsupported;
 use toolcrib_dialect::translate::adapter;
-use toolcrib_dialect::{Api, Key};
+use toolcrib_dialect::{Api, RecordKey};
 use toolcrib_server::MemoryBudget;
 use toolcrib_server::access::AccessControl;
 use toolcrib_server::admin::AdminAccess;
@@ -44,7 +44,7 @@ pub struct Proxy {
     pub(crate) toolsets: ToolsetCache,
     /// What is held of the responses of all requests.
     pub(crate) responses: MemoryBudget,
-    learned: Mutex<Learned>,
+    learned: Mutex<LearnedUnsupported>,
     pub(crate) metrics: Metrics,
     pub(crate) running_totals: RunningTotals,
     started: Instant,
@@ -180,12 +180,12 @@ impl Proxy {
     }
 
     /// What upstreams have refused so far.
-    pub(crate) fn learned(&self) -> Learned {
+    pub(crate) fn learned(&self) -> LearnedUnsupported {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Remembers what an upstream has refused.
-    pub(crate) fn learn(&self, refusals: Learned) {
+    pub(crate) fn learn(&self, refusals: LearnedUnsupported) {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner).merge(refusals);
     }
 
@@ -195,7 +195,7 @@ impl Proxy {
     }
 
     /// Records by their keys; none at all if the store does not answer.
-    pub(crate) async fn load(&self, keys: &[Key]) -> Vec<Option<Vec<u8>>> {
+    pub(crate) async fn load(&self, keys: &[RecordKey]) -> Vec<Option<Vec<u8>>> {
         let keys: Vec<_> = keys.iter().map(|key| toolcrib_store::Key::new(key.0)).collect();
         match self.store.get(&keys).await {
             Ok(found) => found.into_iter().map(|bytes| bytes.map(|bytes| bytes.to_vec())).collect(),
@@ -208,8 +208,8 @@ impl Proxy {
     }
 
     /// Keeps records. A store that does not answer costs the request only what it would have kept.
-    pub(crate) async fn store(&self, records: Vec<(Key, Vec<u8>)>) {
-        let key = |key: Key| toolcrib_store::Key::new(key.0);
+    pub(crate) async fn store(&self, records: Vec<(RecordKey, Vec<u8>)>) {
+        let key = |key: RecordKey| toolcrib_store::Key::new(key.0);
         let records = records.into_iter().map(|(at, bytes)| (key(at), Bytes::from(bytes)));
         if let Err(error) = self.store.put(records.collect()).await {
             tracing::warn!(%error, "state cannot be kept; the conversation goes on without it");

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
-use toolcrib_dialect::exchange::action::Report;
-use toolcrib_dialect::{Api, Summary};
+use toolcrib_dialect::exchange::action::DecisionReport;
+use toolcrib_dialect::{Api, TurnSummary};
 use toolcrib_server::BodyPermit;
 use toolcrib_server::error_response::RETRY_AFTER;
 
@@ -72,9 +72,11 @@ impl RequestLog {
     }
 
     /// Reports a request that was answered.
-    pub(crate) fn done(&self, report: &Report, summary: &Summary, status: u16) {
-        let Report { mode, why, tools, deferred, tokens } = report;
-        self.proxy.metrics.request(self.api, mode, *tokens, summary);
+    pub(crate) fn done(&self, report: &DecisionReport, summary: &TurnSummary, status: u16) {
+        let DecisionReport { mode, reason, tools, deferred, tokens_before, tokens_after, .. } =
+            report;
+        let tokens = (*tokens_before, *tokens_after);
+        self.proxy.metrics.request(self.api, mode, tokens, summary);
         // A request that only counts tokens takes none.
         if *tools > 0 && !self.only_counts_tokens {
             self.proxy.running_totals.add(&TotalsEntry {
@@ -82,7 +84,7 @@ impl RequestLog {
                 model: &self.model,
                 client: &self.client,
                 deferred: *deferred > 0,
-                tokens: *tokens,
+                tokens,
                 summary: *summary,
             });
         }
@@ -96,11 +98,11 @@ impl RequestLog {
             host = %self.host,
             client = self.client,
             mode,
-            why,
+            why = reason,
             tools,
             deferred,
-            tokens_before = tokens.0,
-            tokens_after = tokens.1,
+            tokens_before,
+            tokens_after,
             rounds = summary.rounds,
             searches = summary.searches,
             status,

@@ -2,7 +2,7 @@
 
 use toolcrib_core::policy::Glob;
 use toolcrib_dialect::Api;
-use toolcrib_dialect::capability::Overrides;
+use toolcrib_dialect::capability::CapabilityOverrides;
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::translate::adapter;
 use url::Url;
@@ -42,7 +42,7 @@ pub struct Upstream {
     /// elsewhere, and must not get those keys.
     pub is_provider: bool,
     /// What it can do natively, as configured.
-    pub native: Option<Overrides>,
+    pub native: Option<CapabilityOverrides>,
 }
 
 impl Upstream {

@@ -12,9 +12,9 @@ use axum::routing::get;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http_body::Body as _;
-use toolcrib_dialect::exchange::action::{self, Report, Setup};
-use toolcrib_dialect::pass::{Bypass, Unreadable, unreadable};
-use toolcrib_dialect::{Api, Exchange, Reading, Refused, Request, Summary};
+use toolcrib_dialect::exchange::action::{DecisionReport, ExchangeConfig};
+use toolcrib_dialect::passthrough::{PassthroughReason, Unreadable};
+use toolcrib_dialect::{Api, Exchange, ReadResult, Request, ScopeViolation, TurnSummary};
 use toolcrib_server::BodyPermit;
 
 use crate::admission::AdmittedRequest;
@@ -148,33 +148,26 @@ async fn start_exchange(
             };
     }
     match (&mut reading, &upstream.model) {
-        (Ok(request), Some(model)) => request.rename(model),
-        (Err(unread), Some(model)) => unread.rename(model),
+        (Ok(request), Some(model)) => request.set_model(model),
+        (Err(unread), Some(model)) => unread.set_model(model),
         (_, None) => {}
     }
     let configured = upstream.mode.or(proxy.config.mode);
     let requested = inbound.mode.or(configured).unwrap_or_else(|| proxy.settings.disclosure.into());
     let model = reading.as_ref().map_or(&log.model, |request| &request.model);
-    let setup = Setup {
-        settings: Arc::clone(&proxy.settings),
-        counter: toolset_cache::token_counter(model),
-        requested,
-        upstream: action::Upstream {
-            host: log.host.clone(),
-            speaks,
-            native: upstream.native.clone(),
-            context: upstream
-                .context
-                .or_else(|| requested_context_window(&parts.headers, &reading)),
-        },
-        caller: caller.record_owner_id(),
-        rounds: proxy.config.rounds,
-        limits: proxy.config.limits(),
-        checks_calls: caller.scope.is_narrow(),
-        learned: proxy.learned(),
-        now: proxy.now(),
-    };
-    let exchange = Exchange::new(api, target, reading, setup);
+    let mut config = ExchangeConfig::new(&log.host, toolset_cache::token_counter(model));
+    config.settings = Arc::clone(&proxy.settings);
+    config.requested = requested;
+    config.upstream.other_api = speaks;
+    config.upstream.overrides = upstream.native.clone();
+    config.upstream.context_window =
+        upstream.context.or_else(|| requested_context_window(&parts.headers, &reading));
+    config.caller = caller.record_owner_id();
+    config.max_hidden_rounds = proxy.config.rounds;
+    config.limits = proxy.config.limits();
+    config.checks_calls = caller.scope.is_narrow();
+    (config.learned, config.now) = (proxy.learned(), proxy.now());
+    let exchange = Exchange::new(api, target, reading, config);
     let to = UpstreamRequest::new(proxy, &inbound, &upstream, Some(api));
     let exchange_loop = ExchangeLoop::new(log, to, exchange, caller.revocation());
     let exchange_loop =
@@ -183,18 +176,20 @@ async fn start_exchange(
 }
 
 /// The context window that a client asks for, in tokens.
-fn requested_context_window(headers: &HeaderMap, reading: &Reading) -> Option<usize> {
+fn requested_context_window(headers: &HeaderMap, reading: &ReadResult) -> Option<usize> {
     let betas = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
     let is_long =
         betas.flat_map(|value| value.split(',')).any(|beta| beta.trim().starts_with("context-1m"));
-    let asked = reading.as_ref().ok().and_then(|request| request.window);
+    let asked = reading.as_ref().ok().and_then(|request| request.context_window);
     asked.or_else(|| is_long.then_some(1_000_000))
 }
 
 /// The reading, or the body that could not be read and why.
-fn unread_body(reading: Reading) -> Result<Reading, (Unreadable, Bytes, Option<BodyDataStream>)> {
+fn unread_body(
+    reading: ReadResult,
+) -> Result<ReadResult, (Unreadable, Bytes, Option<BodyDataStream>)> {
     match reading {
-        Err(unread) if let Bypass::Unreadable(why) = unread.why => {
+        Err(unread) if let PassthroughReason::Unreadable(why) = unread.reason => {
             Err((why, unread.body.into(), None))
         }
         reading => Ok(reading),
@@ -208,11 +203,11 @@ async fn parse_body(
     body: Bytes,
     scope: &CallerScope,
     permit: Option<BodyPermit>,
-) -> (Result<Reading, Refused>, Option<BodyPermit>) {
+) -> (Result<ReadResult, ScopeViolation>, Option<BodyPermit>) {
     let (target, scope) = (target.to_owned(), scope.clone());
     blocking::run(body.len(), permit, move || {
         if scope.is_narrow() {
-            Request::read_visible(api, &target, body.into(), &|names| scope.sees_tool(names))
+            Request::read_in_scope(api, &target, body.into(), &|names| scope.sees_tool(names))
         } else {
             Ok(Request::read(api, &target, body.into()))
         }
@@ -246,7 +241,7 @@ fn body_must_be_read(api: Api, why: Unreadable, needed: &str) -> Response {
             "send it uncompressed and within the limit"
         }
     };
-    let text = format!("{}, and {needed}: {hint}", unreadable(why));
+    let text = format!("{}, and {needed}: {hint}", PassthroughReason::from(why));
     error_response(api, StatusCode::PAYLOAD_TOO_LARGE, &text)
 }
 
@@ -257,9 +252,9 @@ fn forwarded_unread(
     caller: &Caller,
     response: UpstreamResponse,
 ) -> Response {
-    let why = unreadable(why);
-    let report = Report { mode: why.mode(), why: why.to_string(), ..Report::default() };
-    let summary = Summary { rounds: 1, ..Summary::default() };
+    let why = PassthroughReason::from(why);
+    let report = DecisionReport::without_tools(why.mode_name(), why.to_string());
+    let summary = TurnSummary { rounds: 1, ..TurnSummary::default() };
     log.done(&report, &summary, response.status.as_u16());
     unchanged_response(response, Some(&report), log.api, caller)
 }
@@ -268,7 +263,7 @@ fn forwarded_unread(
 /// estimate, and there is no place in the answer to say so.
 async fn estimate_tokens(
     model: &str,
-    reading: Reading,
+    reading: ReadResult,
     permit: Option<Arc<BodyPermit>>,
 ) -> Response {
     let text = match reading {

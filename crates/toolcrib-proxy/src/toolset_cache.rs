@@ -9,7 +9,7 @@ use std::sync::Arc;
 use moka::sync::Cache;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use toolcrib_core::TokenCounter;
-use toolcrib_dialect::{Plan, Toolset};
+use toolcrib_dialect::{Toolset, ToolsetPlan};
 use toolcrib_tokens::VocabularyCounter;
 
 /// Bytes of toolsets that are kept, roughly.
@@ -38,8 +38,8 @@ impl Default for ToolsetCache {
 
 impl ToolsetCache {
     /// The toolset of these tools, made if it was not before.
-    pub(crate) async fn get_or_build(&self, plan: Plan, tools: &str) -> Arc<Toolset> {
-        let key = plan.key(tools);
+    pub(crate) async fn get_or_build(&self, plan: ToolsetPlan, tools: &str) -> Arc<Toolset> {
+        let key = plan.cache_key(tools);
         if let Some(toolset) = self.get(&key) {
             return toolset;
         }
@@ -63,7 +63,7 @@ impl ToolsetCache {
     }
 
     /// Makes a toolset.
-    async fn build(&self, key: [u8; 32], plan: Plan, tools: String) -> Arc<Toolset> {
+    async fn build(&self, key: [u8; 32], plan: ToolsetPlan, tools: String) -> Arc<Toolset> {
         let cache = self.toolsets.clone();
         // Counting tokens of thousands of tools would block every other request on this thread.
         let build = move || cache.get_with(key, || Arc::new(Toolset::new(plan, &tools)));

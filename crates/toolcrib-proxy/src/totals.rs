@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use toolcrib_dialect::Summary;
+use toolcrib_dialect::TurnSummary;
 
 use crate::caller::StatsView;
 
@@ -82,7 +82,7 @@ pub(crate) struct TotalsEntry<'a> {
     pub(crate) client: &'a str,
     pub(crate) deferred: bool,
     pub(crate) tokens: (usize, usize),
-    pub(crate) summary: Summary,
+    pub(crate) summary: TurnSummary,
 }
 
 impl RunningTotals {
@@ -132,7 +132,7 @@ impl RunningTotals {
 
 /// Input tokens saved: what one request with all tools would have taken, less what all rounds took.
 /// Where the upstream counts nothing, only the tools are compared.
-pub(crate) fn saved((before, after): (usize, usize), summary: &Summary) -> i64 {
+pub(crate) fn saved((before, after): (usize, usize), summary: &TurnSummary) -> i64 {
     let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let (before, after) = (signed(before as u64), signed(after as u64));
     if summary.first.input == 0 {
@@ -154,9 +154,9 @@ mod tests {
     use super::*;
     use toolcrib_dialect::usage::Usage;
 
-    fn summary(rounds: usize, first: u64, all: u64) -> Summary {
+    fn summary(rounds: usize, first: u64, all: u64) -> TurnSummary {
         let usage = |input| Usage { input, ..Usage::default() };
-        Summary { rounds, usage: usage(all), first: usage(first), ..Summary::default() }
+        TurnSummary { rounds, usage: usage(all), first: usage(first), ..TurnSummary::default() }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use toolcrib_core::disclosure::DisclosureSetting;
 use toolcrib_core::{Settings, policy};
 use toolcrib_dialect::Api;
-use toolcrib_dialect::capability::{Learned, Reason, resolve};
-use toolcrib_dialect::mode::{Because, RequestedMode, decide};
+use toolcrib_dialect::capability::{CapabilityReason, LearnedUnsupported, resolve_capability};
+use toolcrib_dialect::mode::{ModeReason, RequestedMode, choose_mode};
 
 use crate::config::{Config, RouteConfig};
 
@@ -47,8 +47,9 @@ fn notice_for(
     let configured = format!("`{key} = \"{}\"`{place}", setting.name());
     let decided = |api: Api| {
         let upstream = route.and_then(|route| route.speaks).unwrap_or(api);
-        let capability = resolve(upstream, "", "", None, &Learned::default(), 0);
-        decide(api, requested, &capability, settings.fallback, None)
+        let capability =
+            resolve_capability(upstream, "", "", None, &LearnedUnsupported::default(), 0);
+        choose_mode(api, requested, &capability, settings.fallback, None)
     };
     if setting == DisclosureSetting::Reference && !settings.reveals {
         let (mode, _) = decided(Api::Chat)?;
@@ -60,7 +61,7 @@ fn notice_for(
     let mut instead = None;
     let mut apis: Vec<&str> = Vec::new();
     for api in Api::ALL.into_iter().filter(served) {
-        if let Some((mode, Because::NotNative(Reason::Api))) = decided(api) {
+        if let Some((mode, ModeReason::NativeUnavailable(CapabilityReason::Api))) = decided(api) {
             instead = Some(mode);
             apis.push(api.name());
         }

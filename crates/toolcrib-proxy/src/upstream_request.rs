@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, Stream, StreamExt as _};
-use toolcrib_dialect::exchange::action::Outgoing;
+use toolcrib_dialect::exchange::action::OutgoingRequest;
 use toolcrib_dialect::{Api, request};
 
 use crate::account_redaction;
@@ -128,7 +128,7 @@ impl UpstreamRequest {
     /// Sends one round.
     pub(crate) fn post(
         &self,
-        outgoing: Outgoing,
+        outgoing: OutgoingRequest,
     ) -> BoxFuture<'static, Result<UpstreamResponse, UpstreamError>> {
         let mut headers = self.headers.clone();
         if outgoing.is_read || self.is_read {

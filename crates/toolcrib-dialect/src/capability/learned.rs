@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::{NotNative, host_of, normalise};
+use super::{UnsupportedFeature, host_of, normalise};
 use crate::api::Api;
 
 /// Hours a refusal holds, unless told otherwise.
@@ -17,17 +17,17 @@ pub const REFUSALS: usize = 1_024;
 
 /// One refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Refused {
+struct LearnedEntry {
     api: Api,
     host: String,
     /// In its normal form.
     model: String,
-    missing: NotNative,
+    missing: UnsupportedFeature,
     /// Seconds, on the clock of whoever learned it.
     at: u64,
 }
 
-impl Refused {
+impl LearnedEntry {
     fn is_like(&self, other: &Self) -> bool {
         (self.api, &self.host, &self.model, self.missing)
             == (other.api, &other.host, &other.model, other.missing)
@@ -36,29 +36,36 @@ impl Refused {
 
 /// What upstreams have refused, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Vec<Refused>", into = "Vec<Refused>")]
-pub struct Learned {
-    refused: VecDeque<Refused>,
+#[serde(from = "Vec<LearnedEntry>", into = "Vec<LearnedEntry>")]
+pub struct LearnedUnsupported {
+    refused: VecDeque<LearnedEntry>,
     /// Seconds a refusal holds.
     holds: u64,
 }
 
-impl Default for Learned {
+impl Default for LearnedUnsupported {
     fn default() -> Self {
         Self::new(HOURS)
     }
 }
 
-impl Learned {
+impl LearnedUnsupported {
     /// Nothing yet; what is learned holds for this many hours.
     pub fn new(hours: u64) -> Self {
         Self { refused: VecDeque::new(), holds: hours.saturating_mul(3_600) }
     }
 
     /// Takes a refusal in. `now` is in seconds, since whenever all that share this value agree on.
-    pub fn learn(&mut self, api: Api, host: &str, model: &str, missing: NotNative, now: u64) {
+    pub fn learn(
+        &mut self,
+        api: Api,
+        host: &str,
+        model: &str,
+        missing: UnsupportedFeature,
+        now: u64,
+    ) {
         let model = normalise(model).id().to_owned();
-        self.take(Refused { api, host: host_of(host), model, missing, at: now });
+        self.take(LearnedEntry { api, host: host_of(host), model, missing, at: now });
     }
 
     /// What is missing there, as far as that is still to be believed.
@@ -68,11 +75,11 @@ impl Learned {
         host: &str,
         model: &str,
         now: u64,
-    ) -> impl Iterator<Item = NotNative> {
+    ) -> impl Iterator<Item = UnsupportedFeature> {
         let (host, model) = (host_of(host), normalise(model));
         // A time far ahead is a broken clock's, and would hold for ever.
         let holds = move |at: u64| now.abs_diff(at) < self.holds;
-        let here = move |refused: &&Refused| {
+        let here = move |refused: &&LearnedEntry| {
             refused.api == api && refused.host == host && refused.model == model.id()
         };
         self.refused.iter().filter(here).filter(move |r| holds(r.at)).map(|r| r.missing)
@@ -95,7 +102,7 @@ impl Learned {
         self.refused.is_empty()
     }
 
-    fn take(&mut self, mut refused: Refused) {
+    fn take(&mut self, mut refused: LearnedEntry) {
         if let Some(at) = self.refused.iter().position(|known| known.is_like(&refused)) {
             let known = self.refused.remove(at);
             refused.at = known.map_or(refused.at, |known| known.at.max(refused.at));
@@ -108,8 +115,8 @@ impl Learned {
     }
 }
 
-impl From<Vec<Refused>> for Learned {
-    fn from(list: Vec<Refused>) -> Self {
+impl From<Vec<LearnedEntry>> for LearnedUnsupported {
+    fn from(list: Vec<LearnedEntry>) -> Self {
         let mut learned = Self::default();
         for refused in list {
             learned.take(refused);
@@ -118,8 +125,8 @@ impl From<Vec<Refused>> for Learned {
     }
 }
 
-impl From<Learned> for Vec<Refused> {
-    fn from(learned: Learned) -> Self {
+impl From<LearnedUnsupported> for Vec<LearnedEntry> {
+    fn from(learned: LearnedUnsupported) -> Self {
         learned.refused.into()
     }
 }

@@ -8,12 +8,14 @@
 
 mod learned;
 mod model;
-mod refusal;
 mod rules;
+mod unsupported_feature;
 
-pub use learned::{HOURS, Learned, REFUSALS};
+pub use learned::{HOURS, LearnedUnsupported, REFUSALS};
 pub use model::{Family, Model, normalise};
-pub use refusal::{NotNative, misused, refusal, thinking_refused};
+pub use unsupported_feature::{
+    UnsupportedFeature, detect_unsupported_feature, is_feature_misused, is_thinking_rejected,
+};
 
 use std::fmt;
 
@@ -26,7 +28,7 @@ use crate::api::Api;
 /// Which search an upstream runs itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Hosted {
+pub enum HostedSupport {
     /// None.
     #[default]
     None,
@@ -43,7 +45,7 @@ pub enum Hosted {
 #[expect(clippy::struct_excessive_bools, reason = "each is a feature of its own")]
 pub struct Capability {
     /// The search it runs itself.
-    pub hosted: Hosted,
+    pub hosted: HostedSupport,
     /// Anthropic's `defer_loading` on tools and `tool_reference` in results.
     pub references: bool,
     /// OpenAI's `tool_search` that the client runs.
@@ -64,16 +66,16 @@ pub struct Capability {
     /// The beta feature to be asked for where `tool_addition` is used.
     pub addition_beta: Option<&'static str>,
     /// Why.
-    pub because: Reason,
+    pub reason: CapabilityReason,
 }
 
 /// Why a capability is what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum CapabilityReason {
     /// The configuration says so, of some of it at least.
     Configured,
     /// It has been refused.
-    Refused(NotNative),
+    Refused(UnsupportedFeature),
     /// The provider's own host, and a model that has it.
     FirstParty,
     /// A cloud that serves such a model.
@@ -90,15 +92,15 @@ pub enum Reason {
     NoReveals,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for CapabilityReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Configured => "the configuration says so",
-            Self::Refused(NotNative::Search) => "it has refused the search tool",
-            Self::Refused(NotNative::Bm25) => "it has refused the search by words",
-            Self::Refused(NotNative::References) => "it has refused deferred tools",
-            Self::Refused(NotNative::AdditionalTools) => "it has refused additional tools",
-            Self::Refused(NotNative::ToolAddition) => "it has refused added tools",
+            Self::Refused(UnsupportedFeature::Search) => "it has refused the search tool",
+            Self::Refused(UnsupportedFeature::Bm25) => "it has refused the search by words",
+            Self::Refused(UnsupportedFeature::References) => "it has refused deferred tools",
+            Self::Refused(UnsupportedFeature::AdditionalTools) => "it has refused additional tools",
+            Self::Refused(UnsupportedFeature::ToolAddition) => "it has refused added tools",
             Self::FirstParty => "the provider's own host serves such a model so",
             Self::Cloud => "this cloud serves such a model so",
             Self::Api => "the API has no such feature",
@@ -113,11 +115,11 @@ impl fmt::Display for Reason {
 /// What a configuration says of a route or a model; what it leaves out is worked out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Overrides {
+pub struct CapabilityOverrides {
     /// The model behind the name, where that is a deployment's.
     pub model: Option<String>,
     /// See [`Capability::hosted`].
-    pub hosted: Option<Hosted>,
+    pub hosted: Option<HostedSupport>,
     /// See [`Capability::references`].
     pub references: Option<bool>,
     /// See [`Capability::client_search`].
@@ -135,13 +137,13 @@ pub struct Overrides {
 }
 
 /// What an upstream can do natively: what the configuration says, else what the rules promise, of
-/// either what it has not refused. `now` is in seconds, on the clock of [`Learned::learn`].
-pub fn resolve(
+/// either what it has not refused. `now` is in seconds, on the clock of [`LearnedUnsupported::learn`].
+pub fn resolve_capability(
     api: Api,
     host: &str,
     model: &str,
-    configured: Option<&Overrides>,
-    learned: &Learned,
+    configured: Option<&CapabilityOverrides>,
+    learned: &LearnedUnsupported,
     now: u64,
 ) -> Capability {
     let stated = configured.and_then(|configured| configured.model.as_deref());
@@ -158,9 +160,9 @@ pub fn resolve(
 
 impl Capability {
     /// Nothing native.
-    fn none(because: Reason) -> Self {
+    fn none(reason: CapabilityReason) -> Self {
         Self {
-            hosted: Hosted::None,
+            hosted: HostedSupport::None,
             references: false,
             client_search: false,
             additional_tools: false,
@@ -170,7 +172,7 @@ impl Capability {
             binds_prefix: false,
             betas: &[],
             addition_beta: None,
-            because,
+            reason,
         }
     }
 
@@ -185,31 +187,37 @@ impl Capability {
             references: false,
             client_search: false,
             additional_tools: false,
-            because: Reason::NoReveals,
+            reason: CapabilityReason::NoReveals,
             ..self
         }
     }
 
     /// Takes away what was refused, and what cannot be without it.
-    fn strike(&mut self, missing: NotNative) {
+    fn strike(&mut self, missing: UnsupportedFeature) {
         let before = self.clone();
         match missing {
-            NotNative::Search => (self.hosted, self.client_search) = (Hosted::None, false),
-            NotNative::Bm25 if self.hosted == Hosted::Both => self.hosted = Hosted::Regex,
-            NotNative::Bm25 => {}
-            NotNative::References => {
-                (self.hosted, self.references) = (Hosted::None, false);
+            UnsupportedFeature::Search => {
+                (self.hosted, self.client_search) = (HostedSupport::None, false)
+            }
+            UnsupportedFeature::Bm25 if self.hosted == HostedSupport::Both => {
+                self.hosted = HostedSupport::Regex
+            }
+            UnsupportedFeature::Bm25 => {}
+            UnsupportedFeature::References => {
+                (self.hosted, self.references) = (HostedSupport::None, false);
                 (self.tool_addition, self.inline_tools) = (false, false);
             }
-            NotNative::AdditionalTools => self.additional_tools = false,
-            NotNative::ToolAddition => (self.tool_addition, self.inline_tools) = (false, false),
+            UnsupportedFeature::AdditionalTools => self.additional_tools = false,
+            UnsupportedFeature::ToolAddition => {
+                (self.tool_addition, self.inline_tools) = (false, false)
+            }
         }
         if *self != before {
-            self.because = Reason::Refused(missing);
+            self.reason = CapabilityReason::Refused(missing);
         }
     }
 
-    fn set(&mut self, configured: &Overrides) {
+    fn set(&mut self, configured: &CapabilityOverrides) {
         fn put<T>(from: Option<T>, to: &mut T) -> bool {
             from.map(|value| *to = value).is_some()
         }
@@ -224,7 +232,7 @@ impl Capability {
             put(configured.binds_prefix, &mut self.binds_prefix),
         ];
         if set.contains(&true) {
-            self.because = Reason::Configured;
+            self.reason = CapabilityReason::Configured;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is built in: which host serves which model with which feature.
 
 use super::model::{Family, Model};
-use super::{Capability, Hosted, Reason};
+use super::{Capability, CapabilityReason, HostedSupport};
 use crate::api::Api;
 
 /// Asks for tool search where it is not a matter of course.
@@ -69,7 +69,7 @@ fn is_label(text: &str) -> bool {
 pub(super) fn built_in(api: Api, host: &str, model: &Model, stated: bool) -> Capability {
     let host = Host::of(host);
     match api {
-        Api::Chat | Api::Gemini => Capability::none(Reason::Api),
+        Api::Chat | Api::Gemini => Capability::none(CapabilityReason::Api),
         Api::Messages => Capability {
             forced_choice_refused: refuses_forcing(model),
             binds_prefix: binds_prefix(model),
@@ -80,15 +80,15 @@ pub(super) fn built_in(api: Api, host: &str, model: &Model, stated: bool) -> Cap
 }
 
 fn messages(host: Host, model: &Model) -> Capability {
-    let (because, hosted) = match host {
-        Host::Anthropic => (Reason::FirstParty, Hosted::Both),
-        Host::Vertex => (Reason::Cloud, Hosted::Both),
-        Host::Bedrock => (Reason::Cloud, Hosted::Regex),
-        Host::Azure => return Capability::none(Reason::Deployment),
-        Host::OpenAi | Host::Stranger => return Capability::none(Reason::Host),
+    let (reason, hosted) = match host {
+        Host::Anthropic => (CapabilityReason::FirstParty, HostedSupport::Both),
+        Host::Vertex => (CapabilityReason::Cloud, HostedSupport::Both),
+        Host::Bedrock => (CapabilityReason::Cloud, HostedSupport::Regex),
+        Host::Azure => return Capability::none(CapabilityReason::Deployment),
+        Host::OpenAi | Host::Stranger => return Capability::none(CapabilityReason::Host),
     };
     if !defers(model) {
-        return Capability::none(Reason::Model);
+        return Capability::none(CapabilityReason::Model);
     }
     let first = host == Host::Anthropic;
     let adds = adds(model);
@@ -99,28 +99,28 @@ fn messages(host: Host, model: &Model) -> Capability {
         inline_tools: adds && first,
         betas: if first { &[] } else { &[SEARCH_BETA] },
         addition_beta: adds.then_some(if first { INLINE_BETA } else { CHANGES_BETA }),
-        ..Capability::none(because)
+        ..Capability::none(reason)
     }
 }
 
 fn responses(host: Host, model: &Model, stated: bool) -> Capability {
-    let because = match host {
-        Host::OpenAi => Reason::FirstParty,
-        Host::Azure if stated => Reason::Cloud,
-        Host::Azure => return Capability::none(Reason::Deployment),
-        _ => return Capability::none(Reason::Host),
+    let reason = match host {
+        Host::OpenAi => CapabilityReason::FirstParty,
+        Host::Azure if stated => CapabilityReason::Cloud,
+        Host::Azure => return Capability::none(CapabilityReason::Deployment),
+        _ => return Capability::none(CapabilityReason::Host),
     };
     // Of the smallest tier nobody has seen it work.
     let searches = model.family() == Family::Gpt && model.since(5, 4) && !model.has("nano");
     if !searches && host == Host::Azure {
-        return Capability::none(Reason::Model);
+        return Capability::none(CapabilityReason::Model);
     }
     Capability {
-        hosted: if searches { Hosted::OpenAi } else { Hosted::None },
+        hosted: if searches { HostedSupport::OpenAi } else { HostedSupport::None },
         client_search: searches,
         // On the provider's own host any model takes them.
         additional_tools: host == Host::OpenAi,
-        ..Capability::none(because)
+        ..Capability::none(reason)
     }
 }
 

@@ -7,7 +7,7 @@ use toolcrib_text::json::{self, Fields};
 use super::message::{ChatCall, ChatMessage};
 use crate::call_ids::{self, GeneratedId};
 use crate::dialect::{CallIdMapper, ForwardedCall};
-use crate::record::Answer;
+use crate::hidden_rounds::HiddenAnswer;
 
 /// A message whose calls of deferred tools go through `call` again.
 pub(super) fn wrap_deferred_calls(
@@ -44,7 +44,7 @@ fn wrapped_arguments(name: &str, arguments: Option<&str>) -> String {
 /// Answers stand right after the calls, before anything the client says.
 pub(super) fn insert_hidden_results<'a>(
     entries: Vec<&'a str>,
-    answers: &[Answer],
+    answers: &[HiddenAnswer],
     calls: &[ForwardedCall<'_>],
 ) -> Vec<Cow<'a, str>> {
     let ours = answers.iter().map(|answer| {

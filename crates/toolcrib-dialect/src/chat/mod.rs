@@ -18,20 +18,20 @@ use toolcrib_text::json::Fields;
 
 use crate::call_ids::GeneratedId;
 use crate::dialect::{Dialect, ForwardedCall, ResponseMerger, StreamMerger};
-use crate::record::Answer;
-use crate::request::{Conversation, Outline, Request};
-use crate::tools::WriteTools;
+use crate::hidden_rounds::HiddenAnswer;
+use crate::request::{ParsedHistory, Request, RequestOutline};
+use crate::tool_list::WriteTools;
 use crate::toolset::Toolset;
 
 /// The dialect.
 pub(crate) struct ChatDialect;
 
 impl Dialect for ChatDialect {
-    fn read_outline<'a>(&self, body: &Fields<'a>, _target: &str) -> Outline<'a> {
+    fn read_outline<'a>(&self, body: &Fields<'a>, _target: &str) -> RequestOutline<'a> {
         request::read_outline(body)
     }
 
-    fn read_conversation(&self, text: &str, history: &str) -> Option<Conversation> {
+    fn read_conversation(&self, text: &str, history: &str) -> Option<ParsedHistory> {
         request::read_conversation(text, history)
     }
 
@@ -52,7 +52,7 @@ impl Dialect for ChatDialect {
         &self,
         _turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,
-        answers: &[Answer],
+        answers: &[HiddenAnswer],
         calls: &[ForwardedCall<'_>],
         _toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {

@@ -5,7 +5,7 @@ use toolcrib_text::json::{self, Fields};
 
 use super::message::{ChatCall, ChatMessage};
 use super::streamed_round::read_usage;
-use crate::desk::{Desk, Settled, Sort};
+use crate::call_router::{CallRoute, CallRouter, ResolvedCall};
 use crate::dialect::{ResponseMerger, Round, RoundEnd};
 use crate::usage;
 
@@ -25,7 +25,7 @@ pub(super) struct ChatResponseMerger {
 }
 
 impl ResponseMerger for ChatResponseMerger {
-    fn add_round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
+    fn add_round(&mut self, body: &str, router: &mut CallRouter) -> Option<Round> {
         let fields = Fields::read(body)?;
         let choices = json::items(fields.get("choices")?)?;
         let choice = Fields::read(choices.first()?.get())?;
@@ -40,14 +40,14 @@ impl ResponseMerger for ChatResponseMerger {
         let finish = choice.string("finish_reason").unwrap_or_default();
         let end = round_end(&finish);
         message.texts(&mut |text| {
-            desk.text(text);
+            router.note_text(text);
             self.add_text(text);
         });
         let calls = message.fields().get("tool_calls").and_then(json::items).unwrap_or_default();
         let answered: Vec<&str> = calls
             .iter()
             .map(|call| call.get())
-            .filter(|call| self.add_call(call, end, desk))
+            .filter(|call| self.add_call(call, end, router))
             .collect();
         let entry = if answered.len() == calls.len() {
             raw.to_owned()
@@ -70,12 +70,12 @@ impl ResponseMerger for ChatResponseMerger {
         Some(Round { entries: vec![entry], end, usage: round_usage, response: None })
     }
 
-    fn finish(&mut self, desk: &Desk) -> String {
+    fn finish(&mut self, router: &CallRouter) -> String {
         let body = std::mem::take(&mut self.body);
-        if self.rounds == 1 && !desk.altered() && !self.dropped_call {
+        if self.rounds == 1 && !router.is_altered() && !self.dropped_call {
             return body;
         }
-        self.merged(&body, desk).unwrap_or(body)
+        self.merged(&body, router).unwrap_or(body)
     }
 }
 
@@ -93,29 +93,30 @@ impl ChatResponseMerger {
 
     /// Takes a call; whether somebody will answer it. One that is held in a round that was cut short may
     /// be cut itself, and is dropped.
-    fn add_call(&mut self, raw: &str, end: RoundEnd, desk: &mut Desk) -> bool {
+    fn add_call(&mut self, raw: &str, end: RoundEnd, router: &mut CallRouter) -> bool {
         let Some(call) = ChatCall::read(raw) else {
             self.calls.push(raw.to_owned());
             return true;
         };
         let id = call.id.as_deref();
         // A custom tool's call has none, and is not ours to read if the client has such a tool.
-        let custom = call.arguments.is_none() && desk.toolset().is_declared(&call.name);
+        let custom = call.arguments.is_none() && router.toolset().is_declared(&call.name);
         let arguments = call.arguments.clone().unwrap_or_default();
-        if custom || desk.sort(&call.name) == Sort::Live {
-            desk.live(id, &call.name, &arguments);
+        if custom || router.route(&call.name) == CallRoute::Forward {
+            router.note_forwarded_call(id, &call.name, &arguments);
             self.calls.push(raw.to_owned());
         } else if end == RoundEnd::Truncated {
             self.dropped_call = true;
             return false;
-        } else if let Settled::Forward { name, arguments } = desk.settle(id, &call.name, &arguments)
+        } else if let ResolvedCall::Forward { name, arguments } =
+            router.resolve(id, &call.name, &arguments)
         {
             self.calls.push(call.with_function(&name, &arguments));
         }
         true
     }
 
-    fn merged(&self, body: &str, desk: &Desk) -> Option<String> {
+    fn merged(&self, body: &str, router: &CallRouter) -> Option<String> {
         let fields = Fields::read(body)?;
         let choices = json::items(fields.get("choices")?)?;
         let choice = Fields::read(choices.first()?.get())?;
@@ -129,7 +130,7 @@ impl ChatResponseMerger {
         let content = text.or_else(|| Some("null".to_owned()));
         let message = message.with(&[("content", content), ("tool_calls", calls)]);
         let finish = choice.get("finish_reason").unwrap_or("null");
-        let finish = finish_reason(finish, desk);
+        let finish = finish_reason(finish, router);
         let choice = choice.with(&[("message", Some(message)), ("finish_reason", Some(finish))]);
         let (id, created) = self.first.clone()?;
         Some(fields.with(&[
@@ -153,7 +154,7 @@ pub(super) fn round_end(finish: &str) -> RoundEnd {
 }
 
 /// The reason that the client gets: calls that it never sees are none.
-pub(super) fn finish_reason(raw: &str, desk: &Desk) -> String {
-    let called = raw == r#""tool_calls""# && desk.forwarded().is_empty();
+pub(super) fn finish_reason(raw: &str, router: &CallRouter) -> String {
+    let called = raw == r#""tool_calls""# && router.forwarded_ids().is_empty();
     if called { r#""stop""#.to_owned() } else { raw.to_owned() }
 }

@@ -8,9 +8,9 @@ use toolcrib_text::json::{self, Fields};
 
 use super::response::{TEXT_SEPARATOR, finish_reason};
 use super::streamed_round::{CallState, StreamedCall, StreamedRound, read_usage};
-use crate::budget::{CALLS, PART};
-use crate::desk::{Desk, Settled, Sort};
+use crate::call_router::{CallRoute, CallRouter, ResolvedCall};
 use crate::dialect::{Round, RoundEnd, StreamMerger};
+use crate::limits::{MAX_CALLS, PART_BYTES};
 use crate::sse::{self, Event};
 use crate::usage;
 
@@ -41,7 +41,7 @@ pub(super) struct ChatStreamMerger {
 }
 
 impl StreamMerger for ChatStreamMerger {
-    fn event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
+    fn event(&mut self, event: &Event, router: &mut CallRouter, out: &mut Vec<u8>) {
         if self.rounds == 0 {
             (self.rounds, self.unchanged) = (1, true);
         }
@@ -51,7 +51,7 @@ impl StreamMerger for ChatStreamMerger {
         };
         if data.trim() == "[DONE]" {
             (self.done, self.round.ended) = (true, true);
-            self.decide_held_calls(desk, out);
+            self.decide_held_calls(router, out);
             if self.is_unchanged() {
                 out.extend_from_slice(event.raw());
             }
@@ -72,7 +72,7 @@ impl StreamMerger for ChatStreamMerger {
                 // One was asked for, and the calls of only one are checked: the client gets no others.
                 self.unchanged &= more.is_empty();
                 match Fields::read(first.get()) {
-                    Some(choice) => self.add_chunk(event, &fields, &choice, desk, out),
+                    Some(choice) => self.add_chunk(event, &fields, &choice, router, out),
                     None => out.extend_from_slice(event.raw()),
                 }
             }
@@ -95,9 +95,9 @@ impl StreamMerger for ChatStreamMerger {
         self.done
     }
 
-    fn end_round(&mut self, desk: &mut Desk, out: &mut Vec<u8>) -> Round {
+    fn end_round(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) -> Round {
         if self.round.ended {
-            self.decide_held_calls(desk, out);
+            self.decide_held_calls(router, out);
         }
         let end = match self.round.ended && !self.round.failed {
             false => RoundEnd::Failed,
@@ -116,13 +116,13 @@ impl StreamMerger for ChatStreamMerger {
         Round { entries: vec![round.into_entry()], end, usage, response: None }
     }
 
-    fn finish(&mut self, desk: &Desk, out: &mut Vec<u8>) {
+    fn finish(&mut self, router: &CallRouter, out: &mut Vec<u8>) {
         if self.unchanged {
             return;
         }
         let sum = self.usage.as_ref().map(Value::to_string);
         if let Some(chunk) = self.finish.take() {
-            self.write_finish(&chunk, sum.as_ref(), desk, out);
+            self.write_finish(&chunk, sum.as_ref(), router, out);
         }
         if let Some(chunk) = self.usage_chunk.take()
             && let Some(fields) = Fields::read(&chunk)
@@ -134,7 +134,7 @@ impl StreamMerger for ChatStreamMerger {
         }
     }
 
-    fn fail(&mut self, status: u16, body: &[u8], _desk: &Desk, out: &mut Vec<u8>) {
+    fn fail(&mut self, status: u16, body: &[u8], _desk: &CallRouter, out: &mut Vec<u8>) {
         let text = std::str::from_utf8(body).unwrap_or_default();
         let error = Fields::read(text).and_then(|fields| fields.get("error").map(json::compact));
         let error = error.map_or_else(
@@ -158,7 +158,7 @@ impl ChatStreamMerger {
         event: &Event,
         fields: &Fields<'_>,
         choice: &Fields<'_>,
-        desk: &mut Desk,
+        router: &mut CallRouter,
         out: &mut Vec<u8>,
     ) {
         self.template = template(fields);
@@ -176,12 +176,12 @@ impl ChatStreamMerger {
         let has_text = self.round.has_text;
         let mut live = Vec::new();
         if let Some(delta) = &delta {
-            self.round.add_delta(delta, &mut desk.budget);
+            self.round.add_delta(delta, &mut router.budget);
             if let Some(text) = delta.string("content") {
-                desk.text(&text);
+                router.note_text(&text);
             }
             for call in delta.get("tool_calls").and_then(json::items).unwrap_or_default() {
-                live.extend(self.add_call_piece(call.get(), desk));
+                live.extend(self.add_call_piece(call.get(), router));
             }
         }
         let finish = choice.string("finish_reason");
@@ -202,7 +202,7 @@ impl ChatStreamMerger {
             self.finish = ended.then(|| fields.with(&[])).or(self.finish.take());
         }
         if ended {
-            self.decide_held_calls(desk, out);
+            self.decide_held_calls(router, out);
         }
     }
 
@@ -244,26 +244,26 @@ impl ChatStreamMerger {
     }
 
     /// A piece of a call; what the client gets of it.
-    fn add_call_piece(&mut self, raw: &str, desk: &mut Desk) -> Option<String> {
+    fn add_call_piece(&mut self, raw: &str, router: &mut CallRouter) -> Option<String> {
         // The turn is over, and more calls would only cost time.
-        if desk.budget.exceeded().is_some() {
+        if router.budget.exceeded().is_some() {
             return None;
         }
         let piece = Fields::read(raw)?;
         let known = self.round.calls.len();
         let at = self.find_or_add_call(&piece);
         if self.round.calls.len() > known {
-            desk.budget.hold(PART);
-            if self.round.calls.len() > CALLS {
-                desk.budget.exceed_calls();
+            router.budget.hold(PART_BYTES);
+            if self.round.calls.len() > MAX_CALLS {
+                router.budget.exceed_calls();
             }
         }
         let call = &mut self.round.calls[at];
         let begins = call.name.is_empty();
-        call.add_piece(&piece, &mut desk.budget);
+        call.add_piece(&piece, &mut router.budget);
         if begins
             && call.state == CallState::Held
-            && call.sort(desk) == Sort::Live
+            && call.sort(router) == CallRoute::Forward
             && !self.is_earlier_call_held(at)
         {
             self.round.calls[at].state = CallState::Forwarded(self.forwarded_calls);
@@ -306,7 +306,7 @@ impl ChatStreamMerger {
 
     /// Decides about the calls that are held, in order; those for the client are sent. A round that was
     /// cut short may have cut its last call too, so that none is decided about.
-    fn decide_held_calls(&mut self, desk: &mut Desk, out: &mut Vec<u8>) {
+    fn decide_held_calls(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) {
         let (over, cut) = (self.round.ended, self.round.is_truncated());
         for at in 0..self.round.calls.len() {
             let call = &mut self.round.calls[at];
@@ -315,16 +315,18 @@ impl ChatStreamMerger {
             match call.state {
                 CallState::Decided | CallState::Dropped => continue,
                 CallState::Forwarded(_) if !over => continue,
-                CallState::Forwarded(_) => desk.live(id, &call.name, call.json_arguments()),
+                CallState::Forwarded(_) => {
+                    router.note_forwarded_call(id, &call.name, call.json_arguments())
+                }
                 CallState::Held if cut => self.unchanged = false,
                 // A name that came in pieces, or a call that waited for another.
-                CallState::Held if call.sort(desk) == Sort::Live => {
-                    desk.live(id, &call.name, call.json_arguments());
+                CallState::Held if call.sort(router) == CallRoute::Forward => {
+                    router.note_forwarded_call(id, &call.name, call.json_arguments());
                     forward = Some((call.name.clone(), call.arguments.clone()));
                 }
                 CallState::Held => {
-                    if let Settled::Forward { name, arguments } =
-                        desk.settle(id, &call.name, &call.arguments)
+                    if let ResolvedCall::Forward { name, arguments } =
+                        router.resolve(id, &call.name, &call.arguments)
                     {
                         forward = Some((name, arguments));
                     }
@@ -360,11 +362,17 @@ impl ChatStreamMerger {
         self.template = template;
     }
 
-    fn write_finish(&self, chunk: &str, sum: Option<&String>, desk: &Desk, out: &mut Vec<u8>) {
+    fn write_finish(
+        &self,
+        chunk: &str,
+        sum: Option<&String>,
+        router: &CallRouter,
+        out: &mut Vec<u8>,
+    ) {
         let Some(fields) = Fields::read(chunk) else { return };
         let Some(choices) = fields.get("choices").and_then(json::items) else { return };
         let Some(choice) = choices.first().and_then(|raw| Fields::read(raw.get())) else { return };
-        let reason = finish_reason(choice.get("finish_reason").unwrap_or("null"), desk);
+        let reason = finish_reason(choice.get("finish_reason").unwrap_or("null"), router);
         let choice = choice.with(&[("delta", Some("{}".into())), ("finish_reason", Some(reason))]);
         let counted = fields.get("usage").is_some_and(|usage| usage != "null");
         let usage = if counted { sum.cloned() } else { fields.get("usage").map(str::to_owned) };

@@ -6,8 +6,8 @@ use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
 use super::response::round_end;
-use crate::budget::Budget;
-use crate::desk::{Desk, Sort};
+use crate::budget::ResponseBudget;
+use crate::call_router::{CallRoute, CallRouter};
 use crate::dialect::RoundEnd;
 use crate::usage::{self, Usage};
 
@@ -60,7 +60,7 @@ impl StreamedRound {
     }
 
     /// Notes the parts of a delta for the message that goes back up.
-    pub(super) fn add_delta(&mut self, delta: &Fields<'_>, budget: &mut Budget) {
+    pub(super) fn add_delta(&mut self, delta: &Fields<'_>, budget: &mut ResponseBudget) {
         for (key, raw) in delta.iter() {
             // A parsed value takes many times its text.
             let weight = if raw.starts_with('"') { raw.len() } else { 16 * raw.len() };
@@ -114,7 +114,7 @@ impl StreamedRound {
 }
 
 impl StreamedCall {
-    pub(super) fn add_piece(&mut self, piece: &Fields<'_>, budget: &mut Budget) {
+    pub(super) fn add_piece(&mut self, piece: &Fields<'_>, budget: &mut ResponseBudget) {
         for (key, raw) in piece.iter() {
             match key {
                 "index" => {}
@@ -160,9 +160,9 @@ impl StreamedCall {
         if self.custom { "" } else { &self.arguments }
     }
 
-    pub(super) fn sort(&self, desk: &Desk) -> Sort {
-        let is_theirs = self.custom && desk.toolset().is_declared(&self.name);
-        if is_theirs { Sort::Live } else { desk.sort(&self.name) }
+    pub(super) fn sort(&self, router: &CallRouter) -> CallRoute {
+        let is_theirs = self.custom && router.toolset().is_declared(&self.name);
+        if is_theirs { CallRoute::Forward } else { router.route(&self.name) }
     }
 
     pub(super) fn write(&self, name: &str, arguments: &str, index: Option<usize>) -> String {

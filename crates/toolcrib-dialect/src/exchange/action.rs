@@ -1,4 +1,4 @@
-//! What an exchange asks of the program that drives it.
+//! What an [`Exchange`](super::Exchange) is configured with, and the actions that it asks its driver to do.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,197 +7,222 @@ use bytes::Bytes;
 use toolcrib_core::{Settings, TokenCounter};
 
 use crate::api::Api;
-use crate::budget::{Exceeded, Limits};
-use crate::capability::{Learned, NotNative, Overrides};
+use crate::capability::{CapabilityOverrides, LearnedUnsupported, UnsupportedFeature};
+use crate::hidden_rounds::RecordKey;
+use crate::limits::{LimitExceeded, ResponseLimits};
 use crate::mode::{Mode, RequestedMode};
-use crate::record::Key;
-use crate::response_check::Unchecked;
-use crate::toolset::Plan;
+use crate::response_check::WithheldReason;
+use crate::toolset::ToolsetPlan;
 use crate::translate::Untranslatable;
-use crate::turn::{ROUNDS, Summary};
+use crate::turn::{DEFAULT_HIDDEN_ROUNDS, TurnSummary};
 
-/// The input of an exchange, in addition to the request.
+/// Everything that an exchange needs in addition to the request. Create it with [`ExchangeConfig::new`] and set the
+/// fields that differ from their defaults.
 #[derive(Debug, Clone)]
-pub struct Setup {
+#[non_exhaustive]
+pub struct ExchangeConfig {
     /// The engine's settings.
     pub settings: Arc<Settings>,
-    /// How tokens are counted.
+    /// Counts tokens for the model.
     pub counter: Arc<dyn TokenCounter>,
-    /// How tools are to be deferred.
+    /// The requested mode. By default `auto`.
     pub requested: RequestedMode,
-    /// Where the request goes.
-    pub upstream: Upstream,
-    /// A hash of who calls: records of one caller are not found by another.
+    /// The upstream that the request is sent to.
+    pub upstream: UpstreamDescription,
+    /// A hash of the caller's identity. Callers do not find each other's records.
     pub caller: [u8; 32],
-    /// Hidden rounds of one response, at most.
-    pub rounds: usize,
-    /// What is held of a response, at most.
-    pub limits: Limits,
-    /// Whether the caller may not know of every tool. Calls are then checked even if nothing is deferred, because a
-    /// model may call a tool that it was not sent, and a response that cannot be checked is not forwarded.
+    /// Maximum number of hidden rounds in one turn.
+    pub max_hidden_rounds: usize,
+    /// Limits on how much of a response is held in memory.
+    pub limits: ResponseLimits,
+    /// Whether the caller's scope is limited. Calls are then checked even if nothing is deferred, because a model may
+    /// call a tool that it was not sent, and a response that cannot be checked is not forwarded.
     pub checks_calls: bool,
-    /// What upstreams have refused so far.
-    pub learned: Learned,
-    /// Seconds, on the clock that `learned` is kept by.
+    /// Features that upstreams were found not to support.
+    pub learned: LearnedUnsupported,
+    /// The current time in seconds, on the clock that `learned` uses.
     pub now: u64,
 }
 
-impl Setup {
-    /// A setup for a host, with everything else as it is by default.
+impl ExchangeConfig {
+    /// Creates a config for an upstream's host, with the default for everything else.
     pub fn new(host: impl Into<String>, counter: Arc<dyn TokenCounter>) -> Self {
         Self {
             settings: Arc::default(),
             counter,
             requested: RequestedMode::default(),
-            upstream: Upstream { host: host.into(), ..Upstream::default() },
+            upstream: UpstreamDescription::new(host),
             caller: [0; 32],
-            rounds: ROUNDS,
-            limits: Limits::default(),
+            max_hidden_rounds: DEFAULT_HIDDEN_ROUNDS,
+            limits: ResponseLimits::default(),
             checks_calls: false,
-            learned: Learned::default(),
+            learned: LearnedUnsupported::default(),
             now: 0,
         }
     }
 }
 
-/// Where a request goes, as far as it matters here.
+/// What an exchange must know about the upstream.
 #[derive(Debug, Clone, Default)]
-pub struct Upstream {
-    /// Its host.
+#[non_exhaustive]
+pub struct UpstreamDescription {
+    /// The host name. Together with the model, it determines the native features.
     pub host: String,
-    /// The API it speaks, if that is not the client's.
-    pub speaks: Option<Api>,
-    /// What it can do natively, as configured.
-    pub native: Option<Overrides>,
+    /// The upstream's API, if it is not the client's: requests and responses are then translated.
+    pub other_api: Option<Api>,
+    /// Configured capabilities, which take precedence over the built-in rules.
+    pub overrides: Option<CapabilityOverrides>,
     /// The model's context window in tokens, if it is known.
-    pub context: Option<usize>,
+    pub context_window: Option<usize>,
 }
 
-/// What to do next.
+impl UpstreamDescription {
+    /// Describes an upstream by its host alone.
+    pub fn new(host: impl Into<String>) -> Self {
+        Self { host: host.into(), ..Self::default() }
+    }
+}
+
+/// The next thing that the driver must do.
+///
+/// Exhaustive on purpose: a driver that skips an action breaks the exchange, so a new action must not go unnoticed.
 #[derive(Debug)]
 pub enum Action {
-    /// Look these keys up, and call [`Exchange::loaded`](super::Exchange::loaded).
-    Load(Vec<Key>),
-    /// Make this toolset from [`Exchange::tools`](super::Exchange::tools), or take one that was made
-    /// before, and call [`Exchange::prepared`](super::Exchange::prepared).
-    Prepare(Box<Plan>),
-    /// Send this, and call [`Exchange::answered`](super::Exchange::answered) when the head of the response
-    /// is there, or [`Exchange::unreachable`](super::Exchange::unreachable).
-    Send(Outgoing),
-    /// Begin the client's response with the status in this value and the headers of the last answer.
-    Respond(Start),
-    /// Give these bytes of the body to the client.
+    /// Look up these keys and call [`Exchange::records_loaded`](super::Exchange::records_loaded).
+    LoadRecords(Vec<RecordKey>),
+    /// Make a toolset by this plan from [`Exchange::tools`](super::Exchange::tools), or reuse one with the same
+    /// [`cache_key`](ToolsetPlan::cache_key), and call [`Exchange::toolset_prepared`](super::Exchange::toolset_prepared).
+    PrepareToolset(Box<ToolsetPlan>),
+    /// Send this request. Call [`Exchange::response_started`](super::Exchange::response_started) when the head of the
+    /// response arrives, or [`Exchange::upstream_unreachable`](super::Exchange::upstream_unreachable).
+    Send(OutgoingRequest),
+    /// Start the client's response with this status and the headers of the upstream's last response.
+    StartResponse(ResponseStart),
+    /// Send these bytes of the body to the client.
     Forward(Bytes),
-    /// Store these records. Before the client has the end of its response: its next request may reach
+    /// Store these records before the client gets the end of its response: its next request may reach
     /// another replica at once.
-    Store(Vec<(Key, Vec<u8>)>),
-    /// For logs and counters: the request is sent again in another mode.
-    FellBack(FellBack),
-    /// Remember these refusals for the next requests.
-    Learn(Learned),
-    /// The exchange is over.
-    Done(Done),
+    StoreRecords(Vec<(RecordKey, Vec<u8>)>),
+    /// The request is sent again in another mode. For logs and metrics.
+    FellBack(ModeFallback),
+    /// Remember these unsupported features for later requests.
+    Remember(LearnedUnsupported),
+    /// The exchange has ended.
+    Done(ExchangeOutcome),
 }
 
-/// A request for the upstream.
+/// A request to the upstream.
 #[derive(Debug)]
-pub struct Outgoing {
+#[non_exhaustive]
+pub struct OutgoingRequest {
     /// The body.
     pub body: Bytes,
-    /// The path it goes to, if that is not the client's.
+    /// The path, if it differs from the path of the client's request.
     pub path: Option<&'static str>,
-    /// Beta features to be asked for.
+    /// Beta features to request with the provider's beta header.
     pub betas: &'static [&'static str],
-    /// Whether the response is read here, and so must not be compressed.
+    /// Whether the exchange reads the response. It must not be compressed then.
     pub is_read: bool,
-    /// What the upstream's API has no words for: for logs.
+    /// Parts of the client's request that the upstream's API cannot express. For logs.
     pub dropped: Vec<String>,
 }
 
-/// The beginning of a client's response.
+/// The start of the client's response.
 #[derive(Debug)]
-pub struct Start {
-    /// The status.
+#[non_exhaustive]
+pub struct ResponseStart {
+    /// The HTTP status.
     pub status: u16,
-    /// The body, or where it comes from.
-    pub body: Body,
-    /// Whether the body is the upstream's, so that `content-length` stays valid.
-    pub is_intact: bool,
-    /// Whether the body is translated, so that headers with a hash of the original must go.
+    /// The body, or how it is delivered.
+    pub body: ResponseBody,
+    /// Whether the body is the upstream's, unchanged: its `content-length` is still valid.
+    pub is_unmodified: bool,
+    /// Whether the body is translated: headers with a hash of the original must be removed.
     pub is_translated: bool,
-    /// Rounds, searches and tokens, if they are known by now.
-    pub summary: Option<Summary>,
+    /// Rounds, searches and tokens, if they are already known.
+    pub summary: Option<TurnSummary>,
 }
 
-/// The body of a client's response.
+/// The body of the client's response.
 #[derive(Debug)]
-pub enum Body {
-    /// This, and no more.
+pub enum ResponseBody {
+    /// The complete body.
     Complete(Bytes),
-    /// What follows in [`Action::Forward`], up to [`Action::Done`].
+    /// The body follows in [`Action::Forward`] actions, until [`Action::Done`].
     Forwarded,
-    /// The body of the last answer as it comes, which need not be fed to the exchange.
-    AsItComes,
+    /// The body of the upstream's last response, unchanged. It need not be given to the exchange.
+    Passthrough,
 }
 
-/// A request that is sent again in another mode.
+/// Reports that a request is sent again in another mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FellBack {
-    /// The mode it was sent in.
+pub struct ModeFallback {
+    /// The mode that failed.
     pub from: Mode,
-    /// The feature that the upstream refused; `None` if it was misused, or if thinking was refused.
-    pub missing: Option<NotNative>,
+    /// The feature that the upstream does not support; `None` if the request misused a feature, or if the upstream
+    /// rejected its thinking blocks.
+    pub unsupported: Option<UnsupportedFeature>,
 }
 
-/// How an exchange ended.
+/// The result of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Done {
-    /// How.
+pub struct ExchangeOutcome {
+    /// How the exchange ended.
     pub ending: Ending,
-    /// The status for logs.
+    /// The HTTP status to log.
     pub status: u16,
     /// Rounds, searches and tokens.
-    pub summary: Summary,
+    pub summary: TurnSummary,
 }
 
-/// How an exchange ended.
+/// How an exchange ended. Exhaustive for the same reason as [`Action`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// The client has its response.
+    /// The client got its response.
     Complete,
-    /// A hidden round failed, and the client has its API's own error event.
+    /// A hidden round failed after part of the stream was forwarded. The client got an error event of its API.
     Failed,
-    /// The upstream was not reached, and the client has nothing yet.
+    /// The upstream could not be reached, and the client has got nothing yet.
     Unreachable,
     /// The upstream's response was cut off.
     CutOff,
-    /// The upstream's response exceeded a limit. If the client has part of a stream, it has its API's own error
-    /// event, too.
-    Exceeded(Exceeded),
-    /// The upstream's response is withheld from a caller whose tools are limited. If part of a stream was forwarded,
+    /// The upstream's response exceeded a limit. If part of a stream was forwarded, the client also got an error event
+    /// of its API.
+    LimitExceeded(LimitExceeded),
+    /// The upstream's response is withheld from a caller with a limited scope. If part of a stream was forwarded,
     /// the client has not been sent an error event yet.
-    Unchecked(Unchecked),
+    Withheld(WithheldReason),
     /// The request cannot be translated for the upstream.
     Untranslatable(Untranslatable),
 }
 
-/// What was decided about a request: for headers, logs and statistics.
+/// What was decided about a request, for headers, logs and statistics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    /// The mode, or the way it passes through.
+#[non_exhaustive]
+pub struct DecisionReport {
+    /// The name of the mode; `pass-through` or `bypass` if nothing is deferred.
     pub mode: &'static str,
-    /// Why.
-    pub why: String,
-    /// How many tools the client sent.
+    /// The reasons, as text.
+    pub reason: String,
+    /// The number of tools that the client sent.
     pub tools: usize,
     /// How many of them were deferred.
     pub deferred: usize,
-    /// Tokens of the tools as they came, and of what went up instead.
-    pub tokens: (usize, usize),
+    /// Tokens of the tools as the client sent them.
+    pub tokens_before: usize,
+    /// Tokens of what is sent to the upstream instead.
+    pub tokens_after: usize,
 }
 
-impl fmt::Display for Report {
+impl DecisionReport {
+    /// Creates a report about a request that is sent without reading its tools.
+    pub fn without_tools(mode: &'static str, reason: impl Into<String>) -> Self {
+        Self { mode, reason: reason.into(), ..Self::default() }
+    }
+}
+
+impl fmt::Display for DecisionReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.mode, self.why)
+        write!(f, "{}: {}", self.mode, self.reason)
     }
 }

@@ -10,13 +10,13 @@ use toolcrib_core::Settings;
 use toolcrib_core::disclosure::{DisclosureKind, DisclosureSetting};
 
 use crate::api::Api;
-use crate::capability::{self, Capability, Hosted, Learned};
-use crate::mode::{Because, Mode, RequestedMode, decide};
-use crate::pass::Bypass;
-use crate::request::Defers;
+use crate::capability::{self, Capability, HostedSupport, LearnedUnsupported};
+use crate::mode::{Mode, ModeReason, RequestedMode, choose_mode};
+use crate::passthrough::PassthroughReason;
+use crate::request::ClientDeferral;
 use crate::toolset::Toolset;
 
-use super::action::{FellBack, Report, Upstream};
+use super::action::{DecisionReport, ModeFallback, UpstreamDescription};
 
 /// Maximum number of times that a request is sent again after a refusal.
 const FALLBACKS: usize = 4;
@@ -25,14 +25,14 @@ const FALLBACKS: usize = 4;
 #[derive(Debug)]
 pub(super) struct Fallback {
     api: Api,
-    upstream: Upstream,
+    upstream: UpstreamDescription,
     now: u64,
     requested: RequestedMode,
     settings: Arc<Settings>,
     /// How the conversation deferred before.
     begun: Option<Mode>,
     /// What is known of refusals, with those of this request.
-    learned: Learned,
+    learned: LearnedUnsupported,
     /// Whether there is a refusal that is not remembered yet.
     learns: bool,
     /// Whether thinking is left out.
@@ -44,7 +44,7 @@ pub(super) struct Fallback {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attempt {
     pub(super) mode: Mode,
-    pub(super) because: Because,
+    pub(super) reason: ModeReason,
     /// Beta features it needs.
     pub(super) betas: &'static [&'static str],
     pub(super) without_thinking: bool,
@@ -54,7 +54,7 @@ impl Attempt {
     /// Nothing is deferred, so that the mode does not matter.
     pub(super) const PLAIN: Self = Self {
         mode: Mode::Bridge,
-        because: Because::Configured,
+        reason: ModeReason::Configured,
         betas: &[],
         without_thinking: false,
     };
@@ -63,9 +63,9 @@ impl Attempt {
 impl Fallback {
     pub(super) fn new(
         api: Api,
-        upstream: Upstream,
+        upstream: UpstreamDescription,
         (requested, settings): (RequestedMode, Arc<Settings>),
-        learned: Learned,
+        learned: LearnedUnsupported,
         now: u64,
     ) -> Self {
         Self {
@@ -94,9 +94,16 @@ impl Fallback {
     /// What the upstream can do natively, as far as is known.
     pub(super) fn capability(&self, model: &str) -> Capability {
         // A request in another API's words has only that API's features.
-        let api = self.upstream.speaks.unwrap_or(self.api);
-        let native = self.upstream.native.as_ref();
-        capability::resolve(api, &self.upstream.host, model, native, &self.learned, self.now)
+        let api = self.upstream.other_api.unwrap_or(self.api);
+        let overrides = self.upstream.overrides.as_ref();
+        capability::resolve_capability(
+            api,
+            &self.upstream.host,
+            model,
+            overrides,
+            &self.learned,
+            self.now,
+        )
     }
 
     /// The way to send the request as things stand; `None` if nothing is to be deferred.
@@ -108,9 +115,10 @@ impl Fallback {
             _ => capability.allowed_by(&self.settings),
         };
         let otherwise = self.settings.fallback;
-        let (mode, because) = decide(self.api, self.requested, &capability, otherwise, self.begun)?;
+        let (mode, reason) =
+            choose_mode(self.api, self.requested, &capability, otherwise, self.begun)?;
         let betas = if mode.is_native() { capability.betas } else { &[] };
-        Some(Attempt { mode, because, betas, without_thinking: self.without_thinking })
+        Some(Attempt { mode, reason, betas, without_thinking: self.without_thinking })
     }
 
     /// Whether a response with this status may be a refusal that leads to another attempt.
@@ -125,52 +133,60 @@ impl Fallback {
         model: &str,
         status: u16,
         body: &[u8],
-    ) -> Option<FellBack> {
+    ) -> Option<ModeFallback> {
         if !self.may_follow(status) {
             return None;
         }
-        let missing = capability::refusal(self.api, status, body).filter(|_| mode.is_native());
-        if let Some(missing) = missing {
-            self.learned.learn(self.api, &self.upstream.host, model, missing, self.now);
+        let unsupported = capability::detect_unsupported_feature(self.api, status, body)
+            .filter(|_| mode.is_native());
+        if let Some(feature) = unsupported {
+            self.learned.learn(self.api, &self.upstream.host, model, feature, self.now);
             self.learns = true;
-        } else if mode.is_native() && capability::misused(self.api, status, body) {
+        } else if mode.is_native() && capability::is_feature_misused(self.api, status, body) {
             let plain =
                 DisclosureSetting::from(self.settings.fallback.unwrap_or(DisclosureKind::Bridge))
                     .into();
             (self.requested, self.begun) = (plain, None);
-        } else if !self.without_thinking && capability::thinking_refused(body) {
+        } else if !self.without_thinking && capability::is_thinking_rejected(body) {
             self.without_thinking = true;
         } else {
             return None;
         }
         self.times += 1;
-        Some(FellBack { from: mode, missing })
+        Some(ModeFallback { from: mode, unsupported })
     }
 
     /// The refusals to remember, once the request has worked without what was refused.
-    pub(super) fn worked(&mut self) -> Option<Learned> {
+    pub(super) fn worked(&mut self) -> Option<LearnedUnsupported> {
         std::mem::take(&mut self.learns).then(|| self.learned.clone())
     }
 }
 
 /// Whether an upstream supports the way in which a client defers tools itself.
-pub(super) fn understands(api: Api, defers: Defers, capability: &Capability) -> bool {
+pub(super) fn understands(api: Api, defers: ClientDeferral, capability: &Capability) -> bool {
     match (api, defers) {
-        (_, Defers::OwnTools) => true,
-        (Api::Messages, Defers::Hosted) => capability.hosted != Hosted::None,
-        (Api::Messages, Defers::References) => capability.references,
-        _ => capability.client_search || capability.hosted == Hosted::OpenAi,
+        (_, ClientDeferral::OwnSearch) => true,
+        (Api::Messages, ClientDeferral::Hosted) => capability.hosted != HostedSupport::None,
+        (Api::Messages, ClientDeferral::References) => capability.references,
+        _ => capability.client_search || capability.hosted == HostedSupport::OpenAi,
     }
 }
 
 /// What is decided about a request that is sent in this way.
-pub(super) fn report(toolset: &Toolset, attempt: &Attempt) -> Report {
+pub(super) fn report(toolset: &Toolset, attempt: &Attempt) -> DecisionReport {
     let why = toolset.why();
     let (mode, why) = if toolset.passes_through() {
-        (Bypass::Counted(why).mode(), why.to_string())
+        (PassthroughReason::NotDeferred(why).mode_name(), why.to_string())
     } else {
-        (toolset.mode().name(), format!("{why}; {}", attempt.because))
+        (toolset.mode().name(), format!("{why}; {}", attempt.reason))
     };
-    let (tools, deferred, tokens) = (toolset.len(), toolset.deferred(), toolset.tokens());
-    Report { mode, why, tools, deferred, tokens }
+    let (tokens_before, tokens_after) = toolset.tokens();
+    DecisionReport {
+        mode,
+        reason: why,
+        tools: toolset.len(),
+        deferred: toolset.deferred(),
+        tokens_before,
+        tokens_after,
+    }
 }

@@ -5,9 +5,9 @@
 //! answered in a hidden round, and what is stored for the next request. It does no I/O: it says what to do
 //! next and is told what came of it. One loop drives it, in the proxy as in the example of this crate:
 //!
-//! | [`next`](Exchange::next) returns | the loop does it and calls |
+//! | [`next_action`](Exchange::next_action) returns | the loop does it and calls |
 //! |---|---|
-//! | `Load(keys)` | [`loaded`](Exchange::loaded) with what a store has under the keys |
+//! | `Load(keys)` | [`loaded`](Exchange::records_loaded) with what a store has under the keys |
 //! | `Prepare(plan)` | [`prepared`](Exchange::prepared) with the toolset of [`tools`](Exchange::tools) |
 //! | `Send(request)` | [`answered`](Exchange::answered), or [`unreachable`](Exchange::unreachable) |
 //! | `None` | [`bytes`](Exchange::bytes) and [`end`](Exchange::end) with the response, or [`cut_off`](Exchange::cut_off) |
@@ -19,8 +19,8 @@
 //! mode), `translation` (in which words), `answer` (the way back); then `turn` for the rounds.
 
 pub mod action;
-mod answer;
 mod fallback;
+mod response;
 mod translation;
 
 use std::collections::VecDeque;
@@ -29,22 +29,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 use toolcrib_core::{Settings, TokenCounter};
 
-use self::action::{Action, Ending, Outgoing, Report, Setup};
+use self::action::{Action, DecisionReport, Ending, ExchangeConfig, OutgoingRequest};
 use self::fallback::{Attempt, Fallback, report, understands};
 use self::translation::{Translation, Translator};
 use crate::api::Api;
-use crate::budget::Limits;
-use crate::capability::Hosted;
+use crate::capability::HostedSupport;
 use crate::dialects;
+use crate::hidden_rounds::{RecordKeys, Records};
+use crate::limits::ResponseLimits;
 use crate::messages;
 use crate::mode::RequestedMode;
-use crate::pass::{Bypass, Facts, pass_through};
-use crate::read::Reading;
-use crate::record::{Past, Places};
+use crate::passthrough::{PassthroughReason, RequestFacts, decide_passthrough};
+use crate::read_request::ReadResult;
 use crate::request::Request;
 use crate::response_check::ResponseCheck;
-use crate::toolset::{Plan, Toolset};
-use crate::turn::{Summary, Turn};
+use crate::toolset::{Toolset, ToolsetPlan};
+use crate::turn::{Turn, TurnSummary};
 use crate::upstream_history;
 
 /// What an exchange waits for.
@@ -72,7 +72,7 @@ pub struct Exchange {
     context: Option<usize>,
     caller: [u8; 32],
     rounds: usize,
-    limits: Limits,
+    limits: ResponseLimits,
     /// Bytes of responses that were read as a whole.
     collected: usize,
     /// Memory taken by the response that is being read as a whole, in bytes.
@@ -80,20 +80,20 @@ pub struct Exchange {
     /// Checks the response of a caller whose tools are limited.
     check: Option<ResponseCheck>,
     /// Why nothing is deferred, if only the calls are checked.
-    passes: Option<Bypass>,
+    passes: Option<PassthroughReason>,
     fallback: Fallback,
     translator: Translator,
     /// `None` if the body is not rewritten.
     request: Option<Arc<Request>>,
     /// Where records of the conversation are, and what was found there.
-    places: Option<Places>,
-    past: Past,
+    record_keys: Option<RecordKeys>,
+    records: Records,
     /// The toolset of the last attempt: it has the tools, whose text the request drops.
     toolset: Option<Arc<Toolset>>,
     /// The rounds; `None` as long as nothing was sent, and if the response is handed on as it comes.
     turn: Option<Turn>,
     /// The summary of an exchange whose response is handed on as it comes.
-    handed_on: Option<Summary>,
+    handed_on: Option<TurnSummary>,
     betas: &'static [&'static str],
     /// The way back of the round that is under way, if it is translated.
     translation: Option<Translation>,
@@ -101,23 +101,23 @@ pub struct Exchange {
     is_events: bool,
     /// Whether the client's response has begun.
     has_started: bool,
-    report: Report,
+    report: DecisionReport,
     state: State,
     actions: VecDeque<Action>,
 }
 
 impl Exchange {
     /// Begins an exchange with a request that was read.
-    pub fn new(api: Api, target: &str, reading: Reading, setup: Setup) -> Self {
-        let Setup { settings, upstream, limits, .. } = setup;
-        let (speaks, context) = (upstream.speaks, upstream.context);
+    pub fn new(api: Api, target: &str, reading: ReadResult, setup: ExchangeConfig) -> Self {
+        let ExchangeConfig { settings, upstream, limits, .. } = setup;
+        let (speaks, context) = (upstream.other_api, upstream.context_window);
         let requested = (setup.requested, Arc::clone(&settings));
         let mut exchange = Self {
             settings,
             counter: setup.counter,
             context,
             caller: setup.caller,
-            rounds: setup.rounds,
+            rounds: setup.max_hidden_rounds,
             limits,
             collected: 0,
             weight: 0,
@@ -126,8 +126,8 @@ impl Exchange {
             translator: Translator { api, speaks, plain: false, without_thinking: false, limits },
             fallback: Fallback::new(api, upstream, requested, setup.learned, setup.now),
             request: None,
-            places: None,
-            past: Past::default(),
+            record_keys: None,
+            records: Records::default(),
             toolset: None,
             turn: None,
             handed_on: None,
@@ -136,20 +136,19 @@ impl Exchange {
             status: 0,
             is_events: false,
             has_started: false,
-            report: Report::default(),
+            report: DecisionReport::default(),
             state: State::Loading,
             actions: VecDeque::new(),
         };
         match reading {
             Ok(request) => exchange.begin(target, request),
-            Err(unread) => exchange.bypass(unread.why, unread.body),
+            Err(unread) => exchange.bypass(unread.reason, unread.body),
         }
         exchange
     }
 
     /// What to do next; `None` if the exchange waits for what it asked for last, or for more of a response.
-    #[expect(clippy::should_implement_trait, reason = "more may come after `None`")]
-    pub fn next(&mut self) -> Option<Action> {
+    pub fn next_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
@@ -163,7 +162,7 @@ impl Exchange {
     }
 
     /// What was decided about the request so far.
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &DecisionReport {
         &self.report
     }
 
@@ -173,7 +172,7 @@ impl Exchange {
     }
 
     /// Rounds, searches and tokens so far.
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> TurnSummary {
         let turn = || self.turn.as_ref().map(Turn::summary);
         self.handed_on.or_else(turn).unwrap_or_default()
     }
@@ -187,8 +186,8 @@ impl Exchange {
     }
 
     /// Lets the round that is under way be the last whose searches are answered.
-    pub fn hurry(&mut self) {
-        self.turn.iter_mut().for_each(Turn::hurry);
+    pub fn make_round_last(&mut self) {
+        self.turn.iter_mut().for_each(Turn::make_round_last);
     }
 
     /// Bytes that show a waiting client that the response goes on; empty if its API has none, or if it
@@ -209,21 +208,24 @@ impl Exchange {
             // into them must stay callable.
             let native = capability.client_search
                 || capability.additional_tools
-                || capability.hosted == Hosted::OpenAi;
+                || capability.hosted == HostedSupport::OpenAi;
             let words = ["\"namespace\"", "additional_tools", "tool_search"];
             self.translator.plain = !native && words.iter().any(|word| request.text.contains(word));
         }
         let is_own = self.translator.speaks.is_none();
-        let client =
-            request.defers.map(|defers| (defers, is_own && understands(api, defers, &capability)));
-        match pass_through(Facts::Upstream { api, requested, client }) {
-            Some(Bypass::ClientDefersPlainly) => {
+        let client = request
+            .client_deferral
+            .map(|defers| (defers, is_own && understands(api, defers, &capability)));
+        match decide_passthrough(RequestFacts::Upstream { api, requested, client }) {
+            Some(PassthroughReason::ClientDefersTranslated) => {
                 let body = self.in_plain_words(request);
-                return self.bypass(Bypass::ClientDefersPlainly, body);
+                return self.bypass(PassthroughReason::ClientDefersTranslated, body);
             }
             // The caller may not know of every tool, and a model may call one that it was not sent.
-            Some(why @ (Bypass::Off | Bypass::ClientSearches)) if self.check.is_some() => {
-                self.places = Some(Places::of(&request, self.caller));
+            Some(why @ (PassthroughReason::Off | PassthroughReason::ClientHasSearch))
+                if self.check.is_some() =>
+            {
+                self.record_keys = Some(RecordKeys::of(&request, self.caller));
                 (self.request, self.passes) = (Some(Arc::new(request)), Some(why));
                 return self.attempt();
             }
@@ -234,17 +236,19 @@ impl Exchange {
             match Request::read(api, target, self.in_plain_words(request)) {
                 Ok(plain) => request = plain,
                 // Nothing is left to search in: what the client sends is put into plain words all the same.
-                Err(unread) => return self.bypass(Bypass::ClientDefersPlainly, unread.body),
+                Err(unread) => {
+                    return self.bypass(PassthroughReason::ClientDefersTranslated, unread.body);
+                }
             }
         }
-        let places = Places::of(&request, self.caller);
-        let keys = places.keys();
-        (self.request, self.places) = (Some(Arc::new(request)), Some(places));
+        let record_keys = RecordKeys::of(&request, self.caller);
+        let keys = record_keys.keys();
+        (self.request, self.record_keys) = (Some(Arc::new(request)), Some(record_keys));
         if keys.is_empty() {
             return self.attempt();
         }
         self.state = State::Loading;
-        self.actions.push_back(Action::Load(keys));
+        self.actions.push_back(Action::LoadRecords(keys));
     }
 
     /// The body of a client that defers tools itself, for an upstream that does not support its way.
@@ -259,12 +263,12 @@ impl Exchange {
     }
 
     /// The records that were asked for, in the same order; none at all if the store does not answer.
-    pub fn loaded(&mut self, found: Vec<Option<Vec<u8>>>) {
-        if let (State::Loading, Some(places), Some(request)) =
-            (&self.state, &self.places, &self.request)
+    pub fn records_loaded(&mut self, found: Vec<Option<Vec<u8>>>) {
+        if let (State::Loading, Some(record_keys), Some(request)) =
+            (&self.state, &self.record_keys, &self.request)
         {
-            self.past = Past::found(places, request, found);
-            self.fallback.continues(self.past.mode());
+            self.records = Records::found(record_keys, request, found);
+            self.fallback.continues(self.records.mode());
             self.attempt();
         }
     }
@@ -279,43 +283,43 @@ impl Exchange {
         let Some(attempt) = attempt else {
             // Only if tool search is off, which was seen before.
             let body = self.as_it_came();
-            return self.bypass(Bypass::Off, body);
+            return self.bypass(PassthroughReason::Off, body);
         };
-        self.prepare(attempt, self.past.loaded(), false);
+        self.prepare(attempt, self.records.loaded(), false);
     }
 
     fn prepare(&mut self, attempt: Attempt, loaded: Vec<String>, is_second: bool) {
         let Some(request) = &self.request else { return };
-        let plan = Plan {
+        let plan = ToolsetPlan {
             api: request.api,
             mode: attempt.mode,
             settings: Arc::clone(&self.settings),
             counter: Arc::clone(&self.counter),
             model: request.model.clone(),
             context: self.context,
-            sticky: self.past.mode().is_some(),
-            second_names: self.past.second_names(),
-            counts: request.counts,
+            sticky: self.records.mode().is_some(),
+            second_names: self.records.second_names(),
+            counts: request.counts_tokens,
             passes: self.passes.is_some(),
             loaded,
         };
         self.state = State::Preparing { attempt, is_second };
-        self.actions.push_back(Action::Prepare(Box::new(plan)));
+        self.actions.push_back(Action::PrepareToolset(Box::new(plan)));
     }
 
     /// The toolset that was asked for.
-    pub fn prepared(&mut self, toolset: Arc<Toolset>) {
-        let (State::Preparing { attempt, is_second }, Some(request), Some(places)) =
-            (&self.state, &mut self.request, &self.places)
+    pub fn toolset_prepared(&mut self, toolset: Arc<Toolset>) {
+        let (State::Preparing { attempt, is_second }, Some(request), Some(record_keys)) =
+            (&self.state, &mut self.request, &self.record_keys)
         else {
             return;
         };
         let (attempt, dialect) = (*attempt, dialects::of(request.api));
         if !is_second {
             let more =
-                upstream_history::tools_to_send_in_full(dialect, request, &self.past, &toolset);
+                upstream_history::tools_to_send_in_full(dialect, request, &self.records, &toolset);
             if !more.is_empty() {
-                return self.prepare(attempt, [self.past.loaded(), more].concat(), true);
+                return self.prepare(attempt, [self.records.loaded(), more].concat(), true);
             }
         }
         // Before there is a turn that shares it.
@@ -327,19 +331,20 @@ impl Exchange {
         self.translator.without_thinking = attempt.without_thinking;
         self.report = report(&toolset, &attempt);
         if let Some(why) = self.passes {
-            (self.report.mode, self.report.why) = (why.mode(), why.to_string());
+            (self.report.mode, self.report.reason) = (why.mode_name(), why.to_string());
         }
-        let (request, places) = (Arc::clone(request), places.clone());
+        let (request, record_keys) = (Arc::clone(request), record_keys.clone());
         let is_first = self.summary().rounds == 0;
         if toolset.passes_through() && is_first && self.check.is_none() {
             let body = self.as_it_came();
             return self.pass(body);
         }
-        let past = self.past.clone();
+        let records = self.records.clone();
         if let Some(turn) = &mut self.turn {
-            turn.restart(past, toolset);
+            turn.restart(records, toolset);
         } else {
-            self.turn = Some(Turn::new(request, places, past, toolset, self.rounds, self.limits));
+            self.turn =
+                Some(Turn::new(request, record_keys, records, toolset, self.rounds, self.limits));
         }
         self.send();
     }
@@ -350,8 +355,8 @@ impl Exchange {
         text.unwrap_or_default().into_bytes()
     }
 
-    fn bypass(&mut self, why: Bypass, body: Vec<u8>) {
-        self.report = Report { mode: why.mode(), why: why.to_string(), ..Report::default() };
+    fn bypass(&mut self, why: PassthroughReason, body: Vec<u8>) {
+        self.report = DecisionReport::without_tools(why.mode_name(), why.to_string());
         self.pass(body);
     }
 
@@ -363,7 +368,7 @@ impl Exchange {
             Ok(text) => self.send_text(text, is_read),
             Err(error) => {
                 self.translation = None;
-                self.put(Outgoing {
+                self.put(OutgoingRequest {
                     body: error.into_bytes().into(),
                     path: None,
                     betas: &[],
@@ -384,7 +389,7 @@ impl Exchange {
 
     fn send_text(&mut self, body: String, is_read: bool) {
         self.translation = None;
-        let mut outgoing = Outgoing {
+        let mut outgoing = OutgoingRequest {
             body: Bytes::new(),
             path: None,
             betas: self.betas,
@@ -392,7 +397,7 @@ impl Exchange {
             dropped: Vec::new(),
         };
         if !self.translator.translates() {
-            return self.put(Outgoing { body: body.into(), ..outgoing });
+            return self.put(OutgoingRequest { body: body.into(), ..outgoing });
         }
         match self.translator.request(body) {
             Ok((translated, back)) => {
@@ -409,7 +414,7 @@ impl Exchange {
         }
     }
 
-    fn put(&mut self, request: Outgoing) {
+    fn put(&mut self, request: OutgoingRequest) {
         // The response of an earlier round was refused.
         if self.is_over() {
             return;
@@ -420,7 +425,7 @@ impl Exchange {
 }
 
 /// The body of a request, whether it could be read or not.
-fn body_of(reading: &Reading) -> &[u8] {
+fn body_of(reading: &ReadResult) -> &[u8] {
     match reading {
         Ok(request) => request.text.as_bytes(),
         Err(unread) => &unread.body,

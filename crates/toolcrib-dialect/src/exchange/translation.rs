@@ -6,7 +6,7 @@
 //! its request has everything that is needed.
 
 use crate::api::Api;
-use crate::budget::{Exceeded, Limits};
+use crate::limits::{LimitExceeded, ResponseLimits};
 use crate::messages::thinking::strip_thinking;
 use crate::responses::DeferralEmulation;
 use crate::sse::{Decoder, Event};
@@ -23,7 +23,7 @@ pub(super) struct Translator {
     pub(super) plain: bool,
     /// Whether thinking is left out: it was signed for a prompt that is no more.
     pub(super) without_thinking: bool,
-    pub(super) limits: Limits,
+    pub(super) limits: ResponseLimits,
 }
 
 /// A request as the upstream gets it.
@@ -103,7 +103,7 @@ impl Translation {
     }
 
     /// The limit that the response exceeded, if it did. The client was told.
-    pub(super) fn exceeded(&self) -> Option<Exceeded> {
+    pub(super) fn exceeded(&self) -> Option<LimitExceeded> {
         self.adapter.as_ref().and_then(Adapter::exceeded)
     }
 

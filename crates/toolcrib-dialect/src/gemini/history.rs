@@ -9,7 +9,7 @@ use toolcrib_text::json::{self, Fields};
 
 use super::content::{Content, Part, PartKind, signature};
 use crate::dialect::ForwardedCall;
-use crate::record::Answer;
+use crate::hidden_rounds::HiddenAnswer;
 
 /// What stands for a signature that is lost: the API's own word for a call that the model did not make.
 const SKIP_SIGNATURE_CHECK: &str = r#""skip_thought_signature_validator""#;
@@ -116,7 +116,7 @@ fn find_call(calls: &[AwaitedCall], id: Option<&str>, name: &str) -> Option<usiz
 pub(super) fn insert_hidden_results<'a>(
     turn: &[Cow<'_, str>],
     entries: Vec<&'a str>,
-    answers: &[Answer],
+    answers: &[HiddenAnswer],
     forwarded: &[ForwardedCall<'_>],
     call: &str,
 ) -> Vec<Cow<'a, str>> {
@@ -236,7 +236,7 @@ fn match_result(raw: &str, calls: &mut [AwaitedCall]) -> (Option<usize>, Option<
 }
 
 /// The answer to a call that the client never saw.
-fn hidden_result(answer: &Answer) -> String {
+fn hidden_result(answer: &HiddenAnswer) -> String {
     let id = answer.id.as_deref().map(|id| format!(r#""id":{},"#, json::quote(id)));
     let id = id.unwrap_or_default();
     let (name, text) = (json::quote(&answer.name), json::quote(&answer.text));

@@ -19,20 +19,20 @@ use toolcrib_text::json::Fields;
 
 use crate::call_ids::GeneratedId;
 use crate::dialect::{Dialect, ForwardedCall, ResponseMerger, StreamMerger};
-use crate::record::Answer;
-use crate::request::{Conversation, Outline, Request};
-use crate::tools::WriteTools;
+use crate::hidden_rounds::HiddenAnswer;
+use crate::request::{ParsedHistory, Request, RequestOutline};
+use crate::tool_list::WriteTools;
 use crate::toolset::Toolset;
 
 /// The dialect.
 pub(crate) struct GeminiDialect;
 
 impl Dialect for GeminiDialect {
-    fn read_outline<'a>(&self, body: &Fields<'a>, target: &str) -> Outline<'a> {
+    fn read_outline<'a>(&self, body: &Fields<'a>, target: &str) -> RequestOutline<'a> {
         request::read_outline(body, target)
     }
 
-    fn read_conversation(&self, text: &str, history: &str) -> Option<Conversation> {
+    fn read_conversation(&self, text: &str, history: &str) -> Option<ParsedHistory> {
         request::read_conversation(text, history)
     }
 
@@ -53,7 +53,7 @@ impl Dialect for GeminiDialect {
         &self,
         turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,
-        answers: &[Answer],
+        answers: &[HiddenAnswer],
         calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {

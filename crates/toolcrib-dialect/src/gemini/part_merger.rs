@@ -5,8 +5,8 @@ use toolcrib_text::json::{self, Fields};
 
 use super::content::{Part, PartKind};
 use super::usage;
-use crate::budget::PART;
-use crate::desk::{Desk, Settled, Sort};
+use crate::call_router::{CallRoute, CallRouter, ResolvedCall};
+use crate::limits::PART_BYTES;
 use crate::usage::Usage;
 
 /// What stands between texts of two rounds: clients put all text of a turn into one.
@@ -37,16 +37,16 @@ pub(super) struct PartMerger {
 impl PartMerger {
     /// Takes a part; what the client gets of it. A call is whole when it comes, so that a round which
     /// is cut short later has it all the same, and it is decided about at once.
-    pub(super) fn add_part(&mut self, raw: &str, desk: &mut Desk) -> Option<String> {
+    pub(super) fn add_part(&mut self, raw: &str, router: &mut CallRouter) -> Option<String> {
         let part = Part::read(raw);
-        if desk.budget.copy(raw.len()) {
+        if router.budget.copy(raw.len()) {
             self.record_part(raw, part.as_ref());
         }
         let as_it_came = Some(raw.to_owned());
         let Some(part) = part else { return as_it_came };
         match &part.kind {
             PartKind::Text(text) if !text.is_empty() => {
-                desk.text(text);
+                router.note_text(text);
                 let first = !std::mem::replace(&mut self.has_text, true);
                 if first && self.had_text_before {
                     let text = json::quote(&format!("{TEXT_SEPARATOR}{text}"));
@@ -56,15 +56,17 @@ impl PartMerger {
             }
             PartKind::Call(call) => {
                 let id = call.id.as_deref();
-                desk.budget.hold(PART);
-                if desk.sort(&call.name) == Sort::Live {
-                    desk.live(id, &call.name, call.args);
+                router.budget.hold(PART_BYTES);
+                if router.route(&call.name) == CallRoute::Forward {
+                    router.note_forwarded_call(id, &call.name, call.args);
                     return as_it_came;
                 }
                 self.altered = true;
-                match desk.settle(id, &call.name, call.args) {
-                    Settled::Forward { name, arguments } => part.with_call(&name, Some(&arguments)),
-                    Settled::Hidden => None,
+                match router.resolve(id, &call.name, call.args) {
+                    ResolvedCall::Forward { name, arguments } => {
+                        part.with_call(&name, Some(&arguments))
+                    }
+                    ResolvedCall::Hidden => None,
                 }
             }
             _ => as_it_came,

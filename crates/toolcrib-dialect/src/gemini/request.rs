@@ -3,13 +3,16 @@
 use toolcrib_text::json::{self, Fields};
 
 use super::content::{Content, Part, PartKind, get_either};
-use crate::request::{Choice, Conversation, Entry, Features, OpenStretch, Outline, Rows, Who};
+use crate::request::{
+    HistoryBuilder, HistoryEntry, ParsedHistory, RequestOutline, RewriteBlockers, SegmentBuilder,
+    Speaker, ToolChoice,
+};
 use crate::splice::range_of;
 
 /// Reads the top of a body, and the path it was sent to.
-pub(super) fn read_outline<'a>(body: &Fields<'a>, target: &str) -> Outline<'a> {
+pub(super) fn read_outline<'a>(body: &Fields<'a>, target: &str) -> RequestOutline<'a> {
     // Without a model and a method in the path it is no request of this API, whatever the body says.
-    let Some(operation) = parse_path(target) else { return Outline::default() };
+    let Some(operation) = parse_path(target) else { return RequestOutline::default() };
     let is_set = |value: Option<(&str, &str)>| value.is_some_and(|(_, raw)| raw != "null");
     let inner = |keys| get_either(body, keys).and_then(|(_, raw)| Fields::read(raw));
     let generation = inner(["generationConfig", "generation_config"]);
@@ -20,35 +23,35 @@ pub(super) fn read_outline<'a>(body: &Fields<'a>, target: &str) -> Outline<'a> {
         .and_then(|(_, raw)| Fields::read(raw));
     let in_pieces = ["streamFunctionCallArguments", "stream_function_call_arguments"];
     let in_pieces = calling.as_ref().and_then(|it| get_either(it, in_pieces));
-    Outline {
+    RequestOutline {
         history: body.get("contents"),
         model: Some(operation.model),
         stream: operation.stream,
-        choice: calling.as_ref().map_or(Choice::Auto, choice),
-        features: Features {
-            streamed_without_events: operation.stream && !operation.events,
+        choice: calling.as_ref().map_or(ToolChoice::Auto, choice),
+        blockers: RewriteBlockers {
+            json_array_stream: operation.stream && !operation.events,
             cached_content: is_set(get_either(body, ["cachedContent", "cached_content"])),
-            several_answers: is_set(count.filter(|(_, count)| *count != "1")),
-            calls_in_pieces: in_pieces.is_some_and(|(_, it)| it == "true"),
-            ..Features::default()
+            multiple_choices: is_set(count.filter(|(_, count)| *count != "1")),
+            streamed_arguments: in_pieces.is_some_and(|(_, it)| it == "true"),
+            ..RewriteBlockers::default()
         },
-        ..Outline::default()
+        ..RequestOutline::default()
     }
 }
 
 /// Reads the conversation in a body.
-pub(super) fn read_conversation(text: &str, contents: &str) -> Option<Conversation> {
-    let mut rows = Rows::default();
+pub(super) fn read_conversation(text: &str, contents: &str) -> Option<ParsedHistory> {
+    let mut rows = HistoryBuilder::default();
     for entry in json::items(contents)? {
         let entry = entry.get();
         let content = Content::read(entry)?;
-        let who = if content.is_model { Who::Model } else { Who::Client };
-        let stretch = rows.add(who, Entry::At(range_of(text, entry)));
+        let speaker = if content.is_model { Speaker::Model } else { Speaker::Client };
+        let segment = rows.add(speaker, HistoryEntry::InBody(range_of(text, entry)));
         content
             .parts
             .iter()
             .filter_map(|part| Part::read(part))
-            .for_each(|part| add_to_fingerprint(stretch, part));
+            .for_each(|part| add_to_fingerprint(segment, part));
     }
     Some(rows.done())
 }
@@ -74,30 +77,30 @@ fn parse_path(target: &str) -> Option<Operation> {
 }
 
 /// Adds what a part says to what its speaker says.
-fn add_to_fingerprint(stretch: &mut OpenStretch, part: Part<'_>) {
+fn add_to_fingerprint(segment: &mut SegmentBuilder, part: Part<'_>) {
     match part.kind {
-        PartKind::Text(text) => stretch.print.text(&text),
+        PartKind::Text(text) => segment.fingerprint.text(&text),
         PartKind::Call(call) => {
-            stretch.call(call.id, call.name, call.args);
+            segment.call(call.id, call.name, call.args);
         }
         // Of an answer only what it answers: clients shorten old ones.
         PartKind::Result(answer) => {
-            stretch.print.call(answer.id.as_deref(), &answer.name, "");
+            segment.fingerprint.call(answer.id.as_deref(), &answer.name, "");
         }
         PartKind::Thought(_) | PartKind::Other => {}
     }
 }
 
 /// What the function calling config says.
-fn choice(calling: &Fields<'_>) -> Choice {
+fn choice(calling: &Fields<'_>) -> ToolChoice {
     let mode = calling.string("mode").unwrap_or_default();
     let allowed = get_either(calling, ["allowedFunctionNames", "allowed_function_names"]);
     let allowed: Vec<String> =
         allowed.and_then(|(_, raw)| serde_json::from_str(raw).ok()).unwrap_or_default();
     match mode.as_str() {
-        "NONE" => Choice::None,
-        "ANY" | "VALIDATED" if !allowed.is_empty() => Choice::Named(allowed),
-        "ANY" => Choice::Required,
-        _ => Choice::Auto,
+        "NONE" => ToolChoice::None,
+        "ANY" | "VALIDATED" if !allowed.is_empty() => ToolChoice::Named(allowed),
+        "ANY" => ToolChoice::Required,
+        _ => ToolChoice::Auto,
     }
 }

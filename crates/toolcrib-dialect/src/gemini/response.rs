@@ -4,7 +4,7 @@ use toolcrib_text::json::{self, Fields};
 
 use super::content::Content;
 use super::part_merger::PartMerger;
-use crate::desk::Desk;
+use crate::call_router::CallRouter;
 use crate::dialect::{ResponseMerger, Round, RoundEnd};
 
 /// A response, or an event of one: both have the same shape.
@@ -105,13 +105,13 @@ pub(super) struct GeminiResponseMerger {
 }
 
 impl ResponseMerger for GeminiResponseMerger {
-    fn add_round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
+    fn add_round(&mut self, body: &str, router: &mut CallRouter) -> Option<Round> {
         let response = GeminiResponse::read(body)?;
         body.clone_into(&mut self.body);
         self.rounds += 1;
         self.merger.record_head(&response.fields);
         for part in response.parts() {
-            self.parts.extend(self.merger.add_part(part, desk));
+            self.parts.extend(self.merger.add_part(part, router));
         }
         let entry = response.content.as_ref().filter(|content| !content.parts.is_empty());
         let entry =
@@ -121,9 +121,9 @@ impl ResponseMerger for GeminiResponseMerger {
         Some(Round { entries: entry.into_iter().collect(), end, usage, response: None })
     }
 
-    fn finish(&mut self, desk: &Desk) -> String {
+    fn finish(&mut self, router: &CallRouter) -> String {
         let body = std::mem::take(&mut self.body);
-        if self.rounds == 1 && !desk.altered() {
+        if self.rounds == 1 && !router.is_altered() {
             return body;
         }
         let Some(response) = GeminiResponse::read(&body) else { return body };

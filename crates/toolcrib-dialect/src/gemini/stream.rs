@@ -8,7 +8,7 @@ use toolcrib_text::json::{self, Fields};
 
 use super::part_merger::PartMerger;
 use super::response::GeminiResponse;
-use crate::desk::Desk;
+use crate::call_router::CallRouter;
 use crate::dialect::{Round, RoundEnd, StreamMerger};
 use crate::sse::{self, Event};
 
@@ -26,7 +26,7 @@ pub(super) struct GeminiStreamMerger {
 }
 
 impl StreamMerger for GeminiStreamMerger {
-    fn event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
+    fn event(&mut self, event: &Event, router: &mut CallRouter, out: &mut Vec<u8>) {
         let data = event.data();
         let data = data.as_deref().unwrap_or_default();
         let Some(response) = GeminiResponse::read(data) else {
@@ -40,7 +40,7 @@ impl StreamMerger for GeminiStreamMerger {
         self.failed |= response.fields.get("error").is_some();
         self.merger.record_head(&response.fields);
         let parts: Vec<String> =
-            response.parts().iter().filter_map(|part| self.merger.add_part(part, desk)).collect();
+            response.parts().iter().filter_map(|part| self.merger.add_part(part, router)).collect();
         let end = response.end();
         self.end = end.or(self.end);
         if !self.merger.altered {
@@ -62,7 +62,7 @@ impl StreamMerger for GeminiStreamMerger {
         false
     }
 
-    fn end_round(&mut self, _desk: &mut Desk, _out: &mut Vec<u8>) -> Round {
+    fn end_round(&mut self, _desk: &mut CallRouter, _out: &mut Vec<u8>) -> Round {
         let end = self.end.take().filter(|_| !self.failed).unwrap_or(RoundEnd::Failed);
         self.is_round_over = true;
         let (parts, usage) = self.merger.end_round();
@@ -71,14 +71,14 @@ impl StreamMerger for GeminiStreamMerger {
         Round { entries, end, usage, response: None }
     }
 
-    fn finish(&mut self, _desk: &Desk, out: &mut Vec<u8>) {
+    fn finish(&mut self, _desk: &CallRouter, out: &mut Vec<u8>) {
         let end_event = self.end_event.take();
         if let Some(response) = end_event.as_deref().and_then(GeminiResponse::read) {
             write(&response.with(&[], &self.merger.turn_fields(&response.fields, true)), out);
         }
     }
 
-    fn fail(&mut self, status: u16, body: &[u8], _desk: &Desk, out: &mut Vec<u8>) {
+    fn fail(&mut self, status: u16, body: &[u8], _desk: &CallRouter, out: &mut Vec<u8>) {
         let text = std::str::from_utf8(body).unwrap_or_default();
         let error = Fields::read(text).and_then(|fields| fields.get("error").map(str::to_owned));
         let error = error.unwrap_or_else(|| {

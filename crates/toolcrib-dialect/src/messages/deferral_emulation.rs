@@ -9,7 +9,7 @@ use toolcrib_text::json::{self, Fields};
 use super::content::{self, Block, Content, Message, items, json_list, referenced_tool};
 use super::history::edit_items;
 use super::request::{client_deferral, is_deferred, is_tool_search, loaded_by, result_blocks};
-use crate::request::{Defers, Request};
+use crate::request::{ClientDeferral, Request};
 use crate::splice::{range_of, splice};
 
 /// What stands where a turn was nothing but a search of the provider's.
@@ -43,7 +43,7 @@ fn rewrite(text: &str, tools: Option<&str>, messages: &str) -> Option<String> {
     Some(splice(text, changes))
 }
 
-fn loaded_tools(tools: &str, kind: Defers, loaded: &[String]) -> Option<String> {
+fn loaded_tools(tools: &str, kind: ClientDeferral, loaded: &[String]) -> Option<String> {
     let mut now = Vec::new();
     let mut later: Vec<(usize, String)> = Vec::new();
     for raw in items(tools)? {
@@ -58,7 +58,7 @@ fn loaded_tools(tools: &str, kind: Defers, loaded: &[String]) -> Option<String> 
             Some(_) => tool.with(&[("defer_loading", None)]),
             None => raw.to_owned(),
         };
-        if kind == Defers::Hosted || !is_deferred(&tool) {
+        if kind == ClientDeferral::Hosted || !is_deferred(&tool) {
             now.push(unmarked);
         } else if let Some(name) = tool.string("name")
             && let Some(at) = loaded.iter().position(|known| *known == name)

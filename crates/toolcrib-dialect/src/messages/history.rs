@@ -11,7 +11,7 @@ use toolcrib_text::json::{self, Fields};
 use super::content::{self, Block, Content, Message, json_list, referenced_tool, write_message};
 use crate::call_ids::{self, GeneratedId};
 use crate::dialect::{CallIdMapper, ForwardedCall};
-use crate::record::Answer;
+use crate::hidden_rounds::HiddenAnswer;
 use crate::toolset::Toolset;
 
 /// What stands where every tool that an answer loaded is gone.
@@ -38,7 +38,7 @@ pub(super) fn wrap_deferred_calls(
 /// Answers stand first in the message after the calls.
 pub(super) fn insert_hidden_results<'a>(
     entries: Vec<&'a str>,
-    answers: &[Answer],
+    answers: &[HiddenAnswer],
     calls: &[ForwardedCall<'_>],
     toolset: &Toolset,
 ) -> Vec<Cow<'a, str>> {
@@ -104,7 +104,7 @@ fn edit_blocks(entry: &str, change: impl FnMut(&str) -> Option<Option<String>>) 
 }
 
 /// An answer as a block.
-pub(super) fn result_block(answer: &Answer, toolset: &Toolset) -> String {
+pub(super) fn result_block(answer: &HiddenAnswer, toolset: &Toolset) -> String {
     let here = answer.references.iter().filter(|tool| toolset.is_declared(&tool.name));
     let mut blocks: Vec<String> = here
         .map(|tool| {

@@ -22,24 +22,29 @@ use toolcrib_text::json::Fields;
 
 use crate::call_ids::GeneratedId;
 use crate::dialect::{Dialect, ForwardedCall, ResponseMerger, StreamMerger};
-use crate::record::Answer;
-use crate::request::{Conversation, Defers, Outline, Request};
-use crate::tools::WriteTools;
+use crate::hidden_rounds::HiddenAnswer;
+use crate::request::{ClientDeferral, ParsedHistory, Request, RequestOutline};
+use crate::tool_list::WriteTools;
 use crate::toolset::Toolset;
 
 /// The dialect.
 pub(crate) struct MessagesDialect;
 
 impl Dialect for MessagesDialect {
-    fn read_outline<'a>(&self, body: &Fields<'a>, _target: &str) -> Outline<'a> {
+    fn read_outline<'a>(&self, body: &Fields<'a>, _target: &str) -> RequestOutline<'a> {
         request::read_outline(body)
     }
 
-    fn read_conversation(&self, text: &str, history: &str) -> Option<Conversation> {
+    fn read_conversation(&self, text: &str, history: &str) -> Option<ParsedHistory> {
         request::read_conversation(text, history)
     }
 
-    fn client_deferral(&self, tools: &str, history: &str, _loads_tools: bool) -> Option<Defers> {
+    fn client_deferral(
+        &self,
+        tools: &str,
+        history: &str,
+        _loads_tools: bool,
+    ) -> Option<ClientDeferral> {
         request::client_deferral(tools, history)
     }
 
@@ -60,7 +65,7 @@ impl Dialect for MessagesDialect {
         &self,
         _turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,
-        answers: &[Answer],
+        answers: &[HiddenAnswer],
         calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {

@@ -8,9 +8,9 @@ use toolcrib_text::json;
 
 use super::content::write_message;
 use super::history::result_block;
+use crate::hidden_rounds::{HiddenAnswer, ReferencedTool};
 use crate::mode::REFERENCES;
-use crate::record::{Answer, Reference};
-use crate::request::{Request, Who};
+use crate::request::{Request, Speaker};
 use crate::toolset::Toolset;
 
 /// A search for these tools by name, and its results. A model that thinks wants its calls to begin with
@@ -20,8 +20,8 @@ pub(super) fn reload_tools(
     toolset: &Toolset,
     tools: &[(&str, &str)],
 ) -> Option<Vec<String>> {
-    let ends = request.stretches.last().is_some_and(|last| last.who == Who::Client);
-    if !ends || request.thinks || tools.is_empty() {
+    let ends = request.segments.last().is_some_and(|last| last.speaker == Speaker::Client);
+    if !ends || request.wants_thinking || tools.is_empty() {
         return None;
     }
     let search = json::quote(toolset.names().search);
@@ -32,11 +32,11 @@ pub(super) fn reload_tools(
         let id = search_id(request, &query);
         let input = format!(r#"{{"query":{}}}"#, json::quote(&query));
         calls.push(format!(r#"{{"type":"tool_use","id":"{id}","name":{search},"input":{input}}}"#));
-        let references = tools.iter().map(|(name, definition)| Reference {
+        let references = tools.iter().map(|(name, definition)| ReferencedTool {
             name: (*name).to_owned(),
             definition: (*definition).to_owned(),
         });
-        let answer = Answer {
+        let answer = HiddenAnswer {
             at: 0,
             id: Some(id),
             name: toolset.names().search.to_owned(),
@@ -51,7 +51,7 @@ pub(super) fn reload_tools(
 
 /// An id that is the same whenever this request is made, and no other's in this conversation.
 fn search_id(request: &Request, query: &str) -> String {
-    let entries: usize = request.stretches.iter().map(|stretch| stretch.entries.len()).sum();
+    let entries: usize = request.segments.iter().map(|segment| segment.entries.len()).sum();
     let hash = blake3::hash(format!("{entries} {query}").as_bytes());
     format!("toolu_{}", &hash.to_hex()[..24])
 }

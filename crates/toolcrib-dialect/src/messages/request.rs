@@ -3,53 +3,56 @@
 use toolcrib_text::json::Fields;
 
 use super::content::{self, Block, Content, Message, items, referenced_tool};
-use crate::request::{Choice, Conversation, Defers, Entry, OpenStretch, Outline, Rows, Who};
+use crate::request::{
+    ClientDeferral, HistoryBuilder, HistoryEntry, ParsedHistory, RequestOutline, SegmentBuilder,
+    Speaker, ToolChoice,
+};
 use crate::splice::range_of;
 
 /// Reads the top of a body.
-pub(super) fn read_outline<'a>(body: &Fields<'a>) -> Outline<'a> {
+pub(super) fn read_outline<'a>(body: &Fields<'a>) -> RequestOutline<'a> {
     let thinking = body.get("thinking").and_then(Fields::read);
-    let thinks =
+    let wants_thinking =
         thinking.is_some_and(|thinking| thinking.string("type").as_deref() != Some("disabled"));
-    Outline {
+    RequestOutline {
         history: body.get("messages"),
         stream: body.get("stream") == Some("true"),
-        choice: body.get("tool_choice").map_or(Choice::Auto, choice),
-        thinks,
-        ..Outline::default()
+        choice: body.get("tool_choice").map_or(ToolChoice::Auto, choice),
+        wants_thinking,
+        ..RequestOutline::default()
     }
 }
 
 /// Reads the conversation in a body.
-pub(super) fn read_conversation(text: &str, messages: &str) -> Option<Conversation> {
-    let mut rows = Rows::default();
+pub(super) fn read_conversation(text: &str, messages: &str) -> Option<ParsedHistory> {
+    let mut rows = HistoryBuilder::default();
     for entry in items(messages)? {
         let message = Message::read(entry)?;
-        let who = if message.role == "assistant" { Who::Model } else { Who::Client };
-        let stretch = rows.add(who, Entry::At(range_of(text, entry)));
+        let speaker = if message.role == "assistant" { Speaker::Model } else { Speaker::Client };
+        let segment = rows.add(speaker, HistoryEntry::InBody(range_of(text, entry)));
         // What a system says may change from one request to the next: the time, a folder.
-        let says = who == Who::Model || message.role == "user";
-        add_to_fingerprint(&message, says, stretch);
+        let says = speaker == Speaker::Model || message.role == "user";
+        add_to_fingerprint(&message, says, segment);
     }
     Some(rows.done())
 }
 
 /// Notes what a message says. Thinking is not part of it: clients drop it as they like.
-fn add_to_fingerprint(message: &Message<'_>, says: bool, stretch: &mut OpenStretch) {
+fn add_to_fingerprint(message: &Message<'_>, says: bool, segment: &mut SegmentBuilder) {
     if let (Some(Content::Text(text)), true) = (message.content(), says) {
-        stretch.print.text(&text);
+        segment.fingerprint.text(&text);
     }
     for block in message.blocks() {
         match block.kind.as_str() {
             "text" if says => {
-                stretch.print.text(&block.fields.string("text").unwrap_or_default());
+                segment.fingerprint.text(&block.fields.string("text").unwrap_or_default());
             }
             "tool_result" => {
-                stretch.print.call(block.fields.string("tool_use_id").as_deref(), "", "");
+                segment.fingerprint.call(block.fields.string("tool_use_id").as_deref(), "", "");
             }
             _ => {
                 if let Some((id, name, input)) = block.call() {
-                    stretch.call(id, name, input);
+                    segment.call(id, name, input);
                 }
             }
         }
@@ -57,24 +60,24 @@ fn add_to_fingerprint(message: &Message<'_>, says: bool, stretch: &mut OpenStret
 }
 
 /// What `tool_choice` says.
-fn choice(text: &str) -> Choice {
-    let Some(fields) = Fields::read(text) else { return Choice::Auto };
+fn choice(text: &str) -> ToolChoice {
+    let Some(fields) = Fields::read(text) else { return ToolChoice::Auto };
     match (fields.string("type").as_deref(), fields.string("name")) {
-        (Some("none"), _) => Choice::None,
-        (Some("any"), _) => Choice::Required,
-        (Some("tool"), Some(name)) => Choice::Named(vec![name]),
-        _ => Choice::Auto,
+        (Some("none"), _) => ToolChoice::None,
+        (Some("any"), _) => ToolChoice::Required,
+        (Some("tool"), Some(name)) => ToolChoice::Named(vec![name]),
+        _ => ToolChoice::Auto,
     }
 }
 
 /// How a client defers, by its tools and its history.
-pub(super) fn client_deferral(tools: &str, messages: &str) -> Option<Defers> {
+pub(super) fn client_deferral(tools: &str, messages: &str) -> Option<ClientDeferral> {
     // Few clients do, and the tools of all others need not be taken apart to see it.
     let may = tools.contains("tool_search") || tools.contains("defer_loading");
     let tools = if may { items(tools).unwrap_or_default() } else { Vec::new() };
     let tools: Vec<Fields<'_>> = tools.into_iter().filter_map(Fields::read).collect();
     if tools.iter().any(is_tool_search) {
-        return Some(Defers::Hosted);
+        return Some(ClientDeferral::Hosted);
     }
     let refers = || {
         messages.contains("tool_reference")
@@ -89,7 +92,7 @@ pub(super) fn client_deferral(tools: &str, messages: &str) -> Option<Defers> {
         messages.contains("tool_addition")
             && entries.filter_map(Fields::read).any(|entry| adds_tools(&entry))
     };
-    (tools.iter().any(is_deferred) || refers() || adds()).then_some(Defers::References)
+    (tools.iter().any(is_deferred) || refers() || adds()).then_some(ClientDeferral::References)
 }
 
 pub(super) fn is_tool_search(tool: &Fields<'_>) -> bool {

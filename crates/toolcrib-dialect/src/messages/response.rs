@@ -4,7 +4,7 @@ use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
 use super::content::{self, Block};
-use crate::desk::{Desk, Settled, Sort};
+use crate::call_router::{CallRoute, CallRouter, ResolvedCall};
 use crate::dialect::{ResponseMerger, Round, RoundEnd};
 use crate::usage::{self, Usage};
 
@@ -24,7 +24,7 @@ pub(super) struct MessagesResponseMerger {
 }
 
 impl ResponseMerger for MessagesResponseMerger {
-    fn add_round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
+    fn add_round(&mut self, body: &str, router: &mut CallRouter) -> Option<Round> {
         let fields = Fields::read(body)?;
         let content = content::items(fields.get("content")?)?;
         self.rounds += 1;
@@ -32,12 +32,12 @@ impl ResponseMerger for MessagesResponseMerger {
         if self.id.is_none() {
             self.id = Some(fields.get("id").unwrap_or("null").to_owned());
         }
-        let end = round_end(fields.string("stop_reason").as_deref(), desk);
+        let end = round_end(fields.string("stop_reason").as_deref(), router);
         let mut blocks = Vec::with_capacity(content.len());
         for (at, raw) in content.iter().enumerate() {
             // Only the last block can have been cut.
             let cut = end == RoundEnd::Truncated && at + 1 == content.len();
-            if self.add_block(raw, cut, desk) {
+            if self.add_block(raw, cut, router) {
                 blocks.push((*raw).to_owned());
             }
         }
@@ -52,38 +52,38 @@ impl ResponseMerger for MessagesResponseMerger {
         Some(Round { entries: entry(&blocks), end, usage: round_usage, response: None })
     }
 
-    fn finish(&mut self, desk: &Desk) -> String {
+    fn finish(&mut self, router: &CallRouter) -> String {
         let body = std::mem::take(&mut self.body);
         if self.rounds == 1 && !self.altered {
             return body;
         }
-        self.merged(&body, desk).unwrap_or(body)
+        self.merged(&body, router).unwrap_or(body)
     }
 }
 
 impl MessagesResponseMerger {
     /// Takes a block; whether it is part of what goes back up.
-    fn add_block(&mut self, raw: &str, cut: bool, desk: &mut Desk) -> bool {
+    fn add_block(&mut self, raw: &str, cut: bool, router: &mut CallRouter) -> bool {
         let Some(block) = Block::read(raw) else {
             self.content.push(raw.to_owned());
             return true;
         };
-        if block.is_search() && desk.hosts() {
+        if block.is_search() && router.is_hosted_search() {
             self.altered = true;
-            desk.hide();
-            desk.found(block.found_tools());
+            router.note_hidden_output();
+            router.note_found_tools(block.found_tools());
             return true;
         }
         if let Some((id, name, input)) = block.call() {
-            if desk.sort(&name) == Sort::Live {
-                desk.live(id.as_deref(), &name, input);
+            if router.route(&name) == CallRoute::Forward {
+                router.note_forwarded_call(id.as_deref(), &name, input);
             } else {
                 self.altered = true;
                 if cut {
                     return false;
                 }
-                if let Settled::Forward { name, arguments } =
-                    desk.settle(id.as_deref(), &name, input)
+                if let ResolvedCall::Forward { name, arguments } =
+                    router.resolve(id.as_deref(), &name, input)
                 {
                     let edits = [("name", Some(json::quote(&name))), ("input", Some(arguments))];
                     self.content.push(block.fields.with(&edits));
@@ -91,19 +91,19 @@ impl MessagesResponseMerger {
                 return true;
             }
         } else if block.kind == "text" {
-            desk.text(&block.fields.string("text").unwrap_or_default());
+            router.note_text(&block.fields.string("text").unwrap_or_default());
         }
         self.content.push(raw.to_owned());
         !block.is_blank()
     }
 
-    fn merged(&self, body: &str, desk: &Desk) -> Option<String> {
+    fn merged(&self, body: &str, router: &CallRouter) -> Option<String> {
         let fields = Fields::read(body)?;
         let reason = fields.get("stop_reason").unwrap_or("null");
         Some(fields.with(&[
             ("id", self.id.clone()),
             ("content", Some(content::json_list(&self.content))),
-            ("stop_reason", Some(stop_reason(reason, desk))),
+            ("stop_reason", Some(stop_reason(reason, router))),
             ("usage", self.usage.as_ref().map(Value::to_string)),
         ]))
     }
@@ -116,17 +116,17 @@ pub(super) fn entry(blocks: &[String]) -> Vec<String> {
 
 /// How a round ended, by its `stop_reason`. Where the search is the provider's the client knows nothing
 /// of it, so that going on after a pause is left to us.
-pub(super) fn round_end(reason: Option<&str>, desk: &Desk) -> RoundEnd {
+pub(super) fn round_end(reason: Option<&str>, router: &CallRouter) -> RoundEnd {
     match reason {
         Some("max_tokens" | "model_context_window_exceeded" | "refusal") => RoundEnd::Truncated,
-        Some("pause_turn") if desk.hosts() => RoundEnd::Paused,
+        Some("pause_turn") if router.is_hosted_search() => RoundEnd::Paused,
         _ => RoundEnd::Complete,
     }
 }
 
 /// The reason that the client gets: calls that it never sees are none.
-pub(super) fn stop_reason(raw: &str, desk: &Desk) -> String {
-    let called = raw == r#""tool_use""# && desk.forwarded().is_empty();
+pub(super) fn stop_reason(raw: &str, router: &CallRouter) -> String {
+    let called = raw == r#""tool_use""# && router.forwarded_ids().is_empty();
     if called { r#""end_turn""#.to_owned() } else { raw.to_owned() }
 }
 

@@ -9,7 +9,7 @@ use toolcrib_text::json::{self, Fields};
 use super::content;
 use super::response::{entry, read_usage, round_end, stop_reason};
 use super::streamed_round::{BlockState, StreamedBlock};
-use crate::desk::{Desk, Settled, Sort};
+use crate::call_router::{CallRoute, CallRouter, ResolvedCall};
 use crate::dialect::{Round, RoundEnd, StreamMerger};
 use crate::sse::{self, Event};
 use crate::usage;
@@ -45,7 +45,7 @@ struct StreamedRound {
 }
 
 impl StreamMerger for MessagesStreamMerger {
-    fn event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
+    fn event(&mut self, event: &Event, router: &mut CallRouter, out: &mut Vec<u8>) {
         if !self.round.started {
             self.rounds += 1;
             (self.round.started, self.unchanged) = (true, self.rounds == 1);
@@ -59,14 +59,14 @@ impl StreamMerger for MessagesStreamMerger {
         };
         match kind.as_str() {
             "message_start" => self.on_message_start(event, &fields, out),
-            "content_block_start" => self.on_block_start(event, &fields, desk, out),
+            "content_block_start" => self.on_block_start(event, &fields, router, out),
             "content_block_delta" | "content_block_stop" => {
-                self.on_block_event(event, &kind, &fields, desk, out);
+                self.on_block_event(event, &kind, &fields, router, out);
             }
-            "message_delta" => self.on_message_delta(event, &fields, desk, out),
+            "message_delta" => self.on_message_delta(event, &fields, router, out),
             "message_stop" => {
                 self.round.ended = true;
-                self.decide_calls(desk, out);
+                self.decide_calls(router, out);
                 if self.unchanged {
                     out.extend_from_slice(event.raw());
                 }
@@ -82,10 +82,10 @@ impl StreamMerger for MessagesStreamMerger {
         self.round.ended
     }
 
-    fn end_round(&mut self, desk: &mut Desk, _out: &mut Vec<u8>) -> Round {
+    fn end_round(&mut self, router: &mut CallRouter, _out: &mut Vec<u8>) -> Round {
         let round = std::mem::take(&mut self.round);
         let whole = round.ended && !self.failed;
-        let end = if whole { round_end(round.reason.as_deref(), desk) } else { RoundEnd::Failed };
+        let end = if whole { round_end(round.reason.as_deref(), router) } else { RoundEnd::Failed };
         let blocks: Vec<String> = round.blocks.iter().filter_map(StreamedBlock::entry).collect();
         let round_usage = round.usage.as_ref().map(read_usage).unwrap_or_default();
         if let Some(used) = round.usage {
@@ -97,7 +97,7 @@ impl StreamMerger for MessagesStreamMerger {
         Round { entries: entry(&blocks), end, usage: round_usage, response: None }
     }
 
-    fn finish(&mut self, desk: &Desk, out: &mut Vec<u8>) {
+    fn finish(&mut self, router: &CallRouter, out: &mut Vec<u8>) {
         if self.unchanged {
             return;
         }
@@ -106,7 +106,7 @@ impl StreamMerger for MessagesStreamMerger {
         {
             let mut edits = Vec::new();
             if let Some(delta) = fields.get("delta").and_then(Fields::read) {
-                let reason = stop_reason(delta.get("stop_reason").unwrap_or("null"), desk);
+                let reason = stop_reason(delta.get("stop_reason").unwrap_or("null"), router);
                 edits.push(("delta", Some(delta.with(&[("stop_reason", Some(reason))]))));
             }
             if self.rounds > 1 {
@@ -117,7 +117,7 @@ impl StreamMerger for MessagesStreamMerger {
         sse::write_event(Some("message_stop"), r#"{"type":"message_stop"}"#, out);
     }
 
-    fn fail(&mut self, status: u16, body: &[u8], _desk: &Desk, out: &mut Vec<u8>) {
+    fn fail(&mut self, status: u16, body: &[u8], _desk: &CallRouter, out: &mut Vec<u8>) {
         let text = std::str::from_utf8(body).unwrap_or_default();
         let error = Fields::read(text).filter(|fields| fields.get("error").is_some());
         let error = error.map(|fields| fields.with(&[("type", Some(r#""error""#.into()))]));
@@ -144,14 +144,14 @@ impl MessagesStreamMerger {
         &mut self,
         event: &Event,
         fields: &Fields<'_>,
-        desk: &mut Desk,
+        router: &mut CallRouter,
         out: &mut Vec<u8>,
     ) {
-        self.decide_calls(desk, out);
+        self.decide_calls(router, out);
         let raw = fields.get("content_block").unwrap_or("null");
         let mut block = StreamedBlock::new(index(fields), raw);
-        block.state = self.initial_state(&block, raw, desk);
-        block.count_start(&mut desk.budget);
+        block.state = self.initial_state(&block, raw, router);
+        block.count_start(&mut router.budget);
         if let BlockState::Forwarded(index) = block.state {
             self.forwarded_blocks = index.saturating_add(1);
             forward(event, "content_block_start", fields, index, out);
@@ -161,21 +161,28 @@ impl MessagesStreamMerger {
         self.round.blocks.push(block);
     }
 
-    fn initial_state(&self, block: &StreamedBlock, raw: &str, desk: &mut Desk) -> BlockState {
+    fn initial_state(
+        &self,
+        block: &StreamedBlock,
+        raw: &str,
+        router: &mut CallRouter,
+    ) -> BlockState {
         let read = content::Block::read(raw);
-        if let Some(search) = read.as_ref().filter(|read| read.is_search() && desk.hosts()) {
-            desk.hide();
-            desk.found(search.found_tools());
+        if let Some(search) =
+            read.as_ref().filter(|read| read.is_search() && router.is_hosted_search())
+        {
+            router.note_hidden_output();
+            router.note_found_tools(search.found_tools());
             return BlockState::Decided;
         }
         if let Some((_, name)) = &block.call {
             // A call after one that is held waits for it, so that their order stays.
             let waits = self.round.blocks.iter().any(|block| block.state == BlockState::Held);
-            if waits || desk.sort(name) == Sort::Held {
+            if waits || router.route(name) == CallRoute::Hold {
                 return BlockState::Held;
             }
         } else if let Some(text) = read.filter(|read| read.kind == "text") {
-            desk.text(&text.fields.string("text").unwrap_or_default());
+            router.note_text(&text.fields.string("text").unwrap_or_default());
         }
         // As long as all passes as it came, the upstream's numbers are the client's.
         let theirs = block.index.filter(|_| self.unchanged).and_then(|index| index.try_into().ok());
@@ -188,7 +195,7 @@ impl MessagesStreamMerger {
         event: &Event,
         kind: &str,
         fields: &Fields<'_>,
-        desk: &mut Desk,
+        router: &mut CallRouter,
         out: &mut Vec<u8>,
     ) {
         let index = index(fields);
@@ -200,9 +207,9 @@ impl MessagesStreamMerger {
         block.complete |= kind == "content_block_stop";
         if let Some(delta) = fields.get("delta").and_then(Fields::read) {
             if delta.string("type").as_deref() == Some("text_delta") {
-                desk.text(&delta.string("text").unwrap_or_default());
+                router.note_text(&delta.string("text").unwrap_or_default());
             }
-            block.add_delta(&delta, &mut desk.budget);
+            block.add_delta(&delta, &mut router.budget);
         }
         if let BlockState::Forwarded(index) = block.state {
             forward(event, kind, fields, index, out);
@@ -213,7 +220,7 @@ impl MessagesStreamMerger {
         &mut self,
         event: &Event,
         fields: &Fields<'_>,
-        desk: &mut Desk,
+        router: &mut CallRouter,
         out: &mut Vec<u8>,
     ) {
         self.record_usage(fields.get("usage"));
@@ -221,8 +228,8 @@ impl MessagesStreamMerger {
         let reason = delta.and_then(|delta| delta.string("stop_reason"));
         if reason.is_some() {
             (self.round.ended, self.round.reason) = (true, reason.clone());
-            self.decide_calls(desk, out);
-            self.unchanged &= round_end(reason.as_deref(), desk) != RoundEnd::Paused;
+            self.decide_calls(router, out);
+            self.unchanged &= round_end(reason.as_deref(), router) != RoundEnd::Paused;
         }
         if self.unchanged {
             out.extend_from_slice(event.raw());
@@ -233,9 +240,9 @@ impl MessagesStreamMerger {
 
     /// Decides about calls in order, as far as they are whole: a call is once the next block begins, or
     /// the round has ended by itself. One that a limit may have cut is not decided about.
-    fn decide_calls(&mut self, desk: &mut Desk, out: &mut Vec<u8>) {
+    fn decide_calls(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) {
         let over = self.round.ended;
-        let cut = over && round_end(self.round.reason.as_deref(), desk) == RoundEnd::Truncated;
+        let cut = over && round_end(self.round.reason.as_deref(), router) == RoundEnd::Truncated;
         for block in &mut self.round.blocks {
             let Some((id, name)) = block.call.clone() else { continue };
             if matches!(block.state, BlockState::Decided | BlockState::Dropped) || block.recorded {
@@ -246,7 +253,7 @@ impl MessagesStreamMerger {
             }
             let (id, input) = (id.as_deref(), block.input());
             if let BlockState::Forwarded(_) = block.state {
-                desk.live(id, &name, &input);
+                router.note_forwarded_call(id, &name, &input);
                 block.recorded = true;
                 continue;
             }
@@ -255,14 +262,14 @@ impl MessagesStreamMerger {
                 continue;
             }
             block.state = BlockState::Decided;
-            let settled = if desk.sort(&name) == Sort::Live {
+            let settled = if router.route(&name) == CallRoute::Forward {
                 // It waited for another.
-                desk.live(id, &name, &input);
-                Settled::Forward { name, arguments: input }
+                router.note_forwarded_call(id, &name, &input);
+                ResolvedCall::Forward { name, arguments: input }
             } else {
-                desk.settle(id, &name, &input)
+                router.resolve(id, &name, &input)
             };
-            if let Settled::Forward { name, arguments } = settled {
+            if let ResolvedCall::Forward { name, arguments } = settled {
                 block.write_events(self.forwarded_blocks, &name, &arguments, out);
                 self.forwarded_blocks = self.forwarded_blocks.saturating_add(1);
             }

@@ -6,7 +6,8 @@
 use toolcrib_text::json::{self, Fields};
 
 use super::content;
-use crate::budget::{Budget, PART};
+use crate::budget::ResponseBudget;
+use crate::limits::PART_BYTES;
 use crate::sse;
 
 /// A block under way.
@@ -27,7 +28,7 @@ pub(super) struct StreamedBlock {
     pub(super) call: Option<(Option<String>, String)>,
     /// Whether its end was said.
     pub(super) complete: bool,
-    /// Whether a call that was forwarded as it came is on the desk.
+    /// Whether a call that was forwarded as it came is on the router.
     pub(super) recorded: bool,
     pub(super) state: BlockState,
 }
@@ -64,8 +65,8 @@ impl StreamedBlock {
     }
 
     /// Drops how it began, if there is no room for it. Its record is then incomplete, and is not kept.
-    pub(super) fn count_start(&mut self, budget: &mut Budget) {
-        budget.hold(PART);
+    pub(super) fn count_start(&mut self, budget: &mut ResponseBudget) {
+        budget.hold(PART_BYTES);
         match self.state {
             BlockState::Forwarded(_) if !budget.copy(self.start.len()) => {
                 self.start = String::new()
@@ -76,7 +77,7 @@ impl StreamedBlock {
     }
 
     /// Adds a delta.
-    pub(super) fn add_delta(&mut self, delta: &Fields<'_>, budget: &mut Budget) {
+    pub(super) fn add_delta(&mut self, delta: &Fields<'_>, budget: &mut ResponseBudget) {
         for (key, raw) in delta.iter().filter(|(key, _)| *key != "type") {
             let size = key.len() + raw.len();
             if let BlockState::Forwarded(_) = self.state {

@@ -8,34 +8,34 @@ use toolcrib_core::DefinitionFormat;
 use toolcrib_text::json::Fields;
 
 use super::content::{items, json_list};
-use crate::mode::{Hosted, Mode};
-use crate::tools::{self, Keep, Sheet};
+use crate::mode::{HostedSearch, Mode};
+use crate::tool_list::{self, ToolEdit, ToolListEdit};
 
 /// What goes up: the client's own, then ours, then what was found.
-pub(super) fn write(input: &str, sheet: &Sheet<'_>) -> String {
+pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     let defer = |fields: &Fields<'_>| {
         fields.with(&[("defer_loading", Some("true".into())), ("cache_control", None)])
     };
-    let mut entries = tools::kept(input, sheet, &defer);
-    entries.extend(own_tools(sheet, &entries));
-    if let Some(breakpoint) = displaced_breakpoint(input, sheet)
+    let mut entries = tool_list::kept(input, edit, &defer);
+    entries.extend(own_tools(edit, &entries));
+    if let Some(breakpoint) = displaced_breakpoint(input, edit)
         && let Some(last) = entries.iter_mut().rev().find(|entry| is_loaded(entry))
         && let Some(fields) = Fields::read(last)
     {
         *last = fields.with(&[("cache_control", Some(breakpoint))]);
     }
-    entries.extend(sheet.found.iter().map(|found| without_breakpoint(found)));
+    entries.extend(edit.found.iter().map(|found| without_breakpoint(found)));
     json_list(&entries)
 }
 
-fn own_tools(sheet: &Sheet<'_>, entries: &[String]) -> Vec<String> {
-    let Mode::Hosted(search) = sheet.mode else {
-        return sheet.own.iter().map(|own| own.definition(DefinitionFormat::Anthropic)).collect();
+fn own_tools(edit: &ToolListEdit<'_>, entries: &[String]) -> Vec<String> {
+    let Mode::Hosted(search) = edit.mode else {
+        return edit.own.iter().map(|own| own.definition(DefinitionFormat::Anthropic)).collect();
     };
-    if !sheet.counts {
+    if !edit.counts {
         let kind = match search {
-            Hosted::Regex => "regex",
-            Hosted::Bm25 | Hosted::Namespaces => "bm25",
+            HostedSearch::Regex => "regex",
+            HostedSearch::Bm25 | HostedSearch::Namespaces => "bm25",
         };
         let tool = format!(
             r#"{{"type":"tool_search_tool_{kind}_20251119","name":"tool_search_tool_{kind}"}}"#
@@ -52,20 +52,20 @@ fn own_tools(sheet: &Sheet<'_>, entries: &[String]) -> Vec<String> {
 
 /// The last mark of the client's that stands on a tool that is not sent in full, with no mark after it
 /// on one that is.
-fn displaced_breakpoint(input: &str, sheet: &Sheet<'_>) -> Option<String> {
+fn displaced_breakpoint(input: &str, edit: &ToolListEdit<'_>) -> Option<String> {
     let mut breakpoint = None;
     for item in items(input).unwrap_or_default() {
         let Some(fields) = Fields::read(item) else { continue };
         let Some(here) = breakpoint_of(&fields) else { continue };
-        let keep = tools::name(&fields).map_or(Keep::AsIs, |name| (sheet.keep)(&name));
+        let keep = tool_list::name(&fields).map_or(ToolEdit::Keep, |name| (edit.keep)(&name));
         breakpoint = match keep {
-            Keep::Drop | Keep::Deferred => Some(here.to_owned()),
-            Keep::Text(text)
+            ToolEdit::Remove | ToolEdit::MarkDeferred => Some(here.to_owned()),
+            ToolEdit::Replace(text)
                 if Fields::read(text).is_none_or(|stub| breakpoint_of(&stub).is_none()) =>
             {
                 Some(here.to_owned())
             }
-            Keep::AsIs | Keep::Text(_) => None,
+            ToolEdit::Keep | ToolEdit::Replace(_) => None,
         };
     }
     breakpoint

@@ -18,11 +18,11 @@ use std::collections::HashMap;
 
 use toolcrib_text::json::{self, Fields};
 
-use super::Unchecked;
-use super::declared::Declared;
-use crate::budget::CALLS;
-use crate::scope::fold;
-use crate::tools;
+use super::WithheldReason;
+use super::declared_tools::DeclaredTools;
+use crate::limits::MAX_CALLS;
+use crate::scope::fold_key;
+use crate::tool_list;
 
 /// Maximum nesting depth of a value that is searched. Responses of the four APIs have about twelve levels.
 const DEPTH: usize = 32;
@@ -72,7 +72,7 @@ const READ: [&str; 22] = [
 ];
 
 /// Maximum number of calls in pieces. It is above the limit for a turn, whose own error names the limit.
-const BEGUN: usize = 4 * CALLS;
+const BEGUN: usize = 4 * MAX_CALLS;
 
 /// Suffixes of types, folded, that may be calls in an unknown form.
 const SUSPICIOUS: [&str; 4] = ["call", "calls", "tooluse", "approvalrequest"];
@@ -101,52 +101,58 @@ struct Begun {
 pub(super) fn check(
     text: &str,
     form: Form,
-    declared: &Declared,
+    declared: &DeclaredTools,
     names: &mut Names,
-) -> Result<(), Unchecked> {
-    let fields = Fields::read(text).ok_or(Unchecked::NotAnObject)?;
+) -> Result<(), WithheldReason> {
+    let fields = Fields::read(text).ok_or(WithheldReason::NotAnObject)?;
     Search { form, declared, names }.object(&fields, "", 0)
 }
 
 struct Search<'a> {
     form: Form,
-    declared: &'a Declared,
+    declared: &'a DeclaredTools,
     names: &'a mut Names,
 }
 
 impl Search<'_> {
     /// Searches a value. `index` is that of the innermost object around it that has one.
-    fn value(&mut self, raw: &str, index: &str, depth: usize) -> Result<(), Unchecked> {
+    fn value(&mut self, raw: &str, index: &str, depth: usize) -> Result<(), WithheldReason> {
         if depth == DEPTH {
-            return Err(Unchecked::TooComplex);
+            return Err(WithheldReason::TooComplex);
         }
         match raw.as_bytes().first() {
             Some(b'{') => self.object(&object(raw)?, index, depth),
             Some(b'[') => {
-                let items = json::items(raw).ok_or(Unchecked::UnknownForm)?;
+                let items = json::items(raw).ok_or(WithheldReason::UnknownForm)?;
                 items.iter().try_for_each(|item| self.value(item.get(), index, depth + 1))
             }
             _ => Ok(()),
         }
     }
 
-    fn object(&mut self, fields: &Fields<'_>, index: &str, depth: usize) -> Result<(), Unchecked> {
+    fn object(
+        &mut self,
+        fields: &Fields<'_>,
+        index: &str,
+        depth: usize,
+    ) -> Result<(), WithheldReason> {
         let words = words(fields)?;
         let index = fields.get("index").unwrap_or(index);
         if fields.get("type").is_some_and(|raw| raw.starts_with('"')) {
-            let kind = fields.string("type").ok_or(Unchecked::UnknownForm)?;
+            let kind = fields.string("type").ok_or(WithheldReason::UnknownForm)?;
             self.typed(&kind, fields)?;
         }
         for ((key, raw), word) in fields.iter().zip(&words).filter(|((_, raw), _)| *raw != "null") {
             match word.as_str() {
                 "toolcalls" => {
-                    let calls = json::items(raw).ok_or(Unchecked::UnknownForm)?;
+                    let calls = json::items(raw).ok_or(WithheldReason::UnknownForm)?;
                     calls.iter().try_for_each(|call| self.call(call.get(), index, None))?;
                 }
                 // The legacy form of Chat Completions comes in pieces and has no index. Gemini's is complete.
                 "functioncall" => self.call(raw, index, (key == "function_call").then_some(""))?,
                 "toolcall" => {
-                    let kind = object(raw)?.string("toolType").ok_or(Unchecked::UnknownForm)?;
+                    let kind =
+                        object(raw)?.string("toolType").ok_or(WithheldReason::UnknownForm)?;
                     allow(self.declared.has_hosted_prefix(&kind))?;
                 }
                 "executablecode" => allow(self.declared.has_hosted_prefix("codeExecution"))?,
@@ -159,7 +165,7 @@ impl Search<'_> {
 
     /// Checks a call, or a piece of one: its own name and those in the objects directly inside it. `at` is the place of
     /// a piece that has no index.
-    fn call(&mut self, raw: &str, index: &str, at: Option<&str>) -> Result<(), Unchecked> {
+    fn call(&mut self, raw: &str, index: &str, at: Option<&str>) -> Result<(), WithheldReason> {
         let call = object(raw)?;
         let words_of_call = words(&call)?;
         let mut all = Vec::new();
@@ -172,7 +178,7 @@ impl Search<'_> {
             }
         }
         if all.is_empty() && self.form == Form::Complete {
-            return Err(Unchecked::UnknownForm);
+            return Err(WithheldReason::UnknownForm);
         }
         let namespace = text(&call, "namespace")?;
         for name in all {
@@ -186,10 +192,10 @@ impl Search<'_> {
     }
 
     /// Checks an object that has a `type`.
-    fn typed(&self, kind: &str, fields: &Fields<'_>) -> Result<(), Unchecked> {
+    fn typed(&self, kind: &str, fields: &Fields<'_>) -> Result<(), WithheldReason> {
         let declared = self.declared;
-        let name = || name(fields)?.ok_or(Unchecked::UnknownForm);
-        let server = |key| text(fields, key)?.ok_or(Unchecked::UnknownForm);
+        let name = || name(fields)?.ok_or(WithheldReason::UnknownForm);
+        let server = |key| text(fields, key)?.ok_or(WithheldReason::UnknownForm);
         match kind {
             "function_call" | "custom_tool_call" | "tool_use" => {
                 let namespace = text(fields, "namespace")?;
@@ -202,7 +208,7 @@ impl Search<'_> {
             "server_tool_use" => allow(declared.has_hosted_suffix(&name()?)),
             "mcp_list_tools" => {
                 let server = server("server_label")?;
-                let names = tools::names(fields.get("tools").unwrap_or("[]"));
+                let names = tool_list::names(fields.get("tools").unwrap_or("[]"));
                 allow(names.iter().all(|name| declared.has_member(&server, name)))
             }
             "tool_search_output" | "additional_tools" => {
@@ -215,7 +221,7 @@ impl Search<'_> {
             },
             _ => match kind.strip_suffix("_call") {
                 Some(tool) => allow(declared.has_type(tool)),
-                None if is_suspicious(kind) => Err(Unchecked::UnknownForm),
+                None if is_suspicious(kind) => Err(WithheldReason::UnknownForm),
                 None => Ok(()),
             },
         }
@@ -230,7 +236,7 @@ impl Names {
         place: (String, String),
         id: Option<String>,
         name: String,
-    ) -> Result<(), Unchecked> {
+    ) -> Result<(), WithheldReason> {
         let is_full = self.0.len() == BEGUN;
         match self.0.get_mut(&place) {
             Some(begun) if begun.name == name => Ok(()),
@@ -238,8 +244,8 @@ impl Names {
                 *begun = Begun { id, name };
                 Ok(())
             }
-            Some(_) => Err(Unchecked::UndeclaredTool),
-            None if is_full => Err(Unchecked::TooComplex),
+            Some(_) => Err(WithheldReason::UndeclaredTool),
+            None if is_full => Err(WithheldReason::TooComplex),
             None => {
                 self.0.insert(place, Begun { id, name });
                 Ok(())
@@ -248,38 +254,38 @@ impl Names {
     }
 }
 
-fn allow(is_allowed: bool) -> Result<(), Unchecked> {
-    if is_allowed { Ok(()) } else { Err(Unchecked::UndeclaredTool) }
+fn allow(is_allowed: bool) -> Result<(), WithheldReason> {
+    if is_allowed { Ok(()) } else { Err(WithheldReason::UndeclaredTool) }
 }
 
 fn is_suspicious(kind: &str) -> bool {
-    let kind = fold(kind);
+    let kind = fold_key(kind);
     SUSPICIOUS.iter().any(|end| kind.ends_with(end))
 }
 
-fn object(raw: &str) -> Result<Fields<'_>, Unchecked> {
-    Fields::read(raw).ok_or(Unchecked::UnknownForm)
+fn object(raw: &str) -> Result<Fields<'_>, WithheldReason> {
+    Fields::read(raw).ok_or(WithheldReason::UnknownForm)
 }
 
 /// The text under a key; empty and `null` count as absent.
-fn text(fields: &Fields<'_>, key: &str) -> Result<Option<String>, Unchecked> {
+fn text(fields: &Fields<'_>, key: &str) -> Result<Option<String>, WithheldReason> {
     match fields.get(key) {
         None | Some("null") => Ok(None),
         Some(_) => {
-            let text = fields.string(key).ok_or(Unchecked::UnknownForm)?;
+            let text = fields.string(key).ok_or(WithheldReason::UnknownForm)?;
             Ok(Some(text).filter(|text| !text.is_empty()))
         }
     }
 }
 
-fn name(fields: &Fields<'_>) -> Result<Option<String>, Unchecked> {
+fn name(fields: &Fields<'_>) -> Result<Option<String>, WithheldReason> {
     text(fields, "name")
 }
 
 /// The keys of an object, folded. Keys that are read occur once and as the APIs spell them.
-fn words(fields: &Fields<'_>) -> Result<Vec<String>, Unchecked> {
+fn words(fields: &Fields<'_>) -> Result<Vec<String>, WithheldReason> {
     let keys: Vec<&str> = fields.iter().map(|(key, _)| key).collect();
-    let words: Vec<String> = keys.iter().map(|key| fold(key)).collect();
+    let words: Vec<String> = keys.iter().map(|key| fold_key(key)).collect();
     let mut sorted = keys.clone();
     sorted.sort_unstable();
     let mut read: Vec<&String> =
@@ -294,7 +300,7 @@ fn words(fields: &Fields<'_>) -> Result<Vec<String>, Unchecked> {
             && READ.contains(&word.as_str())
     };
     if is_double || keys.iter().zip(&words).any(is_variant) {
-        return Err(Unchecked::TwoKeys);
+        return Err(WithheldReason::DuplicateKey);
     }
     Ok(words)
 }

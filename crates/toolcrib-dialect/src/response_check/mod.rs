@@ -9,18 +9,18 @@
 //! bodies and streams).
 
 mod calls;
-mod declared;
+mod declared_tools;
 
 use bytes::Bytes;
 
 use self::calls::{Form, Names};
-use self::declared::Declared;
+use self::declared_tools::DeclaredTools;
 use crate::sse::{Decoder, Event};
 
 /// Why a response does not reach a caller with a limited scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unchecked {
+pub enum WithheldReason {
     /// It is compressed, which the request does not ask for.
     #[error("it is compressed")]
     Compressed,
@@ -29,10 +29,10 @@ pub enum Unchecked {
     NotAnObject,
     /// A stream with anything other than events whose data is a JSON object.
     #[error("it is not a stream of events with JSON objects")]
-    NotEvents,
+    NotEventStream,
     /// Parsers disagree about which of the two counts.
     #[error("a key occurs twice in one object, or in an unusual spelling")]
-    TwoKeys,
+    DuplicateKey,
     /// Nested deeper than any response of these APIs, or with more calls than a turn may have.
     #[error("it is nested too deeply or has too many calls")]
     TooComplex,
@@ -47,7 +47,7 @@ pub enum Unchecked {
 /// Checks the responses to one request.
 #[derive(Debug)]
 pub(crate) struct ResponseCheck {
-    declared: Declared,
+    declared: DeclaredTools,
     names: Names,
     decoder: Decoder,
 }
@@ -56,28 +56,28 @@ impl ResponseCheck {
     /// A check against the tools in the body of a request that has been narrowed.
     pub(crate) fn new(request: &[u8]) -> Self {
         Self {
-            declared: Declared::read(request),
+            declared: DeclaredTools::read(request),
             names: Names::default(),
             decoder: Decoder::default(),
         }
     }
 
     /// Checks a complete response.
-    pub(crate) fn complete(&mut self, body: &[u8], is_events: bool) -> Result<(), Unchecked> {
+    pub(crate) fn complete(&mut self, body: &[u8], is_events: bool) -> Result<(), WithheldReason> {
         if is_events {
             self.events(body, &mut Vec::new())?;
             return self.rest().map(drop);
         }
-        let text = std::str::from_utf8(body).map_err(|_| Unchecked::NotAnObject)?;
+        let text = std::str::from_utf8(body).map_err(|_| WithheldReason::NotAnObject)?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         if !text.trim_ascii_start().starts_with('{') {
-            return Err(Unchecked::NotAnObject);
+            return Err(WithheldReason::NotAnObject);
         }
         calls::check(text, Form::Complete, &self.declared, &mut self.names)
     }
 
     /// Takes bytes of a stream. Complete events are written to `out`, up to the first with a call that is not allowed.
-    pub(crate) fn events(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Unchecked> {
+    pub(crate) fn events(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), WithheldReason> {
         self.decoder.push(bytes);
         loop {
             match self.decoder.next_event() {
@@ -86,13 +86,13 @@ impl ResponseCheck {
                     out.extend_from_slice(event.raw());
                 }
                 Ok(None) => return Ok(()),
-                Err(_) => return Err(Unchecked::NotEvents),
+                Err(_) => return Err(WithheldReason::NotEventStream),
             }
         }
     }
 
     /// Takes the end of a stream: some servers omit the blank line after the last event.
-    pub(crate) fn rest(&mut self) -> Result<Bytes, Unchecked> {
+    pub(crate) fn rest(&mut self) -> Result<Bytes, WithheldReason> {
         let rest = self.decoder.take_rest();
         self.event(&Event::from_bytes(rest.clone()))?;
         Ok(rest)
@@ -103,10 +103,10 @@ impl ResponseCheck {
         self.decoder.held_bytes()
     }
 
-    fn event(&mut self, event: &Event) -> Result<(), Unchecked> {
+    fn event(&mut self, event: &Event) -> Result<(), WithheldReason> {
         // A line that is not a field of an event may be JSON, which some clients read whatever the content type is.
         if !event.has_only_fields() {
-            return Err(Unchecked::NotEvents);
+            return Err(WithheldReason::NotEventStream);
         }
         let Some(data) = event.data() else { return Ok(()) };
         let data = data.trim();
@@ -114,16 +114,16 @@ impl ResponseCheck {
             return Ok(());
         }
         if !data.starts_with('{') {
-            return Err(Unchecked::NotEvents);
+            return Err(WithheldReason::NotEventStream);
         }
         match calls::check(data, Form::Event, &self.declared, &mut self.names) {
-            Err(Unchecked::NotAnObject) => return Err(Unchecked::NotEvents),
+            Err(WithheldReason::NotAnObject) => return Err(WithheldReason::NotEventStream),
             result => result?,
         }
         // Some clients read each line of an event on its own, and skip what they cannot parse.
         for line in data.lines().filter(|_| data.contains('\n')) {
             match calls::check(line.trim(), Form::Event, &self.declared, &mut self.names) {
-                Err(Unchecked::NotAnObject) | Ok(()) => {}
+                Err(WithheldReason::NotAnObject) | Ok(()) => {}
                 Err(why) => return Err(why),
             }
         }

@@ -13,7 +13,7 @@ use toolcrib_text::json::{self, Fields};
 
 use crate::request::Request;
 use crate::splice::range_of;
-use crate::tools;
+use crate::tool_list;
 use crate::toolset::Toolset;
 
 /// The client's side of a request.
@@ -37,7 +37,7 @@ impl EchoRestorer {
     pub(super) fn of(request: &Request) -> Self {
         Self {
             previous: request.previous.as_ref().map(|kept| json::quote(&kept.id)),
-            keeps: request.keeps,
+            keeps: request.is_stored,
             declared: OnceLock::new(),
         }
     }
@@ -95,14 +95,14 @@ impl Declared {
         };
         for item in json::items(input).unwrap_or_default() {
             let Some(fields) = Fields::read(item.get()) else { continue };
-            match tools::members(&fields) {
+            match tool_list::members(&fields) {
                 Some((_, members)) => {
                     let namespace = fields.string("name");
                     let names =
-                        members.iter().filter_map(|member| tools::name(&Fields::read(member)?));
+                        members.iter().filter_map(|member| tool_list::name(&Fields::read(member)?));
                     names.for_each(|name| add(name, namespace.as_ref()));
                 }
-                None => tools::name(&fields).into_iter().for_each(|name| add(name, None)),
+                None => tool_list::name(&fields).into_iter().for_each(|name| add(name, None)),
             }
         }
         for name in &twice {

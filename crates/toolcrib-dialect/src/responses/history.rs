@@ -8,8 +8,8 @@ use super::item::Item;
 use super::tools::deferred;
 use crate::call_ids::{self, GeneratedId};
 use crate::dialect::{CallIdMapper, ForwardedCall};
-use crate::mode::{Mode, Primitive};
-use crate::record::{Answer, Reference};
+use crate::hidden_rounds::{HiddenAnswer, ReferencedTool};
+use crate::mode::{Mode, ReferenceKind};
 use crate::toolset::Toolset;
 
 /// A call of a deferred tool, through `call` again.
@@ -54,12 +54,12 @@ fn deferred_call<'a>(
 pub(super) fn insert_hidden_results<'a>(
     turn: &[Cow<'_, str>],
     entries: Vec<&'a str>,
-    answers: &[Answer],
+    answers: &[HiddenAnswer],
     calls: &[ForwardedCall<'_>],
     toolset: &Toolset,
 ) -> Vec<Cow<'a, str>> {
     let mut all: Vec<Cow<'a, str>> = Vec::new();
-    let mut loaded: Vec<&Reference> = Vec::new();
+    let mut loaded: Vec<&ReferencedTool> = Vec::new();
     for answer in answers {
         let id = json::quote(answer.id.as_deref().unwrap_or_default());
         let kind = call_type(turn, answer, toolset);
@@ -130,11 +130,11 @@ pub(super) fn additional_tools_item(definitions: &[&str]) -> String {
 
 /// The type of the call that an answer is for: of a function, of a custom tool, or of the API's own tool
 /// search. If only the provider has the call, the mode of deferral decides.
-fn call_type(turn: &[Cow<'_, str>], answer: &Answer, toolset: &Toolset) -> &'static str {
+fn call_type(turn: &[Cow<'_, str>], answer: &HiddenAnswer, toolset: &Toolset) -> &'static str {
     let call = turn.iter().rev().filter_map(|entry| Item::read(entry)).find(|item| {
         item.kind.ends_with("_call") && item.call_id().as_deref() == answer.id.as_deref()
     });
-    let is_search = toolset.mode() == Mode::Reference(Primitive::SearchOutput)
+    let is_search = toolset.mode() == Mode::Reference(ReferenceKind::SearchOutput)
         && answer.name == toolset.names().search;
     match call.as_ref().map(|call| call.kind.as_str()) {
         Some("tool_search_call") => "tool_search_call",
@@ -156,7 +156,9 @@ pub(super) fn adapt_to_echo(stored: Vec<String>, echoed: &[&str]) -> Vec<String>
     }
     let left = stored.into_iter().filter(|entry| !thinks(entry));
     left.map(|entry| match Item::read(&entry) {
-        Some(item) if item.who() == crate::request::Who::Model => item.fields.with(&[("id", None)]),
+        Some(item) if item.speaker() == crate::request::Speaker::Model => {
+            item.fields.with(&[("id", None)])
+        }
         _ => entry,
     })
     .collect()

@@ -6,7 +6,7 @@
 
 use toolcrib_text::json::{self, Fields};
 
-use crate::request::Who;
+use crate::request::Speaker;
 
 /// An item.
 pub(super) struct Item<'a> {
@@ -35,7 +35,7 @@ impl<'a> Item<'a> {
     }
 
     /// Whose it is. What the provider ran by itself is part of the model's turn.
-    pub(super) fn who(&self) -> Who {
+    pub(super) fn speaker(&self) -> Speaker {
         let model = match self.kind.as_str() {
             "message" => self.fields.string("role").as_deref() == Some("assistant"),
             "tool_search_output" => self.call_id().is_none(),
@@ -47,7 +47,7 @@ impl<'a> Item<'a> {
             | "mcp_approval_request" => true,
             kind => kind.ends_with("_call"),
         };
-        if model { Who::Model } else { Who::Client }
+        if model { Speaker::Model } else { Speaker::Client }
     }
 
     /// The texts of a message, in order: one string, or several parts.

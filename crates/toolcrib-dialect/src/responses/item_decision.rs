@@ -8,9 +8,9 @@ use toolcrib_text::json;
 
 use super::echo_restorer::EchoRestorer;
 use super::item::{Item, ItemCall};
-use crate::desk::{Desk, Settled, Sort};
+use crate::call_router::{CallRoute, CallRouter, ResolvedCall};
 use crate::mode::Mode;
-use crate::tools;
+use crate::tool_list;
 use crate::toolset::Toolset;
 
 /// What becomes of an item.
@@ -30,15 +30,15 @@ pub(super) enum ClientItem {
 }
 
 /// How an item is to be treated from its first event on.
-pub(super) fn item_routing(raw: &str, desk: &Desk) -> Sort {
+pub(super) fn item_routing(raw: &str, router: &CallRouter) -> CallRoute {
     match Item::read(raw) {
         Some(item) if item.kind == "function_call" => {
-            item.name().map_or(Sort::Held, |name| desk.sort(&name))
+            item.name().map_or(CallRoute::Hold, |name| router.route(&name))
         }
-        Some(item) if is_undeclared_custom_call(&item, desk) => Sort::Held,
+        Some(item) if is_undeclared_custom_call(&item, router) => CallRoute::Hold,
         // Ours, or the provider's: a request of a client that has one of its own passes through.
-        Some(item) if is_tool_search(&item) => Sort::Held,
-        _ => Sort::Live,
+        Some(item) if is_tool_search(&item) => CallRoute::Hold,
+        _ => CallRoute::Forward,
     }
 }
 
@@ -47,20 +47,20 @@ pub(super) fn decide_item(
     raw: &str,
     live: bool,
     echo: &EchoRestorer,
-    desk: &mut Desk,
+    router: &mut CallRouter,
 ) -> ItemDecision {
     let whole = |shown| ItemDecision { entry: Some(raw.to_owned()), client: shown };
     let Some(item) = Item::read(raw) else { return whole(ClientItem::AsReceived) };
     if is_tool_search(&item) && !live {
-        return decide_search(raw, &item, desk);
+        return decide_search(raw, &item, router);
     }
-    item.texts(&mut |text| desk.text(text));
+    item.texts(&mut |text| router.note_text(text));
     match item.client_call() {
-        Some(call) if item.kind == "function_call" || is_undeclared_custom_call(&item, desk) => {
-            decide_call(raw, &item, &call, live, echo, desk)
+        Some(call) if item.kind == "function_call" || is_undeclared_custom_call(&item, router) => {
+            decide_call(raw, &item, &call, live, echo, router)
         }
         Some(call) => {
-            desk.live(call.id.as_deref(), &call.name, &call.arguments);
+            router.note_forwarded_call(call.id.as_deref(), &call.name, &call.arguments);
             whole(ClientItem::AsReceived)
         }
         None => {
@@ -72,16 +72,16 @@ pub(super) fn decide_item(
 }
 
 /// A search by the words of the API: ours, or the provider's own.
-fn decide_search(raw: &str, item: &Item<'_>, desk: &mut Desk) -> ItemDecision {
+fn decide_search(raw: &str, item: &Item<'_>, router: &mut CallRouter) -> ItemDecision {
     if let Some(call) = item.client_call() {
         if !item.is_complete() {
             return ItemDecision { entry: None, client: ClientItem::Hidden };
         }
-        let search = desk.toolset().names().search;
-        desk.settle(call.id.as_deref(), search, &call.arguments);
+        let search = router.toolset().names().search;
+        router.resolve(call.id.as_deref(), search, &call.arguments);
     } else {
-        desk.hide();
-        desk.found(item.fields.get("tools").map(tools::names).unwrap_or_default());
+        router.note_hidden_output();
+        router.note_found_tools(item.fields.get("tools").map(tool_list::names).unwrap_or_default());
     }
     ItemDecision { entry: Some(raw.to_owned()), client: ClientItem::Hidden }
 }
@@ -92,16 +92,16 @@ fn decide_call(
     call: &ItemCall,
     live: bool,
     echo: &EchoRestorer,
-    desk: &mut Desk,
+    router: &mut CallRouter,
 ) -> ItemDecision {
     let (id, name) = (call.id.as_deref(), call.name.as_str());
-    let entry = Some(call_for_upstream(raw, item, name, desk));
-    if live || desk.sort(name) == Sort::Live {
-        desk.live(id, name, &call.arguments);
-        let untouched = desk.toolset().passes_through();
-        return match call_for_client(item, name, echo, desk.toolset()).filter(|_| !untouched) {
+    let entry = Some(call_for_upstream(raw, item, name, router));
+    if live || router.route(name) == CallRoute::Forward {
+        router.note_forwarded_call(id, name, &call.arguments);
+        let untouched = router.toolset().passes_through();
+        return match call_for_client(item, name, echo, router.toolset()).filter(|_| !untouched) {
             Some(changed) => {
-                desk.hide();
+                router.note_hidden_output();
                 ItemDecision { entry, client: ClientItem::Rewritten(changed) }
             }
             None => ItemDecision { entry, client: ClientItem::AsReceived },
@@ -111,9 +111,9 @@ fn decide_call(
         // Half a call that the client has not seen would wait for its answer forever.
         return ItemDecision { entry: None, client: ClientItem::Hidden };
     }
-    let shown = match desk.settle(id, name, &call.arguments) {
-        Settled::Hidden => ClientItem::Hidden,
-        Settled::Forward { name, arguments } => {
+    let shown = match router.resolve(id, name, &call.arguments) {
+        ResolvedCall::Hidden => ClientItem::Hidden,
+        ResolvedCall::Forward { name, arguments } => {
             let mut edits = vec![
                 ("name", Some(json::quote(&name))),
                 ("arguments", Some(json::quote(&arguments))),
@@ -121,7 +121,7 @@ fn decide_call(
             if item.kind == "custom_tool_call" {
                 edits.extend([("type", Some(r#""function_call""#.to_owned())), ("input", None)]);
             }
-            edits.extend(echo.restore_namespace(&item.fields, &name, desk.toolset()));
+            edits.extend(echo.restore_namespace(&item.fields, &name, router.toolset()));
             ClientItem::Rewritten(item.fields.with(&edits))
         }
     };
@@ -141,8 +141,8 @@ pub(super) fn call_for_client(
 
 /// A call as it goes back up. A tool that is loaded by an item lives in a namespace of its own name,
 /// and a call of it from before it was loaded is looked for there.
-fn call_for_upstream(raw: &str, item: &Item<'_>, name: &str, desk: &Desk) -> String {
-    let toolset = desk.toolset();
+fn call_for_upstream(raw: &str, item: &Item<'_>, name: &str, router: &CallRouter) -> String {
+    let toolset = router.toolset();
     let loads = matches!(toolset.mode(), Mode::Reference(_)) && toolset.is_deferred(name);
     if loads && item.fields.string("namespace").is_none() {
         item.fields.with(&[("namespace", Some(json::quote(name)))])
@@ -152,9 +152,9 @@ fn call_for_upstream(raw: &str, item: &Item<'_>, name: &str, desk: &Desk) -> Str
 }
 
 /// Whether it is a call of a custom tool that the client does not have.
-fn is_undeclared_custom_call(item: &Item<'_>, desk: &Desk) -> bool {
+fn is_undeclared_custom_call(item: &Item<'_>, router: &CallRouter) -> bool {
     item.kind == "custom_tool_call"
-        && item.name().is_none_or(|name| !desk.toolset().is_declared(&name))
+        && item.name().is_none_or(|name| !router.toolset().is_declared(&name))
 }
 
 fn is_tool_search(item: &Item<'_>) -> bool {

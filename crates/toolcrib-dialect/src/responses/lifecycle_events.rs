@@ -12,7 +12,7 @@ use super::event_writer::UpstreamEvent;
 use super::item_decision::item_routing;
 use super::response::{add_usage, round_end};
 use super::stream::ResponsesStreamMerger;
-use crate::desk::{Desk, Sort};
+use crate::call_router::{CallRoute, CallRouter};
 use crate::dialect::RoundEnd;
 use crate::splice::range_of;
 
@@ -24,19 +24,19 @@ impl ResponsesStreamMerger {
     pub(super) fn on_response_start(
         &mut self,
         upstream: UpstreamEvent<'_>,
-        desk: &mut Desk,
+        router: &mut CallRouter,
         out: &mut Vec<u8>,
     ) {
         self.end_events.clear();
-        if self.rounds > 0 || self.has_too_many_lifecycle_events(desk) {
+        if self.rounds > 0 || self.has_too_many_lifecycle_events(router) {
             return;
         }
-        let changes = self.restore_echo(upstream, desk);
+        let changes = self.restore_echo(upstream, router);
         if let Some(raw) = upstream.fields.get("response")
             && let Some(response) = Fields::read(raw)
             && self.first.is_none()
         {
-            desk.budget.hold(raw.len());
+            router.budget.hold(raw.len());
             let own = |key| response.get(key).unwrap_or("null").to_owned();
             self.first = Some((own("id"), own("created_at")));
             raw.clone_into(&mut self.started_response);
@@ -45,10 +45,10 @@ impl ResponsesStreamMerger {
     }
 
     /// Whether there were too many events that repeat the client's tools: each small one becomes a large one.
-    fn has_too_many_lifecycle_events(&mut self, desk: &mut Desk) -> bool {
+    fn has_too_many_lifecycle_events(&mut self, router: &mut CallRouter) -> bool {
         self.lifecycle_events += 1;
         if self.lifecycle_events > MAX_LIFECYCLE_EVENTS {
-            desk.budget.exceed();
+            router.budget.exceed();
         }
         self.lifecycle_events > MAX_LIFECYCLE_EVENTS
     }
@@ -56,10 +56,10 @@ impl ResponsesStreamMerger {
     pub(super) fn restore_echo(
         &self,
         upstream: UpstreamEvent<'_>,
-        desk: &Desk,
+        router: &CallRouter,
     ) -> Vec<(Range<usize>, String)> {
-        let response = upstream.response().filter(|_| !desk.toolset().passes_through());
-        let mend = |response| self.echo.restore(upstream.data, &response, desk.toolset());
+        let response = upstream.response().filter(|_| !router.toolset().passes_through());
+        let mend = |response| self.echo.restore(upstream.data, &response, router.toolset());
         response.map(mend).unwrap_or_default()
     }
 
@@ -68,16 +68,16 @@ impl ResponsesStreamMerger {
         &mut self,
         kind: &str,
         upstream: UpstreamEvent<'_>,
-        desk: &mut Desk,
+        router: &mut CallRouter,
         out: &mut Vec<u8>,
     ) {
-        if self.has_too_many_lifecycle_events(desk) {
+        if self.has_too_many_lifecycle_events(router) {
             return;
         }
         let response = upstream.response();
         let output = response.as_ref().and_then(|response| response.get("output"));
         let output = output.and_then(json::items).unwrap_or_default();
-        if output.iter().any(|item| item_routing(item.get(), desk) == Sort::Held) {
+        if output.iter().any(|item| item_routing(item.get(), router) == CallRoute::Hold) {
             // Then it is put together from what the client was told, whatever that was.
             self.writer.renumber();
         }
@@ -85,33 +85,33 @@ impl ResponsesStreamMerger {
         let told = self.round.items.iter().filter(|item_| item_.done).count();
         let output = if told < output.len() { output } else { Vec::new() };
         for (index, item) in (0..).zip(output) {
-            if desk.budget.exceeded().is_some() {
+            if router.budget.exceeded().is_some() {
                 return;
             }
-            self.on_item_done(index, item.get(), None, desk, out);
+            self.on_item_done(index, item.get(), None, router, out);
             if self.round.held.is_none() {
-                self.process_waiting(desk, out);
+                self.process_waiting(router, out);
             }
         }
         // What is held without an end is lost, and nothing waits for it any longer.
         self.round.held = None;
         while !self.round.waiting.is_empty() {
-            self.process_waiting(desk, out);
+            self.process_waiting(router, out);
             self.round.held = None;
         }
         if let Some(response) = &response {
             self.round.usage = add_usage(response, &mut self.usage);
             self.round.response = response.string("id").filter(|_| self.echo.keeps);
         }
-        if self.writer.is_renumbering() && desk.budget.is_full() {
+        if self.writer.is_renumbering() && router.budget.is_full() {
             // The end repeats what the client got, and not all of it is here.
-            desk.budget.exceed();
+            router.budget.exceed();
         }
         let end = round_end(kind.strip_prefix("response.").unwrap_or_default());
         self.round.end = Some(end);
         self.end_events.clear();
         if end == RoundEnd::Failed {
-            self.write_terminal_event(upstream, desk, out);
+            self.write_terminal_event(upstream, router, out);
         } else {
             self.end_events.push(upstream.event.clone());
         }
@@ -121,10 +121,10 @@ impl ResponsesStreamMerger {
     pub(super) fn write_terminal_event(
         &mut self,
         upstream: UpstreamEvent<'_>,
-        desk: &Desk,
+        router: &CallRouter,
         out: &mut Vec<u8>,
     ) {
-        let mut changes = self.restore_echo(upstream, desk);
+        let mut changes = self.restore_echo(upstream, router);
         if self.writer.is_renumbering()
             && let Some(response) = upstream.response()
         {

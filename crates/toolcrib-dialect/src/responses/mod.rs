@@ -25,25 +25,30 @@ pub use self::deferral_emulation::DeferralEmulation;
 use self::echo_restorer::EchoRestorer;
 use crate::call_ids::GeneratedId;
 use crate::dialect::{Dialect, ForwardedCall, ResponseMerger, StreamMerger};
-use crate::record::Answer;
-use crate::request::{Conversation, Defers, Outline, Request};
-use crate::tools::WriteTools;
+use crate::hidden_rounds::HiddenAnswer;
+use crate::request::{ClientDeferral, ParsedHistory, Request, RequestOutline};
+use crate::tool_list::WriteTools;
 use crate::toolset::Toolset;
 
 /// The dialect.
 pub(crate) struct ResponsesDialect;
 
 impl Dialect for ResponsesDialect {
-    fn read_outline<'a>(&self, body: &Fields<'a>, _target: &str) -> Outline<'a> {
+    fn read_outline<'a>(&self, body: &Fields<'a>, _target: &str) -> RequestOutline<'a> {
         request::read_outline(body)
     }
 
-    fn read_conversation(&self, text: &str, history: &str) -> Option<Conversation> {
+    fn read_conversation(&self, text: &str, history: &str) -> Option<ParsedHistory> {
         request::read_conversation(text, history)
     }
 
-    fn client_deferral(&self, tools: &str, _history: &str, loads_tools: bool) -> Option<Defers> {
-        request::client_deferral(tools).or(loads_tools.then_some(Defers::References))
+    fn client_deferral(
+        &self,
+        tools: &str,
+        _history: &str,
+        loads_tools: bool,
+    ) -> Option<ClientDeferral> {
+        request::client_deferral(tools).or(loads_tools.then_some(ClientDeferral::References))
     }
 
     fn tools_writer(&self) -> WriteTools {
@@ -71,7 +76,7 @@ impl Dialect for ResponsesDialect {
         &self,
         turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,
-        answers: &[Answer],
+        answers: &[HiddenAnswer],
         calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {

@@ -3,34 +3,37 @@
 use toolcrib_text::json::{self, Fields};
 
 use super::item::{Item, callable_name};
-use crate::request::{Choice, Conversation, Defers, Entry, Features, Outline, Rows, Who};
+use crate::request::{
+    ClientDeferral, HistoryBuilder, HistoryEntry, ParsedHistory, RequestOutline, RewriteBlockers,
+    Speaker, ToolChoice,
+};
 use crate::splice::range_of;
 
 /// Reads the top of a body.
-pub(super) fn read_outline<'a>(body: &Fields<'a>) -> Outline<'a> {
+pub(super) fn read_outline<'a>(body: &Fields<'a>) -> RequestOutline<'a> {
     let given = |key: &str| body.get(key).filter(|raw| *raw != "null");
     let previous = given("previous_response_id");
-    Outline {
+    RequestOutline {
         history: body.get("input"),
         stream: body.get("stream") == Some("true"),
-        choice: body.get("tool_choice").map_or(Choice::Auto, choice),
+        choice: body.get("tool_choice").map_or(ToolChoice::Auto, choice),
         previous: previous.and_then(|raw| Some((serde_json::from_str(raw).ok()?, raw))),
-        keeps: body.get("store") != Some("false"),
-        features: Features {
+        is_stored: body.get("store") != Some("false"),
+        blockers: RewriteBlockers {
             background: given("background") == Some("true"),
             conversation: given("conversation").is_some(),
-            ..Features::default()
+            ..RewriteBlockers::default()
         },
-        ..Outline::default()
+        ..RequestOutline::default()
     }
 }
 
 /// Reads the conversation in a body: a text, or a list of items.
-pub(super) fn read_conversation(text: &str, input: &str) -> Option<Conversation> {
-    let mut rows = Rows::default();
+pub(super) fn read_conversation(text: &str, input: &str) -> Option<ParsedHistory> {
+    let mut rows = HistoryBuilder::default();
     if let Ok(words) = serde_json::from_str::<String>(input) {
         let entry = format!(r#"{{"type":"message","role":"user","content":{}}}"#, input.trim());
-        rows.add(Who::Client, Entry::Made(entry)).print.text(&words);
+        rows.add(Speaker::Client, HistoryEntry::Expanded(entry)).fingerprint.text(&words);
         return Some(rows.done());
     }
     let mut loads_tools = false;
@@ -40,44 +43,46 @@ pub(super) fn read_conversation(text: &str, input: &str) -> Option<Conversation>
             item.kind.as_str(),
             "tool_search_call" | "tool_search_output" | "additional_tools"
         );
-        add(&mut rows, &item, Entry::At(range_of(text, entry.get())));
+        add(&mut rows, &item, HistoryEntry::InBody(range_of(text, entry.get())));
     }
-    Some(Conversation { loads_tools, ..rows.done() })
+    Some(ParsedHistory { loads_tools, ..rows.done() })
 }
 
-fn add(rows: &mut Rows, item: &Item<'_>, entry: Entry) {
-    let who = item.who();
-    let stretch = rows.add(who, entry);
+fn add(rows: &mut HistoryBuilder, item: &Item<'_>, entry: HistoryEntry) {
+    let speaker = item.speaker();
+    let segment = rows.add(speaker, entry);
     let user = item.fields.string("role").as_deref() == Some("user");
     // What a system says may change from one request to the next: the time, a folder.
-    if who == Who::Model || user {
-        item.texts(&mut |text| stretch.print.text(text));
+    if speaker == Speaker::Model || user {
+        item.texts(&mut |text| segment.fingerprint.text(text));
     }
     if let Some(call) = item.client_call() {
-        stretch.call(call.id, call.name, &call.arguments);
+        segment.call(call.id, call.name, &call.arguments);
     }
     if let Some(id) = item.answered_call_id() {
-        stretch.print.call(Some(&id), "", "");
+        segment.fingerprint.call(Some(&id), "", "");
     }
 }
 
 /// What `tool_choice` says.
-fn choice(text: &str) -> Choice {
+fn choice(text: &str) -> ToolChoice {
     match text {
-        r#""none""# => return Choice::None,
-        r#""required""# => return Choice::Required,
+        r#""none""# => return ToolChoice::None,
+        r#""required""# => return ToolChoice::Required,
         _ => {}
     }
-    let Some(fields) = Fields::read(text) else { return Choice::Auto };
+    let Some(fields) = Fields::read(text) else { return ToolChoice::Auto };
     if fields.string("type").as_deref() == Some("allowed_tools") {
         let tools = fields.get("tools").and_then(json::items).unwrap_or_default();
-        return Choice::Named(tools.iter().filter_map(|tool| callable_name(tool.get())).collect());
+        return ToolChoice::Named(
+            tools.iter().filter_map(|tool| callable_name(tool.get())).collect(),
+        );
     }
-    callable_name(text).map_or(Choice::Auto, |name| Choice::Named(vec![name]))
+    callable_name(text).map_or(ToolChoice::Auto, |name| ToolChoice::Named(vec![name]))
 }
 
 /// How the client defers tools itself, if its tools say so.
-pub(super) fn client_deferral(tools: &str) -> Option<Defers> {
+pub(super) fn client_deferral(tools: &str) -> Option<ClientDeferral> {
     // Few clients do, and the tools of all others need not be taken apart to see it.
     if !tools.contains("tool_search") {
         return None;
@@ -86,7 +91,7 @@ pub(super) fn client_deferral(tools: &str) -> Option<Defers> {
         let Some(fields) = Fields::read(tool.get()) else { continue };
         if is_tool_search(&fields) {
             let own = fields.string("execution").as_deref() == Some("client");
-            return Some(if own { Defers::References } else { Defers::Hosted });
+            return Some(if own { ClientDeferral::References } else { ClientDeferral::Hosted });
         }
     }
     None

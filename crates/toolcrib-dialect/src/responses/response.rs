@@ -8,7 +8,7 @@ use toolcrib_text::json::{self, Fields};
 
 use super::echo_restorer::EchoRestorer;
 use super::item_decision::{ClientItem, decide_item};
-use crate::desk::Desk;
+use crate::call_router::CallRouter;
 use crate::dialect::{ResponseMerger, Round, RoundEnd};
 use crate::splice::{range_of, splice};
 use crate::usage::{self, Usage};
@@ -41,14 +41,14 @@ impl ResponsesResponseMerger {
 }
 
 impl ResponseMerger for ResponsesResponseMerger {
-    fn add_round(&mut self, body: &str, desk: &mut Desk) -> Option<Round> {
+    fn add_round(&mut self, body: &str, router: &mut CallRouter) -> Option<Round> {
         let fields = Fields::read(body)?;
         let output = json::items(fields.get("output")?)?;
         self.rounds += 1;
         body.clone_into(&mut self.body);
         let mut entries = Vec::with_capacity(output.len());
         for item in output {
-            let decision = decide_item(item.get(), false, &self.echo, desk);
+            let decision = decide_item(item.get(), false, &self.echo, router);
             entries.extend(decision.entry);
             self.altered |= decision.client != ClientItem::AsReceived;
             match decision.client {
@@ -63,14 +63,14 @@ impl ResponseMerger for ResponsesResponseMerger {
         Some(Round { entries, end, usage, response })
     }
 
-    fn finish(&mut self, desk: &Desk) -> String {
+    fn finish(&mut self, router: &CallRouter) -> String {
         let body = std::mem::take(&mut self.body);
         let Some(fields) = Fields::read(&body) else { return body };
         let altered = self.rounds > 1 || self.altered;
-        if desk.toolset().passes_through() && !altered {
+        if router.toolset().passes_through() && !altered {
             return body;
         }
-        let mut changes = self.echo.restore(&body, &fields, desk.toolset());
+        let mut changes = self.echo.restore(&body, &fields, router.toolset());
         if altered {
             let output = fields.get("output").map(|raw| range_of(&body, raw));
             changes.extend(output.map(|at| (at, format!("[{}]", self.output.join(",")))));

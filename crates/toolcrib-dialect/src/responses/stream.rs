@@ -14,9 +14,9 @@ use super::echo_restorer::EchoRestorer;
 use super::event_writer::{EventWriter, UpstreamEvent};
 use super::item::Item;
 use super::item_decision::{self, ClientItem, ItemDecision, decide_item, item_routing};
-use crate::budget::PART;
-use crate::desk::{Desk, Sort};
+use crate::call_router::{CallRoute, CallRouter};
 use crate::dialect::{Round, RoundEnd, StreamMerger};
+use crate::limits::PART_BYTES;
 use crate::splice::{range_of, splice};
 use crate::sse::Event;
 use crate::usage::Usage;
@@ -66,10 +66,10 @@ pub(super) struct OutputItem {
 }
 
 impl StreamMerger for ResponsesStreamMerger {
-    fn event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
-        self.on_event(event, desk, out);
+    fn event(&mut self, event: &Event, router: &mut CallRouter, out: &mut Vec<u8>) {
+        self.on_event(event, router, out);
         if self.round.held.is_none() {
-            self.process_waiting(desk, out);
+            self.process_waiting(router, out);
         }
     }
 
@@ -77,7 +77,7 @@ impl StreamMerger for ResponsesStreamMerger {
         !self.end_events.is_empty()
     }
 
-    fn end_round(&mut self, _desk: &mut Desk, _out: &mut Vec<u8>) -> Round {
+    fn end_round(&mut self, _desk: &mut CallRouter, _out: &mut Vec<u8>) -> Round {
         let mut round = std::mem::take(&mut self.round);
         self.rounds += 1;
         round.entries.sort_by_key(|(index, _)| *index);
@@ -86,7 +86,7 @@ impl StreamMerger for ResponsesStreamMerger {
         Round { entries, end, usage: round.usage, response: round.response }
     }
 
-    fn finish(&mut self, desk: &Desk, out: &mut Vec<u8>) {
+    fn finish(&mut self, router: &CallRouter, out: &mut Vec<u8>) {
         let mut last = std::mem::take(&mut self.end_events).into_iter();
         if let Some(event) = last.next()
             && let Some(data) = event.data()
@@ -94,14 +94,14 @@ impl StreamMerger for ResponsesStreamMerger {
         {
             self.write_terminal_event(
                 UpstreamEvent { event: &event, data: &data, fields: &fields },
-                desk,
+                router,
                 out,
             );
         }
         last.for_each(|event| out.extend_from_slice(event.raw()));
     }
 
-    fn fail(&mut self, status: u16, body: &[u8], desk: &Desk, out: &mut Vec<u8>) {
+    fn fail(&mut self, status: u16, body: &[u8], router: &CallRouter, out: &mut Vec<u8>) {
         let text = std::str::from_utf8(body).unwrap_or_default();
         let error =
             Fields::read(text).and_then(|fields| fields.get("error").and_then(Fields::read));
@@ -114,7 +114,7 @@ impl StreamMerger for ResponsesStreamMerger {
         let started_response = match Fields::read(&started_response) {
             Some(response) => splice(
                 &started_response,
-                self.echo.restore(&started_response, &response, desk.toolset()),
+                self.echo.restore(&started_response, &response, router.toolset()),
             ),
             None => started_response,
         };
@@ -148,10 +148,10 @@ impl ResponsesStreamMerger {
         }
     }
 
-    fn on_event(&mut self, event: &Event, desk: &mut Desk, out: &mut Vec<u8>) {
+    fn on_event(&mut self, event: &Event, router: &mut CallRouter, out: &mut Vec<u8>) {
         if self.round.end.is_some_and(|end| end != RoundEnd::Failed) {
             // Such as `[DONE]`, which some servers add.
-            desk.budget.hold(PART + event.raw().len());
+            router.budget.hold(PART_BYTES + event.raw().len());
             self.end_events.push(event.clone());
             return;
         }
@@ -171,7 +171,7 @@ impl ResponsesStreamMerger {
         let index = fields.get("output_index").and_then(|raw| raw.parse::<u64>().ok());
         match (kind, index) {
             ("response.created" | "response.in_progress" | "response.queued", _) => {
-                self.on_response_start(upstream, desk, out);
+                self.on_response_start(upstream, router, out);
             }
             (
                 "response.completed"
@@ -179,17 +179,17 @@ impl ResponsesStreamMerger {
                 | "response.failed"
                 | "response.cancelled",
                 _,
-            ) => self.on_response_end(kind, upstream, desk, out),
+            ) => self.on_response_end(kind, upstream, router, out),
             ("error", _) | ("", None) if kind == "error" || fields.get("error").is_some() => {
                 self.round.end = Some(RoundEnd::Failed);
                 out.extend_from_slice(event.raw());
             }
             (_, Some(index)) => {
                 if self.must_wait(index) {
-                    desk.budget.hold(PART + event.raw().len());
+                    router.budget.hold(PART_BYTES + event.raw().len());
                     self.round.waiting.push((index, event.clone()));
                 } else {
-                    self.on_item_event(kind, index, upstream, desk, out);
+                    self.on_item_event(kind, index, upstream, router, out);
                 }
             }
             (_, None) => self.writer.write_edited(upstream, None, Vec::new(), out),
@@ -198,7 +198,7 @@ impl ResponsesStreamMerger {
 
     /// Hears what waits, in order, as far as nothing holds it. A loop, and not something that an item
     /// calls when it is whole: a server may end a thousand items in reverse.
-    pub(super) fn process_waiting(&mut self, desk: &mut Desk, out: &mut Vec<u8>) {
+    pub(super) fn process_waiting(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) {
         let mut at = 0;
         while let Some((index, _)) = self.round.waiting.get(at) {
             if self.must_wait(*index) {
@@ -207,8 +207,8 @@ impl ResponsesStreamMerger {
             }
             let held = self.round.held;
             let (_, event) = self.round.waiting.remove(at);
-            desk.budget.release(PART + event.raw().len());
-            self.on_event(&event, desk, out);
+            router.budget.release(PART_BYTES + event.raw().len());
+            self.on_event(&event, router, out);
             if held.is_some() && self.round.held.is_none() {
                 at = 0;
             }
@@ -225,44 +225,44 @@ impl ResponsesStreamMerger {
         kind: &str,
         index: u64,
         upstream: UpstreamEvent<'_>,
-        desk: &mut Desk,
+        router: &mut CallRouter,
         out: &mut Vec<u8>,
     ) {
         let item_ = self.round.items.iter().rfind(|item_| item_.index == index).copied();
         match (kind, upstream.fields.get("item")) {
             // Always a new one: some servers give every item the same index.
             ("response.output_item.added", Some(raw)) => {
-                let live = item_routing(raw, desk) == Sort::Live;
-                let shown = self.add_item(index, live, desk);
+                let live = item_routing(raw, router) == CallRoute::Forward;
+                let shown = self.add_item(index, live, router);
                 if shown.is_some() {
-                    let changes = self.restored_call(upstream.data, raw, desk);
+                    let changes = self.restored_call(upstream.data, raw, router);
                     self.writer.write_edited(upstream, shown, changes, out);
                 }
             }
             ("response.output_item.done", Some(raw)) => {
-                self.on_item_done(index, raw, Some(upstream), desk, out);
+                self.on_item_done(index, raw, Some(upstream), router, out);
             }
             _ => {
                 // A server that leaves out how an item begins: its arguments may be ours.
                 let live = !kind.starts_with("response.function_call_arguments");
                 let shown = match item_ {
                     Some(item_) => item_.shown,
-                    None => self.add_item(index, live, desk),
+                    None => self.add_item(index, live, router),
                 };
                 if shown.is_some() {
                     self.writer.write_edited(upstream, shown, Vec::new(), out);
                 } else {
                     // The complete item repeats this text, so it is not kept; counting it bounds the stream.
                     let more = upstream.fields.get("delta").unwrap_or_default().len();
-                    desk.budget.hold(more);
+                    router.budget.hold(more);
                 }
             }
         }
     }
 
     /// A new item, and the index that the client knows it under.
-    fn add_item(&mut self, index: u64, live: bool, desk: &mut Desk) -> Option<u64> {
-        desk.budget.hold(PART);
+    fn add_item(&mut self, index: u64, live: bool, router: &mut CallRouter) -> Option<u64> {
+        router.budget.hold(PART_BYTES);
         if !live {
             self.writer.renumber();
             self.round.held = Some(index);
@@ -273,11 +273,16 @@ impl ResponsesStreamMerger {
     }
 
     /// What changes in an item that begins, so that the client knows its tool.
-    fn restored_call(&self, data: &str, raw: &str, desk: &Desk) -> Vec<(Range<usize>, String)> {
+    fn restored_call(
+        &self,
+        data: &str,
+        raw: &str,
+        router: &CallRouter,
+    ) -> Vec<(Range<usize>, String)> {
         let call = Item::read(raw).filter(|item| item.kind == "function_call");
-        let call = call.filter(|_| !desk.toolset().passes_through());
+        let call = call.filter(|_| !router.toolset().passes_through());
         let new = call.and_then(|item| {
-            item_decision::call_for_client(&item, &item.name()?, &self.echo, desk.toolset())
+            item_decision::call_for_client(&item, &item.name()?, &self.echo, router.toolset())
         });
         new.map(|new| vec![(range_of(data, raw), new)]).unwrap_or_default()
     }
@@ -288,11 +293,11 @@ impl ResponsesStreamMerger {
         index: u64,
         raw: &str,
         upstream: Option<UpstreamEvent<'_>>,
-        desk: &mut Desk,
+        router: &mut CallRouter,
         out: &mut Vec<u8>,
     ) {
         let known = self.round.items.iter().rfind(|item_| item_.index == index).copied();
-        let live = item_routing(raw, desk) == Sort::Live;
+        let live = item_routing(raw, router) == CallRoute::Forward;
         // What the client was told of is never held: this is another of the same index.
         let known = known.filter(|item_| item_.shown.is_none() || live);
         if known.is_some_and(|item_| item_.done) {
@@ -300,15 +305,15 @@ impl ResponsesStreamMerger {
         }
         let shown = match known {
             Some(item_) => item_.shown,
-            None => self.add_item(index, live, desk),
+            None => self.add_item(index, live, router),
         };
-        let ItemDecision { entry, client } = decide_item(raw, shown.is_some(), &self.echo, desk);
+        let ItemDecision { entry, client } = decide_item(raw, shown.is_some(), &self.echo, router);
         // What the client has already is only for the record, unless the end has to be rewritten.
         let size = raw.len() + entry.as_ref().map_or(0, String::len);
         let is_kept = if shown.is_some() && !self.writer.is_renumbering() {
-            desk.budget.copy(size)
+            router.budget.copy(size)
         } else {
-            desk.budget.hold(size);
+            router.budget.hold(size);
             true
         };
         self.round.entries.extend(entry.filter(|_| is_kept).map(|entry| (index, entry)));
@@ -350,16 +355,16 @@ mod tests {
 
     use super::*;
     use crate::api::Api;
-    use crate::budget::Limits;
+    use crate::limits::ResponseLimits;
     use crate::mode::Mode;
     use crate::request::Request;
-    use crate::toolset::{Plan, Toolset};
+    use crate::toolset::{Toolset, ToolsetPlan};
 
     #[test]
     fn a_failure_before_anything_is_known_of_the_response_is_only_an_error() {
         let body = r#"{"model":"m","input":"hi","tools":[{"type":"function","name":"a"}]}"#;
         let request = Request::read(Api::Responses, "/v1/responses", body.into()).unwrap();
-        let plan = Plan {
+        let plan = ToolsetPlan {
             api: Api::Responses,
             mode: Mode::Bridge,
             settings: Arc::default(),
@@ -372,11 +377,15 @@ mod tests {
             passes: false,
             loaded: Vec::new(),
         };
-        let desk =
-            Desk::new(Arc::new(Toolset::new(plan, request.tools())), &[], None, Limits::default());
+        let router = CallRouter::new(
+            Arc::new(Toolset::new(plan, request.tools())),
+            &[],
+            None,
+            ResponseLimits::default(),
+        );
         let mut out = Vec::new();
         ResponsesStreamMerger::new(EchoRestorer::of(&request))
-            .fail(502, b"<html>", &desk, &mut out);
+            .fail(502, b"<html>", &router, &mut out);
         let data = r#"{"type":"error","code":"server_error","message":"the upstream answered 502","param":null}"#;
         assert_eq!(String::from_utf8(out).unwrap(), format!("data: {data}\n\n"));
     }

@@ -8,34 +8,32 @@ use std::collections::HashSet;
 use toolcrib_core::{DefinitionFormat, wire_name};
 use toolcrib_text::json::{self, Fields};
 
-use crate::mode::{Hosted, Mode, Primitive};
-use crate::tools::{self, Keep, Sheet};
+use crate::mode::{HostedSearch, Mode, ReferenceKind};
+use crate::tool_list::{self, ToolEdit, ToolListEdit};
 
 /// Characters of the names that a namespace is described by.
 const DESCRIPTION: usize = 400;
 
 /// What goes up: the client's own, then the search, then what was found.
-pub(super) fn write(input: &str, sheet: &Sheet<'_>) -> String {
-    let mut entries = match sheet.mode {
-        Mode::Hosted(Hosted::Namespaces) => grouped(input, sheet),
-        _ => tools::kept(input, sheet, &deferred),
+pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
+    let mut entries = match edit.mode {
+        Mode::Hosted(HostedSearch::Namespaces) => grouped(input, edit),
+        _ => tool_list::kept(input, edit, &deferred),
     };
-    match sheet.mode {
+    match edit.mode {
         Mode::Hosted(_) => entries.push(r#"{"type":"tool_search"}"#.to_owned()),
-        Mode::Reference(Primitive::SearchOutput) => {
+        Mode::Reference(ReferenceKind::SearchOutput) => {
             // A function beside it would be called in its place.
-            entries.extend(sheet.own.first().map(|own| {
+            entries.extend(edit.own.first().map(|own| {
                 let (description, schema) = (json::quote(&own.description), own.schema);
                 format!(
                     r#"{{"type":"tool_search","execution":"client","description":{description},"parameters":{schema}}}"#
                 )
             }));
         }
-        _ => {
-            entries.extend(sheet.own.iter().map(|own| own.definition(DefinitionFormat::Responses)))
-        }
+        _ => entries.extend(edit.own.iter().map(|own| own.definition(DefinitionFormat::Responses))),
     }
-    entries.extend(sheet.found.iter().map(|found| (*found).to_owned()));
+    entries.extend(edit.found.iter().map(|found| (*found).to_owned()));
     format!("[{}]", entries.join(","))
 }
 
@@ -46,21 +44,22 @@ pub(super) fn deferred(fields: &Fields<'_>) -> String {
 
 /// The client's tools, with those that are deferred in a namespace for each of their servers. It
 /// stands where the first of them stood. A tool of no server is deferred where it is.
-fn grouped(input: &str, sheet: &Sheet<'_>) -> Vec<String> {
+fn grouped(input: &str, edit: &ToolListEdit<'_>) -> Vec<String> {
     let mut groups: Vec<Group> = Vec::new();
     // Either text of its own, or a group by its place.
     let mut row: Vec<Result<String, usize>> = Vec::new();
     for item in json::items(input).unwrap_or_default() {
         let text = item.get();
         let group = Fields::read(text).and_then(|fields| {
-            let name = tools::name(&fields).filter(|_| tools::members(&fields).is_none())?;
-            let marked = (sheet.keep)(&name) == Keep::Deferred;
-            let server = (sheet.group)(&name).filter(|_| marked)?;
+            let name =
+                tool_list::name(&fields).filter(|_| tool_list::members(&fields).is_none())?;
+            let marked = (edit.keep)(&name) == ToolEdit::MarkDeferred;
+            let server = (edit.group)(&name).filter(|_| marked)?;
             Some((server.to_owned(), name, deferred(&fields)))
         });
         let Some((server, name, definition)) = group else {
             // A list of one, for what is done inside of namespaces and to tools of no server.
-            row.extend(tools::kept(&format!("[{text}]"), sheet, &deferred).into_iter().map(Ok));
+            row.extend(tool_list::kept(&format!("[{text}]"), edit, &deferred).into_iter().map(Ok));
             continue;
         };
         let at = groups.iter().position(|group| group.server == server).unwrap_or_else(|| {
@@ -71,7 +70,7 @@ fn grouped(input: &str, sheet: &Sheet<'_>) -> Vec<String> {
         groups[at].names.push(name);
         groups[at].tools.push(definition);
     }
-    let mut taken: HashSet<String> = tools::names(input).into_iter().collect();
+    let mut taken: HashSet<String> = tool_list::names(input).into_iter().collect();
     taken.extend(json::items(input).unwrap_or_default().iter().filter_map(|item| {
         let fields = Fields::read(item.get())?;
         fields.string("name")

@@ -8,27 +8,27 @@
 //! Reading order: `keys` and `words` (nothing may hide), `entries` (one list of tools), `history`, `choice`, and `form` (the response must
 //! be one that can be checked).
 
-mod choice;
-mod entries;
-mod form;
 mod history;
-mod keys;
-mod loaders;
-mod refused;
-mod words;
+mod key_check;
+mod known_keys;
+mod loading_blocks;
+mod response_form;
+mod tool_choice;
+mod tool_entries;
+mod violation;
 
 use toolcrib_text::json::{self, Fields};
 
-use self::entries::{Kept, Narrow, filter, items, list};
-pub(crate) use self::form::check as check_form;
-pub(crate) use self::keys::history_key;
-pub use self::refused::Refused;
-pub use self::words::fold;
+pub(crate) use self::key_check::history_key;
+pub use self::known_keys::fold_key;
+pub(crate) use self::response_form::check as check_form;
+use self::tool_entries::{NarrowedEntry, Narrowing, filter, items, list};
+pub use self::violation::ScopeViolation;
 use crate::api::Api;
 
 /// Whether a tool exists for the caller, by all the names it goes by. It does if one of the names is allowed
 /// and none is hidden.
-pub type Visible<'a> = &'a dyn Fn(&[&str]) -> bool;
+pub type ToolFilter<'a> = &'a dyn Fn(&[&str]) -> bool;
 
 /// Fields that make the provider run a tool, and the names they are matched by.
 const HOSTED: [(&str, &[&str]); 6] = [
@@ -60,14 +60,14 @@ pub(crate) fn narrow(
     api: Api,
     text: &str,
     body: &Fields<'_>,
-    visible: Visible<'_>,
-) -> Result<Changes, Refused> {
-    keys::check(api, text)?;
-    let narrow = Narrow { api, visible };
+    visible: ToolFilter<'_>,
+) -> Result<Changes, ScopeViolation> {
+    key_check::check(api, text)?;
+    let narrow = Narrowing { api, visible };
     let given = |key: &str| body.get(key).filter(|raw| *raw != "null");
     for field in STORED {
         if given(field).is_some() {
-            return Err(Refused::Stored(field));
+            return Err(ScopeViolation::StoredReference(field));
         }
     }
     let mut changes = Changes::default();
@@ -102,7 +102,7 @@ pub(crate) fn narrow(
         let left = left.map(|left| (!left.is_empty()).then(|| list(&left)));
         changes.others.extend(left.map(|left| ("mcp_servers", left)));
     }
-    let history = keys::history_key(api);
+    let history = key_check::history_key(api);
     if let Some(raw) = given(history) {
         let left = narrow.history(raw, &servers)?;
         changes.others.extend(left.map(|left| (history, Some(left))));
@@ -123,26 +123,26 @@ fn servers(api: Api, tools: &str) -> Vec<String> {
     servers.filter_map(|it| it.string(key)).collect()
 }
 
-impl Narrow<'_> {
+impl Narrowing<'_> {
     /// An entry of `mcp_servers`: limited to tools that the caller may know of, in the entry or in a toolset.
-    fn server(self, raw: &str, toolsets: &[String]) -> Result<Kept, Refused> {
+    fn server(self, raw: &str, toolsets: &[String]) -> Result<NarrowedEntry, ScopeViolation> {
         let of = "mcp_servers";
-        let server = Fields::read(raw).ok_or(Refused::Unnamed(of))?;
-        let name = server.string("name").ok_or(Refused::Unnamed(of))?;
+        let server = Fields::read(raw).ok_or(ScopeViolation::UnnamedTool(of))?;
+        let name = server.string("name").ok_or(ScopeViolation::UnnamedTool(of))?;
         let Some(config) = server.get("tool_configuration").filter(|raw| *raw != "null") else {
             let is_declared = toolsets.contains(&name);
-            return Ok(if is_declared { Kept::AsIs } else { Kept::Nothing });
+            return Ok(if is_declared { NarrowedEntry::Unchanged } else { NarrowedEntry::Removed });
         };
-        let config = Fields::read(config).ok_or(Refused::Unnamed(of))?;
+        let config = Fields::read(config).ok_or(ScopeViolation::UnnamedTool(of))?;
         let Some(allowed) = config.get("allowed_tools").filter(|raw| *raw != "null") else {
-            return Ok(Kept::Nothing);
+            return Ok(NarrowedEntry::Removed);
         };
         Ok(match self.members(&name, allowed)? {
-            None => Kept::AsIs,
-            Some(left) if left.is_empty() => Kept::Nothing,
+            None => NarrowedEntry::Unchanged,
+            Some(left) if left.is_empty() => NarrowedEntry::Removed,
             Some(left) => {
                 let config = config.with(&[("allowed_tools", Some(list(&left)))]);
-                Kept::As(server.with(&[("tool_configuration", Some(config))]))
+                NarrowedEntry::Changed(server.with(&[("tool_configuration", Some(config))]))
             }
         })
     }

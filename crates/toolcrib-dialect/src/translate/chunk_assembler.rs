@@ -9,7 +9,8 @@ use serde::de::IgnoredAny;
 use toolcrib_text::json::{self, Fields};
 
 use super::lenient;
-use crate::budget::{Budget, Exceeded, Limits, PART};
+use crate::budget::ResponseBudget;
+use crate::limits::{LimitExceeded, PART_BYTES, ResponseLimits};
 
 use super::backend_error::BackendError;
 use super::chat_response::{self, ChatUsage, FinishReason, ResponseHead};
@@ -46,7 +47,7 @@ pub(super) struct ChunkAssembler {
     usage: ChatUsage,
     over: bool,
     /// What waits to be passed on.
-    budget: Budget,
+    budget: ResponseBudget,
 }
 
 #[derive(Debug)]
@@ -69,12 +70,12 @@ struct AssembledCall {
 }
 
 impl ChunkAssembler {
-    pub(super) fn new(fallback: String, limits: Limits) -> Self {
-        Self { fallback, budget: Budget::new(limits), ..Self::default() }
+    pub(super) fn new(fallback: String, limits: ResponseLimits) -> Self {
+        Self { fallback, budget: ResponseBudget::new(limits), ..Self::default() }
     }
 
     /// The limit that the response exceeded, if it did.
-    pub(super) fn exceeded(&self) -> Option<Exceeded> {
+    pub(super) fn exceeded(&self) -> Option<LimitExceeded> {
         self.budget.exceeded()
     }
 
@@ -171,7 +172,7 @@ impl ChunkAssembler {
         match self.parts.last_mut() {
             Some(AssembledPart::Text(text)) if open => text.push_str(&piece),
             _ => {
-                self.budget.hold(PART);
+                self.budget.hold(PART_BYTES);
                 self.parts.push(AssembledPart::Text(piece));
             }
         }
@@ -181,7 +182,7 @@ impl ChunkAssembler {
         let index = piece.get("index").and_then(|raw| raw.parse().ok());
         let id = lenient::text(piece, "id").filter(|id| !id.is_empty());
         let at = self.find_call(index, id.as_deref()).unwrap_or_else(|| {
-            self.budget.hold(PART);
+            self.budget.hold(PART_BYTES);
             self.budget.call();
             self.parts
                 .push(AssembledPart::Call(AssembledCall { index, ..AssembledCall::default() }));

@@ -32,7 +32,7 @@ use self::chat_response::ChatResponse;
 use self::chunk_assembler::{ChunkAssembler, StreamStep};
 use self::lenient::DroppedContent;
 use crate::api::Api;
-use crate::budget::{Exceeded, Limits};
+use crate::limits::{LimitExceeded, ResponseLimits};
 use crate::sse::{Decoder, Event};
 
 /// What goes to the backend instead.
@@ -88,7 +88,7 @@ pub fn adapter(from: Api, to: Api) -> Option<Adapter> {
         decoder: Decoder::default(),
         assembler: ChunkAssembler::default(),
         dropped: Vec::new(),
-        limits: Limits::default(),
+        limits: ResponseLimits::default(),
         exceeded: None,
     })
 }
@@ -121,8 +121,8 @@ pub struct Adapter {
     decoder: Decoder,
     assembler: ChunkAssembler,
     dropped: Vec<String>,
-    limits: Limits,
-    exceeded: Option<Exceeded>,
+    limits: ResponseLimits,
+    exceeded: Option<LimitExceeded>,
 }
 
 impl std::fmt::Debug for Adapter {
@@ -134,14 +134,14 @@ impl std::fmt::Debug for Adapter {
 impl Adapter {
     /// The same with other limits of what is held of a response.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: ResponseLimits) -> Self {
         self.limits = limits;
         self
     }
 
     /// The limit that the response exceeded, if it did. The client's API was told in an error event, and nothing
     /// more is taken.
-    pub fn exceeded(&self) -> Option<Exceeded> {
+    pub fn exceeded(&self) -> Option<LimitExceeded> {
         self.exceeded
     }
 
@@ -193,11 +193,11 @@ impl Adapter {
                 Ok(Some(event)) => {
                     self.event(&event, out);
                     let is_large = self.client.held_bytes() > self.limits.turn;
-                    let large = is_large.then_some(Exceeded::Turn(self.limits.turn));
+                    let large = is_large.then_some(LimitExceeded::Turn(self.limits.turn));
                     self.exceeded = self.assembler.exceeded().or(large);
                 }
                 Ok(None) => return,
-                Err(_) => self.exceeded = Some(Exceeded::Event),
+                Err(_) => self.exceeded = Some(LimitExceeded::Event),
             }
         }
         self.decoder = Decoder::default();

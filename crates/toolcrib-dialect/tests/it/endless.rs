@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use toolcrib_core::FourCharsPerToken;
-use toolcrib_dialect::budget::{Exceeded, Limits};
-use toolcrib_dialect::exchange::action::{Done, Ending, Setup};
+use toolcrib_dialect::exchange::action::{Ending, ExchangeConfig, ExchangeOutcome};
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
+use toolcrib_dialect::{LimitExceeded, ResponseLimits};
 
-const LIMITS: Limits = Limits { response: 100_000, turn: 50_000, call: 20_000 };
+const LIMITS: ResponseLimits = ResponseLimits { response: 100_000, turn: 50_000, call: 20_000 };
 
 /// A stream of an upstream: how it begins, and what it repeats, with a number for `@`.
 struct Stream {
@@ -40,38 +40,40 @@ fn body(api: Api) -> (&'static str, &'static str) {
 }
 
 /// Plays a stream until the exchange is over, `times` at most; what the client got, and how it ended.
-fn play(stream: &Stream, times: usize) -> (String, Option<Done>, Vec<usize>) {
+fn play(stream: &Stream, times: usize) -> (String, Option<ExchangeOutcome>, Vec<usize>) {
     play_within(LIMITS, stream, times)
 }
 
 fn play_within(
-    limits: Limits,
+    limits: ResponseLimits,
     stream: &Stream,
     times: usize,
-) -> (String, Option<Done>, Vec<usize>) {
+) -> (String, Option<ExchangeOutcome>, Vec<usize>) {
     let (target, body) = body(stream.api);
-    let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
+    let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
     (setup.limits, setup.checks_calls) = (limits, true);
-    setup.upstream.speaks = stream.speaks;
+    setup.upstream.other_api = stream.speaks;
     let read = Request::read(stream.api, target, body.as_bytes().to_vec());
     let mut exchange = Exchange::new(stream.api, target, read, setup);
     let (mut out, mut done, mut records) = (String::new(), None, Vec::new());
     let again = (0..times).map(|number| stream.again.replace('@', &number.to_string()));
     let mut events = stream.start.iter().cloned().chain(again);
     while done.is_none() {
-        match exchange.next() {
-            Some(Action::Load(keys)) => exchange.loaded(vec![None; keys.len()]),
-            Some(Action::Prepare(plan)) => {
+        match exchange.next_action() {
+            Some(Action::LoadRecords(keys)) => exchange.records_loaded(vec![None; keys.len()]),
+            Some(Action::PrepareToolset(plan)) => {
                 let toolset = Toolset::new(*plan, exchange.tools());
-                exchange.prepared(Arc::new(toolset));
+                exchange.toolset_prepared(Arc::new(toolset));
             }
-            Some(Action::Send(_)) => exchange.answered(200, true),
+            Some(Action::Send(_)) => exchange.response_started(200, true),
             Some(Action::Forward(bytes)) => out += std::str::from_utf8(&bytes).unwrap(),
-            Some(Action::Store(all)) => records.extend(all.iter().map(|(_, record)| record.len())),
+            Some(Action::StoreRecords(all)) => {
+                records.extend(all.iter().map(|(_, record)| record.len()))
+            }
             Some(Action::Done(ended)) => done = Some(ended),
             Some(_) => {}
             None => match events.next() {
-                Some(data) => exchange.bytes(Bytes::from(format!("data: {data}\n\n"))),
+                Some(data) => exchange.response_bytes(Bytes::from(format!("data: {data}\n\n"))),
                 None => break,
             },
         }
@@ -90,8 +92,8 @@ fn own(api: Api, start: &[&str], again: &str) -> Stream {
 
 /// Streams that hold more and more, and the limit that ends each.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn growing() -> Vec<(&'static str, Stream, Exceeded)> {
-    let (turn, call) = (Exceeded::Turn(LIMITS.turn), Exceeded::Call(LIMITS.call));
+fn growing() -> Vec<(&'static str, Stream, LimitExceeded)> {
+    let (turn, call) = (LimitExceeded::Turn(LIMITS.turn), LimitExceeded::Call(LIMITS.call));
     let x = "x".repeat(500);
     let held = chat(
         r#"{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"nope","arguments":""}}]}"#,
@@ -115,7 +117,7 @@ fn growing() -> Vec<(&'static str, Stream, Exceeded)> {
                 &[],
                 &chat(r#"{"tool_calls":[{"index":@,"id":"call_@","function":{"name":"find"}}]}"#),
             ),
-            Exceeded::Turn(LIMITS.turn),
+            LimitExceeded::Turn(LIMITS.turn),
         ),
         (
             "input",
@@ -199,7 +201,7 @@ fn what_is_held_is_bounded_and_the_client_is_told_why() {
     for (what, stream, exceeded) in growing() {
         let (out, done, records) = play(&stream, 100_000);
         let done = done.unwrap_or_else(|| panic!("{what}: no end"));
-        assert_eq!((done.ending, done.status), (Ending::Exceeded(exceeded), 502), "{what}");
+        assert_eq!((done.ending, done.status), (Ending::LimitExceeded(exceeded), 502), "{what}");
         assert!(records.is_empty(), "{what}");
         let last = out.trim_end().rsplit("data: ").next().unwrap();
         let last: serde_json::Value = serde_json::from_str(last).unwrap();
@@ -226,7 +228,7 @@ fn a_limit_that_is_reached_is_not_exceeded() {
     };
     assert!(play(&stream(&x), 1).1.is_none());
     let (_, done, _) = play(&stream(&format!("{x}x")), 1);
-    assert_eq!(done.unwrap().ending, Ending::Exceeded(Exceeded::Call(LIMITS.call)));
+    assert_eq!(done.unwrap().ending, Ending::LimitExceeded(LimitExceeded::Call(LIMITS.call)));
 }
 
 /// Everything that the client has already: text, thinking, calls of its own tools.
@@ -299,9 +301,9 @@ fn a_turn_with_too_many_calls_ends() {
         own(Api::Gemini, &[], part),
         translated,
     ] {
-        let (out, done, _) = play_within(Limits::default(), &stream, 20_000);
+        let (out, done, _) = play_within(ResponseLimits::default(), &stream, 20_000);
         let ending = done.map(|done| done.ending);
-        assert_eq!(ending, Some(Ending::Exceeded(Exceeded::Calls)), "{:?}", stream.api);
+        assert_eq!(ending, Some(Ending::LimitExceeded(LimitExceeded::Calls)), "{:?}", stream.api);
         assert!(out.contains("more than 1024 calls"), "{:?}", stream.api);
     }
 }

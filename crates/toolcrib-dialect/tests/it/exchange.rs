@@ -11,10 +11,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use toolcrib_core::FourCharsPerToken;
-use toolcrib_dialect::capability::{Learned, NotNative};
-use toolcrib_dialect::exchange::action::{Body, Done, Ending, FellBack, Outgoing, Report, Setup};
-use toolcrib_dialect::mode::{Primitive, RequestedMode};
-use toolcrib_dialect::{Action, Api, Exchange, Key, Mode, Request, Toolset};
+use toolcrib_dialect::capability::{LearnedUnsupported, UnsupportedFeature};
+use toolcrib_dialect::exchange::action::{
+    DecisionReport, Ending, ExchangeConfig, ExchangeOutcome, ModeFallback, OutgoingRequest,
+    ResponseBody,
+};
+use toolcrib_dialect::mode::{ReferenceKind, RequestedMode};
+use toolcrib_dialect::{Action, Api, Exchange, Mode, RecordKey, Request, Toolset};
 
 use crate::support::tools;
 
@@ -38,10 +41,10 @@ struct Played {
     sent: Vec<Value>,
     status: Option<u16>,
     body: Vec<u8>,
-    fell_back: Vec<FellBack>,
-    learned: Option<Learned>,
-    done: Option<Done>,
-    report: Report,
+    fell_back: Vec<ModeFallback>,
+    learned: Option<LearnedUnsupported>,
+    done: Option<ExchangeOutcome>,
+    report: DecisionReport,
 }
 
 impl Played {
@@ -53,8 +56,8 @@ impl Played {
 /// The loop, with a map for a store and a list of answers for an upstream.
 fn play(
     body: &Value,
-    setup: Setup,
-    store: &mut HashMap<Key, Vec<u8>>,
+    setup: ExchangeConfig,
+    store: &mut HashMap<RecordKey, Vec<u8>>,
     answers: Vec<Answer>,
 ) -> Played {
     play_at(TARGET, body, setup, store, answers)
@@ -63,8 +66,8 @@ fn play(
 fn play_at(
     target: &str,
     body: &Value,
-    setup: Setup,
-    store: &mut HashMap<Key, Vec<u8>>,
+    setup: ExchangeConfig,
+    store: &mut HashMap<RecordKey, Vec<u8>>,
     answers: Vec<Answer>,
 ) -> Played {
     let request = Request::read(Api::Messages, target, body.to_string().into_bytes());
@@ -72,17 +75,17 @@ fn play_at(
     let (mut played, mut answers) = (Played::default(), answers.into_iter());
     let mut rest: Option<Answer> = None;
     loop {
-        let action = exchange.next();
+        let action = exchange.next_action();
         let name = match &action {
             None => "read",
-            Some(Action::Load(_)) => "load",
-            Some(Action::Prepare(_)) => "prepare",
+            Some(Action::LoadRecords(_)) => "load",
+            Some(Action::PrepareToolset(_)) => "prepare",
             Some(Action::Send(_)) => "send",
-            Some(Action::Respond(_)) => "respond",
+            Some(Action::StartResponse(_)) => "respond",
             Some(Action::Forward(_)) => "forward",
-            Some(Action::Store(_)) => "store",
+            Some(Action::StoreRecords(_)) => "store",
             Some(Action::FellBack(_)) => "fall back",
-            Some(Action::Learn(_)) => "learn",
+            Some(Action::Remember(_)) => "learn",
             Some(Action::Done(_)) => "done",
         };
         if played.actions.last() != Some(&name) {
@@ -92,52 +95,55 @@ fn play_at(
             None => match rest.take().expect("an answer to read") {
                 Answer::Events(text) => {
                     text.as_bytes().chunks(50).for_each(|piece| {
-                        exchange.bytes(Bytes::copy_from_slice(piece));
+                        exchange.response_bytes(Bytes::copy_from_slice(piece));
                     });
-                    exchange.end();
+                    exchange.response_ended();
                 }
                 Answer::Whole(_, text) => {
-                    exchange.bytes(text.into());
-                    exchange.end();
+                    exchange.response_bytes(text.into());
+                    exchange.response_ended();
                 }
                 Answer::CutOff(text) => {
-                    exchange.bytes(text.into());
-                    exchange.cut_off();
+                    exchange.response_bytes(text.into());
+                    exchange.response_cut_off();
                 }
                 Answer::Unreachable => unreachable!(),
             },
-            Some(Action::Load(keys)) => {
-                exchange.loaded(keys.iter().map(|key| store.get(key).cloned()).collect());
+            Some(Action::LoadRecords(keys)) => {
+                exchange.records_loaded(keys.iter().map(|key| store.get(key).cloned()).collect());
             }
-            Some(Action::Prepare(plan)) => {
+            Some(Action::PrepareToolset(plan)) => {
                 let toolset = Arc::new(Toolset::new(*plan, exchange.tools()));
-                exchange.prepared(toolset);
+                exchange.toolset_prepared(toolset);
             }
             Some(Action::Send(request)) => {
                 played.sent.push(serde_json::from_slice(&request.body).unwrap());
                 let answer = answers.next().expect("another answer");
                 match &answer {
-                    Answer::Events(_) | Answer::CutOff(_) => exchange.answered(200, true),
-                    Answer::Whole(status, _) => exchange.answered(*status, false),
-                    Answer::Unreachable => exchange.unreachable(),
+                    Answer::Events(_) | Answer::CutOff(_) => exchange.response_started(200, true),
+                    Answer::Whole(status, _) => exchange.response_started(*status, false),
+                    Answer::Unreachable => exchange.upstream_unreachable(),
                 }
                 rest = Some(answer);
             }
-            Some(Action::Respond(start)) => {
+            Some(Action::StartResponse(start)) => {
                 assert_eq!(played.status.replace(start.status), None, "a response begins once");
                 match (start.body, rest.take()) {
-                    (Body::Complete(body), _) => played.body = body.to_vec(),
-                    (Body::Forwarded, answer) => rest = answer,
-                    (Body::AsItComes, Some(Answer::Whole(_, text) | Answer::Events(text))) => {
+                    (ResponseBody::Complete(body), _) => played.body = body.to_vec(),
+                    (ResponseBody::Forwarded, answer) => rest = answer,
+                    (
+                        ResponseBody::Passthrough,
+                        Some(Answer::Whole(_, text) | Answer::Events(text)),
+                    ) => {
                         played.body = text.into_bytes();
                     }
-                    (Body::AsItComes, _) => panic!("no body"),
+                    (ResponseBody::Passthrough, _) => panic!("no body"),
                 }
             }
             Some(Action::Forward(bytes)) => played.body.extend_from_slice(&bytes),
-            Some(Action::Store(records)) => store.extend(records),
+            Some(Action::StoreRecords(records)) => store.extend(records),
             Some(Action::FellBack(fell_back)) => played.fell_back.push(fell_back),
-            Some(Action::Learn(learned)) => played.learned = Some(learned),
+            Some(Action::Remember(learned)) => played.learned = Some(learned),
             Some(Action::Done(done)) => {
                 played.done = Some(done);
                 break;
@@ -149,8 +155,8 @@ fn play_at(
     played
 }
 
-fn setup() -> Setup {
-    Setup::new(HOST, Arc::new(FourCharsPerToken))
+fn setup() -> ExchangeConfig {
+    ExchangeConfig::new(HOST, Arc::new(FourCharsPerToken))
 }
 
 fn request(messages: &Value, stream: bool) -> Value {
@@ -213,12 +219,12 @@ fn refusal(path: &str, message: &str) -> Answer {
 }
 
 /// The next action that is a request to the upstream, with the toolsets made on the way.
-fn sent(exchange: &mut Exchange) -> Outgoing {
+fn sent(exchange: &mut Exchange) -> OutgoingRequest {
     loop {
-        match exchange.next().expect("an action") {
-            Action::Prepare(plan) => {
+        match exchange.next_action().expect("an action") {
+            Action::PrepareToolset(plan) => {
                 let toolset = Arc::new(Toolset::new(*plan, exchange.tools()));
-                exchange.prepared(toolset);
+                exchange.toolset_prepared(toolset);
             }
             Action::Send(outgoing) => return outgoing,
             other => panic!("{other:?}"),

@@ -1,10 +1,10 @@
 //! Which models everruns 0.50 counts as having a search of their provider's, and what we count.
 
 use toolcrib_dialect::Api;
-use toolcrib_dialect::capability::{Hosted, Learned, resolve};
+use toolcrib_dialect::capability::{HostedSupport, LearnedUnsupported, resolve_capability};
 
-fn hosted(api: Api, host: &str, model: &str) -> Hosted {
-    resolve(api, host, model, None, &Learned::default(), 0).hosted
+fn hosted(api: Api, host: &str, model: &str) -> HostedSupport {
+    resolve_capability(api, host, model, None, &LearnedUnsupported::default(), 0).hosted
 }
 
 #[test]
@@ -26,12 +26,12 @@ fn openais_search_is_on_the_models_that_everruns_lists() {
         "gpt-6.1-sol",
         "gpt-6.1-terra",
     ] {
-        assert_eq!(openai(model), Hosted::OpenAi, "{model}");
+        assert_eq!(openai(model), HostedSupport::OpenAi, "{model}");
     }
     for model in ["gpt-4.1", "gpt-5", "gpt-5.2", "gpt-5.3-codex", "o3", "o4-mini"] {
-        assert_eq!(openai(model), Hosted::None, "{model}");
+        assert_eq!(openai(model), HostedSupport::None, "{model}");
     }
-    assert_eq!(openai("gpt-5.4-nano"), Hosted::None, "there it has one");
+    assert_eq!(openai("gpt-5.4-nano"), HostedSupport::None, "there it has one");
 }
 
 #[test]
@@ -52,12 +52,12 @@ fn anthropics_search_is_on_the_models_that_everruns_lists() {
         "claude-fable-5",
         "claude-fable-5-1",
     ] {
-        assert_eq!(anthropic(model), Hosted::Both, "{model}");
+        assert_eq!(anthropic(model), HostedSupport::Both, "{model}");
     }
     for model in ["claude-3-5-haiku", "claude-3-7-sonnet", "unknown-model"] {
-        assert_eq!(anthropic(model), Hosted::None, "{model}");
+        assert_eq!(anthropic(model), HostedSupport::None, "{model}");
     }
-    assert_eq!(anthropic("claude-opus-4"), Hosted::None, "there it has one");
+    assert_eq!(anthropic("claude-opus-4"), HostedSupport::None, "there it has one");
 }
 
 #[test]
@@ -69,9 +69,9 @@ fn other_transports_have_no_search_of_their_own() {
         (Api::Chat, "openrouter.ai", "anthropic/claude-opus-4.8"),
         (Api::Gemini, "generativelanguage.googleapis.com", "gemini-3-pro"),
     ] {
-        assert_eq!(hosted(api, host, model), Hosted::None, "{host} {model}");
+        assert_eq!(hosted(api, host, model), HostedSupport::None, "{host} {model}");
     }
     let bedrock = "bedrock-runtime.us-east-1.amazonaws.com";
     let model = "us.anthropic.claude-opus-4-5-20251101-v1:0";
-    assert_eq!(hosted(Api::Messages, bedrock, model), Hosted::Regex, "through InvokeModel");
+    assert_eq!(hosted(Api::Messages, bedrock, model), HostedSupport::Regex, "through InvokeModel");
 }

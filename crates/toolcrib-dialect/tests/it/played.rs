@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use toolcrib_core::disclosure::DisclosureSetting;
-use toolcrib_dialect::capability::{self, Overrides};
-use toolcrib_dialect::exchange::action::{Body, Report};
-use toolcrib_dialect::mode::{Hosted, Primitive};
-use toolcrib_dialect::{Action, Exchange, Key, Mode, Plan, Summary, Toolset};
+use toolcrib_dialect::capability::{CapabilityOverrides, HostedSupport};
+use toolcrib_dialect::exchange::action::{DecisionReport, ResponseBody};
+use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
+use toolcrib_dialect::{Action, Exchange, Mode, RecordKey, Toolset, ToolsetPlan, TurnSummary};
 
 /// What becomes of a turn after a round.
 #[derive(Debug)]
@@ -26,18 +26,18 @@ pub(crate) struct Done {
     /// The response, unless it is a stream.
     pub(crate) body: Option<String>,
     /// What is kept for the next request.
-    pub(crate) records: Vec<(Key, Vec<u8>)>,
-    pub(crate) summary: Summary,
+    pub(crate) records: Vec<(RecordKey, Vec<u8>)>,
+    pub(crate) summary: TurnSummary,
 }
 
 /// Records by their place in a list of keys, and the keys.
-pub(crate) type Records = Box<dyn Fn(usize, &Key) -> Option<Vec<u8>>>;
+pub(crate) type Records = Box<dyn Fn(usize, &RecordKey) -> Option<Vec<u8>>>;
 
 /// The exchange of one request, driven by hand.
 pub(crate) struct Turn {
     exchange: Exchange,
     records: Records,
-    make: fn(Plan, &str) -> Arc<Toolset>,
+    make: fn(ToolsetPlan, &str) -> Arc<Toolset>,
     /// The body that was sent last.
     sent: String,
     /// Whether an answer to it has begun.
@@ -49,7 +49,7 @@ impl Turn {
     pub(crate) fn new(
         exchange: Exchange,
         records: Records,
-        make: fn(Plan, &str) -> Arc<Toolset>,
+        make: fn(ToolsetPlan, &str) -> Arc<Toolset>,
     ) -> Self {
         let mut turn = Self { exchange, records, make, sent: String::new(), is_answered: false };
         assert!(matches!(turn.drive(&mut Vec::new()), Some(Next::Again)));
@@ -57,7 +57,7 @@ impl Turn {
     }
 
     /// What was decided about the request.
-    pub(crate) fn report(&self) -> &Report {
+    pub(crate) fn report(&self) -> &DecisionReport {
         self.exchange.report()
     }
 
@@ -66,35 +66,35 @@ impl Turn {
     fn drive(&mut self, out: &mut Vec<u8>) -> Option<Next> {
         let mut done = Done::default();
         let mut next = None;
-        while let Some(action) = self.exchange.next() {
+        while let Some(action) = self.exchange.next_action() {
             match action {
-                Action::Load(keys) => {
+                Action::LoadRecords(keys) => {
                     let found = keys.iter().enumerate().map(|(at, key)| (self.records)(at, key));
-                    self.exchange.loaded(found.collect());
+                    self.exchange.records_loaded(found.collect());
                 }
-                Action::Prepare(plan) => {
+                Action::PrepareToolset(plan) => {
                     let toolset = (self.make)(*plan, self.exchange.tools());
-                    self.exchange.prepared(toolset);
+                    self.exchange.toolset_prepared(toolset);
                 }
                 Action::Send(request) => {
                     self.sent = String::from_utf8(request.body.to_vec()).unwrap();
                     (self.is_answered, next) = (false, Some(Next::Again));
                 }
-                Action::Respond(start) => match start.body {
-                    Body::Complete(body) if !start.is_intact => {
+                Action::StartResponse(start) => match start.body {
+                    ResponseBody::Complete(body) if !start.is_unmodified => {
                         done.body = Some(String::from_utf8(body.to_vec()).unwrap());
                     }
                     // Not an answer of this API.
-                    Body::Complete(_) | Body::AsItComes => return None,
-                    Body::Forwarded => {}
+                    ResponseBody::Complete(_) | ResponseBody::Passthrough => return None,
+                    ResponseBody::Forwarded => {}
                 },
                 Action::Forward(bytes) => out.extend_from_slice(&bytes),
-                Action::Store(records) => done.records = records,
+                Action::StoreRecords(records) => done.records = records,
                 Action::Done(ended) => {
                     done.summary = ended.summary;
                     next = Some(Next::Done(std::mem::take(&mut done)));
                 }
-                Action::FellBack(_) | Action::Learn(_) => {}
+                Action::FellBack(_) | Action::Remember(_) => {}
             }
         }
         next
@@ -102,7 +102,7 @@ impl Turn {
 
     fn answer(&mut self, status: u16, is_events: bool) {
         if !std::mem::replace(&mut self.is_answered, true) {
-            self.exchange.answered(status, is_events);
+            self.exchange.response_started(status, is_events);
         }
     }
 
@@ -114,30 +114,30 @@ impl Turn {
     /// Plays bytes of a streamed answer.
     pub(crate) fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.answer(200, true);
-        self.exchange.bytes(Bytes::copy_from_slice(bytes));
+        self.exchange.response_bytes(Bytes::copy_from_slice(bytes));
         self.drive(out);
     }
 
     /// The streamed answer is over.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) -> Next {
         self.answer(200, true);
-        self.exchange.end();
+        self.exchange.response_ended();
         self.drive(out).unwrap_or(Next::Done(Done::default()))
     }
 
     /// Plays a complete answer; `None` if the client got it as it came.
     pub(crate) fn whole(&mut self, body: &[u8]) -> Option<Next> {
         self.answer(200, false);
-        self.exchange.bytes(Bytes::copy_from_slice(body));
-        self.exchange.end();
+        self.exchange.response_bytes(Bytes::copy_from_slice(body));
+        self.exchange.response_ended();
         self.drive(&mut Vec::new())
     }
 
     /// Plays an error.
     pub(crate) fn fail(&mut self, status: u16, body: &[u8], out: &mut Vec<u8>) {
         self.answer(status, false);
-        self.exchange.bytes(Bytes::copy_from_slice(body));
-        self.exchange.end();
+        self.exchange.response_bytes(Bytes::copy_from_slice(body));
+        self.exchange.response_ended();
         self.drive(out);
     }
 
@@ -147,29 +147,38 @@ impl Turn {
 }
 
 /// An upstream and a configuration under which requests are sent in this mode.
-pub(crate) fn forced(mode: Mode) -> (DisclosureSetting, Overrides) {
+pub(crate) fn forced(mode: Mode) -> (DisclosureSetting, CapabilityOverrides) {
     // An upstream that knows nothing would get other words.
-    let knows = Overrides { client_search: Some(true), ..Overrides::default() };
+    let knows = CapabilityOverrides { client_search: Some(true), ..CapabilityOverrides::default() };
     match mode {
         Mode::Bridge => (DisclosureSetting::Bridge, knows),
         Mode::Reveal => (DisclosureSetting::Reveal, knows),
         Mode::Terse => (DisclosureSetting::Terse, knows),
         Mode::Append => (DisclosureSetting::Append, knows),
-        Mode::Reference(Primitive::ToolReference) => {
-            (DisclosureSetting::Reference, Overrides { references: Some(true), ..knows })
+        Mode::Reference(ReferenceKind::ToolReference) => {
+            (DisclosureSetting::Reference, CapabilityOverrides { references: Some(true), ..knows })
         }
-        Mode::Reference(Primitive::SearchOutput) => (DisclosureSetting::Reference, knows),
-        Mode::Reference(Primitive::AdditionalTools) => {
-            let items = Overrides { additional_tools: Some(true), ..Overrides::default() };
-            (DisclosureSetting::Reference, Overrides { client_search: Some(false), ..items })
+        Mode::Reference(ReferenceKind::SearchOutput) => (DisclosureSetting::Reference, knows),
+        Mode::Reference(ReferenceKind::AdditionalTools) => {
+            let items = CapabilityOverrides {
+                additional_tools: Some(true),
+                ..CapabilityOverrides::default()
+            };
+            (
+                DisclosureSetting::Reference,
+                CapabilityOverrides { client_search: Some(false), ..items },
+            )
         }
         Mode::Hosted(hosted) => {
             let hosted = match hosted {
-                Hosted::Regex => capability::Hosted::Regex,
-                Hosted::Bm25 => capability::Hosted::Both,
-                Hosted::Namespaces => capability::Hosted::OpenAi,
+                HostedSearch::Regex => HostedSupport::Regex,
+                HostedSearch::Bm25 => HostedSupport::Both,
+                HostedSearch::Namespaces => HostedSupport::OpenAi,
             };
-            (DisclosureSetting::Hosted, Overrides { hosted: Some(hosted), ..Overrides::default() })
+            (
+                DisclosureSetting::Hosted,
+                CapabilityOverrides { hosted: Some(hosted), ..CapabilityOverrides::default() },
+            )
         }
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolcrib_core::disclosure::DisclosureSetting;
 use toolcrib_core::{FourCharsPerToken, Preset, Settings};
-use toolcrib_dialect::capability::Overrides;
-use toolcrib_dialect::exchange::action::Setup;
+use toolcrib_dialect::capability::CapabilityOverrides;
+use toolcrib_dialect::exchange::action::ExchangeConfig;
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
 
@@ -80,7 +80,8 @@ fn sent(
     settings: &Settings,
     requested: impl Into<RequestedMode>,
 ) -> (Value, String) {
-    let (sent, report) = bytes_sent((api, target), body, settings, requested, Overrides::default());
+    let (sent, report) =
+        bytes_sent((api, target), body, settings, requested, CapabilityOverrides::default());
     (serde_json::from_str(&sent).unwrap(), report)
 }
 
@@ -90,19 +91,19 @@ fn bytes_sent(
     body: &Value,
     settings: &Settings,
     requested: impl Into<RequestedMode>,
-    native: Overrides,
+    native: CapabilityOverrides,
 ) -> (String, String) {
-    let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
-    setup.upstream.native = Some(native);
+    let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
+    setup.upstream.overrides = Some(native);
     (setup.settings, setup.requested) = (Arc::new(settings.clone()), requested.into());
     let request = Request::read(api, target, body.to_string().into_bytes());
     let mut exchange = Exchange::new(api, target, request, setup);
     loop {
-        match exchange.next().expect("an action") {
-            Action::Load(keys) => exchange.loaded(vec![None; keys.len()]),
-            Action::Prepare(plan) => {
+        match exchange.next_action().expect("an action") {
+            Action::LoadRecords(keys) => exchange.records_loaded(vec![None; keys.len()]),
+            Action::PrepareToolset(plan) => {
                 let toolset = Toolset::new(*plan, exchange.tools());
-                exchange.prepared(Arc::new(toolset));
+                exchange.toolset_prepared(Arc::new(toolset));
             }
             Action::Send(outgoing) => {
                 let report = exchange.report().to_string();
@@ -150,9 +151,11 @@ fn the_names_of_claude_code_are_in_the_first_message_in_every_mode() {
 /// With an upstream that loads tools by reference, in both APIs that have that, and without reveals with none.
 #[test]
 fn the_names_of_claude_code_are_in_the_first_message_where_references_work() {
-    let searches = Overrides { client_search: Some(true), ..Overrides::default() };
-    let adds = Overrides { additional_tools: Some(true), ..Overrides::default() };
-    let refers = Overrides { references: Some(true), ..Overrides::default() };
+    let searches =
+        CapabilityOverrides { client_search: Some(true), ..CapabilityOverrides::default() };
+    let adds =
+        CapabilityOverrides { additional_tools: Some(true), ..CapabilityOverrides::default() };
+    let refers = CapabilityOverrides { references: Some(true), ..CapabilityOverrides::default() };
     for (at, native) in [(1, searches), (1, adds), (2, refers)] {
         let (api, target) = APIS[at];
         let body = body(api, &tools(api, 40));
@@ -255,7 +258,7 @@ fn a_client_with_a_search_of_its_own_passes_untouched() {
             }
             let body = body(api, &tools);
             let way = (api, target);
-            let (settings, native) = (Settings::default(), Overrides::default());
+            let (settings, native) = (Settings::default(), CapabilityOverrides::default());
             let (sent, report) = bytes_sent(way, &body, &settings, DisclosureSetting::Auto, native);
             assert_eq!(report, "bypass: the client has a tool search of its own");
             assert_eq!(sent, body.to_string());

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_core::{FourCharsPerToken, Settings};
-use toolcrib_dialect::exchange::action::Setup;
-use toolcrib_dialect::{Api, Exchange, Key, Mode, ROUNDS, Request, Toolset};
+use toolcrib_dialect::exchange::action::ExchangeConfig;
+use toolcrib_dialect::{Api, DEFAULT_HIDDEN_ROUNDS, Exchange, Mode, RecordKey, Request, Toolset};
 
 use crate::played::forced;
 pub(crate) use crate::played::{Done, Next, Turn};
@@ -20,7 +20,7 @@ pub(crate) struct Talk {
     pub(crate) mode: Mode,
     pub(crate) settings: Settings,
     /// What a store keeps.
-    pub(crate) kept: HashMap<Key, Vec<u8>>,
+    pub(crate) kept: HashMap<RecordKey, Vec<u8>>,
     /// Bodies that went up, over all requests.
     pub(crate) sent: Vec<Value>,
     /// The same, as bytes.
@@ -54,20 +54,29 @@ impl Talk {
     pub(crate) fn new(api: Api, mode: Mode) -> Self {
         let settings = Settings::default();
         let (kept, sent, sent_text) = (HashMap::new(), Vec::new(), Vec::new());
-        Self { api, mode, settings, kept, sent, sent_text, caller: [7; 32], rounds: ROUNDS }
+        Self {
+            api,
+            mode,
+            settings,
+            kept,
+            sent,
+            sent_text,
+            caller: [7; 32],
+            rounds: DEFAULT_HIDDEN_ROUNDS,
+        }
     }
 
     /// The exchange of a request, at the point where it was sent for the first time.
     pub(crate) fn turn(&self, target: &str, body: &str) -> Turn {
         let (requested, native) = forced(self.mode);
-        let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
+        let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
         setup.settings = Arc::new(self.settings.clone());
-        (setup.requested, setup.upstream.native) = (requested.into(), Some(native));
-        (setup.caller, setup.rounds) = (self.caller, self.rounds);
+        (setup.requested, setup.upstream.overrides) = (requested.into(), Some(native));
+        (setup.caller, setup.max_hidden_rounds) = (self.caller, self.rounds);
         let request = Request::read(self.api, target, body.as_bytes().to_vec());
         let exchange = Exchange::new(self.api, target, request, setup);
         let kept = self.kept.clone();
-        let records = Box::new(move |_, key: &Key| kept.get(key).cloned());
+        let records = Box::new(move |_, key: &RecordKey| kept.get(key).cloned());
         let turn = Turn::new(exchange, records, |plan, tools| Arc::new(Toolset::new(plan, tools)));
         let report = turn.report();
         assert_eq!(report.mode, self.mode.name(), "{report}");

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use futures::stream;
 use http_body::Frame;
 use http_body_util::StreamBody;
-use toolcrib_dialect::budget::Exceeded;
-use toolcrib_dialect::exchange::action::{self, Done, Ending, Start};
-use toolcrib_dialect::{Action, Unchecked};
+use toolcrib_dialect::LimitExceeded;
+use toolcrib_dialect::exchange::action::{self, Ending, ExchangeOutcome, ResponseStart};
+use toolcrib_dialect::{Action, WithheldReason};
 use toolcrib_server::BodyWithPermit;
 
 use super::{ExchangeLoop, LoopOutput, UpstreamState};
@@ -24,8 +24,8 @@ use crate::upstream_request::{UpstreamError, can_append_event};
 
 impl ExchangeLoop {
     /// The response, once its head is known.
-    pub(super) fn start(mut self, start: Start) -> Response {
-        let mut headers = headers::for_client(&self.headers, start.is_intact);
+    pub(super) fn start(mut self, start: ResponseStart) -> Response {
+        let mut headers = headers::for_client(&self.headers, start.is_unmodified);
         if start.is_translated {
             // These headers describe the body before its translation.
             for name in ["content-length", "content-md5", "digest", "etag"] {
@@ -37,14 +37,14 @@ impl ExchangeLoop {
             headers::write_summary(summary, &mut headers);
         }
         let body = match start.body {
-            action::Body::Complete(body) => {
+            action::ResponseBody::Complete(body) => {
                 self.report_finished();
                 // It counts until a slow client has taken it. Its size was counted before, so its share shrinks or
                 // hardly changes.
                 self.memory.resize_fairly(body.len());
                 Body::new(BodyWithPermit::new(Body::from(body), self.memory))
             }
-            action::Body::AsItComes => {
+            action::ResponseBody::Passthrough => {
                 self.report_finished();
                 match std::mem::replace(&mut self.upstream_state, UpstreamState::Idle) {
                     UpstreamState::ReceivingBody(body) => {
@@ -62,9 +62,9 @@ impl ExchangeLoop {
                     _ => Body::empty(),
                 }
             }
-            action::Body::Forwarded => {
-                self.has_trailers = !start.is_intact;
-                if start.is_intact {
+            action::ResponseBody::Forwarded => {
+                self.has_trailers = !start.is_unmodified;
+                if start.is_unmodified {
                     self.log.done(self.exchange.report(), &self.exchange.summary(), start.status);
                     self.is_reported = true;
                 }
@@ -87,7 +87,7 @@ impl ExchangeLoop {
 
     /// Reports an exchange whose response needs nothing more.
     fn report_finished(&mut self) {
-        while let Some(action) = self.exchange.next() {
+        while let Some(action) = self.exchange.next_action() {
             if let Action::Done(done) = action {
                 self.log.done(self.exchange.report(), &done.summary, done.status);
             }
@@ -126,7 +126,7 @@ impl ExchangeLoop {
         self.ready.pop_front()
     }
 
-    fn last_frame(&mut self, done: Done) -> Option<Result<Frame<Bytes>, UpstreamError>> {
+    fn last_frame(&mut self, done: ExchangeOutcome) -> Option<Result<Frame<Bytes>, UpstreamError>> {
         if done.ending != Ending::Complete {
             self.log.proxy.metrics.failure();
         }
@@ -134,12 +134,12 @@ impl ExchangeLoop {
             self.log.done(self.exchange.report(), &done.summary, done.status);
         }
         match done.ending {
-            Ending::Exceeded(exceeded) => {
+            Ending::LimitExceeded(exceeded) => {
                 // The client has an error event of its API.
                 tracing::warn!(host = %self.log.host, %exceeded, "the upstream was cut off");
                 None
             }
-            Ending::Unchecked(why) => {
+            Ending::Withheld(why) => {
                 let text = self.withheld_message(why);
                 let last = error_event(self.log.api, StatusCode::BAD_GATEWAY, &text);
                 Some(Ok(Frame::data(last.into())))
@@ -170,19 +170,19 @@ impl ExchangeLoop {
     }
 
     /// The response to a request that got none.
-    pub(super) fn error_instead_of_response(mut self, done: Done) -> Response {
+    pub(super) fn error_instead_of_response(mut self, done: ExchangeOutcome) -> Response {
         let error = self.take_upstream_error(done.ending);
         match done.ending {
             Ending::Untranslatable(why) => {
                 error_response(self.log.api, StatusCode::BAD_REQUEST, &why.to_string())
             }
-            Ending::Unchecked(why) => {
+            Ending::Withheld(why) => {
                 self.log.proxy.metrics.failure();
                 let text = self.withheld_message(why);
                 error_response(self.log.api, StatusCode::BAD_GATEWAY, &text)
             }
-            Ending::Exceeded(Exceeded::Total(_)) => self.log.out_of_memory(&error),
-            Ending::CutOff | Ending::Exceeded(_) => self.log.upstream_cut_off(&error),
+            Ending::LimitExceeded(LimitExceeded::Total(_)) => self.log.out_of_memory(&error),
+            Ending::CutOff | Ending::LimitExceeded(_) => self.log.upstream_cut_off(&error),
             Ending::Complete | Ending::Failed | Ending::Unreachable => {
                 upstream_unreachable(&self.log.proxy, self.log.api, &self.log.host, &error)
             }
@@ -190,7 +190,7 @@ impl ExchangeLoop {
     }
 
     /// Logs that a response is withheld from a limited caller. Returns the message for the client.
-    fn withheld_message(&self, why: Unchecked) -> String {
+    fn withheld_message(&self, why: WithheldReason) -> String {
         tracing::warn!(host = %self.log.host, reason = %why, "a response for a caller with a limited scope was refused");
         format!("this caller's tools are limited, and the response is not passed on because {why}")
     }
@@ -198,7 +198,7 @@ impl ExchangeLoop {
     /// Why the upstream was lost.
     fn take_upstream_error(&mut self, ending: Ending) -> UpstreamError {
         match ending {
-            Ending::Exceeded(exceeded) => UpstreamError::new(exceeded.to_string()),
+            Ending::LimitExceeded(exceeded) => UpstreamError::new(exceeded.to_string()),
             _ => self
                 .upstream_error
                 .take()

@@ -5,7 +5,7 @@ use toolcrib_text::json::{self, Fields};
 use super::flat_names::FlatNames;
 use crate::responses::item::Item;
 use crate::responses::request::is_tool_search;
-use crate::tools;
+use crate::tool_list;
 
 /// What the search is called, and what it takes where the client does not say.
 const SEARCH_NAME: &str = "tool_search";
@@ -34,8 +34,8 @@ impl RequestFlattener {
             json::items(input).unwrap_or_default().iter().map(|item| item.get()).collect();
         let read: Vec<Option<Fields<'_>>> = all.iter().map(|text| Fields::read(text)).collect();
         // Names that stand for themselves come first: a flat one must not take theirs.
-        for fields in read.iter().flatten().filter(|fields| tools::members(fields).is_none()) {
-            if let Some(name) = tools::name(fields) {
+        for fields in read.iter().flatten().filter(|fields| tool_list::members(fields).is_none()) {
+            if let Some(name) = tool_list::name(fields) {
                 self.names.reserve(name);
             }
             self.hosted |=
@@ -69,15 +69,15 @@ impl RequestFlattener {
     /// Declares a tool, or those of a namespace, flat and each once. One that is deferred waits until
     /// it is loaded.
     fn declare(&mut self, text: &str, fields: &Fields<'_>, loaded: bool) {
-        let Some((_, members)) = tools::members(fields) else {
-            let name = tools::name(fields);
+        let Some((_, members)) = tool_list::members(fields) else {
+            let name = tool_list::name(fields);
             return self.declare_one(text, fields, name, loaded);
         };
         self.changed = true;
         let namespace = fields.string("name").unwrap_or_default();
         for member in members {
             let Some(fields) = Fields::read(member) else { continue };
-            let name = tools::name(&fields).map(|name| self.names.flatten(&namespace, &name));
+            let name = tool_list::name(&fields).map(|name| self.names.flatten(&namespace, &name));
             let renamed = fields.with(&[("name", name.as_deref().map(json::quote))]);
             if let Some(fields) = Fields::read(&renamed) {
                 self.declare_one(&renamed, &fields, name, loaded);

@@ -27,18 +27,18 @@ fn an_upstream_that_is_lost() {
 fn an_error_that_comes_as_events_is_only_translated() {
     for stream in [false, true] {
         let mut setup = setup();
-        setup.upstream.speaks = Some(Api::Chat);
+        setup.upstream.other_api = Some(Api::Chat);
         let body = ask(stream).to_string().into_bytes();
         let request = Request::read(Api::Messages, TARGET, body);
         let mut exchange = Exchange::new(Api::Messages, TARGET, request, setup);
         assert_eq!(sent(&mut exchange).path, Some("/v1/chat/completions"));
-        exchange.answered(429, true);
-        exchange.bytes("data: {\"error\": {\"message\": \"slow down\"}}\n\n".into());
-        exchange.end();
+        exchange.response_started(429, true);
+        exchange.response_bytes("data: {\"error\": {\"message\": \"slow down\"}}\n\n".into());
+        exchange.response_ended();
         let (mut text, mut done, mut begun) = (Vec::new(), None, 0);
-        while let Some(action) = exchange.next() {
+        while let Some(action) = exchange.next_action() {
             match action {
-                Action::Respond(start) => {
+                Action::StartResponse(start) => {
                     begun += 1;
                     assert_eq!((start.status, start.is_translated), (429, true));
                 }
@@ -53,10 +53,10 @@ fn an_error_that_comes_as_events_is_only_translated() {
         );
         assert!(String::from_utf8(text).unwrap().contains("slow down"));
         // Nothing that comes after the end is taken in.
-        exchange.answered(200, true);
-        exchange.unreachable();
-        exchange.bytes("x".into());
-        exchange.cut_off();
-        assert!(exchange.next().is_none() && exchange.is_over());
+        exchange.response_started(200, true);
+        exchange.upstream_unreachable();
+        exchange.response_bytes("x".into());
+        exchange.response_cut_off();
+        assert!(exchange.next_action().is_none() && exchange.is_over());
     }
 }

@@ -10,7 +10,8 @@ fn what_passes_through_says_why() {
         change(&mut body);
         body
     };
-    let off = Setup { requested: RequestedMode::Off, ..setup() };
+    let mut off = setup();
+    off.requested = RequestedMode::Off;
     let rows = [
         (ask(false), off, "bypass", "tool search is off"),
         (with(&|body| body["tools"] = json!([])), setup(), "bypass", "no tools"),
@@ -31,7 +32,7 @@ fn what_passes_through_says_why() {
     for (body, setup, mode, why) in rows {
         let answer = Answer::Whole(200, "{}".into());
         let played = play(&body, setup, &mut HashMap::new(), vec![answer]);
-        assert_eq!((played.report.mode, &*played.report.why), (mode, why));
+        assert_eq!((played.report.mode, &*played.report.reason), (mode, why));
         assert_eq!((played.sent, &*played.body), (vec![body], &b"{}"[..]));
         assert_eq!(played.done.unwrap().summary.rounds, 1);
     }
@@ -45,7 +46,7 @@ fn off_is_off_for_namespaces_too() {
     for (requested, is_as_it_came) in
         [(RequestedMode::Off, true), (RequestedMode::default(), false)]
     {
-        let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
+        let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
         setup.requested = requested;
         let (api, path) = (Api::Responses, "/v1/responses");
         let request = Request::read(api, path, body.to_string().into_bytes());
@@ -71,7 +72,7 @@ fn a_client_with_a_search_of_its_own_is_left_to_it() {
         let body = json!({"model": "gpt-5.4", "input": input, "tools": tools}).to_string();
         let (api, path) = (Api::Responses, "/v1/responses");
         let request = Request::read(api, path, body.clone().into_bytes());
-        let setup = Setup::new(host, Arc::new(FourCharsPerToken));
+        let setup = ExchangeConfig::new(host, Arc::new(FourCharsPerToken));
         let mut exchange = Exchange::new(api, path, request, setup);
         assert_eq!(sent(&mut exchange).body == body.as_bytes(), is_as_it_came, "{body}");
         let why = exchange.report().to_string();

@@ -10,9 +10,9 @@ fn a_refusal_a_fallback_and_a_hidden_round() {
         let answers = vec![refused, searches(stream), wrapped(stream)];
         let played = play(&ask(stream), setup(), &mut store, answers);
 
-        let native = Mode::Reference(Primitive::ToolReference);
-        let missing = Some(NotNative::References);
-        assert_eq!(played.fell_back, [FellBack { from: native, missing }]);
+        let native = Mode::Reference(ReferenceKind::ToolReference);
+        let missing = Some(UnsupportedFeature::References);
+        assert_eq!(played.fell_back, [ModeFallback { from: native, unsupported: missing }]);
         assert!(played.sent[0].to_string().contains("defer_loading"));
         assert!(!played.sent[1].to_string().contains("defer_loading"));
         // The answer to the search went up, and the client got the call of the real tool alone.
@@ -63,7 +63,8 @@ fn a_refusal_a_fallback_and_a_hidden_round() {
         assert_eq!(played.actions, expected);
 
         // The next request knows: it does not try what was refused, and it finds its history again.
-        let setup = Setup { learned: played.learned.unwrap(), ..setup() };
+        let mut setup = setup();
+        setup.learned = played.learned.unwrap();
         let messages = json!([
             {"role": "user", "content": "Who is Ada?"},
             {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_call00000001",
@@ -114,8 +115,8 @@ fn two_refusals_in_a_row() {
     ]);
     let answers = vec![deferring, thinking, wrapped(true)];
     let played = play(&request(&messages, true), setup(), &mut HashMap::new(), answers);
-    let missing: Vec<_> = played.fell_back.iter().map(|fell_back| fell_back.missing).collect();
-    assert_eq!(missing, [Some(NotNative::References), None]);
+    let missing: Vec<_> = played.fell_back.iter().map(|fell_back| fell_back.unsupported).collect();
+    assert_eq!(missing, [Some(UnsupportedFeature::References), None]);
     let thinks = |body: &Value| body["messages"].to_string().contains("thinking");
     assert_eq!(played.sent.iter().map(thinks).collect::<Vec<_>>(), [true, true, false]);
     assert!(played.text().contains("crm__find_customer"));

@@ -1,13 +1,14 @@
 //! What is read off a request, what is left alone, and what becomes of its tools.
 
 use serde_json::json;
-use toolcrib_dialect::request::Choice;
-use toolcrib_dialect::{Bypass, Request};
+use toolcrib_dialect::request::ToolChoice;
+use toolcrib_dialect::{PassthroughReason, Request};
 
 use super::*;
 
-fn read(target: &str, body: &Value) -> Result<Request, Bypass> {
-    Request::read(Api::Gemini, target, body.to_string().into_bytes()).map_err(|unread| unread.why)
+fn read(target: &str, body: &Value) -> Result<Request, PassthroughReason> {
+    Request::read(Api::Gemini, target, body.to_string().into_bytes())
+        .map_err(|unread| unread.reason)
 }
 
 fn with(key: &str, value: Value) -> Value {
@@ -33,28 +34,34 @@ fn the_path_says_the_model_and_the_stream() {
         assert_eq!(asked(target), Ok((model.to_owned(), stream)));
     }
     // One JSON array, piece by piece: there are no events to edit.
-    assert_eq!(asked("/v1beta/models/m:streamGenerateContent"), Err(Bypass::NoEvents));
-    assert_eq!(asked("/v1beta/models/m:streamGenerateContent?alt=json"), Err(Bypass::NoEvents));
+    assert_eq!(
+        asked("/v1beta/models/m:streamGenerateContent"),
+        Err(PassthroughReason::JsonArrayStream)
+    );
+    assert_eq!(
+        asked("/v1beta/models/m:streamGenerateContent?alt=json"),
+        Err(PassthroughReason::JsonArrayStream)
+    );
     for other in ["/v1beta/models/m:countTokens", "/v1beta/models/m", "/", ""] {
-        assert_eq!(asked(other), Err(Bypass::Malformed), "{other}");
+        assert_eq!(asked(other), Err(PassthroughReason::Malformed), "{other}");
     }
 }
 
 #[test]
 fn what_is_left_alone() {
     for (key, value, why) in [
-        ("cachedContent", json!("cachedContents/1"), Bypass::CachedContent),
-        ("cached_content", json!("cachedContents/1"), Bypass::CachedContent),
-        ("tools", json!([]), Bypass::NoTools),
-        ("tools", json!(null), Bypass::NoTools),
-        ("tools", json!("all"), Bypass::Malformed),
-        ("contents", json!("hi"), Bypass::Malformed),
-        ("contents", json!(["hi"]), Bypass::Malformed),
-        ("generationConfig", json!({"candidateCount": 2}), Bypass::SeveralAnswers),
+        ("cachedContent", json!("cachedContents/1"), PassthroughReason::CachedContent),
+        ("cached_content", json!("cachedContents/1"), PassthroughReason::CachedContent),
+        ("tools", json!([]), PassthroughReason::NoTools),
+        ("tools", json!(null), PassthroughReason::NoTools),
+        ("tools", json!("all"), PassthroughReason::Malformed),
+        ("contents", json!("hi"), PassthroughReason::Malformed),
+        ("contents", json!(["hi"]), PassthroughReason::Malformed),
+        ("generationConfig", json!({"candidateCount": 2}), PassthroughReason::MultipleChoices),
         (
             "toolConfig",
             json!({"functionCallingConfig": {"streamFunctionCallArguments": true}}),
-            Bypass::CallsInPieces,
+            PassthroughReason::StreamedArguments,
         ),
     ] {
         let body = with(key, value);
@@ -62,13 +69,13 @@ fn what_is_left_alone() {
     }
     let mut snake = with("generation_config", json!({"candidate_count": 2}));
     snake.as_object_mut().unwrap().remove("generationConfig");
-    assert_eq!(read(WHOLE, &snake).unwrap_err(), Bypass::SeveralAnswers);
+    assert_eq!(read(WHOLE, &snake).unwrap_err(), PassthroughReason::MultipleChoices);
     let bytes = b"\xff{".to_vec();
     assert_eq!(
         Request::read(Api::Gemini, WHOLE, bytes.clone())
-            .map_err(|unread| (unread.why, unread.body))
+            .map_err(|unread| (unread.reason, unread.body))
             .unwrap_err(),
-        (Bypass::Malformed, bytes)
+        (PassthroughReason::Malformed, bytes)
     );
 }
 
@@ -76,11 +83,11 @@ fn what_is_left_alone() {
 fn what_may_be_called() {
     let choice = |config: Value| read(WHOLE, &with("toolConfig", config)).unwrap().choice;
     let calling = |config: Value| choice(json!({"functionCallingConfig": config}));
-    assert_eq!(calling(json!({"mode": "AUTO"})), Choice::Auto);
-    assert_eq!(calling(json!({"mode": "NONE"})), Choice::None);
-    assert_eq!(calling(json!({"mode": "ANY"})), Choice::Required);
-    assert_eq!(calling(json!({"mode": "VALIDATED"})), Choice::Auto);
-    let named = Choice::Named(vec!["a".into(), "b".into()]);
+    assert_eq!(calling(json!({"mode": "AUTO"})), ToolChoice::Auto);
+    assert_eq!(calling(json!({"mode": "NONE"})), ToolChoice::None);
+    assert_eq!(calling(json!({"mode": "ANY"})), ToolChoice::Required);
+    assert_eq!(calling(json!({"mode": "VALIDATED"})), ToolChoice::Auto);
+    let named = ToolChoice::Named(vec!["a".into(), "b".into()]);
     assert_eq!(calling(json!({"mode": "ANY", "allowedFunctionNames": ["a", "b"]})), named);
     assert_eq!(calling(json!({"mode": "VALIDATED", "allowedFunctionNames": ["a", "b"]})), named);
     let snake =

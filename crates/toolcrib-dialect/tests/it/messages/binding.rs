@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
 use toolcrib_dialect::messages::thinking::strip_thinking;
-use toolcrib_dialect::mode::{Hosted, Primitive};
+use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
 
 use super::{
     BOTH, Says, TARGET, answer, call, request, result, search, seen, talk, text, thinking, user,
@@ -117,9 +117,11 @@ fn converse(mode: Mode, stream: bool) -> (Talk, Vec<Value>) {
 
 #[test]
 fn signatures_hold_over_a_conversation_with_hidden_rounds() {
-    for mode in
-        [Mode::Bridge, Mode::Reference(Primitive::ToolReference), Mode::Hosted(Hosted::Bm25)]
-    {
+    for mode in [
+        Mode::Bridge,
+        Mode::Reference(ReferenceKind::ToolReference),
+        Mode::Hosted(HostedSearch::Bm25),
+    ] {
         for stream in BOTH {
             let (mut talk, messages) = converse(mode, stream);
             let last = vec![(vec![text("Done.")], "end_turn")];

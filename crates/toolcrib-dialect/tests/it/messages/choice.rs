@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
-use toolcrib_dialect::mode::{Hosted, Primitive};
+use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
 
 use super::{BOTH, call, extends, forty, play, request, result, search, talk, text, user};
 
@@ -11,8 +11,8 @@ fn a_deferred_tool_that_is_forced_is_loaded_and_stays_so() {
     for (mode, stream) in [
         (Mode::Bridge, false),
         (Mode::Bridge, true),
-        (Mode::Reference(Primitive::ToolReference), true),
-        (Mode::Hosted(Hosted::Bm25), true),
+        (Mode::Reference(ReferenceKind::ToolReference), true),
+        (Mode::Hosted(HostedSearch::Bm25), true),
     ] {
         let mut talk = talk(mode);
         let mut body = request(&json!([user("Find Ada.")]), stream);
@@ -67,7 +67,7 @@ fn tokens_are_counted_of_what_would_go_up_less_the_providers_search() {
         serde_json::from_str(&turn.request()).unwrap()
     };
     assert_eq!(counted(Mode::Bridge, &body), asked(Mode::Bridge, &body));
-    let hosted = Mode::Hosted(Hosted::Regex);
+    let hosted = Mode::Hosted(HostedSearch::Regex);
     // Every tool is deferred, which is refused without another.
     let tools = counted(hosted, &body)["tools"].as_array().unwrap().clone();
     assert_eq!(tools.len(), 41);

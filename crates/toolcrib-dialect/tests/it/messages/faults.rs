@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib_dialect::mode::{Hosted, Primitive};
-use toolcrib_dialect::{Api, Bypass, Mode, Request};
+use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
+use toolcrib_dialect::{Api, Mode, PassthroughReason, Request};
 
 use crate::support::Next;
 
@@ -12,7 +12,7 @@ use super::{
 };
 
 const MODES: [Mode; 3] =
-    [Mode::Bridge, Mode::Reference(Primitive::ToolReference), Mode::Hosted(Hosted::Bm25)];
+    [Mode::Bridge, Mode::Reference(ReferenceKind::ToolReference), Mode::Hosted(HostedSearch::Bm25)];
 
 /// What the client gets where the upstream says the same in every round, cut in the same places, and how
 /// many records are kept of it.
@@ -295,16 +295,25 @@ fn empty_text_is_shown_and_not_sent_back() {
 fn bodies_that_are_none_are_left_alone() {
     let read = |body: &str| {
         Request::read(Api::Messages, TARGET, body.as_bytes().to_vec())
-            .map_err(|unread| unread.why)
+            .map_err(|unread| unread.reason)
             .err()
     };
-    assert_eq!(read("{"), Some(Bypass::Malformed));
-    assert_eq!(read(r#"{"model":"m","messages":[]}"#), Some(Bypass::NoTools));
-    assert_eq!(read(r#"{"model":"m","messages":[],"tools":[]}"#), Some(Bypass::NoTools));
-    assert_eq!(read(r#"{"model":"m","messages":[],"tools":null}"#), Some(Bypass::NoTools));
-    assert_eq!(read(r#"{"model":"m","messages":[],"tools":{}}"#), Some(Bypass::Malformed));
-    assert_eq!(read(r#"{"model":"m","messages":[1],"tools":[1]}"#), Some(Bypass::Malformed));
-    assert_eq!(read(r#"{"messages":[],"tools":[1]}"#), Some(Bypass::Malformed));
+    assert_eq!(read("{"), Some(PassthroughReason::Malformed));
+    assert_eq!(read(r#"{"model":"m","messages":[]}"#), Some(PassthroughReason::NoTools));
+    assert_eq!(read(r#"{"model":"m","messages":[],"tools":[]}"#), Some(PassthroughReason::NoTools));
+    assert_eq!(
+        read(r#"{"model":"m","messages":[],"tools":null}"#),
+        Some(PassthroughReason::NoTools)
+    );
+    assert_eq!(
+        read(r#"{"model":"m","messages":[],"tools":{}}"#),
+        Some(PassthroughReason::Malformed)
+    );
+    assert_eq!(
+        read(r#"{"model":"m","messages":[1],"tools":[1]}"#),
+        Some(PassthroughReason::Malformed)
+    );
+    assert_eq!(read(r#"{"messages":[],"tools":[1]}"#), Some(PassthroughReason::Malformed));
     assert_eq!(read(r#"{"model":"m","messages":[],"tools":[1]}"#), None);
     let body = request(&json!([user("Find Ada.")]), false).to_string();
     for error in ["", "<html>", r#"{"type":"error","error":{}}"#, r#"{"content":"x"}"#] {

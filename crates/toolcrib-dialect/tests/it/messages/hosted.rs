@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
-use toolcrib_dialect::mode::Hosted;
+use toolcrib_dialect::mode::HostedSearch;
 
 use super::{BOTH, call, extends, forty, play, request, result, talk, text, user};
 use crate::support::Talk;
 
 fn hosted() -> Talk {
-    talk(Mode::Hosted(Hosted::Bm25))
+    talk(Mode::Hosted(HostedSearch::Bm25))
 }
 
 fn asks(id: &str) -> Value {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolcrib_dialect::messages::deferral_emulation::without_deferral;
-use toolcrib_dialect::{Api, Defers, Request};
+use toolcrib_dialect::{Api, ClientDeferral, Request};
 
 use super::{TARGET, call, result, text, user};
 
@@ -21,8 +21,8 @@ fn deferred(name: &str) -> Value {
     tool
 }
 
-fn defers(body: &str) -> Option<Defers> {
-    Request::read(Api::Messages, TARGET, body.as_bytes().to_vec()).unwrap().defers
+fn defers(body: &str) -> Option<ClientDeferral> {
+    Request::read(Api::Messages, TARGET, body.as_bytes().to_vec()).unwrap().client_deferral
 }
 
 fn translated(body: &str) -> Value {
@@ -55,7 +55,7 @@ fn references_become_words_and_tools_that_grow() {
     let tools = json!([tool("ToolSearch"), deferred("a"), deferred("b"), tool("z"), deferred("c")]);
     let mut messages = vec![user("hi")];
     let first = body(tools.clone(), json!(messages));
-    assert_eq!(defers(&first), Some(Defers::References));
+    assert_eq!(defers(&first), Some(ClientDeferral::References));
     assert_eq!(translated(&first)["tools"], json!([tool("ToolSearch"), tool("z")]));
 
     messages.extend(searched("toolu_1", &["c", "a"]));
@@ -76,7 +76,11 @@ fn references_become_words_and_tools_that_grow() {
     assert_eq!(names, ["ToolSearch", "z", "c", "a", "b"]);
     assert_eq!(third["max_tokens"], 10);
     let again = third.to_string();
-    assert_eq!(defers(&again), Some(Defers::OwnTools), "only the client's own search is left");
+    assert_eq!(
+        defers(&again),
+        Some(ClientDeferral::OwnSearch),
+        "only the client's own search is left"
+    );
     assert!(!again.contains("tool_reference") && !again.contains("defer_loading"));
 }
 
@@ -85,7 +89,7 @@ fn references_alone_are_enough_to_know_it_by() {
     let mut messages = vec![user("hi")];
     messages.extend(searched("toolu_1", &["a"]));
     let body = body(json!([tool("a")]), json!(messages));
-    assert_eq!(defers(&body), Some(Defers::References));
+    assert_eq!(defers(&body), Some(ClientDeferral::References));
     assert_eq!(translated(&body)["tools"], json!([tool("a")]));
 }
 
@@ -111,7 +115,7 @@ fn a_search_of_the_providers_goes_and_all_tools_stay() {
             {"role": "assistant", "content": [asks, finds]},
             user("And?")]);
         let body = body(tools, messages.clone());
-        assert_eq!(defers(&body), Some(Defers::Hosted));
+        assert_eq!(defers(&body), Some(ClientDeferral::Hosted));
         let plain = translated(&body);
         assert_eq!(plain["tools"], json!([tool("a"), tool("z"), tool("c")]));
         assert_eq!(

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
-use toolcrib_dialect::mode::Primitive;
+use toolcrib_dialect::mode::ReferenceKind;
 
 use super::{call, forty, play, request, result, search, talk, text, thinking, user};
 
-const MODES: [Mode; 2] = [Mode::Bridge, Mode::Reference(Primitive::ToolReference)];
+const MODES: [Mode; 2] = [Mode::Bridge, Mode::Reference(ReferenceKind::ToolReference)];
 
 fn mark() -> Value {
     json!({"type": "ephemeral"})

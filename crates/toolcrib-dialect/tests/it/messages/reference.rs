@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use toolcrib_core::Preset;
 use toolcrib_dialect::Mode;
-use toolcrib_dialect::mode::Primitive;
+use toolcrib_dialect::mode::ReferenceKind;
 
 use super::{
     BOTH, TARGET, answer, call, extends, forty, play, request, result, search, talk, text,
     thinking, user, valid,
 };
 
-const MODE: Mode = Mode::Reference(Primitive::ToolReference);
+const MODE: Mode = Mode::Reference(ReferenceKind::ToolReference);
 
 fn references(names: &[&str]) -> Vec<Value> {
     names.iter().map(|name| json!({"type": "tool_reference", "tool_name": name})).collect()
@@ -234,7 +234,7 @@ fn references_to_tools_that_are_gone_are_dropped() {
 
 #[test]
 fn a_tool_called_blind_changes_nothing_that_was_sent() {
-    let hosted = Mode::Hosted(toolcrib_dialect::mode::Hosted::Bm25);
+    let hosted = Mode::Hosted(toolcrib_dialect::mode::HostedSearch::Bm25);
     for (mode, thinks, stream) in
         [MODE, hosted].into_iter().flat_map(|mode| [(mode, false, false), (mode, true, true)])
     {

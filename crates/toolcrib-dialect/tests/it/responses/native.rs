@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolcrib_core::Preset;
-use toolcrib_dialect::mode::{Hosted, Primitive};
+use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
 use toolcrib_dialect::{Api, Mode};
 
 use super::{
@@ -15,9 +15,9 @@ fn talk(mode: Mode) -> Talk {
     Talk::new(Api::Responses, mode)
 }
 
-const SEARCH_OUTPUT: Mode = Mode::Reference(Primitive::SearchOutput);
-const ADDITIONAL: Mode = Mode::Reference(Primitive::AdditionalTools);
-const HOSTED: Mode = Mode::Hosted(Hosted::Namespaces);
+const SEARCH_OUTPUT: Mode = Mode::Reference(ReferenceKind::SearchOutput);
+const ADDITIONAL: Mode = Mode::Reference(ReferenceKind::AdditionalTools);
+const HOSTED: Mode = Mode::Hosted(HostedSearch::Namespaces);
 
 fn native_search(id: &str, query: &str) -> Value {
     json!({"id": "tsc_1", "type": "tool_search_call", "execution": "client", "call_id": id,

@@ -1,9 +1,9 @@
 //! Responses that the API keeps, choices of tools, and what is left alone.
 
 use serde_json::{Value, json};
-use toolcrib_dialect::mode::Primitive;
-use toolcrib_dialect::request::{Choice, Defers};
-use toolcrib_dialect::{Api, Bypass, Mode, Request};
+use toolcrib_dialect::mode::ReferenceKind;
+use toolcrib_dialect::request::{ClientDeferral, ToolChoice};
+use toolcrib_dialect::{Api, Mode, PassthroughReason, Request};
 
 use super::{
     BOTH, TARGET, answer, answers, bridge, call, client_tools, input_of, message, output, request,
@@ -68,7 +68,7 @@ fn a_client_that_names_the_response_it_continues() {
 #[test]
 fn what_is_known_goes_from_one_kept_response_to_the_next() {
     for stream in BOTH {
-        let mode = Mode::Reference(Primitive::AdditionalTools);
+        let mode = Mode::Reference(ReferenceKind::AdditionalTools);
         let mut talk = Talk::new(Api::Responses, mode);
         let rounds: [&[Value]; 2] =
             [&[search("call_search00001", "select:crm__find_customer")], &[message(2, "Loaded.")]];
@@ -121,9 +121,9 @@ fn other_choices_go_up_as_they_came() {
     }
 }
 
-fn read(body: &Value) -> Result<Request, Bypass> {
+fn read(body: &Value) -> Result<Request, PassthroughReason> {
     Request::read(Api::Responses, TARGET, body.to_string().into_bytes())
-        .map_err(|unread| unread.why)
+        .map_err(|unread| unread.reason)
 }
 
 #[test]
@@ -133,13 +133,13 @@ fn choices_are_read_in_all_their_forms() {
         body["tool_choice"] = choice;
         read(&body).unwrap().choice
     };
-    assert_eq!(read(json!("auto")), Choice::Auto);
-    assert_eq!(read(json!("none")), Choice::None);
-    assert_eq!(read(json!("required")), Choice::Required);
-    assert_eq!(read(json!({"type": "mcp", "server_label": "x", "name": "y"})), Choice::Auto);
+    assert_eq!(read(json!("auto")), ToolChoice::Auto);
+    assert_eq!(read(json!("none")), ToolChoice::None);
+    assert_eq!(read(json!("required")), ToolChoice::Required);
+    assert_eq!(read(json!({"type": "mcp", "server_label": "x", "name": "y"})), ToolChoice::Auto);
     let allowed = json!({"type": "allowed_tools", "mode": "auto", "tools": [
         {"type": "function", "name": "a"}, {"type": "mcp", "server_label": "x"}, {"type": "custom", "name": "b"}]});
-    assert_eq!(read(allowed), Choice::Named(vec!["a".into(), "b".into()]));
+    assert_eq!(read(allowed), ToolChoice::Named(vec!["a".into(), "b".into()]));
 }
 
 #[test]
@@ -149,14 +149,17 @@ fn what_cannot_have_hidden_rounds_is_left_alone() {
         body[key] = value;
         read(&body).map(|_| ())
     };
-    assert_eq!(with("background", json!(true)), Err(Bypass::Background));
-    assert_eq!(with("conversation", json!("conv_1")), Err(Bypass::Conversation));
-    assert_eq!(with("conversation", json!({"id": "conv_1"})), Err(Bypass::Conversation));
-    assert_eq!(with("tools", json!([])), Err(Bypass::NoTools));
-    assert_eq!(with("tools", Value::Null), Err(Bypass::NoTools));
-    assert_eq!(with("tools", json!({})), Err(Bypass::Malformed));
-    assert_eq!(with("input", json!(7)), Err(Bypass::Malformed));
-    assert_eq!(with("model", Value::Null), Err(Bypass::Malformed));
+    assert_eq!(with("background", json!(true)), Err(PassthroughReason::Background));
+    assert_eq!(with("conversation", json!("conv_1")), Err(PassthroughReason::StoredConversation));
+    assert_eq!(
+        with("conversation", json!({"id": "conv_1"})),
+        Err(PassthroughReason::StoredConversation)
+    );
+    assert_eq!(with("tools", json!([])), Err(PassthroughReason::NoTools));
+    assert_eq!(with("tools", Value::Null), Err(PassthroughReason::NoTools));
+    assert_eq!(with("tools", json!({})), Err(PassthroughReason::Malformed));
+    assert_eq!(with("input", json!(7)), Err(PassthroughReason::Malformed));
+    assert_eq!(with("model", Value::Null), Err(PassthroughReason::Malformed));
     assert_eq!(with("background", json!(false)), Ok(()));
     assert_eq!(with("conversation", Value::Null), Ok(()));
 }
@@ -167,7 +170,10 @@ fn counting_is_told_by_where_it_is_sent() {
     for (target, counts) in
         [("/v1/responses/input_tokens?x=1", true), ("/v1/responses?x=/input_tokens", false)]
     {
-        assert_eq!(Request::read(Api::Responses, target, body.clone()).unwrap().counts, counts);
+        assert_eq!(
+            Request::read(Api::Responses, target, body.clone()).unwrap().counts_tokens,
+            counts
+        );
     }
 }
 
@@ -176,18 +182,21 @@ fn a_client_that_defers_by_itself_is_known() {
     let with = |tool: Value, item: Value| {
         let mut body = request(&json!([user("hi"), item]), false);
         body["tools"].as_array_mut().unwrap().push(tool);
-        read(&body).unwrap().defers
+        read(&body).unwrap().client_deferral
     };
     let other = || json!({"type": "web_search"});
-    assert_eq!(with(json!({"type": "tool_search"}), user("x")), Some(Defers::Hosted));
-    assert_eq!(with(json!({"type": "openrouter:tool_search"}), user("x")), Some(Defers::Hosted));
+    assert_eq!(with(json!({"type": "tool_search"}), user("x")), Some(ClientDeferral::Hosted));
+    assert_eq!(
+        with(json!({"type": "openrouter:tool_search"}), user("x")),
+        Some(ClientDeferral::Hosted)
+    );
     assert_eq!(
         with(json!({"type": "tool_search", "execution": "client"}), user("x")),
-        Some(Defers::References)
+        Some(ClientDeferral::References)
     );
     assert_eq!(
         with(other(), json!({"type": "additional_tools", "role": "developer", "tools": []})),
-        Some(Defers::References)
+        Some(ClientDeferral::References)
     );
     assert_eq!(with(other(), user("x")), None);
 }

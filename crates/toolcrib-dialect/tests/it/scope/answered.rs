@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolcrib_core::FourCharsPerToken;
-use toolcrib_dialect::exchange::action::{Body, Setup};
+use toolcrib_dialect::exchange::action::{ExchangeConfig, ResponseBody};
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
 
@@ -95,8 +95,8 @@ fn forwarded(choice: u8, response: &[u8]) -> Vec<u8> {
     let (asks_for_events, is_events) = (choice & 4 != 0, choice & 8 != 0);
     let (target, body) = request(api, asks_for_events);
     let visible = |names: &[&str]| names.iter().any(|name| name.starts_with("show"));
-    let read = Request::read_visible(api, target, body.into_bytes(), &visible);
-    let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
+    let read = Request::read_in_scope(api, target, body.into_bytes(), &visible);
+    let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
     setup.checks_calls = true;
     if choice & 16 != 0 {
         setup.requested = RequestedMode::Off;
@@ -105,24 +105,24 @@ fn forwarded(choice: u8, response: &[u8]) -> Vec<u8> {
     let mut exchange = Exchange::new(api, target, reading, setup);
     let mut got = Vec::new();
     loop {
-        match exchange.next() {
-            Some(Action::Load(keys)) => exchange.loaded(vec![None; keys.len()]),
-            Some(Action::Prepare(plan)) => {
+        match exchange.next_action() {
+            Some(Action::LoadRecords(keys)) => exchange.records_loaded(vec![None; keys.len()]),
+            Some(Action::PrepareToolset(plan)) => {
                 let toolset = Toolset::new(*plan, exchange.tools());
-                exchange.prepared(Arc::new(toolset));
+                exchange.toolset_prepared(Arc::new(toolset));
             }
             Some(Action::Send(_)) => {
-                exchange.answered(200, is_events);
+                exchange.response_started(200, is_events);
                 // In two pieces, since events may be cut anywhere.
                 let (first, rest) = response.split_at(response.len() / 2);
-                exchange.bytes(first.to_vec().into());
-                exchange.bytes(rest.to_vec().into());
-                exchange.end();
+                exchange.response_bytes(first.to_vec().into());
+                exchange.response_bytes(rest.to_vec().into());
+                exchange.response_ended();
             }
-            Some(Action::Respond(start)) => match start.body {
-                Body::Complete(body) => got.extend_from_slice(&body),
-                Body::AsItComes => panic!("nothing goes to this caller unread"),
-                Body::Forwarded => {}
+            Some(Action::StartResponse(start)) => match start.body {
+                ResponseBody::Complete(body) => got.extend_from_slice(&body),
+                ResponseBody::Passthrough => panic!("nothing goes to this caller unread"),
+                ResponseBody::Forwarded => {}
             },
             Some(Action::Forward(bytes)) => got.extend_from_slice(&bytes),
             Some(Action::Done(_)) | None => return got,

@@ -4,7 +4,7 @@
 //! as `name` or `web_search` are visible to the second caller.
 
 use serde_json::{Value, json};
-use toolcrib_dialect::{Api, Reading, Refused, Request};
+use toolcrib_dialect::{Api, ReadResult, Request, ScopeViolation};
 
 use super::{complete, target};
 
@@ -16,12 +16,12 @@ fn not_hidden(names: &[&str]) -> bool {
     !names.iter().any(|name| name.starts_with("hide__"))
 }
 
-fn read(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Reading, Refused> {
-    Request::read_visible(api, target(api), complete(api, body).into_bytes(), &visible)
+fn read(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<ReadResult, ScopeViolation> {
+    Request::read_in_scope(api, target(api), complete(api, body).into_bytes(), &visible)
 }
 
 /// What is left of a body.
-fn left(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Value, Refused> {
+fn left(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Value, ScopeViolation> {
     let text = match read(api, body, visible)? {
         Ok(request) => request.text,
         Err(unread) => String::from_utf8(unread.body).unwrap(),
@@ -276,25 +276,25 @@ fn a_response_that_could_not_be_checked_is_not_asked_for() {
     let messages = r#""messages":[{"role":"user","content":"Hi"}]"#;
     let tools = r#""tools":[{"type":"function","name":"show__a"}]"#;
     for (api, body, refused) in [
-        (Api::Chat, format!(r#"{{"model":"m",{messages},"stream":1}}"#), Refused::NotABoolean("stream")),
-        (Api::Messages, format!(r#"{{"model":"m",{messages},"stream":"true"}}"#), Refused::NotABoolean("stream")),
-        (Api::Responses, r#"{"model":"m","input":"Hi","background":1}"#.to_owned(), Refused::NotABoolean("background")),
-        (Api::Responses, r#"{"model":"m","input":"Hi","background":true}"#.to_owned(), Refused::Background),
-        (Api::Chat, format!("{{{messages}}}"), Refused::Model),
-        (Api::Messages, format!(r#"{{"model":5,{messages}}}"#), Refused::Model),
-        (Api::Responses, r#"{"input":"Hi"}"#.to_owned(), Refused::Model),
-        (Api::Chat, format!(r#"{{"model":"m","messages":null,{tools}}}"#), Refused::History("messages")),
-        (Api::Chat, format!(r#"{{"model":"m","messages":[{{"content":"Hi"}}],{tools}}}"#), Refused::History("messages")),
-        (Api::Messages, r#"{"model":"m"}"#.to_owned(), Refused::History("messages")),
-        (Api::Responses, format!(r#"{{"model":"m",{tools}}}"#), Refused::History("input")),
-        (Api::Gemini, r#"{"tools":[]}"#.to_owned(), Refused::History("contents")),
+        (Api::Chat, format!(r#"{{"model":"m",{messages},"stream":1}}"#), ScopeViolation::NotABoolean("stream")),
+        (Api::Messages, format!(r#"{{"model":"m",{messages},"stream":"true"}}"#), ScopeViolation::NotABoolean("stream")),
+        (Api::Responses, r#"{"model":"m","input":"Hi","background":1}"#.to_owned(), ScopeViolation::NotABoolean("background")),
+        (Api::Responses, r#"{"model":"m","input":"Hi","background":true}"#.to_owned(), ScopeViolation::Background),
+        (Api::Chat, format!("{{{messages}}}"), ScopeViolation::NoModel),
+        (Api::Messages, format!(r#"{{"model":5,{messages}}}"#), ScopeViolation::NoModel),
+        (Api::Responses, r#"{"input":"Hi"}"#.to_owned(), ScopeViolation::NoModel),
+        (Api::Chat, format!(r#"{{"model":"m","messages":null,{tools}}}"#), ScopeViolation::NoHistory("messages")),
+        (Api::Chat, format!(r#"{{"model":"m","messages":[{{"content":"Hi"}}],{tools}}}"#), ScopeViolation::NoHistory("messages")),
+        (Api::Messages, r#"{"model":"m"}"#.to_owned(), ScopeViolation::NoHistory("messages")),
+        (Api::Responses, format!(r#"{{"model":"m",{tools}}}"#), ScopeViolation::NoHistory("input")),
+        (Api::Gemini, r#"{"tools":[]}"#.to_owned(), ScopeViolation::NoHistory("contents")),
         (
             Api::Gemini,
             r#"{"contents":[],"tools":[{"functionDeclarations":[{"name":"show__a"}]}],"toolConfig":{"functionCallingConfig":{"streamFunctionCallArguments":true}}}"#.to_owned(),
-            Refused::CallsInPieces,
+            ScopeViolation::StreamedArguments,
         ),
     ] {
-        let read = Request::read_visible(api, target(api), body.clone().into_bytes(), &not_hidden);
+        let read = Request::read_in_scope(api, target(api), body.clone().into_bytes(), &not_hidden);
         assert_eq!(read.map(|_| ()), Err(refused.clone()), "{body}");
         assert!(!refused.hint().is_empty(), "{refused}");
     }
@@ -308,10 +308,10 @@ fn a_response_that_could_not_be_checked_is_not_asked_for() {
 fn a_stream_whose_calls_cannot_be_checked_is_refused() {
     let body = br#"{"contents":[],"tools":[{"functionDeclarations":[{"name":"show__a"},{"name":"hide__a"}]}]}"#;
     let read = |target: &str| {
-        Request::read_visible(Api::Gemini, target, body.to_vec(), &not_hidden).map(|_| ())
+        Request::read_in_scope(Api::Gemini, target, body.to_vec(), &not_hidden).map(|_| ())
     };
     let refused = read("/v1beta/models/m:streamGenerateContent").unwrap_err();
-    assert_eq!(refused, Refused::NoEvents);
+    assert_eq!(refused, ScopeViolation::JsonArrayStream);
     assert!(refused.hint().contains("alt=sse"));
     assert_eq!(read("/v1beta/models/m:streamGenerateContent?alt=sse"), Ok(()));
 }

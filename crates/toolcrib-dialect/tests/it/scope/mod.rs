@@ -7,7 +7,7 @@ mod response;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolcrib_dialect::{Api, Reading, Refused, Request};
+use toolcrib_dialect::{Api, ReadResult, Request, ScopeViolation};
 
 use self::generated::{target, visible};
 
@@ -29,8 +29,8 @@ fn complete(api: Api, body: &str) -> String {
     body
 }
 
-fn read(api: Api, body: &str) -> Result<Reading, Refused> {
-    Request::read_visible(api, target(api), complete(api, body).into_bytes(), &visible)
+fn read(api: Api, body: &str) -> Result<ReadResult, ScopeViolation> {
+    Request::read_in_scope(api, target(api), complete(api, body).into_bytes(), &visible)
 }
 
 /// What is left of a body.

@@ -15,8 +15,8 @@ use serde_json::Value;
 use toolcrib_core::disclosure::DisclosureSetting;
 use toolcrib_core::policy::ActivationMode as Activation;
 use toolcrib_core::{FourCharsPerToken, Settings};
-use toolcrib_dialect::capability::{self, Overrides};
-use toolcrib_dialect::exchange::action::Setup;
+use toolcrib_dialect::capability::{CapabilityOverrides, HostedSupport};
+use toolcrib_dialect::exchange::action::ExchangeConfig;
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
 
@@ -40,8 +40,8 @@ pub(crate) fn target(api: Api) -> &'static str {
 
 /// What the upstream gets for a request, in each round.
 fn sent(api: Api, body: &str, choices: &mut Choices<'_>) -> Option<(bool, Vec<String>)> {
-    let read = Request::read_visible(api, target(api), body.as_bytes().to_vec(), &visible).ok()?;
-    let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
+    let read = Request::read_in_scope(api, target(api), body.as_bytes().to_vec(), &visible).ok()?;
+    let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
     let mut settings = Settings::default();
     settings.activation.mode = Activation::On;
     setup.settings = Arc::new(settings);
@@ -59,36 +59,36 @@ fn sent(api: Api, body: &str, choices: &mut Choices<'_>) -> Option<(bool, Vec<St
     let is_off = pick == 0;
     setup.requested =
         if is_off { RequestedMode::Off } else { RequestedMode::from(modes[pick - 1]) };
-    setup.upstream.native = Some(Overrides {
+    setup.upstream.overrides = Some(CapabilityOverrides {
         references: Some(choices.below(2) == 1),
         client_search: Some(choices.below(2) == 1),
         additional_tools: Some(choices.below(2) == 1),
         hosted: Some(match (api, choices.below(2)) {
-            (Api::Responses, 1) => capability::Hosted::OpenAi,
-            (Api::Messages, 1) => capability::Hosted::Both,
-            _ => capability::Hosted::None,
+            (Api::Responses, 1) => HostedSupport::OpenAi,
+            (Api::Messages, 1) => HostedSupport::Both,
+            _ => HostedSupport::None,
         }),
-        ..Overrides::default()
+        ..CapabilityOverrides::default()
     });
     let translates = matches!(api, Api::Messages | Api::Responses) && choices.rarely();
     if translates {
-        setup.upstream.speaks = Some(Api::Chat);
+        setup.upstream.other_api = Some(Api::Chat);
     }
     let mut exchange = Exchange::new(api, target(api), read, setup);
     let (mut bodies, mut rounds) = (Vec::new(), 0);
     loop {
-        match exchange.next() {
-            Some(Action::Load(keys)) => exchange.loaded(vec![None; keys.len()]),
-            Some(Action::Prepare(plan)) => {
+        match exchange.next_action() {
+            Some(Action::LoadRecords(keys)) => exchange.records_loaded(vec![None; keys.len()]),
+            Some(Action::PrepareToolset(plan)) => {
                 let toolset = Toolset::new(*plan, exchange.tools());
-                exchange.prepared(Arc::new(toolset));
+                exchange.toolset_prepared(Arc::new(toolset));
             }
             Some(Action::Send(request)) => {
                 bodies.push(String::from_utf8(request.body.to_vec()).expect("text"));
-                exchange.answered(200, false);
+                exchange.response_started(200, false);
                 let speaks = if translates { Api::Chat } else { api };
-                exchange.bytes(answer(speaks, rounds).into());
-                exchange.end();
+                exchange.response_bytes(answer(speaks, rounds).into());
+                exchange.response_ended();
                 rounds += 1;
             }
             Some(Action::Done(_)) | None => return Some((is_off && !translates, bodies)),

@@ -4,7 +4,7 @@ use std::slice;
 
 use serde_json::{Value, json};
 use toolcrib_dialect::exchange::action::Ending;
-use toolcrib_dialect::{Api, Unchecked};
+use toolcrib_dialect::{Api, WithheldReason};
 
 use super::{
     Answer, chat, chat_call, chunk, content, events, is_refused, message, passes, play, request,
@@ -20,7 +20,7 @@ fn calls_in_unusual_forms_are_refused_in_chat_completions() {
     };
     let legacy = json!({"function_call": {"name": "hide_a", "arguments": "{}"}});
     let calls = json!({"tool_calls": [chat_call("hide_a")]});
-    let undeclared = Unchecked::UndeclaredTool;
+    let undeclared = WithheldReason::UndeclaredTool;
     for (message, why) in [
         (said(legacy.clone()), undeclared),
         (
@@ -29,16 +29,16 @@ fn calls_in_unusual_forms_are_refused_in_chat_completions() {
             ),
             undeclared,
         ),
-        (said(json!({"tool_calls": chat_call("hide_a")})), Unchecked::UnknownForm),
+        (said(json!({"tool_calls": chat_call("hide_a")})), WithheldReason::UnknownForm),
         (
             said(json!({"tool_calls": [{"id": "c", "name": "hide_a", "arguments": "{}"}]})),
             undeclared,
         ),
         (
             said(json!({"tool_calls": [{"id": "c", "custom": {"name": ["hide_a"]}}]})),
-            Unchecked::UnknownForm,
+            WithheldReason::UnknownForm,
         ),
-        (said(json!({"Tool_Calls": [chat_call("hide_a")]})), Unchecked::TwoKeys),
+        (said(json!({"Tool_Calls": [chat_call("hide_a")]})), WithheldReason::DuplicateKey),
     ] {
         is_refused(Api::Chat, &request(Api::Chat), whole(&chat(&[message])), why);
     }
@@ -81,7 +81,7 @@ fn each_line_of_an_event_is_checked() {
         is_events: true,
         body: format!("data: {{\"metadata\":\ndata: {inner}\ndata: }}\n\n").into_bytes(),
     };
-    is_refused(Api::Chat, &streamed(Api::Chat), event(&call), Unchecked::UndeclaredTool);
+    is_refused(Api::Chat, &streamed(Api::Chat), event(&call), WithheldReason::UndeclaredTool);
     let got = play(Api::Chat, &streamed(Api::Chat), vec![event(&json!({"a": "b"}))]);
     assert!(got.body.contains("metadata"), "{got:?}");
 }
@@ -100,7 +100,7 @@ fn attributes_of_files_are_not_calls() {
 
 #[test]
 fn items_that_a_client_runs_are_refused_unless_they_are_declared() {
-    let undeclared = Unchecked::UndeclaredTool;
+    let undeclared = WithheldReason::UndeclaredTool;
     let rows = [
         (json!({"type": "custom_tool_call", "name": "hide_a", "input": "x"}), undeclared),
         (
@@ -124,8 +124,8 @@ fn items_that_a_client_runs_are_refused_unless_they_are_declared() {
             undeclared,
         ),
         (json!({"type": "function_tool_call", "name": "hide_a"}), undeclared),
-        (json!({"type": "Function_Call", "name": "hide_a"}), Unchecked::UnknownForm),
-        (json!({"type": "function_call", "name": {"a": "hide_a"}}), Unchecked::UnknownForm),
+        (json!({"type": "Function_Call", "name": "hide_a"}), WithheldReason::UnknownForm),
+        (json!({"type": "function_call", "name": {"a": "hide_a"}}), WithheldReason::UnknownForm),
     ];
     let call_id = |item: &Value| {
         let mut item = item.clone();
@@ -174,13 +174,13 @@ fn items_that_a_client_runs_are_refused_unless_they_are_declared() {
 
 #[test]
 fn blocks_are_refused_wherever_they_are() {
-    let undeclared = Unchecked::UndeclaredTool;
+    let undeclared = WithheldReason::UndeclaredTool;
     let tool_use = |kind: &str| json!({"type": kind, "id": "t", "server_name": "s", "name": "hide_a", "input": {}});
     for (kind, why) in [
         ("server_tool_use", undeclared),
         ("mcp_tool_use", undeclared),
-        ("Tool_Use", Unchecked::UnknownForm),
-        ("client_tool_use", Unchecked::UnknownForm),
+        ("Tool_Use", WithheldReason::UnknownForm),
+        ("client_tool_use", WithheldReason::UnknownForm),
     ] {
         is_refused(Api::Messages, &request(Api::Messages), whole(&message(&[tool_use(kind)])), why);
     }
@@ -194,7 +194,7 @@ fn blocks_are_refused_wherever_they_are() {
 
 #[test]
 fn parts_are_refused_in_every_candidate() {
-    let undeclared = Unchecked::UndeclaredTool;
+    let undeclared = WithheldReason::UndeclaredTool;
     let call = json!({"functionCall": {"name": "hide_a", "args": {}}});
     let text = json!({"text": "Hi"});
     let mut second = content(&[text]);
@@ -208,7 +208,7 @@ fn parts_are_refused_in_every_candidate() {
             content(&[json!({"executableCode": {"language": "PYTHON", "code": "hide_a"}})]),
             undeclared,
         ),
-        (content(&[both]), Unchecked::TwoKeys),
+        (content(&[both]), WithheldReason::DuplicateKey),
     ] {
         is_refused(Api::Gemini, &request(Api::Gemini), whole(&body), why);
         is_refused(Api::Gemini, &request(Api::Gemini), events(&[body]), why);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_core::FourCharsPerToken;
-use toolcrib_dialect::exchange::action::{Body, Ending, Setup};
-use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset, Unchecked};
+use toolcrib_dialect::exchange::action::{Ending, ExchangeConfig, ResponseBody};
+use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset, WithheldReason};
 
 use super::generated::visible;
 use super::target;
@@ -79,33 +79,33 @@ fn play(api: Api, body: &Value, answers: Vec<Answer>) -> Got {
 fn play_at(speaks: Option<Api>, api: Api, body: &Value, answers: Vec<Answer>) -> Got {
     let is_stream = answers.first().is_some_and(|answer| answer.is_events);
     let path = path(api, is_stream);
-    let read = Request::read_visible(api, path, body.to_string().into_bytes(), &visible).unwrap();
-    let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
-    (setup.checks_calls, setup.upstream.speaks) = (true, speaks);
+    let read = Request::read_in_scope(api, path, body.to_string().into_bytes(), &visible).unwrap();
+    let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
+    (setup.checks_calls, setup.upstream.other_api) = (true, speaks);
     let mut exchange = Exchange::new(api, path, read, setup);
     let mut answers = answers.into_iter();
     let mut answer = Answer { status: 0, is_events: false, body: Vec::new() };
     let mut got = Vec::new();
     loop {
-        match exchange.next().unwrap() {
-            Action::Load(keys) => exchange.loaded(vec![None; keys.len()]),
-            Action::Prepare(plan) => {
+        match exchange.next_action().unwrap() {
+            Action::LoadRecords(keys) => exchange.records_loaded(vec![None; keys.len()]),
+            Action::PrepareToolset(plan) => {
                 let toolset = Toolset::new(*plan, exchange.tools());
-                exchange.prepared(Arc::new(toolset));
+                exchange.toolset_prepared(Arc::new(toolset));
             }
             Action::Send(outgoing) => {
                 assert!(outgoing.is_read, "a compressed response cannot be checked");
                 answer = answers.next().unwrap();
-                exchange.answered(answer.status, answer.is_events);
+                exchange.response_started(answer.status, answer.is_events);
                 for piece in answer.body.chunks(7) {
-                    exchange.bytes(piece.to_vec().into());
+                    exchange.response_bytes(piece.to_vec().into());
                 }
-                exchange.end();
+                exchange.response_ended();
             }
-            Action::Respond(start) => match start.body {
-                Body::Complete(body) => got.extend(body),
-                Body::Forwarded => {}
-                Body::AsItComes => {
+            Action::StartResponse(start) => match start.body {
+                ResponseBody::Complete(body) => got.extend(body),
+                ResponseBody::Forwarded => {}
+                ResponseBody::Passthrough => {
                     assert_ne!(start.status, 200, "a response that is not read");
                     got.extend(&answer.body);
                 }
@@ -121,10 +121,10 @@ fn play_at(speaks: Option<Api>, api: Api, body: &Value, answers: Vec<Answer>) ->
 }
 
 /// The client gets only the part of a response before the refused event.
-fn is_refused(api: Api, body: &Value, answer: Answer, why: Unchecked) {
+fn is_refused(api: Api, body: &Value, answer: Answer, why: WithheldReason) {
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     let got = play(api, body, vec![answer]);
-    assert_eq!(got.ending, Ending::Unchecked(why), "{api:?} {text}");
+    assert_eq!(got.ending, Ending::Withheld(why), "{api:?} {text}");
     assert!(!got.body.contains("hide_a"), "{api:?} {text}");
 }
 
@@ -261,17 +261,17 @@ fn a_response_that_cannot_be_read_is_refused() {
     let choices = format!(r#"{},"choices":[]}}"#, call.strip_suffix('}').unwrap());
     let deep = format!("{}{}", "[".repeat(40), "]".repeat(40));
     let bytes = |body: &[u8], is_events| Answer { status: 200, is_events, body: body.to_vec() };
-    let rows: [(&[u8], bool, Unchecked); 10] = [
-        (b"\x1f\x8b\x08\x00", false, Unchecked::NotAnObject),
-        (b"", false, Unchecked::NotAnObject),
-        (b"[{\"tool_calls\":1}]", false, Unchecked::NotAnObject),
-        (b"{\"x\":NaN}", false, Unchecked::NotAnObject),
-        (b"data: {}\n\n", false, Unchecked::NotAnObject),
-        (choices.as_bytes(), false, Unchecked::TwoKeys),
-        (b"\x1f\x8b\x08\x00", true, Unchecked::NotEvents),
-        (call.as_bytes(), true, Unchecked::NotEvents),
-        (b"data: [{\"tool_calls\":1}]\n\n", true, Unchecked::NotEvents),
-        (b"data: {\"x\":\"\xff\"}\n\n", true, Unchecked::NotEvents),
+    let rows: [(&[u8], bool, WithheldReason); 10] = [
+        (b"\x1f\x8b\x08\x00", false, WithheldReason::NotAnObject),
+        (b"", false, WithheldReason::NotAnObject),
+        (b"[{\"tool_calls\":1}]", false, WithheldReason::NotAnObject),
+        (b"{\"x\":NaN}", false, WithheldReason::NotAnObject),
+        (b"data: {}\n\n", false, WithheldReason::NotAnObject),
+        (choices.as_bytes(), false, WithheldReason::DuplicateKey),
+        (b"\x1f\x8b\x08\x00", true, WithheldReason::NotEventStream),
+        (call.as_bytes(), true, WithheldReason::NotEventStream),
+        (b"data: [{\"tool_calls\":1}]\n\n", true, WithheldReason::NotEventStream),
+        (b"data: {\"x\":\"\xff\"}\n\n", true, WithheldReason::NotEventStream),
     ];
     for api in [Api::Chat, Api::Responses, Api::Messages, Api::Gemini] {
         for (body, is_events, why) in rows {
@@ -279,11 +279,11 @@ fn a_response_that_cannot_be_read_is_refused() {
             is_refused(api, &ask, bytes(body, is_events), why);
         }
         let nested = json!({"x": serde_json::from_str::<Value>(&deep).unwrap()});
-        is_refused(api, &request(api), whole(&nested), Unchecked::TooComplex);
+        is_refused(api, &request(api), whole(&nested), WithheldReason::TooComplex);
     }
     // A response is read by its own type, whatever was requested.
     let streamed_call = events(&[chunk(&json!({"tool_calls": [chat_call("hide_a")]}))]);
-    is_refused(Api::Chat, &request(Api::Chat), streamed_call, Unchecked::UndeclaredTool);
+    is_refused(Api::Chat, &request(Api::Chat), streamed_call, WithheldReason::UndeclaredTool);
     passes(Api::Chat, &request(Api::Chat), events(&[chunk(&json!({"content": "Hi"})), chat_end()]));
     // A byte order mark is no reason to refuse a response.
     let hi = format!("\u{feff}{}", chat(&[json!({"role": "assistant", "content": "Hi"})]));

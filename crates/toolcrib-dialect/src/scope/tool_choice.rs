@@ -7,8 +7,8 @@
 use serde_json::Value;
 use toolcrib_text::json::Fields;
 
-use super::Refused;
-use super::entries::{Kept, Narrow, filter, items, list, text};
+use super::ScopeViolation;
+use super::tool_entries::{NarrowedEntry, Narrowing, filter, items, list, text};
 
 /// Choices that name no tool.
 const WORDS: [&str; 4] = ["auto", "none", "required", "any"];
@@ -45,45 +45,47 @@ const CALLING: [&str; 5] = [
 ];
 
 /// Refuses keys other than `known`.
-fn only(of: &'static str, fields: &Fields<'_>, known: &[&str]) -> Result<(), Refused> {
+fn only(of: &'static str, fields: &Fields<'_>, known: &[&str]) -> Result<(), ScopeViolation> {
     let is_known = fields.iter().all(|(key, _)| known.contains(&key));
-    if is_known { Ok(()) } else { Err(Refused::Form(of)) }
+    if is_known { Ok(()) } else { Err(ScopeViolation::UnknownForm(of)) }
 }
 
-impl Narrow<'_> {
+impl Narrowing<'_> {
     /// The value of `tool_choice` or `function_call`; `None` if it stays as it is.
     pub(super) fn choice(
         self,
         key: &'static str,
         raw: &str,
         servers: &[String],
-    ) -> Result<Option<String>, Refused> {
+    ) -> Result<Option<String>, ScopeViolation> {
         let new = self.narrowed_choice(key, raw, servers)?;
         let left = serde_json::from_str(new.as_deref().unwrap_or(raw));
-        self.names_in(key, &left.map_err(|_| Refused::Form(key))?)?;
+        self.names_in(key, &left.map_err(|_| ScopeViolation::UnknownForm(key))?)?;
         Ok(new)
     }
 
     /// Checks every name in a choice, also those that its type gives no meaning to.
-    fn names_in(self, key: &'static str, choice: &Value) -> Result<(), Refused> {
+    fn names_in(self, key: &'static str, choice: &Value) -> Result<(), ScopeViolation> {
         match choice {
             Value::Array(items) => items.iter().try_for_each(|item| self.names_in(key, item)),
             Value::Object(fields) => {
                 let group = ["server_label", "namespace"].iter().find_map(|key| fields.get(*key));
                 for (field, value) in fields {
                     match (field.as_str(), value, group) {
-                        (field, ..) if !KEYS.contains(&field) => return Err(Refused::Form(key)),
+                        (field, ..) if !KEYS.contains(&field) => {
+                            return Err(ScopeViolation::UnknownForm(key));
+                        }
                         ("name", Value::String(name), group) => {
                             let is_visible = match group.and_then(Value::as_str) {
                                 Some(group) => self.sees_member(group, name),
                                 None => self.sees(&[name]),
                             };
                             if !is_visible {
-                                return Err(Refused::Choice(key));
+                                return Err(ScopeViolation::HiddenToolChosen(key));
                             }
                         }
                         ("name", Value::Null, _) => {}
-                        ("name", ..) => return Err(Refused::Unnamed(key)),
+                        ("name", ..) => return Err(ScopeViolation::UnnamedTool(key)),
                         _ => self.names_in(key, value)?,
                     }
                 }
@@ -98,18 +100,18 @@ impl Narrow<'_> {
         key: &'static str,
         raw: &str,
         servers: &[String],
-    ) -> Result<Option<String>, Refused> {
+    ) -> Result<Option<String>, ScopeViolation> {
         if raw == "null" {
             return Ok(None);
         }
         if let Ok(word) = serde_json::from_str::<String>(raw) {
             // Some servers take a tool's name here.
             let is_known = WORDS.contains(&word.as_str()) || self.sees(&[&word]);
-            return if is_known { Ok(None) } else { Err(Refused::Choice(key)) };
+            return if is_known { Ok(None) } else { Err(ScopeViolation::HiddenToolChosen(key)) };
         }
-        let choice = Fields::read(raw).ok_or(Refused::Unnamed(key))?;
+        let choice = Fields::read(raw).ok_or(ScopeViolation::UnnamedTool(key))?;
         if choice.get("allowed_tools").is_some() && choice.get("tools").is_some() {
-            return Err(Refused::Form(key));
+            return Err(ScopeViolation::UnknownForm(key));
         }
         // Chat Completions has the list one level deeper than Responses.
         if let Some(inner) = choice.get("allowed_tools").and_then(Fields::read) {
@@ -126,10 +128,10 @@ impl Narrow<'_> {
             // Messages names a tool like this; it is not the type of one.
             Some("tool") => match choice.string("name") {
                 Some(name) if self.sees(&[&name]) => Ok(None),
-                _ => Err(Refused::Choice(key)),
+                _ => Err(ScopeViolation::HiddenToolChosen(key)),
             },
-            _ if self.chosen(key, raw, servers)? == Kept::AsIs => Ok(None),
-            _ => Err(Refused::Choice(key)),
+            _ if self.chosen(key, raw, servers)? == NarrowedEntry::Unchanged => Ok(None),
+            _ => Err(ScopeViolation::HiddenToolChosen(key)),
         }
     }
 
@@ -138,16 +140,21 @@ impl Narrow<'_> {
         key: &'static str,
         raw: &str,
         servers: &[String],
-    ) -> Result<Option<String>, Refused> {
+    ) -> Result<Option<String>, ScopeViolation> {
         match filter(&items(key, raw)?, |tool| self.chosen(key, tool, servers))? {
-            Some(left) if left.is_empty() => Err(Refused::Choice(key)),
+            Some(left) if left.is_empty() => Err(ScopeViolation::HiddenToolChosen(key)),
             left => Ok(left.map(|left| list(&left))),
         }
     }
 
     /// One tool that is chosen.
-    fn chosen(self, key: &'static str, raw: &str, servers: &[String]) -> Result<Kept, Refused> {
-        let tool = Fields::read(raw).ok_or(Refused::Unnamed(key))?;
+    fn chosen(
+        self,
+        key: &'static str,
+        raw: &str,
+        servers: &[String],
+    ) -> Result<NarrowedEntry, ScopeViolation> {
+        let tool = Fields::read(raw).ok_or(ScopeViolation::UnnamedTool(key))?;
         // Of a server whose tools were narrowed where it is declared.
         if tool.string("type").as_deref() == Some("mcp") {
             let label = tool.string("server_label").unwrap_or_default();
@@ -155,23 +162,23 @@ impl Narrow<'_> {
                 Some(name) => self.sees_member(&label, &name),
                 None => servers.contains(&label),
             };
-            return Ok(if is_visible { Kept::AsIs } else { Kept::Nothing });
+            return Ok(if is_visible { NarrowedEntry::Unchanged } else { NarrowedEntry::Removed });
         }
         let group = tool.string("namespace");
         self.entry(key, raw, group.as_deref())
     }
 
     /// Gemini's `toolConfig`; `None` if it stays as it is.
-    pub(super) fn tool_config(self, raw: &str) -> Result<Option<String>, Refused> {
+    pub(super) fn tool_config(self, raw: &str) -> Result<Option<String>, ScopeViolation> {
         let key = "allowedFunctionNames";
         let of = "toolConfig";
-        let config = Fields::read(raw).ok_or(Refused::Form(of))?;
+        let config = Fields::read(raw).ok_or(ScopeViolation::UnknownForm(of))?;
         only(of, &config, &CONFIG)?;
         let calling = ["functionCallingConfig", "function_calling_config"]
             .into_iter()
             .find_map(|key| Some((key, config.get(key).filter(|raw| *raw != "null")?)));
         let Some((calling_key, calling)) = calling else { return Ok(None) };
-        let calling = Fields::read(calling).ok_or(Refused::Form(of))?;
+        let calling = Fields::read(calling).ok_or(ScopeViolation::UnknownForm(of))?;
         only(of, &calling, &CALLING)?;
         let names = [key, "allowed_function_names"]
             .into_iter()
@@ -179,13 +186,14 @@ impl Narrow<'_> {
             .filter(|(_, raw)| *raw != "null");
         let Some((names_key, raw)) = names else { return Ok(None) };
         let left = filter(&items(key, raw)?, |raw| {
-            let name: String = serde_json::from_str(raw).map_err(|_| Refused::Unnamed(key))?;
-            Ok(if self.sees(&[&name]) { Kept::AsIs } else { Kept::Nothing })
+            let name: String =
+                serde_json::from_str(raw).map_err(|_| ScopeViolation::UnnamedTool(key))?;
+            Ok(if self.sees(&[&name]) { NarrowedEntry::Unchanged } else { NarrowedEntry::Removed })
         })?;
         match left {
             None => Ok(None),
             // Without a name it would allow all functions.
-            Some(left) if left.is_empty() => Err(Refused::Choice(key)),
+            Some(left) if left.is_empty() => Err(ScopeViolation::HiddenToolChosen(key)),
             Some(left) => {
                 let calling = calling.with(&[(names_key, Some(list(&left)))]);
                 Ok(Some(config.with(&[(calling_key, Some(calling))])))

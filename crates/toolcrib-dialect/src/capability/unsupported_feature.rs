@@ -13,7 +13,7 @@ use crate::api::Api;
 /// What an upstream does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum NotNative {
+pub enum UnsupportedFeature {
     /// The search tool, hosted or run by the client, or the namespaces that it loads.
     Search,
     /// The hosted search by words; the one by patterns is there.
@@ -30,7 +30,11 @@ pub enum NotNative {
 ///
 /// To be asked of a request that used a native feature, and to be remembered once the same request
 /// went through without it: one of these texts names no feature, only a block that is not known.
-pub fn refusal(api: Api, status: u16, body: &[u8]) -> Option<NotNative> {
+pub fn detect_unsupported_feature(
+    api: Api,
+    status: u16,
+    body: &[u8],
+) -> Option<UnsupportedFeature> {
     if !matches!(status, 400 | 422) {
         return None;
     }
@@ -45,7 +49,7 @@ pub fn refusal(api: Api, status: u16, body: &[u8]) -> Option<NotNative> {
 
 /// Whether an error says that the feature is there and this request used it wrongly: to be sent again
 /// in another mode, and nothing to be remembered.
-pub fn misused(api: Api, status: u16, body: &[u8]) -> bool {
+pub fn is_feature_misused(api: Api, status: u16, body: &[u8]) -> bool {
     let Some(error) = Message::read(body).filter(|_| status == 400) else { return false };
     let begins = |start: &str| error.text.starts_with(start);
     match api {
@@ -63,29 +67,29 @@ pub fn misused(api: Api, status: u16, body: &[u8]) -> bool {
 
 /// Whether an error says that a thinking block was signed for another conversation than the one that
 /// was sent.
-pub fn thinking_refused(body: &[u8]) -> bool {
+pub fn is_thinking_rejected(body: &[u8]) -> bool {
     let bound =
         "invalid signature in thinking block. the block is bound to a different conversation";
     Message::read(body).is_some_and(|error| error.root("messages") && error.text.starts_with(bound))
 }
 
-fn messages(error: &Message) -> Option<NotNative> {
+fn messages(error: &Message) -> Option<UnsupportedFeature> {
     let last = error.path.rsplit(['.', ']']).find(|part| !part.is_empty()).unwrap_or_default();
     if error.root("tools") {
         if matches!(last, "defer_loading" | "clear_at")
             && error.text.starts_with("extra inputs are not permitted")
         {
-            return Some(NotNative::References);
+            return Some(UnsupportedFeature::References);
         }
         if error.text.starts_with("bm25 tool search is not supported") {
-            return Some(NotNative::Bm25);
+            return Some(UnsupportedFeature::Bm25);
         }
         if let Some(rest) = error.unknown("tool_search_tool_bm25") {
             let other = rest.contains("tool_search_tool_regex");
-            return Some(if other { NotNative::Bm25 } else { NotNative::Search });
+            return Some(if other { UnsupportedFeature::Bm25 } else { UnsupportedFeature::Search });
         }
         if error.unknown("tool_search_tool_regex").is_some() {
-            return Some(NotNative::Search);
+            return Some(UnsupportedFeature::Search);
         }
     }
     if error.root("messages") {
@@ -93,18 +97,18 @@ fn messages(error: &Message) -> Option<NotNative> {
             || (!error.path.is_empty()
                 && error.text.starts_with("value did not match any expected variant"))
         {
-            return Some(NotNative::References);
+            return Some(UnsupportedFeature::References);
         }
         if error.unknown("tool_addition").is_some()
             || error.text.starts_with("unexpected role system")
         {
-            return Some(NotNative::ToolAddition);
+            return Some(UnsupportedFeature::ToolAddition);
         }
     }
     None
 }
 
-fn responses(error: &Message) -> Option<NotNative> {
+fn responses(error: &Message) -> Option<UnsupportedFeature> {
     if error.root("tools") {
         let orphan = "invalid value: tools.defer_loading. deferred tools require tools.tool_search";
         if error.text.starts_with(orphan)
@@ -112,11 +116,11 @@ fn responses(error: &Message) -> Option<NotNative> {
             || error.unknown("tool_search").is_some()
             || error.unknown("namespace").is_some()
         {
-            return Some(NotNative::Search);
+            return Some(UnsupportedFeature::Search);
         }
     }
     let items = error.root("input") && error.unknown("additional_tools").is_some();
-    items.then_some(NotNative::AdditionalTools)
+    items.then_some(UnsupportedFeature::AdditionalTools)
 }
 
 /// Maximum size of an error that is read, in bytes. Refusals by providers are far shorter.

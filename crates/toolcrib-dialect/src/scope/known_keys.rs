@@ -86,7 +86,7 @@ pub(super) fn is_carrier(word: &str) -> bool {
 
 /// A key as the most lenient parser would compare it: without case, separators and look-alikes. Code whose decisions
 /// depend on the keys of a body must compare them in this form.
-pub fn fold(key: &str) -> String {
+pub fn fold_key(key: &str) -> String {
     let mut out = String::with_capacity(key.len());
     for c in key.chars() {
         let c = match c {

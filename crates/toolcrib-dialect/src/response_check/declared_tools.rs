@@ -8,12 +8,12 @@ use std::collections::{BTreeSet, HashSet};
 
 use toolcrib_text::json::{self, Fields};
 
-use crate::scope::fold;
-use crate::tools;
+use crate::scope::fold_key;
+use crate::tool_list;
 
 /// Declared tools.
 #[derive(Debug, Default)]
-pub(super) struct Declared {
+pub(super) struct DeclaredTools {
     /// Names of functions, with and without a namespace.
     names: HashSet<String>,
     /// Namespaces and hosted servers, with the names of their tools.
@@ -24,7 +24,7 @@ pub(super) struct Declared {
     hosted: BTreeSet<String>,
 }
 
-impl Declared {
+impl DeclaredTools {
     /// Reads the body of a request.
     pub(super) fn read(body: &[u8]) -> Self {
         let mut declared = Self::default();
@@ -69,7 +69,7 @@ impl Declared {
     /// Adds a list of tools; `group` is the namespace that contains it.
     fn list(&mut self, raw: &str, group: Option<&str>) {
         for entry in objects(raw) {
-            let name = tools::name(&entry);
+            let name = tool_list::name(&entry);
             let kind = entry.string("type");
             let label = entry.string("server_label").or_else(|| entry.string("mcp_server_name"));
             if let Some(label) = label {
@@ -87,7 +87,7 @@ impl Declared {
             match kind.as_deref() {
                 // Gemini's entries have no type, and each key is a tool.
                 None if name.is_none() => {
-                    let keys = entry.iter().map(|(key, _)| fold(key));
+                    let keys = entry.iter().map(|(key, _)| fold_key(key));
                     self.hosted.extend(keys.filter(|key| !key.is_empty()));
                 }
                 None | Some("function" | "custom") => {}
@@ -164,7 +164,7 @@ impl Declared {
 
     /// Whether a hosted tool of Gemini makes calls of this type: `googleSearch` makes calls of `GOOGLE_SEARCH_WEB`.
     pub(super) fn has_hosted_prefix(&self, kind: &str) -> bool {
-        let kind = fold(kind);
+        let kind = fold_key(kind);
         self.hosted.iter().any(|own| kind.starts_with(own.as_str()))
     }
 }

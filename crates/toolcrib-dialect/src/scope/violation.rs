@@ -6,40 +6,40 @@ const SHOWN: usize = 64;
 /// A body that could carry a tool past the caller's scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum ScopeViolation {
     /// Another program may be able to read it.
     #[error("the body is not a JSON object in UTF-8")]
     NotAnObject,
     /// Programs disagree about which of the two counts.
     #[error("the key `{0}` occurs twice in one object")]
-    TwoKeys(String),
+    DuplicateKey(String),
     /// Some servers ignore the case of keys.
     #[error("the key `{0}` is a variant of `{1}`")]
-    Spelling(String, &'static str),
+    KeySpelling(String, &'static str),
     /// A key that carries tools, where the API is not known to have it.
     #[error("the key `{0}` is not known to belong there")]
-    Place(String),
+    UnexpectedKey(String),
     /// Tools that are not a list.
     #[error("the value of `{0}` is not a list")]
     NotAList(&'static str),
     /// A tool that cannot be matched against the scope.
     #[error("a tool in `{0}` has no name that can be read")]
-    Unnamed(&'static str),
+    UnnamedTool(&'static str),
     /// Something that may bring in tools, in a form that cannot be read.
     #[error("`{0}` has a form that is not known")]
-    Form(&'static str),
+    UnknownForm(&'static str),
     /// A tool that is forced, and that the caller may not see.
     #[error("`{0}` names a tool that this caller does not have")]
-    Choice(&'static str),
+    HiddenToolChosen(&'static str),
     /// Tools may be stored there.
     #[error("`{0}` refers to something stored elsewhere, which may bring in tools")]
-    Stored(&'static str),
+    StoredReference(&'static str),
     /// Calls in such a response are not checked.
     #[error("the response would be streamed as a JSON array, in which calls cannot be checked")]
-    NoEvents,
+    JsonArrayStream,
     /// Calls whose arguments arrive in pieces are not checked.
     #[error("the response would have the arguments of calls in pieces, which cannot be checked")]
-    CallsInPieces,
+    StreamedArguments,
     /// The response is fetched later, at a path where calls are not checked.
     #[error("the response would be fetched later, where calls cannot be checked")]
     Background,
@@ -48,45 +48,47 @@ pub enum Refused {
     NotABoolean(&'static str),
     /// The body is not a request of the API.
     #[error("`model` is missing or not a string")]
-    Model,
+    NoModel,
     /// The body is not a request of the API.
     #[error("`{0}` is missing or not a conversation of this API")]
-    History(&'static str),
+    NoHistory(&'static str),
     /// Nested deeper than any parser needs.
     #[error("the body is nested too deeply")]
-    Depth,
+    TooDeep,
     /// More values than the limit for reading.
-    #[error("the body has more than {} values", crate::budget::VALUES)]
-    Values,
+    #[error("the body has more than {} values", crate::limits::MAX_VALUES)]
+    TooManyValues,
     /// More tools than the limit for rewriting.
-    #[error("the body has more than {} tools", crate::budget::TOOLS)]
-    Tools,
+    #[error("the body has more than {} tools", crate::limits::MAX_TOOLS)]
+    TooManyTools,
     /// More keys than any request needs.
     #[error("an object in the body has too many keys")]
-    Keys,
+    TooManyKeys,
 }
 
-impl Refused {
+impl ScopeViolation {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotAnObject => "send the request as plain JSON",
-            Self::TwoKeys(_) => "send every key once",
-            Self::Spelling(..) => "spell keys as the API's reference does",
-            Self::Place(_) => "declare tools in `tools`",
+            Self::DuplicateKey(_) => "send every key once",
+            Self::KeySpelling(..) => "spell keys as the API's reference does",
+            Self::UnexpectedKey(_) => "declare tools in `tools`",
             Self::NotAList(_)
-            | Self::Unnamed(_)
-            | Self::Form(_)
+            | Self::UnnamedTool(_)
+            | Self::UnknownForm(_)
             | Self::NotABoolean(_)
-            | Self::Model
-            | Self::History(_) => "use the form in the API's reference",
-            Self::Choice(_) => "leave the choice out, or choose a tool that is available",
-            Self::Stored(_) => "send the whole conversation and its tools with each request",
-            Self::NoEvents => "send `alt=sse` in the query",
-            Self::CallsInPieces => "leave `streamFunctionCallArguments` out",
+            | Self::NoModel
+            | Self::NoHistory(_) => "use the form in the API's reference",
+            Self::HiddenToolChosen(_) => "leave the choice out, or choose a tool that is available",
+            Self::StoredReference(_) => {
+                "send the whole conversation and its tools with each request"
+            }
+            Self::JsonArrayStream => "send `alt=sse` in the query",
+            Self::StreamedArguments => "leave `streamFunctionCallArguments` out",
             Self::Background => "leave `background` out",
-            Self::Depth | Self::Keys | Self::Values => "send a simpler body",
-            Self::Tools => "send fewer tools",
+            Self::TooDeep | Self::TooManyKeys | Self::TooManyValues => "send a simpler body",
+            Self::TooManyTools => "send fewer tools",
         }
     }
 

@@ -9,36 +9,36 @@ use std::ops::Range;
 use toolcrib_text::json::{self, Fields};
 
 use crate::api::Api;
-use crate::budget::VALUES;
 use crate::dialects;
-use crate::pass::{Bypass, Facts, Unreadable, pass_through, unreadable};
-use crate::request::{Defers, Previous, Request, model_in_path};
-use crate::scope::{self, Changes, Refused, Visible};
+use crate::limits::MAX_VALUES;
+use crate::passthrough::{PassthroughReason, RequestFacts, Unreadable, decide_passthrough};
+use crate::request::{ClientDeferral, PreviousResponse, Request, model_in_path};
+use crate::scope::{self, Changes, ScopeViolation, ToolFilter};
 use crate::splice::{Edits, range_of};
-use crate::tools;
+use crate::tool_list;
 
 /// A body after it was read.
-pub type Reading = Result<Request, Unread>;
+pub type ReadResult = Result<Request, PassthroughBody>;
 
 /// A body that is not rewritten.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unread {
+pub struct PassthroughBody {
     /// Why not.
-    pub why: Bypass,
+    pub reason: PassthroughReason,
     /// The body.
     pub body: Vec<u8>,
     /// The model it asks for, if that could be read.
     pub model: Option<String>,
     /// The place of the model's name.
-    pub(crate) model_at: Option<Range<usize>>,
+    pub(crate) model_range: Option<Range<usize>>,
 }
 
-impl Unread {
+impl PassthroughBody {
     /// Asks for another model, if the body names one.
-    pub fn rename(&mut self, model: &str) {
-        let Some(place) = self.model_at.take() else { return };
+    pub fn set_model(&mut self, model: &str) {
+        let Some(place) = self.model_range.take() else { return };
         let new = json::quote(model).into_bytes();
-        self.model_at = Some(place.start..place.start + new.len());
+        self.model_range = Some(place.start..place.start + new.len());
         self.body.splice(place, new);
     }
 }
@@ -46,13 +46,13 @@ impl Unread {
 impl Request {
     /// Reads a body. `target` is the path and query it was sent to: some APIs have the model and the
     /// stream there.
-    pub fn read(api: Api, target: &str, body: Vec<u8>) -> Reading {
+    pub fn read(api: Api, target: &str, body: Vec<u8>) -> ReadResult {
         let text = match String::from_utf8(body) {
             Ok(text) => text,
             Err(error) => return Err(not_json(api, target, error.into_bytes())),
         };
         if has_too_many_values(&text) {
-            let why = unreadable(Unreadable::TooManyValues);
+            let why = PassthroughReason::from(Unreadable::TooManyValues);
             return Err(unread(api, target, text.into_bytes(), why));
         }
         let Some(body) = parse(&text) else {
@@ -65,17 +65,17 @@ impl Request {
     /// Reads a body and leaves out the tools that `visible` does not let through: what lies outside a
     /// caller's scope does not exist. A body that could carry a tool past the scope, or whose response could not be
     /// checked, is refused.
-    pub fn read_visible(
+    pub fn read_in_scope(
         api: Api,
         target: &str,
         body: Vec<u8>,
-        visible: Visible<'_>,
-    ) -> Result<Reading, Refused> {
-        let text = String::from_utf8(body).map_err(|_| Refused::NotAnObject)?;
+        visible: ToolFilter<'_>,
+    ) -> Result<ReadResult, ScopeViolation> {
+        let text = String::from_utf8(body).map_err(|_| ScopeViolation::NotAnObject)?;
         if has_too_many_values(&text) {
-            return Err(Refused::Values);
+            return Err(ScopeViolation::TooManyValues);
         }
-        let body = parse(&text).ok_or(Refused::NotAnObject)?;
+        let body = parse(&text).ok_or(ScopeViolation::NotAnObject)?;
         let Changes { tools, others } = scope::narrow(api, &text, &body, visible)?;
         scope::check_form(api, &body)?;
         if !others.is_empty() {
@@ -95,39 +95,41 @@ impl Request {
 }
 
 /// Refuses a request whose response could not be checked for a caller with a limited scope.
-fn checkable(api: Api, reading: Reading) -> Result<Reading, Refused> {
-    match reading.as_ref().map_err(|unread| unread.why) {
-        Err(Bypass::NoEvents) => Err(Refused::NoEvents),
-        Err(Bypass::CallsInPieces) => Err(Refused::CallsInPieces),
-        Err(Bypass::TooManyTools) => Err(Refused::Tools),
-        Err(Bypass::Malformed) => Err(Refused::History(scope::history_key(api))),
+fn checkable(api: Api, reading: ReadResult) -> Result<ReadResult, ScopeViolation> {
+    match reading.as_ref().map_err(|unread| unread.reason) {
+        Err(PassthroughReason::JsonArrayStream) => Err(ScopeViolation::JsonArrayStream),
+        Err(PassthroughReason::StreamedArguments) => Err(ScopeViolation::StreamedArguments),
+        Err(PassthroughReason::TooManyTools) => Err(ScopeViolation::TooManyTools),
+        Err(PassthroughReason::Malformed) => {
+            Err(ScopeViolation::NoHistory(scope::history_key(api)))
+        }
         _ => Ok(reading),
     }
 }
 
 /// What was read in a text, with the places as they are in it.
 struct Read {
-    request: Result<Request, Bypass>,
+    request: Result<Request, PassthroughReason>,
     model: Option<String>,
-    model_at: Option<Range<usize>>,
+    model_range: Option<Range<usize>>,
 }
 
 impl Read {
     /// The reading, with its text after these changes.
-    fn with(self, text: String, changes: Vec<(Range<usize>, String)>) -> Reading {
+    fn with(self, text: String, changes: Vec<(Range<usize>, String)>) -> ReadResult {
         let edits = Edits::new(changes);
-        let Self { request, model, model_at } = self;
+        let Self { request, model, model_range } = self;
         match request {
             Ok(mut request) => {
-                (request.text, request.model_at) = (text, model_at);
+                (request.text, request.model_range) = (text, model_range);
                 request.edit(&edits);
                 Ok(request)
             }
-            Err(why) => Err(Unread {
-                why,
+            Err(reason) => Err(PassthroughBody {
+                reason,
                 body: edits.apply(&text).into_bytes(),
                 model,
-                model_at: model_at.map(|place| edits.range_after(&place)),
+                model_range: model_range.map(|place| edits.range_after(&place)),
             }),
         }
     }
@@ -140,9 +142,9 @@ fn read(
     body: &Fields<'_>,
     hidden: &[(Range<usize>, String)],
 ) -> Read {
-    let model_at = body.get("model").map(|raw| range_of(text, raw));
+    let model_range = body.get("model").map(|raw| range_of(text, raw));
     let model = if api == Api::Gemini { model_in_path(target) } else { body.string("model") };
-    Read { request: request(api, target, text, body, hidden), model, model_at }
+    Read { request: request(api, target, text, body, hidden), model, model_range }
 }
 
 /// The request in a body, still without its text: the places are those of the text as it came.
@@ -152,7 +154,7 @@ fn request(
     text: &str,
     body: &Fields<'_>,
     hidden: &[(Range<usize>, String)],
-) -> Result<Request, Bypass> {
+) -> Result<Request, PassthroughReason> {
     let dialect = dialects::of(api);
     let outline = dialect.read_outline(body, target);
     let came = body.get("tools").unwrap_or("null");
@@ -160,10 +162,10 @@ fn request(
     // What the caller sees of them.
     let seen = hidden.iter().find(|(place, _)| Some(place) == at.as_ref());
     let tools = seen.map_or(came, |(_, left)| left);
-    let count = tools::count(tools);
-    match pass_through(Facts::Outline { outline: &outline, tools, count }) {
+    let count = tool_list::count(tools);
+    match decide_passthrough(RequestFacts::Outline { outline: &outline, tools, count }) {
         // A model may call what it was not sent, so the calls are checked even if no tool is left.
-        Some(Bypass::NoTools) if seen.is_some() => {}
+        Some(PassthroughReason::NoTools) if seen.is_some() => {}
         Some(why) => return Err(why),
         None => {}
     }
@@ -173,53 +175,56 @@ fn request(
     let Some(((conversation, model), (history, at))) = read else {
         return Err(not_this_api());
     };
-    let defers = dialect.client_deferral(tools, history, conversation.loads_tools);
-    let defers = defers.or_else(|| tools::bring_a_search(tools).then_some(Defers::OwnTools));
+    let deferral = dialect.client_deferral(tools, history, conversation.loads_tools);
+    let deferral =
+        deferral.or_else(|| tool_list::bring_a_search(tools).then_some(ClientDeferral::OwnSearch));
     let path = target.split('?').next().unwrap_or_default();
     Ok(Request {
         api,
         text: String::new(),
         model,
         stream: outline.stream,
-        counts: api.is_token_count_path(path),
+        counts_tokens: api.is_token_count_path(path),
         choice: outline.choice,
         tools: at,
         history: range_of(text, history),
-        stretches: conversation.stretches,
-        previous: outline.previous.map(|(id, raw)| Previous { id, place: range_of(text, raw) }),
-        keeps: outline.keeps,
-        defers,
-        thinks: outline.thinks,
-        window: window(body),
-        model_at: None,
+        segments: conversation.segments,
+        previous: outline
+            .previous
+            .map(|(id, raw)| PreviousResponse { id, place: range_of(text, raw) }),
+        is_stored: outline.is_stored,
+        client_deferral: deferral,
+        wants_thinking: outline.wants_thinking,
+        context_window: context_window(body),
+        model_range: None,
     })
 }
 
 /// `num_ctx`, which Ollama and servers like it take: at the top, or among the `options`.
-fn window(body: &Fields<'_>) -> Option<usize> {
+fn context_window(body: &Fields<'_>) -> Option<usize> {
     let options = body.get("options").and_then(Fields::read);
     let inner = options.as_ref().and_then(|options| options.get("num_ctx"));
     let window: usize = inner.or_else(|| body.get("num_ctx"))?.parse().ok()?;
     (window > 0).then_some(window)
 }
 
-fn not_json(api: Api, target: &str, body: Vec<u8>) -> Unread {
+fn not_json(api: Api, target: &str, body: Vec<u8>) -> PassthroughBody {
     unread(api, target, body, not_this_api())
 }
 
-fn unread(api: Api, target: &str, body: Vec<u8>, why: Bypass) -> Unread {
+fn unread(api: Api, target: &str, body: Vec<u8>, why: PassthroughReason) -> PassthroughBody {
     let model = if api == Api::Gemini { model_in_path(target) } else { None };
-    Unread { why, body, model, model_at: None }
+    PassthroughBody { reason: why, body, model, model_range: None }
 }
 
 /// Whether a body would take too much memory once it is parsed.
 fn has_too_many_values(text: &str) -> bool {
     // Each value takes at least two bytes of text.
-    text.len() / 2 > VALUES && json::count_values(text) > VALUES
+    text.len() / 2 > MAX_VALUES && json::count_values(text) > MAX_VALUES
 }
 
-fn not_this_api() -> Bypass {
-    pass_through(Facts::NotThisApi).unwrap_or(Bypass::Malformed)
+fn not_this_api() -> PassthroughReason {
+    decide_passthrough(RequestFacts::NotThisApi).unwrap_or(PassthroughReason::Malformed)
 }
 
 /// The one place where a body is parsed.
@@ -238,7 +243,7 @@ mod tests {
 
     use super::*;
     use crate::exchange::Exchange;
-    use crate::exchange::action::{Action, Setup};
+    use crate::exchange::action::{Action, ExchangeConfig};
     use crate::toolset::Toolset;
 
     thread_local! {
@@ -264,10 +269,10 @@ mod tests {
     fn a_body_is_parsed_once() {
         let path = "/v1/chat/completions";
         let visible = |names: &[&str]| names != ["t39"];
-        let read = Request::read_visible(Api::Chat, path, body(40).into_bytes(), &visible);
+        let read = Request::read_in_scope(Api::Chat, path, body(40).into_bytes(), &visible);
         let mut request = read.unwrap().unwrap();
-        request.rename("another");
-        let mut setup = Setup::new("localhost", Arc::new(FourCharsPerToken));
+        request.set_model("another");
+        let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
         let mut settings = toolcrib_core::Settings::default();
         settings.activation.mode = toolcrib_core::policy::ActivationMode::On;
         setup.settings = Arc::new(settings);
@@ -279,20 +284,20 @@ mod tests {
         let mut calls = calls.into_iter();
         let mut sent = Vec::new();
         loop {
-            match exchange.next().expect("an action") {
-                Action::Prepare(plan) => {
+            match exchange.next_action().expect("an action") {
+                Action::PrepareToolset(plan) => {
                     let toolset = Toolset::new(*plan, exchange.tools());
-                    exchange.prepared(Arc::new(toolset));
+                    exchange.toolset_prepared(Arc::new(toolset));
                 }
                 Action::Send(outgoing) => {
                     sent.push(String::from_utf8(outgoing.body.to_vec()).unwrap());
                     let call = calls.next().unwrap();
-                    exchange.answered(200, false);
+                    exchange.response_started(200, false);
                     let answer = format!(
                         r#"{{"choices":[{{"index":0,"message":{{"role":"assistant","tool_calls":[{call}]}},"finish_reason":"tool_calls"}}]}}"#
                     );
-                    exchange.bytes(answer.into());
-                    exchange.end();
+                    exchange.response_bytes(answer.into());
+                    exchange.response_ended();
                 }
                 Action::Done(_) => break,
                 _ => {}
@@ -310,22 +315,25 @@ mod tests {
         let body = r#"{"n":2,"tools":[{"name":"a"},{"name":"b"}],"functions":[{"name":"a"}], "model" : "m","messages":[]}"#;
         let visible = |names: &[&str]| names != ["a"];
         let path = "/v1/chat/completions";
-        let read = |body: &[u8]| Request::read_visible(Api::Chat, path, body.to_vec(), &visible);
+        let read = |body: &[u8]| Request::read_in_scope(Api::Chat, path, body.to_vec(), &visible);
         let mut unread = read(body.as_bytes()).unwrap().unwrap_err();
-        assert_eq!((unread.why, unread.model.as_deref()), (Bypass::LegacyFunctions, Some("m")));
-        unread.rename("long name");
+        assert_eq!(
+            (unread.reason, unread.model.as_deref()),
+            (PassthroughReason::LegacyFunctions, Some("m"))
+        );
+        unread.set_model("long name");
         let expected =
             r#"{"n":2,"tools":[{"name":"b"}],"functions":[], "model" : "long name","messages":[]}"#;
         assert_eq!(String::from_utf8(unread.body).unwrap(), expected);
         assert_eq!(PARSES.get(), 1);
         // A body that is not UTF-8 may still be read by another program.
-        assert_eq!(read(b"{\"tools\":\"\xff\"}").unwrap_err(), Refused::NotAnObject);
-        assert_eq!(read(b"[NaN]").unwrap_err(), Refused::NotAnObject);
+        assert_eq!(read(b"{\"tools\":\"\xff\"}").unwrap_err(), ScopeViolation::NotAnObject);
+        assert_eq!(read(b"[NaN]").unwrap_err(), ScopeViolation::NotAnObject);
         // A changed choice is the one case in which a body is parsed again.
         let body = r#"{"model":"m","web_search_options":{},"tools":[{"name":"a"},{"name":"b"}],"messages":[]}"#;
         let only_b = |names: &[&str]| names == ["b"];
         PARSES.set(0);
-        let read = Request::read_visible(Api::Chat, path, body.into(), &only_b).unwrap();
+        let read = Request::read_in_scope(Api::Chat, path, body.into(), &only_b).unwrap();
         let left = br#"{"model":"m","tools":[{"name":"b"}],"messages":[]}"#;
         assert_eq!(read.unwrap().text.as_bytes(), left);
         assert_eq!(PARSES.get(), 2);

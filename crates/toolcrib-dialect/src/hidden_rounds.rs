@@ -1,7 +1,7 @@
 //! What must outlive a request.
 //!
 //! A client's next request has in it what the client saw. What it did not see, hidden rounds and
-//! wrapped calls, is kept in a [`Record`]: the entries that stand for one turn of the model, as they went
+//! wrapped calls, is kept in a [`TurnRecord`]: the entries that stand for one turn of the model, as they went
 //! up and came down. A record never changes, so replicas that share a store cannot race. Its key is a
 //! chain: who calls, what the conversation began with, what the model said in each turn up to this
 //! one, and the question it answered. All of it is taken from what the client echoes, and none of it
@@ -20,20 +20,20 @@ use serde_json::value::RawValue;
 use crate::api::Api;
 use crate::fingerprint::Fingerprint;
 use crate::mode::Mode;
-use crate::request::{Request, Who};
+use crate::request::{Request, Speaker};
 
 /// Where a record is kept: a hash that tells nothing of what it was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key(pub [u8; 32]);
+pub struct RecordKey(pub [u8; 32]);
 
 /// Where the records of a conversation are.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct RecordKeys {
     caller: [u8; 32],
     api: Api,
     /// Keys of each turn of the model, in order: the strict one, the loose one.
-    turns: Vec<[Key; 2]>,
-    previous: Option<Key>,
+    turns: Vec<[RecordKey; 2]>,
+    previous: Option<RecordKey>,
     /// With ids, and without.
     strict: Chain,
     loose: Chain,
@@ -48,24 +48,24 @@ struct Chain {
 }
 
 impl Chain {
-    fn add(&mut self, who: Who, hash: [u8; 32], is_first: bool) {
-        match who {
-            Who::Client => {
+    fn add(&mut self, speaker: Speaker, hash: [u8; 32], is_first: bool) {
+        match speaker {
+            Speaker::Client => {
                 self.question = hash;
                 if is_first {
                     self.said = hash;
                 }
             }
-            Who::Model => self.said = hashed(&[&self.said, &hash]),
+            Speaker::Model => self.said = hashed(&[&self.said, &hash]),
         }
     }
 }
 
-impl Places {
+impl RecordKeys {
     /// Where the records of a request's conversation are, for this caller.
     pub(crate) fn of(request: &Request, caller: [u8; 32]) -> Self {
         let api = request.api;
-        let mut places = Self {
+        let mut record_keys = Self {
             caller,
             api,
             turns: Vec::new(),
@@ -73,25 +73,25 @@ impl Places {
             strict: Chain::default(),
             loose: Chain::default(),
         };
-        places.previous = request.previous.as_ref().map(|kept| places.response(&kept.id));
-        for (at, stretch) in request.stretches.iter().enumerate() {
-            if stretch.who == Who::Model {
-                let keys = places.turn(&stretch.print);
-                places.turns.push(keys);
+        record_keys.previous = request.previous.as_ref().map(|kept| record_keys.response(&kept.id));
+        for (at, segment) in request.segments.iter().enumerate() {
+            if segment.speaker == Speaker::Model {
+                let keys = record_keys.turn(&segment.fingerprint);
+                record_keys.turns.push(keys);
             }
-            places.strict.add(stretch.who, stretch.print.strict, at == 0);
-            places.loose.add(stretch.who, stretch.print.loose, at == 0);
+            record_keys.strict.add(segment.speaker, segment.fingerprint.strict, at == 0);
+            record_keys.loose.add(segment.speaker, segment.fingerprint.loose, at == 0);
         }
-        places
+        record_keys
     }
 
     /// Every key to look up, in one go.
-    pub(crate) fn keys(&self) -> Vec<Key> {
+    pub(crate) fn keys(&self) -> Vec<RecordKey> {
         self.turns.iter().flatten().copied().chain(self.previous).collect()
     }
 
     /// The keys of the turn that is to come, once it is known what the model said in it.
-    pub(crate) fn turn(&self, said: &Fingerprint) -> [Key; 2] {
+    pub(crate) fn turn(&self, said: &Fingerprint) -> [RecordKey; 2] {
         let chained = |chain: &Chain, hash: [u8; 32]| {
             self.key(b"turn", &[&chain.said, &chain.question, &hash])
         };
@@ -110,16 +110,16 @@ impl Places {
     }
 
     /// The key of a response that the API keeps.
-    pub(crate) fn response(&self, id: &str) -> Key {
+    pub(crate) fn response(&self, id: &str) -> RecordKey {
         self.key(b"response", &[blake3::hash(id.as_bytes()).as_bytes()])
     }
 
-    fn key(&self, kind: &[u8], parts: &[&[u8; 32]]) -> Key {
+    fn key(&self, kind: &[u8], parts: &[&[u8; 32]]) -> RecordKey {
         let kind = blake3::hash(kind);
         let api = blake3::hash(self.api.name().as_bytes());
         let mut all: Vec<&[u8; 32]> = vec![kind.as_bytes(), api.as_bytes(), &self.caller];
         all.extend(parts);
-        Key(hashed(&all))
+        RecordKey(hashed(&all))
     }
 }
 
@@ -136,7 +136,7 @@ const BYTES: usize = 4 << 20;
 
 /// What is kept of one turn of the model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct TurnRecord {
     /// How tools were deferred in it.
     pub(crate) mode: Mode,
     /// Whether nothing was deferred in it after all.
@@ -156,7 +156,7 @@ pub(crate) struct Record {
     pub(crate) made_ids: Vec<Option<String>>,
     /// Answers to calls in it that the client knows nothing of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) answers: Vec<HiddenAnswer>,
     /// Tools whose schemas were shown in it, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) revealed: Vec<String>,
@@ -176,7 +176,7 @@ pub(crate) struct Record {
 
 /// The answer to a call that the client never sees.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Answer {
+pub(crate) struct HiddenAnswer {
     /// The call's id, where it has one.
     pub(crate) id: Option<String>,
     /// Which call of its round it answers, counted from none: for calls without an id.
@@ -191,18 +191,18 @@ pub(crate) struct Answer {
     pub(crate) refused: bool,
     /// Tools that are loaded by reference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) references: Vec<Reference>,
+    pub(crate) references: Vec<ReferencedTool>,
 }
 
 /// A tool that an answer loads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Reference {
+pub(crate) struct ReferencedTool {
     pub(crate) name: String,
     /// Its definition, as JSON text.
     pub(crate) definition: String,
 }
 
-impl Answer {
+impl HiddenAnswer {
     /// Says that no other follows in this turn.
     pub(crate) fn close(&mut self) {
         let words =
@@ -212,7 +212,7 @@ impl Answer {
     }
 }
 
-impl Record {
+impl TurnRecord {
     /// Whether a record has room for these entries: no store takes a larger one, and its turn is not recorded.
     pub(crate) fn has_room<'a>(entries: impl Iterator<Item = &'a String>) -> bool {
         entries.map(String::len).sum::<usize>() <= BYTES
@@ -241,22 +241,26 @@ impl Record {
 
 /// What a store had of a conversation.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Past {
+pub(crate) struct Records {
     /// For each turn of the model, in order.
-    pub(crate) turns: Vec<Option<Record>>,
+    pub(crate) turns: Vec<Option<TurnRecord>>,
     /// Of the response that is continued.
-    pub(crate) previous: Option<Record>,
+    pub(crate) previous: Option<TurnRecord>,
 }
 
-impl Past {
-    /// Puts what was found under [`Places::keys`] in its place.
-    pub(crate) fn found(places: &Places, request: &Request, found: Vec<Option<Vec<u8>>>) -> Self {
+impl Records {
+    /// Puts what was found under [`RecordKeys::keys`] in its place.
+    pub(crate) fn found(
+        record_keys: &RecordKeys,
+        request: &Request,
+        found: Vec<Option<Vec<u8>>>,
+    ) -> Self {
         let mut found = found.into_iter();
-        let mut next = || found.next().flatten().and_then(|bytes| Record::read(&bytes));
+        let mut next = || found.next().flatten().and_then(|bytes| TurnRecord::read(&bytes));
         // Whether the client was seen to change ids in an earlier turn.
         let mut changes_ids = false;
-        let said = request.stretches.iter().filter(|stretch| stretch.who == Who::Model);
-        let turns = places.turns.iter().zip(said).map(|(_, said)| {
+        let said = request.segments.iter().filter(|segment| segment.speaker == Speaker::Model);
+        let turns = record_keys.turns.iter().zip(said).map(|(_, said)| {
             // Both are taken, whichever counts: they stand in one row.
             let (strict, loose) = (next(), next());
             strict.or_else(|| {
@@ -266,11 +270,11 @@ impl Past {
             })
         });
         let turns = turns.collect();
-        let previous = places.previous.and_then(|_| next());
+        let previous = record_keys.previous.and_then(|_| next());
         Self { turns, previous }
     }
 
-    fn records(&self) -> impl DoubleEndedIterator<Item = &Record> {
+    fn records(&self) -> impl DoubleEndedIterator<Item = &TurnRecord> {
         self.turns.iter().flatten().chain(&self.previous)
     }
 

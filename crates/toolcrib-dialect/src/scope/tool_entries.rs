@@ -12,8 +12,8 @@
 
 use toolcrib_text::json::{self, Fields};
 
-use super::words::fold;
-use super::{Refused, Visible};
+use super::known_keys::fold_key;
+use super::{ScopeViolation, ToolFilter};
 use crate::api::Api;
 
 /// Keys that only a hosted MCP server has.
@@ -36,26 +36,26 @@ const DECLARATION: [&str; 10] = [
 
 /// Narrows the lists of one API to what a caller may see.
 #[derive(Clone, Copy)]
-pub(super) struct Narrow<'a> {
+pub(super) struct Narrowing<'a> {
     pub(super) api: Api,
-    pub(super) visible: Visible<'a>,
+    pub(super) visible: ToolFilter<'a>,
 }
 
 /// What is left of an entry.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Kept {
-    AsIs,
-    As(String),
-    Nothing,
+pub(super) enum NarrowedEntry {
+    Unchanged,
+    Changed(String),
+    Removed,
 }
 
-impl Kept {
+impl NarrowedEntry {
     /// An object after edits; nothing if `left` has nothing in it.
     fn edited(fields: &Fields<'_>, key: &str, left: Option<Vec<String>>) -> Self {
         match left {
-            None => Self::AsIs,
-            Some(left) if left.is_empty() => Self::Nothing,
-            Some(left) => Self::As(fields.with(&[(key, Some(list(&left)))])),
+            None => Self::Unchanged,
+            Some(left) if left.is_empty() => Self::Removed,
+            Some(left) => Self::Changed(fields.with(&[(key, Some(list(&left)))])),
         }
     }
 }
@@ -68,26 +68,26 @@ pub(super) fn list(items: &[String]) -> String {
 /// Passes the items of a list through `keep`; `None` if all of them stay as they are.
 pub(super) fn filter(
     items: &[&str],
-    mut keep: impl FnMut(&str) -> Result<Kept, Refused>,
-) -> Result<Option<Vec<String>>, Refused> {
+    mut keep: impl FnMut(&str) -> Result<NarrowedEntry, ScopeViolation>,
+) -> Result<Option<Vec<String>>, ScopeViolation> {
     let mut left = Vec::with_capacity(items.len());
     let mut changes = false;
     for item in items {
         match keep(item)? {
-            Kept::AsIs => left.push((*item).to_owned()),
-            Kept::As(text) => {
+            NarrowedEntry::Unchanged => left.push((*item).to_owned()),
+            NarrowedEntry::Changed(text) => {
                 changes = true;
                 left.push(text);
             }
-            Kept::Nothing => changes = true,
+            NarrowedEntry::Removed => changes = true,
         }
     }
     Ok(changes.then_some(left))
 }
 
 /// The items of a list under `key`.
-pub(super) fn items<'a>(key: &'static str, raw: &'a str) -> Result<Vec<&'a str>, Refused> {
-    let items = json::items(raw).ok_or(Refused::NotAList(key))?;
+pub(super) fn items<'a>(key: &'static str, raw: &'a str) -> Result<Vec<&'a str>, ScopeViolation> {
+    let items = json::items(raw).ok_or(ScopeViolation::NotAList(key))?;
     Ok(items.into_iter().map(serde_json::value::RawValue::get).collect())
 }
 
@@ -96,14 +96,14 @@ pub(super) fn text(
     fields: &Fields<'_>,
     key: &str,
     of: &'static str,
-) -> Result<Option<String>, Refused> {
+) -> Result<Option<String>, ScopeViolation> {
     match fields.get(key) {
         None | Some("null") => Ok(None),
-        Some(_) => fields.string(key).map(Some).ok_or(Refused::Unnamed(of)),
+        Some(_) => fields.string(key).map(Some).ok_or(ScopeViolation::UnnamedTool(of)),
     }
 }
 
-impl Narrow<'_> {
+impl Narrowing<'_> {
     pub(super) fn sees(self, names: &[&str]) -> bool {
         (self.visible)(names)
     }
@@ -120,7 +120,7 @@ impl Narrow<'_> {
         key: &'static str,
         raw: &str,
         group: Option<&str>,
-    ) -> Result<Option<Vec<String>>, Refused> {
+    ) -> Result<Option<Vec<String>>, ScopeViolation> {
         if raw == "null" {
             return Ok(None);
         }
@@ -133,21 +133,21 @@ impl Narrow<'_> {
         of: &'static str,
         raw: &str,
         group: Option<&str>,
-    ) -> Result<Kept, Refused> {
-        let fields = Fields::read(raw).ok_or(Refused::Unnamed(of))?;
+    ) -> Result<NarrowedEntry, ScopeViolation> {
+        let fields = Fields::read(raw).ok_or(ScopeViolation::UnnamedTool(of))?;
         let kind = text(&fields, "type", of)?;
         match (self.api, kind.as_deref()) {
             (_, kind) if is_server(&fields, kind) => return self.server_entry(of, &fields, kind),
             (Api::Gemini, _) if of == "tools" => return self.declarations(&fields),
             (Api::Responses, _) if fields.get("tools").is_some() => {
-                let name = text(&fields, "name", of)?.ok_or(Refused::Unnamed(of))?;
+                let name = text(&fields, "name", of)?.ok_or(ScopeViolation::UnnamedTool(of))?;
                 let members = self.tools("tools", fields.get("tools").unwrap_or("[]"), Some(&name));
-                return Ok(Kept::edited(&fields, "tools", members?));
+                return Ok(NarrowedEntry::edited(&fields, "tools", members?));
             }
             _ => {}
         }
         let is_visible = self.sees_entry(of, &fields, kind.as_deref(), group)?;
-        Ok(if is_visible { Kept::AsIs } else { Kept::Nothing })
+        Ok(if is_visible { NarrowedEntry::Unchanged } else { NarrowedEntry::Removed })
     }
 
     fn sees_entry(
@@ -156,7 +156,7 @@ impl Narrow<'_> {
         fields: &Fields<'_>,
         kind: Option<&str>,
         group: Option<&str>,
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, ScopeViolation> {
         let names = names(of, fields)?;
         let mut is_visible = names.iter().all(|name| match group {
             Some(group) => self.sees_member(group, name),
@@ -170,7 +170,7 @@ impl Narrow<'_> {
                 let undated = kind.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
                 is_visible &= self.sees(&[kind, undated]);
             }
-            None if names.is_empty() => return Err(Refused::Unnamed(of)),
+            None if names.is_empty() => return Err(ScopeViolation::UnnamedTool(of)),
             _ => {}
         }
         Ok(is_visible)
@@ -182,113 +182,124 @@ impl Narrow<'_> {
         of: &'static str,
         fields: &Fields<'_>,
         kind: Option<&str>,
-    ) -> Result<Kept, Refused> {
+    ) -> Result<NarrowedEntry, ScopeViolation> {
         let is_visible = names(of, fields)?.iter().all(|name| self.sees(&[name]));
         match (self.api, kind) {
-            _ if !is_visible || fields.get("tools").is_some() => Ok(Kept::Nothing),
+            _ if !is_visible || fields.get("tools").is_some() => Ok(NarrowedEntry::Removed),
             (Api::Responses, Some("mcp")) => self.hosted_server(fields),
             (Api::Messages, Some("mcp_toolset")) if fields.get("allowed_tools").is_none() => {
                 self.toolset(fields)
             }
-            _ => Ok(Kept::Nothing),
+            _ => Ok(NarrowedEntry::Removed),
         }
     }
 
     /// An MCP server that OpenAI calls: only the tools that it is limited to.
-    fn hosted_server(self, fields: &Fields<'_>) -> Result<Kept, Refused> {
+    fn hosted_server(self, fields: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let label = text(fields, "server_label", "tools")?.unwrap_or_default();
         let kept = self.limited(&label, fields)?;
         let Some(approval) = self.approval(&label, fields)? else { return Ok(kept) };
         let edits = [("require_approval", Some(approval))];
         Ok(match kept {
-            Kept::AsIs => Kept::As(fields.with(&edits)),
-            Kept::As(new) => {
-                Kept::As(Fields::read(&new).ok_or(Refused::Form("tools"))?.with(&edits))
-            }
-            Kept::Nothing => Kept::Nothing,
+            NarrowedEntry::Unchanged => NarrowedEntry::Changed(fields.with(&edits)),
+            NarrowedEntry::Changed(new) => NarrowedEntry::Changed(
+                Fields::read(&new).ok_or(ScopeViolation::UnknownForm("tools"))?.with(&edits),
+            ),
+            NarrowedEntry::Removed => NarrowedEntry::Removed,
         })
     }
 
     /// A server's `require_approval` without the names of tools that the caller may not know of; `None` if there are
     /// none in it.
-    fn approval(self, label: &str, fields: &Fields<'_>) -> Result<Option<String>, Refused> {
+    fn approval(self, label: &str, fields: &Fields<'_>) -> Result<Option<String>, ScopeViolation> {
         let of = "require_approval";
         let raw = fields.get(of).unwrap_or("null");
         if raw == "null" || raw.starts_with('"') {
             return Ok(None);
         }
-        let approval = Fields::read(raw).ok_or(Refused::Form(of))?;
+        let approval = Fields::read(raw).ok_or(ScopeViolation::UnknownForm(of))?;
         let mut edits: Vec<(&str, Option<String>)> = Vec::new();
         for (key, raw) in approval.iter().filter(|(_, raw)| *raw != "null") {
-            let rule = Fields::read(raw).ok_or(Refused::Form(of))?;
+            let rule = Fields::read(raw).ok_or(ScopeViolation::UnknownForm(of))?;
             let Some(names) = rule.get("tool_names").filter(|raw| *raw != "null") else { continue };
-            match Kept::edited(&rule, "tool_names", self.members(label, names)?) {
-                Kept::AsIs => {}
-                Kept::As(new) => edits.push((key, Some(new))),
-                Kept::Nothing => edits.push((key, None)),
+            match NarrowedEntry::edited(&rule, "tool_names", self.members(label, names)?) {
+                NarrowedEntry::Unchanged => {}
+                NarrowedEntry::Changed(new) => edits.push((key, Some(new))),
+                NarrowedEntry::Removed => edits.push((key, None)),
             }
         }
         Ok((!edits.is_empty()).then(|| approval.with(&edits)))
     }
 
     /// A server with only the allowed tools that the caller may know of.
-    fn limited(self, label: &str, fields: &Fields<'_>) -> Result<Kept, Refused> {
+    fn limited(self, label: &str, fields: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let Some(raw) = fields.get("allowed_tools").filter(|raw| *raw != "null") else {
-            return Ok(Kept::Nothing);
+            return Ok(NarrowedEntry::Removed);
         };
         let Some(filter) = Fields::read(raw) else {
             let left = self.members(label, raw)?;
-            return Ok(Kept::edited(fields, "allowed_tools", left));
+            return Ok(NarrowedEntry::edited(fields, "allowed_tools", left));
         };
         let Some(raw) = filter.get("tool_names").filter(|raw| *raw != "null") else {
-            return Ok(Kept::Nothing);
+            return Ok(NarrowedEntry::Removed);
         };
-        Ok(match Kept::edited(&filter, "tool_names", self.members(label, raw)?) {
-            Kept::As(new) => Kept::As(fields.with(&[("allowed_tools", Some(new))])),
+        Ok(match NarrowedEntry::edited(&filter, "tool_names", self.members(label, raw)?) {
+            NarrowedEntry::Changed(new) => {
+                NarrowedEntry::Changed(fields.with(&[("allowed_tools", Some(new))]))
+            }
             kept => kept,
         })
     }
 
     /// Names of a group's tools, as a list of strings; `None` if all of them are visible. An empty list is no
     /// limit to some servers.
-    pub(super) fn members(self, group: &str, raw: &str) -> Result<Option<Vec<String>>, Refused> {
+    pub(super) fn members(
+        self,
+        group: &str,
+        raw: &str,
+    ) -> Result<Option<Vec<String>>, ScopeViolation> {
         let key = "allowed_tools";
         let names = items(key, raw)?;
         if names.is_empty() {
             return Ok(Some(Vec::new()));
         }
         filter(&names, |raw| {
-            let name: String = serde_json::from_str(raw).map_err(|_| Refused::Unnamed(key))?;
-            Ok(if self.sees_member(group, &name) { Kept::AsIs } else { Kept::Nothing })
+            let name: String =
+                serde_json::from_str(raw).map_err(|_| ScopeViolation::UnnamedTool(key))?;
+            Ok(if self.sees_member(group, &name) {
+                NarrowedEntry::Unchanged
+            } else {
+                NarrowedEntry::Removed
+            })
         })
     }
 
     /// Tools of an MCP server that Anthropic calls: those that are enabled one by one, and no others.
-    fn toolset(self, fields: &Fields<'_>) -> Result<Kept, Refused> {
+    fn toolset(self, fields: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let server = text(fields, "mcp_server_name", "tools")?.unwrap_or_default();
         let usual = fields.get("default_config").and_then(Fields::read);
         let is_off = usual.is_some_and(|usual| usual.get("enabled") == Some("false"));
         let configs = fields.get("configs").and_then(Fields::read);
-        let (true, Some(configs)) = (is_off, configs) else { return Ok(Kept::Nothing) };
+        let (true, Some(configs)) = (is_off, configs) else { return Ok(NarrowedEntry::Removed) };
         let is_hidden = |name: &&str| !self.sees_member(&server, name);
         let all: Vec<&str> = configs.iter().map(|(name, _)| name).collect();
         let hidden: Vec<(&str, Option<String>)> =
             all.iter().copied().filter(is_hidden).map(|name| (name, None)).collect();
         Ok(match hidden.len() {
-            0 if !all.is_empty() => Kept::AsIs,
-            gone if gone == all.len() => Kept::Nothing,
-            _ => Kept::As(fields.with(&[("configs", Some(configs.with(&hidden)))])),
+            0 if !all.is_empty() => NarrowedEntry::Unchanged,
+            gone if gone == all.len() => NarrowedEntry::Removed,
+            _ => NarrowedEntry::Changed(fields.with(&[("configs", Some(configs.with(&hidden)))])),
         })
     }
 
     /// An entry of Gemini's `tools`: declarations, and hosted tools by their keys.
-    fn declarations(self, fields: &Fields<'_>) -> Result<Kept, Refused> {
+    fn declarations(self, fields: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let is_named =
             ["name", "type", "function", "custom"].iter().any(|key| fields.get(key).is_some());
         if is_named {
             let kind = text(fields, "type", "tools")?;
             if !self.sees_entry("tools", fields, kind.as_deref(), None)? {
-                return Ok(Kept::Nothing);
+                return Ok(NarrowedEntry::Removed);
             }
         }
         let mut edits: Vec<(&str, Option<String>)> = Vec::new();
@@ -311,26 +322,26 @@ impl Narrow<'_> {
             }
         }
         Ok(match (edits.is_empty(), left) {
-            (true, _) => Kept::AsIs,
-            (false, 0) => Kept::Nothing,
-            (false, _) => Kept::As(fields.with(&edits)),
+            (true, _) => NarrowedEntry::Unchanged,
+            (false, 0) => NarrowedEntry::Removed,
+            (false, _) => NarrowedEntry::Changed(fields.with(&edits)),
         })
     }
 }
 
 /// Whether an entry is a hosted MCP server, by its type or its keys.
 fn is_server(fields: &Fields<'_>, kind: Option<&str>) -> bool {
-    kind.is_some_and(|kind| fold(kind).starts_with("mcp"))
+    kind.is_some_and(|kind| fold_key(kind).starts_with("mcp"))
         || SERVER.iter().any(|key| fields.get(key).is_some())
 }
 
 /// All names of an entry: its own, and those of the definition inside it.
-fn names(of: &'static str, fields: &Fields<'_>) -> Result<Vec<String>, Refused> {
+fn names(of: &'static str, fields: &Fields<'_>) -> Result<Vec<String>, ScopeViolation> {
     let mut names = Vec::new();
     names.extend(text(fields, "name", of)?);
     for inner in ["function", "custom"] {
         if let Some(raw) = fields.get(inner).filter(|raw| *raw != "null") {
-            let inner = Fields::read(raw).ok_or(Refused::Unnamed(of))?;
+            let inner = Fields::read(raw).ok_or(ScopeViolation::UnnamedTool(of))?;
             names.extend(text(&inner, "name", of)?);
         }
     }

@@ -11,8 +11,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::Refused;
-use super::words::{FREE, SCHEMAS, WORDS, fold, is_carrier};
+use super::ScopeViolation;
+use super::known_keys::{FREE, SCHEMAS, WORDS, fold_key, is_carrier};
 use crate::api::Api;
 
 /// Maximum depth of nested objects and arrays.
@@ -63,7 +63,7 @@ struct Frame<'a> {
 }
 
 /// Checks all keys of a body. `text` must be valid JSON.
-pub(super) fn check(api: Api, text: &str) -> Result<(), Refused> {
+pub(super) fn check(api: Api, text: &str) -> Result<(), ScopeViolation> {
     let bytes = text.as_bytes();
     let mut frames: Vec<Frame<'_>> = Vec::new();
     let mut keys: Vec<Cow<'_, str>> = Vec::new();
@@ -81,7 +81,7 @@ pub(super) fn check(api: Api, text: &str) -> Result<(), Refused> {
             }
             b'{' | b'[' => {
                 if frames.len() == DEPTH {
-                    return Err(Refused::Depth);
+                    return Err(ScopeViolation::TooDeep);
                 }
                 let is_object = *byte == b'{';
                 let place = match frames.last() {
@@ -145,24 +145,24 @@ fn add<'a>(
     frame: &mut Frame<'a>,
     literal: &'a str,
     keys: &mut Vec<Cow<'a, str>>,
-) -> Result<(), Refused> {
+) -> Result<(), ScopeViolation> {
     frame.at_key = false;
     let key: Cow<'a, str> = match literal.get(1..literal.len().saturating_sub(1)) {
         Some(plain) if !plain.contains('\\') => Cow::Borrowed(plain),
         // Half a surrogate pair is no text, and every program makes something else of it.
         _ => Cow::Owned(
             serde_json::from_str::<String>(literal)
-                .map_err(|_| Refused::TwoKeys(Refused::shown(literal)))?,
+                .map_err(|_| ScopeViolation::DuplicateKey(ScopeViolation::shown(literal)))?,
         ),
     };
     let known = &keys[frame.start..];
     let is_known =
         if frame.many.is_empty() { known.contains(&key) } else { frame.many.contains(&key) };
     if is_known {
-        return Err(Refused::TwoKeys(Refused::shown(&key)));
+        return Err(ScopeViolation::DuplicateKey(ScopeViolation::shown(&key)));
     }
     if known.len() == KEYS {
-        return Err(Refused::Keys);
+        return Err(ScopeViolation::TooManyKeys);
     }
     frame.child = child(api, frame, &key)?;
     if known.len() == MANY {
@@ -176,7 +176,7 @@ fn add<'a>(
 }
 
 /// What the value under a key is.
-fn child(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Place, Refused> {
+fn child(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Place, ScopeViolation> {
     let place = match frame.place {
         Place::Free => return Ok(Place::Free),
         Place::Named => return Ok(Place::Part),
@@ -185,26 +185,27 @@ fn child(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Place, Refused> {
         Place::History => Place::Entry,
         place => place,
     };
-    let word = fold(key);
+    let word = fold_key(key);
     if place != Place::Other
         && let Some((known, spellings)) = WORDS.iter().find(|(known, _)| *known == word)
     {
         if !spellings.contains(&key) {
-            return Err(Refused::Spelling(Refused::shown(key), spellings[0]));
+            return Err(ScopeViolation::KeySpelling(ScopeViolation::shown(key), spellings[0]));
         }
         if spellings.len() > 1 {
             if frame.words.contains(known) {
-                return Err(Refused::TwoKeys(Refused::shown(key)));
+                return Err(ScopeViolation::DuplicateKey(ScopeViolation::shown(key)));
             }
             frame.words.push(known);
         }
     }
     if is_carrier(&word) {
-        return carrier(api, place, key).ok_or_else(|| Refused::Place(Refused::shown(key)));
+        return carrier(api, place, key)
+            .ok_or_else(|| ScopeViolation::UnexpectedKey(ScopeViolation::shown(key)));
     }
     // A letter of another alphabet can look like one of the API's, and no API has such a key.
     if place == Place::Body && !key.is_ascii() {
-        return Err(Refused::Place(Refused::shown(key)));
+        return Err(ScopeViolation::UnexpectedKey(ScopeViolation::shown(key)));
     }
     let is_free = match place {
         Place::Body => matches!(word.as_str(), "metadata" | "labels" | "guidedjson"),
@@ -342,7 +343,7 @@ mod tests {
         let nested =
             |depth: usize| format!(r#"{{"x":{}{}}}"#, "[".repeat(depth - 1), "]".repeat(depth - 1));
         assert_eq!(check(Api::Chat, &nested(DEPTH)), Ok(()));
-        assert_eq!(check(Api::Chat, &nested(DEPTH + 1)), Err(Refused::Depth));
+        assert_eq!(check(Api::Chat, &nested(DEPTH + 1)), Err(ScopeViolation::TooDeep));
         assert_eq!(refused(Api::Chat, r#"{"a":"{\"b\":1,\"b\":[","c":"\\"}"#), None);
     }
 }

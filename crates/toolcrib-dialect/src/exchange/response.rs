@@ -7,17 +7,17 @@
 
 use bytes::Bytes;
 
-use super::action::{Action, Body, Done, Ending, Start};
+use super::action::{Action, Ending, ExchangeOutcome, ResponseBody, ResponseStart};
 use super::{Exchange, State};
-use crate::budget::Exceeded;
+use crate::hidden_rounds::RecordKey;
+use crate::limits::LimitExceeded;
 use crate::parsed_size::parsed_size;
-use crate::record::Key;
-use crate::response_check::{ResponseCheck, Unchecked};
-use crate::turn::{Next, Summary, Turn};
+use crate::response_check::{ResponseCheck, WithheldReason};
+use crate::turn::{Next, Turn, TurnSummary};
 
 impl Exchange {
     /// The upstream was not reached, or broke off before the head of its response.
-    pub fn unreachable(&mut self) {
+    pub fn upstream_unreachable(&mut self) {
         match self.state {
             State::Sent if self.has_started => self.lost(),
             State::Sent => self.over(Ending::Unreachable, 502),
@@ -32,7 +32,7 @@ impl Exchange {
     }
 
     /// The head of a response: its status, and whether its body is a stream of events.
-    pub fn answered(&mut self, status: u16, is_events: bool) {
+    pub fn response_started(&mut self, status: u16, is_events: bool) {
         if !matches!(self.state, State::Sent) {
             return;
         }
@@ -46,12 +46,12 @@ impl Exchange {
     }
 
     /// Takes the head of a response whose body is compressed and therefore cannot be read here.
-    pub fn answered_compressed(&mut self, status: u16, is_events: bool) {
+    pub fn compressed_response_started(&mut self, status: u16, is_events: bool) {
         let is_success = (200..300).contains(&status);
         if self.check.is_some() && is_success && matches!(self.state, State::Sent) {
-            self.refuse(Unchecked::Compressed);
+            self.refuse(WithheldReason::Compressed);
         } else {
-            self.answered(status, is_events);
+            self.response_started(status, is_events);
         }
     }
 
@@ -59,13 +59,13 @@ impl Exchange {
     fn head(&mut self, body: Option<Vec<u8>>) {
         let is_success = self.is_success();
         let learned = if is_success { self.fallback.worked() } else { None };
-        self.actions.extend(learned.map(Action::Learn));
+        self.actions.extend(learned.map(Action::Remember));
         let Some(turn) = &self.turn else { return self.hand_on(body, 1) };
         // If the first round was not streamed, later rounds are read as a whole, too.
         let streams = self.has_started || turn.streams() && turn.summary().rounds == 0;
         if is_success && self.is_events && streams && !turn.counts() {
             if !self.has_started {
-                self.start(Body::Forwarded, false, None);
+                self.start(ResponseBody::Forwarded, false, None);
             }
             self.state = State::Streaming;
             return;
@@ -83,33 +83,33 @@ impl Exchange {
 
     /// Gives the client a response that is changed by nothing but its translation.
     fn hand_on(&mut self, body: Option<Vec<u8>>, rounds: usize) {
-        let summary = Summary { rounds, ..self.summary() };
+        let summary = TurnSummary { rounds, ..self.summary() };
         (self.turn, self.handed_on) = (None, Some(summary));
         let body = match body {
-            Some(body) => Body::Complete(body.into()),
+            Some(body) => ResponseBody::Complete(body.into()),
             None if self.translation.is_some() => {
-                self.start(Body::Forwarded, true, None);
+                self.start(ResponseBody::Forwarded, true, None);
                 self.state = State::Streaming;
                 return;
             }
             None if self.check.is_some() && self.is_success() => {
                 if self.is_events {
                     // It may end early, so its length is not known.
-                    self.start(Body::Forwarded, false, None);
+                    self.start(ResponseBody::Forwarded, false, None);
                     self.state = State::Streaming;
                 } else {
                     self.state = State::Collecting(Vec::new());
                 }
                 return;
             }
-            None => Body::AsItComes,
+            None => ResponseBody::Passthrough,
         };
         self.start(body, true, None);
         self.done(Ending::Complete, self.status, summary);
     }
 
     /// The next bytes of a response.
-    pub fn bytes(&mut self, bytes: Bytes) {
+    pub fn response_bytes(&mut self, bytes: Bytes) {
         let mut exceeded = None;
         let bytes = match &mut self.translation {
             // Anything but events is translated as a whole.
@@ -125,7 +125,7 @@ impl Exchange {
             State::Collecting(body) => {
                 self.collected = self.collected.saturating_add(bytes.len());
                 if self.collected > self.limits.response {
-                    return self.exceed(Exceeded::Response(self.limits.response));
+                    return self.limit_exceeded(LimitExceeded::Response(self.limits.response));
                 }
                 self.weight = if body.is_empty() { 0 } else { self.weight } + parsed_size(&bytes);
                 body.extend_from_slice(&bytes);
@@ -134,7 +134,7 @@ impl Exchange {
                 self.stream(bytes);
                 if let (Some(exceeded), State::Streaming) = (exceeded, &self.state) {
                     // The translation has told the client.
-                    self.over(Ending::Exceeded(exceeded), 502);
+                    self.over(Ending::LimitExceeded(exceeded), 502);
                 }
             }
             _ => {}
@@ -142,7 +142,7 @@ impl Exchange {
     }
 
     /// Ends an exchange whose response exceeded a limit: its own, or the one for all exchanges together.
-    pub fn exceed(&mut self, exceeded: Exceeded) {
+    pub fn limit_exceeded(&mut self, exceeded: LimitExceeded) {
         if self.is_over() {
             return;
         }
@@ -156,7 +156,7 @@ impl Exchange {
             None if self.has_started => return self.over(Ending::CutOff, 502),
             None => {}
         }
-        self.over(Ending::Exceeded(exceeded), 502);
+        self.over(Ending::LimitExceeded(exceeded), 502);
     }
 
     /// Takes bytes of a stream in the client's API.
@@ -167,12 +167,12 @@ impl Exchange {
         let exceeded = turn.exceeded();
         self.forward(out.into());
         if let Some(exceeded) = exceeded {
-            self.exceed(exceeded);
+            self.limit_exceeded(exceeded);
         }
     }
 
     /// The response is over.
-    pub fn end(&mut self) {
+    pub fn response_ended(&mut self) {
         let mut rest = Vec::new();
         match (&mut self.translation, &mut self.state) {
             (Some(translation), _) if self.is_events => translation.end(&mut rest),
@@ -201,7 +201,7 @@ impl Exchange {
     }
 
     /// The response was cut off.
-    pub fn cut_off(&mut self) {
+    pub fn response_cut_off(&mut self) {
         match &self.state {
             // The stream had already ended.
             State::Streaming if self.turn.as_ref().is_some_and(Turn::has_ended) => {
@@ -222,7 +222,7 @@ impl Exchange {
         let next = turn.end(&mut out);
         if let Some(exceeded) = turn.exceeded() {
             self.forward(out.into());
-            return self.exceed(exceeded);
+            return self.limit_exceeded(exceeded);
         }
         match next {
             Next::Again => {
@@ -244,13 +244,13 @@ impl Exchange {
         let Some(turn) = &mut self.turn else { return self.hand_on(Some(body), 1) };
         let next = if is_answer { turn.whole(&body) } else { None };
         if let Some(exceeded) = turn.exceeded() {
-            return self.exceed(exceeded);
+            return self.limit_exceeded(exceeded);
         }
         match next {
             Some(Next::Again) => self.send(),
             Some(Next::Done(done)) => {
                 self.store(done.records);
-                let body = Body::Complete(done.body.unwrap_or_default().into());
+                let body = ResponseBody::Complete(done.body.unwrap_or_default().into());
                 self.start(body, false, Some(done.summary));
                 self.done(Ending::Complete, self.status, done.summary);
             }
@@ -288,17 +288,18 @@ impl Exchange {
         (200..300).contains(&self.status)
     }
 
-    fn start(&mut self, body: Body, is_intact: bool, summary: Option<Summary>) {
-        if let (Body::Complete(body), Some(check), 200..300) = (&body, &mut self.check, self.status)
+    fn start(&mut self, body: ResponseBody, is_unmodified: bool, summary: Option<TurnSummary>) {
+        if let (ResponseBody::Complete(body), Some(check), 200..300) =
+            (&body, &mut self.check, self.status)
             && let Err(why) = check.complete(body, self.is_events)
         {
             return self.refuse(why);
         }
         self.has_started = true;
-        self.actions.push_back(Action::Respond(Start {
+        self.actions.push_back(Action::StartResponse(ResponseStart {
             status: self.status,
             body,
-            is_intact,
+            is_unmodified,
             is_translated: self.translation.is_some(),
             summary,
         }));
@@ -329,8 +330,8 @@ impl Exchange {
     }
 
     /// Ends an exchange whose response a limited caller must not get.
-    fn refuse(&mut self, why: Unchecked) {
-        self.over(Ending::Unchecked(why), 502);
+    fn refuse(&mut self, why: WithheldReason) {
+        self.over(Ending::Withheld(why), 502);
     }
 
     fn put_bytes(&mut self, bytes: Bytes) {
@@ -339,9 +340,9 @@ impl Exchange {
         }
     }
 
-    fn store(&mut self, records: Vec<(Key, Vec<u8>)>) {
+    fn store(&mut self, records: Vec<(RecordKey, Vec<u8>)>) {
         if !records.is_empty() {
-            self.actions.push_back(Action::Store(records));
+            self.actions.push_back(Action::StoreRecords(records));
         }
     }
 
@@ -349,12 +350,12 @@ impl Exchange {
         self.done(ending, status, self.summary());
     }
 
-    fn done(&mut self, ending: Ending, status: u16, summary: Summary) {
+    fn done(&mut self, ending: Ending, status: u16, summary: TurnSummary) {
         // A response that was refused stays refused.
         if self.is_over() {
             return;
         }
         self.state = State::Over;
-        self.actions.push_back(Action::Done(Done { ending, status, summary }));
+        self.actions.push_back(Action::Done(ExchangeOutcome { ending, status, summary }));
     }
 }

@@ -3,7 +3,7 @@
 //! The model calls by name. A tool that it sees in full is the client's affair, and its call is
 //! forwarded as it comes. Every other call is held until it is whole: ours are answered here; a
 //! deferred tool's is unwrapped, checked against the real schema, and forwarded under the real name; one that
-//! cannot be run is answered with what the model needs to do better. The answers wait on the desk until
+//! cannot be run is answered with what the model needs to do better. The answers wait on the router until
 //! the round is over.
 
 use std::sync::Arc;
@@ -11,25 +11,26 @@ use std::sync::Arc;
 use toolcrib_core::conversation::DEFAULT_MAX_REVEALS;
 use toolcrib_core::{CallOutcome, Conversation, Ledger, Reply};
 
-use crate::budget::{Budget, Limits, PART};
+use crate::budget::ResponseBudget;
 use crate::call_ids::{CallIdGenerator, GeneratedId};
 use crate::fingerprint::{Fingerprint, FingerprintBuilder};
-use crate::mode::{Mode, Primitive, REFERENCES};
-use crate::record::{Answer, Reference};
+use crate::hidden_rounds::{HiddenAnswer, ReferencedTool};
+use crate::limits::{PART_BYTES, ResponseLimits};
+use crate::mode::{Mode, REFERENCES, ReferenceKind};
 use crate::toolset::Toolset;
 
 /// How a call is to be treated from its first event on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum CallRoute {
     /// Forwarded as it comes.
-    Live,
+    Forward,
     /// Held until it is whole.
-    Held,
+    Hold,
 }
 
 /// What becomes of a call that was held.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Settled {
+pub(crate) enum ResolvedCall {
     /// The client gets it, in these words.
     Forward {
         /// The tool's real name.
@@ -43,7 +44,7 @@ pub(crate) enum Settled {
 
 /// The state of one model's turn, over all its rounds.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct CallRouter {
     toolset: Arc<Toolset>,
     conversation: Conversation,
     /// Tools shown before this turn, and in it.
@@ -52,9 +53,9 @@ pub(crate) struct Desk {
     /// Tools the client got calls of that nothing had shown.
     blind: Vec<String>,
     /// Answers of this round.
-    answers: Vec<Answer>,
+    answers: Vec<HiddenAnswer>,
     /// What the client saw.
-    print: Box<FingerprintBuilder>,
+    fingerprint: Box<FingerprintBuilder>,
     /// Calls of this round so far.
     calls: usize,
     /// The ids of the calls the client got, and those made for the ones among them that have none.
@@ -66,15 +67,15 @@ pub(crate) struct Desk {
     altered: bool,
     searches: usize,
     /// What is held of the turn.
-    pub(crate) budget: Budget,
+    pub(crate) budget: ResponseBudget,
 }
 
-impl Desk {
+impl CallRouter {
     pub(crate) fn new(
         toolset: Arc<Toolset>,
         revealed: &[String],
         ids: Option<CallIdGenerator>,
-        limits: Limits,
+        limits: ResponseLimits,
     ) -> Self {
         let names = revealed.iter().map(String::as_str);
         let conversation =
@@ -86,20 +87,20 @@ impl Desk {
             revealed: Vec::new(),
             blind: Vec::new(),
             answers: Vec::new(),
-            print: Box::default(),
+            fingerprint: Box::default(),
             calls: 0,
             forwarded: Vec::new(),
             made: Vec::new(),
             ids,
             altered: false,
             searches: 0,
-            budget: Budget::new(limits),
+            budget: ResponseBudget::new(limits),
         }
     }
 
     /// Goes on where another left off, as far as the client is concerned.
     pub(crate) fn resume(&mut self, other: &Self) {
-        self.print.clone_from(&other.print);
+        self.fingerprint.clone_from(&other.fingerprint);
         self.forwarded.clone_from(&other.forwarded);
         self.made.clone_from(&other.made);
         self.altered = other.altered;
@@ -112,18 +113,18 @@ impl Desk {
     }
 
     /// How a call of this name is to be treated.
-    pub(crate) fn sort(&self, name: &str) -> Sort {
+    pub(crate) fn route(&self, name: &str) -> CallRoute {
         let tools = &self.toolset;
         if tools.is_deferred(name) {
             let native = matches!(tools.mode(), Mode::Hosted(_));
             let shown = tools.mode() != Mode::Bridge && self.conversation.ledger().has_name(name);
-            return if native || shown { Sort::Live } else { Sort::Held };
+            return if native || shown { CallRoute::Forward } else { CallRoute::Hold };
         }
-        if tools.is_declared(name) { Sort::Live } else { Sort::Held }
+        if tools.is_declared(name) { CallRoute::Forward } else { CallRoute::Hold }
     }
 
     /// Notes a call that was forwarded as it came.
-    pub(crate) fn live(&mut self, id: Option<&str>, name: &str, arguments: &str) {
+    pub(crate) fn note_forwarded_call(&mut self, id: Option<&str>, name: &str, arguments: &str) {
         self.calls += 1;
         self.budget.call();
         let id = given(id);
@@ -138,10 +139,10 @@ impl Desk {
     }
 
     fn forward(&mut self, id: Option<&str>, made: Option<String>, name: &str, arguments: &str) {
-        self.budget.hold(PART + id.map_or(0, str::len));
+        self.budget.hold(PART_BYTES + id.map_or(0, str::len));
         self.forwarded.push(id.map(str::to_owned));
         self.made.push(made);
-        self.print.call(id, name, arguments);
+        self.fingerprint.call(id, name, arguments);
         self.note_blind(name);
     }
 
@@ -158,17 +159,17 @@ impl Desk {
     }
 
     /// Notes text that the client got.
-    pub(crate) fn text(&mut self, text: &str) {
-        self.print.text(text);
+    pub(crate) fn note_text(&mut self, text: &str) {
+        self.fingerprint.text(text);
     }
 
     /// Notes that something of the upstream's was kept from the client, and needs no answer of ours.
-    pub(crate) fn hide(&mut self) {
+    pub(crate) fn note_hidden_output(&mut self) {
         self.altered = true;
     }
 
     /// Notes tools that a search showed, ours or the provider's, or a refusal.
-    pub(crate) fn found(&mut self, names: Vec<String>) {
+    pub(crate) fn note_found_tools(&mut self, names: Vec<String>) {
         for name in names {
             let loaded = self.known.len() + self.revealed.len();
             let known = self.known.contains(&name) || self.revealed.contains(&name);
@@ -179,12 +180,17 @@ impl Desk {
     }
 
     /// Whether the provider searches.
-    pub(crate) fn hosts(&self) -> bool {
+    pub(crate) fn is_hosted_search(&self) -> bool {
         matches!(self.toolset.mode(), Mode::Hosted(_))
     }
 
     /// Decides about a call that is whole.
-    pub(crate) fn settle(&mut self, id: Option<&str>, name: &str, arguments: &str) -> Settled {
+    pub(crate) fn resolve(
+        &mut self,
+        id: Option<&str>,
+        name: &str,
+        arguments: &str,
+    ) -> ResolvedCall {
         self.altered = true;
         let at = self.calls;
         self.calls += 1;
@@ -198,22 +204,22 @@ impl Desk {
             CallOutcome::Run(call) => {
                 let (name, arguments) = (call.name, call.arguments.get().to_owned());
                 self.forward(id, made, &name, &arguments);
-                return Settled::Forward { name, arguments };
+                return ResolvedCall::Forward { name, arguments };
             }
             CallOutcome::Answer(reply) => {
                 self.searches += 1;
                 let id = made.as_deref().or(id);
-                let answer = Answer { at, ..self.answer(id, name, &reply) };
+                let answer = HiddenAnswer { at, ..self.answer(id, name, &reply) };
                 let mut loaded = reply.loaded;
                 if toolset.crib().settings().limits_revealed() {
                     // What was loaded last stays longest, and the best hit before the others.
                     loaded.reverse();
                 }
-                self.found(loaded);
+                self.note_found_tools(loaded);
                 answer
             }
             CallOutcome::Refused(refusal) => {
-                let answer = Answer {
+                let answer = HiddenAnswer {
                     id: made.or_else(|| id.map(str::to_owned)),
                     at,
                     name: name.to_owned(),
@@ -223,33 +229,35 @@ impl Desk {
                 };
                 // The refusal shows the schema, so the next list has it, too.
                 let shows = refusal.input_schema.is_some() && toolset.mode().grows();
-                self.found(refusal.tool.filter(|_| shows).into_iter().collect());
+                self.note_found_tools(refusal.tool.filter(|_| shows).into_iter().collect());
                 answer
             }
         };
         let loaded = answer.references.iter().map(|tool| tool.definition.len()).sum::<usize>();
-        self.budget.hold(PART + answer.text.len() + loaded);
+        self.budget.hold(PART_BYTES + answer.text.len() + loaded);
         self.answers.push(answer);
-        Settled::Hidden
+        ResolvedCall::Hidden
     }
 
-    fn answer(&self, id: Option<&str>, name: &str, reply: &Reply) -> Answer {
+    fn answer(&self, id: Option<&str>, name: &str, reply: &Reply) -> HiddenAnswer {
         let mut references = Vec::new();
         if let Mode::Reference(primitive) = self.toolset.mode() {
             let known = |name: &String| {
                 let definition = self.toolset.definition(name)?.to_owned();
-                self.toolset.is_deferred(name).then(|| Reference { name: name.clone(), definition })
+                self.toolset
+                    .is_deferred(name)
+                    .then(|| ReferencedTool { name: name.clone(), definition })
             };
             // Where a reference is a declaration, a second one is refused.
             let fresh = |name: &&String| {
-                primitive != Primitive::AdditionalTools
+                primitive != ReferenceKind::AdditionalTools
                     || !self.known.contains(name) && !self.revealed.contains(name)
             };
             references.extend(reply.loaded.iter().filter(fresh).filter_map(known).take(REFERENCES));
         }
         // A definition that is loaded need not be told.
         let text = if references.is_empty() { reply.for_model() } else { reply.notes.join(" ") };
-        Answer {
+        HiddenAnswer {
             id: id.map(str::to_owned),
             at: 0,
             name: name.to_owned(),
@@ -260,7 +268,7 @@ impl Desk {
     }
 
     /// The answers of the round that is over.
-    pub(crate) fn take_answers(&mut self) -> Vec<Answer> {
+    pub(crate) fn take_answers(&mut self) -> Vec<HiddenAnswer> {
         self.calls = 0;
         std::mem::take(&mut self.answers)
     }
@@ -271,7 +279,7 @@ impl Desk {
     }
 
     /// The ids of the calls the client got in this turn.
-    pub(crate) fn forwarded(&self) -> &[Option<String>] {
+    pub(crate) fn forwarded_ids(&self) -> &[Option<String>] {
         &self.forwarded
     }
 
@@ -280,19 +288,19 @@ impl Desk {
         if self.made.iter().any(Option::is_some) { &self.made } else { &[] }
     }
 
-    pub(crate) fn altered(&self) -> bool {
+    pub(crate) fn is_altered(&self) -> bool {
         self.altered
     }
 
-    pub(crate) fn print(&self) -> Fingerprint {
-        self.print.finish()
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint.finish()
     }
 
-    pub(crate) fn revealed(&self) -> &[String] {
+    pub(crate) fn revealed_tools(&self) -> &[String] {
         &self.revealed
     }
 
-    pub(crate) fn blind(&self) -> &[String] {
+    pub(crate) fn unseen_calls(&self) -> &[String] {
         &self.blind
     }
 

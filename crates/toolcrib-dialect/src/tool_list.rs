@@ -6,30 +6,30 @@
 use toolcrib_core::disclosure::OwnTool;
 use toolcrib_text::json::{self, Fields};
 
-use crate::budget::TOOLS;
+use crate::limits::MAX_TOOLS;
 use crate::mode::Mode;
 
 /// What becomes of one tool of the client's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Keep<'a> {
+pub(crate) enum ToolEdit<'a> {
     /// As it came.
-    AsIs,
+    Keep,
     /// Not sent.
-    Drop,
+    Remove,
     /// Sent, and marked as deferred for the provider.
-    Deferred,
+    MarkDeferred,
     /// Sent as this text.
-    Text(&'a str),
+    Replace(&'a str),
 }
 
 /// What is to become of the tools of a request.
-pub(crate) struct Sheet<'a> {
+pub(crate) struct ToolListEdit<'a> {
     /// How tools are deferred.
     pub(crate) mode: Mode,
     /// Whether the request only counts tokens.
     pub(crate) counts: bool,
     /// What becomes of a tool of this name.
-    pub(crate) keep: &'a dyn Fn(&str) -> Keep<'a>,
+    pub(crate) keep: &'a dyn Fn(&str) -> ToolEdit<'a>,
     /// The server or group of a tool of this name.
     pub(crate) group: &'a dyn Fn(&str) -> Option<&'a str>,
     /// Our own.
@@ -39,7 +39,7 @@ pub(crate) struct Sheet<'a> {
 }
 
 /// Writes the `tools` of one API.
-pub(crate) type WriteTools = fn(&str, &Sheet<'_>) -> String;
+pub(crate) type WriteTools = fn(&str, &ToolListEdit<'_>) -> String;
 
 /// The name of an entry; `None` for one without, such as `{"googleSearch": {}}`.
 pub(crate) fn name(fields: &Fields<'_>) -> Option<String> {
@@ -77,10 +77,10 @@ pub(crate) fn names(input: &str) -> Vec<String> {
     all
 }
 
-/// The number of tools in a list, those in groups included; 0 for a list that cannot have more than [`TOOLS`].
+/// The number of tools in a list, those in groups included; 0 for a list that cannot have more than [`MAX_TOOLS`].
 pub(crate) fn count(input: &str) -> usize {
     // Each tool is an object. Most lists have far fewer braces, and need not be read for this.
-    if memchr::memchr_iter(b'{', input.as_bytes()).count() <= TOOLS {
+    if memchr::memchr_iter(b'{', input.as_bytes()).count() <= MAX_TOOLS {
         return 0;
     }
     let in_group = |raw: &str| members(&Fields::read(raw)?).map(|(_, members)| members.len());
@@ -130,18 +130,18 @@ pub(crate) fn bridges<'a>(names: impl Iterator<Item = &'a String> + Clone) -> Ve
 /// group whose members are all gone is gone, unless it holds something else.
 pub(crate) fn kept(
     input: &str,
-    sheet: &Sheet<'_>,
+    edit: &ToolListEdit<'_>,
     defer: &dyn Fn(&Fields<'_>) -> String,
 ) -> Vec<String> {
     let one = |text: &str| -> Option<String> {
         let fields = Fields::read(text);
         let called = fields.as_ref().and_then(name);
         let (Some(fields), Some(called)) = (fields, called) else { return Some(text.to_owned()) };
-        match (sheet.keep)(&called) {
-            Keep::AsIs => Some(text.to_owned()),
-            Keep::Drop => None,
-            Keep::Deferred => Some(defer(&fields)),
-            Keep::Text(new) => Some(new.to_owned()),
+        match (edit.keep)(&called) {
+            ToolEdit::Keep => Some(text.to_owned()),
+            ToolEdit::Remove => None,
+            ToolEdit::MarkDeferred => Some(defer(&fields)),
+            ToolEdit::Replace(new) => Some(new.to_owned()),
         }
     };
     let entry = |text: &str| -> Option<String> {
@@ -169,15 +169,15 @@ mod tests {
             {"functionDeclarations": [{"name":"b"}, {"name": "c" }], "x": 1}, 7 ]"#;
         assert_eq!(names(input), ["a", "b", "c"]);
         let only = |keep: &dyn Fn(&str) -> bool| {
-            let sheet = Sheet {
+            let edit = ToolListEdit {
                 mode: Mode::Bridge,
                 counts: false,
-                keep: &|name| if keep(name) { Keep::AsIs } else { Keep::Drop },
+                keep: &|name| if keep(name) { ToolEdit::Keep } else { ToolEdit::Remove },
                 group: &|_| None,
                 own: &[],
                 found: &[],
             };
-            format!("[{}]", kept(input, &sheet, &|_| String::new()).join(","))
+            format!("[{}]", kept(input, &edit, &|_| String::new()).join(","))
         };
         assert_eq!(
             only(&|name| name != "b"),

@@ -5,25 +5,25 @@
 
 use toolcrib_text::json::Fields;
 
-use super::Refused;
+use super::ScopeViolation;
 use crate::api::Api;
 
 /// Checks the fields that determine the form of the response. Gemini has them in the path.
-pub(crate) fn check(api: Api, body: &Fields<'_>) -> Result<(), Refused> {
+pub(crate) fn check(api: Api, body: &Fields<'_>) -> Result<(), ScopeViolation> {
     if api == Api::Gemini {
         return Ok(());
     }
     for field in ["stream", "background"] {
         // Some servers read `1` or `"true"` as true.
         if !matches!(body.get(field), None | Some("null" | "true" | "false")) {
-            return Err(Refused::NotABoolean(field));
+            return Err(ScopeViolation::NotABoolean(field));
         }
     }
     if api == Api::Responses && body.get("background") == Some("true") {
-        return Err(Refused::Background);
+        return Err(ScopeViolation::Background);
     }
     if body.string("model").is_none() {
-        return Err(Refused::Model);
+        return Err(ScopeViolation::NoModel);
     }
     Ok(())
 }
