@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use toolcrib_bench::{Connection, Failed, Response, at, cpu_seconds, median};
-use toolcrib_testkit::provider::Exact;
+use toolcrib_testkit::provider::ExactResponse;
 
 use crate::client::Request;
 use crate::scene::Scene;
@@ -19,7 +19,7 @@ const WARM: usize = 50;
 struct Way<'a> {
     connection: Connection,
     request: &'a Request,
-    answers: &'a [Exact],
+    answers: &'a [ExactResponse],
     /// Milliseconds, sorted, by turn.
     turns: Vec<Vec<f64>>,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolcrib_bench::Failed;
-use toolcrib_testkit::provider::Part;
+use toolcrib_testkit::provider::BodyPart;
 
 use crate::client::{APIS, name, tools};
 use crate::compare::{Times, head};
@@ -27,15 +27,14 @@ pub(crate) fn measure() -> Result<(), Failed> {
     Ok(())
 }
 
-fn alone(parts: Vec<Part>) -> Vec<Part> {
+fn alone(parts: Vec<BodyPart>) -> Vec<BodyPart> {
     let mut said = false;
     let mut out = Vec::new();
     for part in parts {
-        let says =
-            matches!(&part, Part::Bytes(bytes) if String::from_utf8_lossy(bytes).contains(WORD));
+        let says = matches!(&part, BodyPart::Bytes(bytes) if String::from_utf8_lossy(bytes).contains(WORD));
         out.push(part);
         if says && !said {
-            out.push(Part::Pause(ALONE));
+            out.push(BodyPart::Pause(ALONE));
             said = true;
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use toolcrib_bench::Failed;
-use toolcrib_testkit::provider::{Dialect, Exact, Part};
+use toolcrib_testkit::provider::{BodyPart, Dialect, ExactResponse};
 
 use crate::client::Request;
 use crate::upstream::Pair;
@@ -14,11 +14,11 @@ pub(crate) struct Scene {
     /// What the client sends.
     pub(crate) request: Request,
     /// What the upstream says to it.
-    pub(crate) direct: Exact,
+    pub(crate) direct: ExactResponse,
     /// What the proxy sends first instead: the same with few tools.
     pub(crate) small: Request,
     /// What the upstream says to the proxy, round by round.
-    pub(crate) through: Vec<Exact>,
+    pub(crate) through: Vec<ExactResponse>,
 }
 
 impl Scene {
@@ -37,7 +37,7 @@ impl Scene {
     }
 
     /// Changes all answers.
-    pub(crate) fn with_parts(mut self, change: impl Fn(Vec<Part>) -> Vec<Part>) -> Self {
+    pub(crate) fn with_parts(mut self, change: impl Fn(Vec<BodyPart>) -> Vec<BodyPart>) -> Self {
         for answer in self.through.iter_mut().chain([&mut self.direct]) {
             answer.parts = change(std::mem::take(&mut answer.parts));
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use toolcrib_bench::{Connection, Failed, at, cpu_seconds, peak_mb, resident_mb};
-use toolcrib_testkit::provider::{Exact, Pace, Part};
+use toolcrib_testkit::provider::{BodyPart, ExactResponse, Pace};
 
 use crate::client::{APIS, name, tools};
 use crate::overhead::TOOLS;
@@ -75,15 +75,15 @@ fn row(name: &str, scene: &Scene, gap: Duration) -> Result<(), Failed> {
     Ok(())
 }
 
-fn paced(parts: Vec<Part>) -> Vec<Part> {
-    parts.into_iter().flat_map(|part| [Part::Pause(PAUSE), part]).collect()
+fn paced(parts: Vec<BodyPart>) -> Vec<BodyPart> {
+    parts.into_iter().flat_map(|part| [BodyPart::Pause(PAUSE), part]).collect()
 }
 
 fn run(
     pair: &Pair,
     address: &str,
     scene: &Scene,
-    answers: &[Exact],
+    answers: &[ExactResponse],
     gap: Duration,
 ) -> Result<Run, Failed> {
     for _ in 0..STREAMS * PASSES {

@@ -6,7 +6,9 @@
 
 use toolcrib_bench::process::{Process, Setting};
 use toolcrib_bench::{Connection, Failed};
-use toolcrib_testkit::provider::{Answer, Exact, Options, Pace, Part, Provider};
+use toolcrib_testkit::provider::{
+    BodyPart, CannedResponse, ExactResponse, Options, Pace, Provider,
+};
 
 use crate::client::Request;
 
@@ -33,7 +35,7 @@ impl Pair {
 
     /// One that plays back.
     pub(crate) fn play() -> Result<Self, Failed> {
-        Self::start(Options { keep: false, ..Options::default() })
+        Self::start(Options { keep_requests: false, ..Options::default() })
     }
 
     /// One to record from; `pace` makes it say so many deltas, whatever it is asked.
@@ -42,16 +44,16 @@ impl Pair {
     }
 
     /// What the upstream says to a request.
-    pub(crate) fn answer(&self, request: &Request) -> Result<Exact, Failed> {
+    pub(crate) fn answer(&self, request: &Request) -> Result<ExactResponse, Failed> {
         let mut parts = Vec::new();
         let response = Connection::open(&self.direct)?.stream(
             &request.path,
             &request.headers,
             &request.body,
-            &mut |chunk| parts.push(Part::Bytes(chunk.to_vec().into())),
+            &mut |chunk| parts.push(BodyPart::Bytes(chunk.to_vec().into())),
         )?;
         let kind = response.header("content-type").unwrap_or_default().to_owned();
-        Ok(Exact { status: 200, headers: vec![("content-type".into(), kind)], parts })
+        Ok(ExactResponse { status: 200, headers: vec![("content-type".into(), kind)], parts })
     }
 
     /// What the proxy asks the upstream, to answer a request.
@@ -73,9 +75,9 @@ impl Pair {
         Ok(rounds.collect())
     }
 
-    pub(crate) fn will(&self, answers: &[Exact]) {
-        for answer in answers {
-            self.upstream.push(Answer::Exact(answer.clone()));
+    pub(crate) fn will(&self, responses: &[ExactResponse]) {
+        for response in responses {
+            self.upstream.queue_response(CannedResponse::Exact(response.clone()));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use axum::http::HeaderMap;
 use serde_json::json;
 use toolcrib_proxy::{Config, Secret};
-use toolcrib_testkit::provider::{Answer, Options, Part, Provider, Request};
+use toolcrib_testkit::provider::{BodyPart, CannedResponse, Options, Provider, ReceivedRequest};
 
 use crate::dialects::{Case, GOAL, cases, tools};
 use crate::support::{Got, Stage, config, get};
@@ -55,7 +55,7 @@ async fn ask(stage: &Stage, case: Case, model: &str, more: &[(&str, &str)]) -> G
 }
 
 /// What of these reached the upstream, in head or target.
-fn carried<'a>(request: &Request, words: &[&'a str]) -> Vec<&'a str> {
+fn carried<'a>(request: &ReceivedRequest, words: &[&'a str]) -> Vec<&'a str> {
     let head = format!("{} {:?}", request.path, request.headers);
     words.iter().copied().filter(|word| head.contains(word)).collect()
 }
@@ -243,10 +243,15 @@ async fn no_secret_is_in_what_we_say() {
     let stage = Stage::start(provider, config, Some(Secret::from("canary-door"))).await;
     let mut said = vec![format!("{:?}", stage.proxy)];
     for case in cases() {
-        let cut = Answer::json(200, &json!({})).then(Part::Cut);
-        let faults = [Answer::error(case.dialect(), 401), cut, Answer::Scripted, Answer::Scripted];
+        let cut = CannedResponse::json(200, &json!({})).then(BodyPart::Cut);
+        let faults = [
+            CannedResponse::error(case.dialect(), 401),
+            cut,
+            CannedResponse::Scripted,
+            CannedResponse::Scripted,
+        ];
         for fault in faults {
-            stage.provider.push(fault);
+            stage.provider.queue_response(fault);
             for model in [case.model(), "keyed-1", "gone-1"] {
                 for (name, key) in
                     [("x-toolcrib-key", "canary-door"), ("x-api-key", "canary-virtual")]

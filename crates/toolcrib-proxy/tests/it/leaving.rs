@@ -1,6 +1,6 @@
 //! Clients that go away: whatever was asked for them is given up.
 
-use toolcrib_testkit::provider::{Answer, Bend, Options, Say, Step};
+use toolcrib_testkit::provider::{Action, CannedResponse, Options, Step, StreamFault};
 
 use crate::dialects::{Case, GOAL, cases, streams, tools};
 use crate::support::{Stage, begin, more};
@@ -14,10 +14,12 @@ fn asks(case: Case) -> [serde_json::Value; 2] {
 async fn before_the_first_byte() {
     for case in cases() {
         for body in asks(case) {
-            let stage = Stage::new(Options::answers([Answer::Bent(Bend::StallFirst)])).await;
+            let stage =
+                Stage::new(Options::responses([CannedResponse::Faulty(StreamFault::StallFirst)]))
+                    .await;
             let request = tokio::spawn(stage.post(case, &body).send());
             stage.reached(1).await;
-            assert_eq!(stage.provider.open(), 1);
+            assert_eq!(stage.provider.open_responses(), 1);
             request.abort();
             stage.left(&format!("{case:?}")).await;
         }
@@ -29,12 +31,12 @@ async fn in_the_midst_of_a_stream() {
     for case in streams() {
         for body in asks(case) {
             let text = "Some text that is long enough to be told in a number of events.";
-            let mut options = Options::steps([Step::new([Say::text(text)])]);
-            options.answers = vec![Answer::Bent(Bend::StallAfter(4))];
+            let mut options = Options::steps([Step::new([Action::text(text)])]);
+            options.responses = vec![CannedResponse::Faulty(StreamFault::StallAfter(4))];
             let stage = Stage::new(options).await;
             let mut answer = begin(stage.post(case, &body)).await;
             more(&mut answer).await;
-            assert_eq!(stage.provider.open(), 1);
+            assert_eq!(stage.provider.open_responses(), 1);
             drop(answer);
             stage.left(&format!("{case:?}")).await;
         }
@@ -44,17 +46,21 @@ async fn in_the_midst_of_a_stream() {
 #[tokio::test]
 async fn in_a_hidden_round() {
     for case in cases() {
-        for bend in [Bend::StallFirst, Bend::StallAfter(1)] {
-            let stage = Stage::new(Options::answers([Answer::Scripted, Answer::Bent(bend)])).await;
+        for fault in [StreamFault::StallFirst, StreamFault::StallAfter(1)] {
+            let stage = Stage::new(Options::responses([
+                CannedResponse::Scripted,
+                CannedResponse::Faulty(fault),
+            ]))
+            .await;
             let request = stage.post(case, &case.ask(GOAL, &tools(60)));
             let reading = tokio::spawn(async move {
                 let answer = request.send().await.unwrap();
                 answer.bytes().await
             });
             stage.reached(2).await;
-            assert_eq!(stage.provider.open(), 1);
+            assert_eq!(stage.provider.open_responses(), 1);
             reading.abort();
-            stage.left(&format!("{case:?} {bend:?}")).await;
+            stage.left(&format!("{case:?} {fault:?}")).await;
             assert_eq!(stage.provider.requests().len(), 2, "nobody is asked on its behalf");
         }
     }

@@ -8,7 +8,7 @@ use toolcrib_core::Settings;
 use toolcrib_dialect::Api;
 use toolcrib_proxy::{Config, Proxy, Secret};
 use toolcrib_server::access::{Access, AccessControl};
-use toolcrib_testkit::provider::{Answer, Bend, Options, Provider};
+use toolcrib_testkit::provider::{CannedResponse, Options, Provider, StreamFault};
 
 use crate::dialects::{streams, tools};
 use crate::support::{Got, Stage, begin, config, get, rest, serve, until};
@@ -61,7 +61,7 @@ async fn streams_end_when_the_token_of_the_listener_is_revoked() {
         let counts: &[usize] = if case.api == Api::Chat { &[3, 60] } else { &[3] };
         for count in counts {
             let access = AccessControl::from(Some(Secret::from("old-token")));
-            let stalled = Options::answers([Answer::Bent(Bend::StallAfter(1))]);
+            let stalled = Options::responses([CannedResponse::Faulty(StreamFault::StallAfter(1))]);
             let stage = stage(&access, stalled).await;
             let request = stage.post(case, &case.ask("Hi.", &tools(*count)));
             let request = request.header("authorization", "Bearer sk-own");
@@ -140,7 +140,7 @@ async fn stored_items_and_containers_are_for_the_caller_that_got_them() {
         {"type": "code_interpreter_call", "id": "ci_1", "container_id": "cntr_1", "code": "1", "status": "completed"},
         {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": []},
     ]});
-    stage.provider.push(Answer::json(200, &output));
+    stage.provider.queue_response(CannedResponse::json(200, &output));
     let body = json!({"model": "gpt-5", "input": "Hi."});
     assert_eq!(respond(ANN, &body).await.status, 200);
     for more in [

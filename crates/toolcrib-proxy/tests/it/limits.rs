@@ -1,6 +1,6 @@
 //! Hidden rounds come to an end.
 
-use toolcrib_testkit::provider::{Options, Say, Step};
+use toolcrib_testkit::provider::{Action, Options, Step};
 
 use crate::dialects::{Case, cases, tools};
 use crate::support::Stage;
@@ -8,8 +8,8 @@ use crate::support::Stage;
 /// A model that never has enough.
 fn searching() -> Options {
     let queries = ["invoice", "order", "parcel", "meeting", "contract", "ticket", "budget", "Ada"];
-    let searches = queries.map(|query| Step::new([Say::search(query)]));
-    Options::steps(searches.into_iter().chain([Step::new([Say::text("That will do.")])]))
+    let searches = queries.map(|query| Step::new([Action::search(query)]));
+    Options::steps(searches.into_iter().chain([Step::new([Action::text("That will do.")])]))
 }
 
 /// Asks the model that never has enough, and says how often it was asked.

@@ -7,15 +7,17 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use serde_json::json;
 use toolcrib_dialect::Api;
-use toolcrib_testkit::provider::{Answer, Bend, Exact, Options, Part, Request};
+use toolcrib_testkit::provider::{
+    BodyPart, CannedResponse, ExactResponse, Options, ReceivedRequest, StreamFault,
+};
 
 use crate::dialects::{Case, GOAL, cases, streams, tools};
 use crate::support::{Got, Stage, begin, get, more, rest, until};
 
 /// An answer with a header of each kind, and a body that no JSON reader would write so.
-fn odd(status: u16) -> Answer {
+fn odd(status: u16) -> CannedResponse {
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    Answer::Exact(Exact {
+    CannedResponse::Exact(ExactResponse {
         status,
         headers: vec![
             header("content-type", "application/json; charset=utf-8"),
@@ -24,12 +26,12 @@ fn odd(status: u16) -> Answer {
             header("set-cookie", "b=2"),
             header("retry-after", "3"),
         ],
-        parts: vec![Part::Bytes(Bytes::from_static(b"{ \"odd\" :\t1.50,\"odd\":2 }\n"))],
+        parts: vec![BodyPart::Bytes(Bytes::from_static(b"{ \"odd\" :\t1.50,\"odd\":2 }\n"))],
     })
 }
 
 /// What must be the same of a request, whichever way it went.
-fn up(request: &Request) -> (String, String, Vec<(String, String)>, Bytes) {
+fn up(request: &ReceivedRequest) -> (String, String, Vec<(String, String)>, Bytes) {
     // `host` names the proxy, and what speaks of one connection ends there.
     let own = ["host", "connection", "te", "x-hop", "keep-alive"];
     let mut headers: Vec<(String, String)> =
@@ -80,7 +82,7 @@ async fn same(stage: &Stage, method: Method, path: &str, more: &HeaderMap, body:
 
 async fn same_post(stage: &Stage, case: Case, more: &[(&'static str, &str)], body: &[u8]) -> Got {
     for _ in 0..2 {
-        stage.provider.push(odd(422));
+        stage.provider.queue_response(odd(422));
     }
     let mut headers: HeaderMap =
         more.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
@@ -228,7 +230,9 @@ async fn a_body_of_another_path_flows_both_ways_at_once() {
 #[tokio::test]
 async fn a_stream_that_is_left_alone_comes_as_it_is_made() {
     for case in streams() {
-        let stage = Stage::new(Options::answers([Answer::Bent(Bend::StallAfter(2))])).await;
+        let stage =
+            Stage::new(Options::responses([CannedResponse::Faulty(StreamFault::StallAfter(2))]))
+                .await;
         let mut answer = begin(stage.post(case, &case.ask("Hi", &[]))).await;
         // The rest is not yet said: only the test lets the provider go on.
         let first = more(&mut answer).await;

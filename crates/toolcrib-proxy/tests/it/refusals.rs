@@ -4,15 +4,17 @@
 use serde_json::{Value, json};
 use toolcrib_dialect::Api;
 use toolcrib_proxy::Config;
-use toolcrib_testkit::provider::{Answer, Options, Provider, Refusal, Request, Say, Step};
+use toolcrib_testkit::provider::{
+    Action, CannedResponse, Options, Provider, ReceivedRequest, RejectedFeature, Step,
+};
 
 use crate::dialects::{Case, cases, tools};
 use crate::support::{Stage, config};
 
 /// A proxy that takes its upstream for one that can do all of this.
-async fn native(refuses: &[Refusal], mode: &str, native: &Value) -> Stage {
-    let call = Say::call("crm__find_customer", json!({"q": "Ada"}));
-    let options = Options { refuses: refuses.to_vec(), ..Options::steps([Step::new([call])]) };
+async fn native(refuses: &[RejectedFeature], mode: &str, native: &Value) -> Stage {
+    let call = Action::call("crm__find_customer", json!({"q": "Ada"}));
+    let options = Options { rejects: refuses.to_vec(), ..Options::steps([Step::new([call])]) };
     let provider = Provider::start(options).unwrap();
     let routes = json!([{"models": ["*"], "url": provider.url, "mode": mode, "native": native}]);
     let config = Config { routes: serde_json::from_value(routes).unwrap(), ..config(&provider) };
@@ -20,7 +22,7 @@ async fn native(refuses: &[Refusal], mode: &str, native: &Value) -> Stage {
 }
 
 /// What a body has in it of what is native.
-fn is_native(request: &Request) -> bool {
+fn is_native(request: &ReceivedRequest) -> bool {
     let body = String::from_utf8_lossy(&request.body).into_owned();
     [
         "defer_loading",
@@ -36,14 +38,19 @@ fn is_native(request: &Request) -> bool {
 #[tokio::test]
 async fn each_is_met_once() {
     let rows = [
-        (Api::Messages, Refusal::DeferLoading, "reference", json!({"references": true})),
-        (Api::Messages, Refusal::ToolReference, "reference", json!({"references": true})),
-        (Api::Messages, Refusal::ToolSearch, "hosted", json!({"hosted": "both"})),
-        (Api::Messages, Refusal::ToolSearch, "hosted", json!({"hosted": "regex"})),
-        (Api::Responses, Refusal::ToolSearch, "reference", json!({"client_search": true})),
-        (Api::Responses, Refusal::ToolSearch, "hosted", json!({"hosted": "openai"})),
-        (Api::Responses, Refusal::Namespace, "hosted", json!({"hosted": "openai"})),
-        (Api::Responses, Refusal::AdditionalTools, "reference", json!({"additional_tools": true})),
+        (Api::Messages, RejectedFeature::DeferLoading, "reference", json!({"references": true})),
+        (Api::Messages, RejectedFeature::ToolReference, "reference", json!({"references": true})),
+        (Api::Messages, RejectedFeature::ToolSearch, "hosted", json!({"hosted": "both"})),
+        (Api::Messages, RejectedFeature::ToolSearch, "hosted", json!({"hosted": "regex"})),
+        (Api::Responses, RejectedFeature::ToolSearch, "reference", json!({"client_search": true})),
+        (Api::Responses, RejectedFeature::ToolSearch, "hosted", json!({"hosted": "openai"})),
+        (Api::Responses, RejectedFeature::Namespace, "hosted", json!({"hosted": "openai"})),
+        (
+            Api::Responses,
+            RejectedFeature::AdditionalTools,
+            "reference",
+            json!({"additional_tools": true}),
+        ),
     ];
     for (api, refusal, mode, able) in rows {
         for case in cases().filter(|case| case.api == api) {
@@ -66,7 +73,7 @@ async fn each_is_met_once() {
 #[tokio::test]
 async fn the_search_by_words_gives_way_to_the_one_by_patterns() {
     for case in cases().filter(|case| case.api == Api::Messages) {
-        let stage = native(&[Refusal::Bm25], "hosted", &json!({"hosted": "both"})).await;
+        let stage = native(&[RejectedFeature::Bm25], "hosted", &json!({"hosted": "both"})).await;
         for first in [true, false] {
             stage.provider.clear();
             let seen = stage.see(case, &case.ask("Hi", &tools(60))).await;
@@ -104,7 +111,7 @@ async fn what_is_not_refused_is_used() {
 async fn another_error_is_the_clients() {
     let case = Case { api: Api::Messages, stream: false };
     let stage = native(&[], "reference", &json!({"references": true})).await;
-    stage.provider.push(Answer::error(case.dialect(), 400));
+    stage.provider.queue_response(CannedResponse::error(case.dialect(), 400));
     let got = stage.ask(case, &case.ask("Hi", &tools(60))).await;
     assert_eq!((got.status, stage.provider.requests().len()), (400, 1));
     let got = stage.ask(case, &case.ask("Hi", &tools(60))).await;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use toolcrib_proxy::Config;
-use toolcrib_testkit::provider::{Options, Provider, Say, Step};
+use toolcrib_testkit::provider::{Action, Options, Provider, Step};
 
 use crate::dialects::{Case, GOAL, Tool, cases, tools};
 use crate::support::{Stage, config, get};
@@ -36,15 +36,18 @@ async fn what_is_out_of_scope_is_nowhere() {
         for key in ["virtual-ci", "virtual-crm"] {
             let safe = json!({"okapi": "1"});
             let steps = [
-                Step::new([Say::search("open the safe in the cellar, zebra fish")]),
-                Step::new([Say::search("vault__open_safe")]),
-                Step::new([Say::blind("vault__open_safe", safe.clone())]),
-                Step::new([Say::blind(
+                Step::new([Action::search("open the safe in the cellar, zebra fish")]),
+                Step::new([Action::search("vault__open_safe")]),
+                Step::new([Action::exact_call("vault__open_safe", safe.clone())]),
+                Step::new([Action::exact_call(
                     "tool_call",
                     json!({"name": "vault__open_safe", "arguments": safe}),
                 )]),
-                Step::new([Say::blind("tool_describe", json!({"names": ["vault__open_safe"]}))]),
-                Step::new([Say::call("crm__find_customer", json!({"q": "Ada"}))]),
+                Step::new([Action::exact_call(
+                    "tool_describe",
+                    json!({"names": ["vault__open_safe"]}),
+                )]),
+                Step::new([Action::call("crm__find_customer", json!({"q": "Ada"}))]),
             ];
             let stage = narrowed(Options::steps(steps)).await;
             let request = stage.post(case, &case.ask("Go on", &with_secret(60)));
@@ -79,7 +82,7 @@ async fn what_is_out_of_scope_is_not_there_where_nothing_is_deferred() {
 #[tokio::test]
 async fn a_call_of_what_is_out_of_scope_does_not_reach_the_client_where_nothing_is_deferred() {
     for case in cases() {
-        let blind = Step::new([Say::blind("vault__open_safe", json!({"okapi": "1"}))]);
+        let blind = Step::new([Action::exact_call("vault__open_safe", json!({"okapi": "1"}))]);
         let stage = narrowed(Options::steps([blind])).await;
         let request = stage.post(case, &case.ask("Hi", &with_secret(3)));
         let got = get(request.header("x-toolcrib-key", "virtual-ci")).await;
@@ -219,7 +222,7 @@ async fn no_place_of_any_api_carries_a_tool_past_the_scope() {
 #[tokio::test]
 async fn a_call_of_what_is_out_of_scope_does_not_reach_the_client_if_deferring_is_off() {
     for case in cases() {
-        let blind = Step::new([Say::blind("vault__open_safe", json!({"okapi": "1"}))]);
+        let blind = Step::new([Action::exact_call("vault__open_safe", json!({"okapi": "1"}))]);
         let stage = narrowed(Options::steps([blind])).await;
         let request = stage.post(case, &case.ask("Hi", &with_secret(3)));
         let request = request.header("x-toolcrib-mode", "off");

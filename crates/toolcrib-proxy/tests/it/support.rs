@@ -122,7 +122,11 @@ impl Stage {
 
     /// The bodies that reached the provider.
     pub(crate) fn bodies(&self) -> Vec<Value> {
-        self.provider.requests().iter().map(toolcrib_testkit::provider::Request::json).collect()
+        self.provider
+            .requests()
+            .iter()
+            .map(toolcrib_testkit::provider::ReceivedRequest::json)
+            .collect()
     }
 
     /// The same as text.
@@ -155,7 +159,7 @@ impl Stage {
 
     /// Waits until the upstream has no request any more. One that stalls would have it for ever.
     pub(crate) async fn left(&self, what: &str) {
-        let settled = tokio::time::timeout(PATIENCE, self.provider.settled()).await;
+        let settled = tokio::time::timeout(PATIENCE, self.provider.wait_until_idle()).await;
         assert!(settled.is_ok(), "{what}: the upstream is still being asked");
     }
 }

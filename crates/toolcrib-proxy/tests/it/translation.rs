@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use toolcrib_dialect::Api;
 use toolcrib_proxy::config::RouteConfig;
-use toolcrib_testkit::provider::{Answer, Options};
+use toolcrib_testkit::provider::{CannedResponse, Options};
 
 use crate::dialects::Case;
 use crate::support::Stage;
@@ -19,9 +19,9 @@ async fn chat_only(options: Options) -> Stage {
 }
 
 /// What a backend of Chat Completions says.
-fn says(message: &Value) -> Answer {
+fn says(message: &Value) -> CannedResponse {
     let finish = if message.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
-    Answer::json(
+    CannedResponse::json(
         200,
         &json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "local",
             "choices": [{"index": 0, "message": message, "finish_reason": finish}],
@@ -42,7 +42,7 @@ fn names(body: &Value) -> Vec<String> {
 #[tokio::test]
 async fn claude_codes_references_before_a_backend_of_chat() {
     let answer = says(&calls("crm__find", r#"{"q":"ada"}"#));
-    let stage = chat_only(Options::answers([answer])).await;
+    let stage = chat_only(Options::responses([answer])).await;
     let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}});
     let body = json!({
         "model": "claude-opus-5", "max_tokens": 100,
@@ -84,7 +84,7 @@ async fn claude_codes_references_before_a_backend_of_chat() {
 async fn codex_namespaces_and_search_before_a_backend_of_chat() {
     let search = says(&calls("tool_search", r#"{"query":"customer"}"#));
     let call = says(&calls("crm__find", r#"{"q":"ada"}"#));
-    let stage = chat_only(Options::answers([search, call])).await;
+    let stage = chat_only(Options::responses([search, call])).await;
     let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}});
     let find = json!({"type": "function", "name": "find", "description": "Finds a customer.",
         "parameters": schema, "defer_loading": true});

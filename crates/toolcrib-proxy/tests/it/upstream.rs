@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Api;
-use toolcrib_testkit::provider::{Answer, Bend, Options, Part, Quirk, Say, Script, Step};
+use toolcrib_testkit::provider::{
+    Action, BodyPart, CannedResponse, ChatQuirk, Options, Script, Step, StreamFault,
+};
 
 use crate::dialects::{Case, GOAL, cases, streams, tools};
 use crate::support::{Got, PATIENCE, Stage, begin, get, more, rest, until};
@@ -12,13 +14,13 @@ use crate::support::{Got, PATIENCE, Stage, begin, get, more, rest, until};
 const CANARY: &str = "sk-canary-4711";
 
 /// A first round that searches, and then this.
-fn then(answer: Answer) -> Options {
-    Options::answers([Answer::Scripted, answer])
+fn then(answer: CannedResponse) -> Options {
+    Options::responses([CannedResponse::Scripted, answer])
 }
 
 fn long_text() -> Options {
     let text = "Nine letters each, and so a dozen events of text for whoever reads them all.";
-    Options::steps([Step::new([Say::text(text)])])
+    Options::steps([Step::new([Action::text(text)])])
 }
 
 #[tokio::test]
@@ -49,8 +51,8 @@ async fn nobody_there_is_told_in_the_shape_of_the_api_and_without_a_secret() {
 async fn an_error_of_the_first_round_comes_as_it_came() {
     for case in cases() {
         for status in [400, 401, 429, 500, 529] {
-            let error = Answer::error(case.dialect(), status);
-            let stage = Stage::new(Options::answers([error.clone(), error])).await;
+            let error = CannedResponse::error(case.dialect(), status);
+            let stage = Stage::new(Options::responses([error.clone(), error])).await;
             let body = case.ask(GOAL, &tools(60));
             let direct = format!("{}{}", stage.provider.url, case.path());
             let direct = get(stage.client.post(direct).body(body.to_string())).await;
@@ -68,7 +70,7 @@ async fn an_error_of_the_first_round_comes_as_it_came() {
 async fn an_error_of_a_hidden_round_comes_as_it_came_or_as_an_event() {
     for case in cases() {
         for status in [400, 401, 429, 500, 529] {
-            let stage = Stage::new(then(Answer::error(case.dialect(), status))).await;
+            let stage = Stage::new(then(CannedResponse::error(case.dialect(), status))).await;
             let got = stage.ask(case, &case.ask(GOAL, &tools(60))).await;
             assert_eq!(stage.provider.requests().len(), 2, "{case:?}");
             let seen = case.read(&got.body);
@@ -93,7 +95,7 @@ async fn an_error_of_a_hidden_round_comes_as_it_came_or_as_an_event() {
 #[tokio::test]
 async fn a_hidden_round_that_breaks_off_is_an_error_of_the_api() {
     for case in cases() {
-        let broken = Answer::json(200, &json!({})).then(Part::Cut);
+        let broken = CannedResponse::json(200, &json!({})).then(BodyPart::Cut);
         let stage = Stage::new(then(broken)).await;
         let got = stage.ask(case, &case.ask(GOAL, &tools(60))).await;
         let seen = case.read(&got.body);
@@ -106,9 +108,9 @@ async fn a_hidden_round_that_breaks_off_is_an_error_of_the_api() {
 async fn a_stall_before_the_headers_is_waited_for() {
     for case in cases() {
         for hidden in [false, true] {
-            let stall = Answer::Bent(Bend::StallFirst);
-            let queue = if hidden { vec![Answer::Scripted, stall] } else { vec![stall] };
-            let stage = Stage::new(Options::answers(queue)).await;
+            let stall = CannedResponse::Faulty(StreamFault::StallFirst);
+            let queue = if hidden { vec![CannedResponse::Scripted, stall] } else { vec![stall] };
+            let stage = Stage::new(Options::responses(queue)).await;
             let body = case.ask(GOAL, &tools(60));
             let release = async {
                 stage.reached(if hidden { 2 } else { 1 }).await;
@@ -124,7 +126,7 @@ async fn a_stall_before_the_headers_is_waited_for() {
 async fn a_stall_in_the_midst_keeps_back_nothing_that_came() {
     for case in streams() {
         let mut options = long_text();
-        options.answers = vec![Answer::Bent(Bend::StallAfter(6))];
+        options.responses = vec![CannedResponse::Faulty(StreamFault::StallAfter(6))];
         let stage = Stage::new(options).await;
         let mut answer = begin(stage.post(case, &case.ask("Hi", &tools(60)))).await;
         let first = until(&mut answer, "Nine lett").await;
@@ -142,13 +144,15 @@ async fn a_client_that_waits_long_is_shown_that_somebody_is_there() {
     // Google's own clients take any line for data: theirs wait in silence.
     for case in streams().filter(|case| case.api != Api::Gemini) {
         for (queue, rounds) in [
-            (vec![Answer::Bent(Bend::StallAfter(2))], 1),
-            (vec![Answer::Scripted, Answer::Bent(Bend::StallFirst)], 2),
+            (vec![CannedResponse::Faulty(StreamFault::StallAfter(2))], 1),
+            (vec![CannedResponse::Scripted, CannedResponse::Faulty(StreamFault::StallFirst)], 2),
         ] {
-            let mut options = Options::answers(queue);
-            options.script =
-                Script::steps([Step::new([Say::call("crm__find_customer", json!({"q": "Ada"}))])
-                    .preamble("I look.")]);
+            let mut options = Options::responses(queue);
+            options.script = Script::steps([Step::new([Action::call(
+                "crm__find_customer",
+                json!({"q": "Ada"}),
+            )])
+            .preamble("I look.")]);
             let stage = Stage::new(options).await;
             let mut answer = begin(stage.post(case, &case.ask("Hi", &tools(60)))).await;
             let mut all = more(&mut answer).await.to_vec();
@@ -184,8 +188,8 @@ async fn a_stream_that_is_cut_is_cut_for_the_client() {
             let came = events[..6].concat() + half;
             // The cut waits until the client has read: what is on its way when a connection goes may be
             // lost, with us and without.
-            let cut = Answer::sse([came.clone()]).then(Part::Stall).then(Part::Cut);
-            let stage = Stage::new(Options::answers([cut])).await;
+            let cut = CannedResponse::sse([came.clone()]).then(BodyPart::Stall).then(BodyPart::Cut);
+            let stage = Stage::new(Options::responses([cut])).await;
             let mut answer = begin(stage.post(case, &case.ask("Hi", &tools(60)))).await;
             let first = until(&mut answer, "Nine lett").await;
             stage.provider.release();
@@ -201,13 +205,14 @@ async fn a_stream_that_is_cut_is_cut_for_the_client() {
 #[tokio::test]
 async fn a_stream_that_ends_too_soon_is_not_ended_for_it() {
     for case in streams() {
-        for bend in [Bend::EndAfter(5), Bend::EndInside(5), Bend::EndAfter(0)] {
+        for fault in [StreamFault::EndAfter(5), StreamFault::EndInside(5), StreamFault::EndAfter(0)]
+        {
             let mut options = long_text();
-            options.answers = vec![Answer::Bent(bend), Answer::Bent(bend)];
+            options.responses = vec![CannedResponse::Faulty(fault), CannedResponse::Faulty(fault)];
             let stage = Stage::new(options).await;
             let (direct, got) = both(&stage, case).await;
             assert_eq!(whole_events(&got.text()), whole_events(&direct.text()), "{case:?}");
-            assert!(!case.read(&got.body).ended, "{case:?} {bend:?}: {}", got.text());
+            assert!(!case.read(&got.body).ended, "{case:?} {fault:?}: {}", got.text());
         }
     }
 }
@@ -236,8 +241,8 @@ fn whole_events(text: &str) -> Vec<String> {
 #[tokio::test]
 async fn events_may_come_byte_by_byte() {
     for case in streams() {
-        let bent = Answer::Bent(Bend::ByteByByte);
-        let stage = Stage::new(Options::answers([bent.clone(), bent])).await;
+        let bent = CannedResponse::Faulty(StreamFault::ByteByByte);
+        let stage = Stage::new(Options::responses([bent.clone(), bent])).await;
         let seen = stage.see(case, &case.ask(GOAL, &tools(60))).await;
         assert_eq!(seen.called(), [("crm__find_customer", &json!({"q": "Ada"}))]);
         assert_eq!(stage.provider.requests().len(), 2);
@@ -247,21 +252,21 @@ async fn events_may_come_byte_by_byte() {
 #[tokio::test]
 async fn calls_in_odd_shapes_are_calls() {
     for quirk in [
-        Quirk::WholeCall,
-        Quirk::NoIndex,
-        Quirk::SameIndex,
-        Quirk::SplitName,
-        Quirk::StopWithCalls,
-        Quirk::ObjectArguments,
+        ChatQuirk::WholeCall,
+        ChatQuirk::NoIndex,
+        ChatQuirk::SameIndex,
+        ChatQuirk::SplitName,
+        ChatQuirk::StopWithCalls,
+        ChatQuirk::ObjectArguments,
     ] {
         for case in cases().filter(|case| case.api == Api::Chat) {
             let two = Step::new([
-                Say::call("crm__find_customer", json!({"q": "Ada"})),
-                Say::call("office0__list_invoice", json!({"key": "7"})),
+                Action::call("crm__find_customer", json!({"q": "Ada"})),
+                Action::call("office0__list_invoice", json!({"key": "7"})),
             ]);
             let options = Options {
                 quirks: vec![quirk],
-                ..Options::steps([two, Step::new([Say::report("Done: ")])])
+                ..Options::steps([two, Step::new([Action::report("Done: ")])])
             };
             let stage = Stage::new(options).await;
             let first = case.user("Hi");
@@ -285,11 +290,11 @@ async fn a_whole_answer_to_a_streaming_request_comes_as_it_came_and_the_other_wa
         let source = Stage::new(long_text()).await;
         let said = source.ask(other, &other.ask("Hi", &tools(60))).await;
         let odd = if case.stream {
-            Answer::json(200, &said.json())
+            CannedResponse::json(200, &said.json())
         } else {
-            Answer::sse([said.body.clone()])
+            CannedResponse::sse([said.body.clone()])
         };
-        let stage = Stage::new(Options::answers([odd])).await;
+        let stage = Stage::new(Options::responses([odd])).await;
         let got = stage.ask(case, &case.ask("Hi", &tools(60))).await;
         assert_eq!(got.status, 200);
         if case.stream {

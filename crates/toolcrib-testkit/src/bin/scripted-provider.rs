@@ -55,9 +55,9 @@ fn play(arguments: Arguments) -> io::Result<()> {
         listen: arguments.listen,
         script: scripts.remove("default").unwrap_or_default(),
         scripts,
-        binding: arguments.binding,
+        bind_thinking: arguments.binding,
         call_ids: !arguments.no_call_ids,
-        keep: arguments.deltas.is_none(),
+        keep_requests: arguments.deltas.is_none(),
         pace: arguments
             .deltas
             .map(|deltas| Pace { deltas, pause: Duration::from_micros(arguments.pause) }),

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::provider::ask::Ask;
 use crate::provider::ids::Ids;
-use crate::provider::mind::Reply;
+use crate::provider::model::ModelReply;
 use crate::provider::options::Options;
+use crate::provider::parsed_request::ParsedRequest;
 use crate::provider::responses::History;
-use crate::provider::{answer, anthropic, chat, gemini, responses};
+use crate::provider::{anthropic, canned_response, chat, gemini, responses};
 
 /// An LLM API.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -25,18 +25,18 @@ pub enum Dialect {
 
 /// A request that the API would refuse.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct ApiError {
     pub(crate) status: u16,
     pub(crate) message: String,
 }
 
 /// The 400 with this text.
-pub(crate) fn bad(message: impl Into<String>) -> Fault {
-    Fault { status: 400, message: message.into() }
+pub(crate) fn bad_request(message: impl Into<String>) -> ApiError {
+    ApiError { status: 400, message: message.into() }
 }
 
 /// What an answer is written from, beside the reply itself.
-pub(crate) struct Sheet<'a> {
+pub(crate) struct ResponseContext<'a> {
     pub(crate) request: &'a Value,
     pub(crate) options: &'a Options,
     pub(crate) model: String,
@@ -49,8 +49,8 @@ pub(crate) struct Sheet<'a> {
 }
 
 /// An answer in its dialect.
-pub(crate) enum Written {
-    Whole(Value),
+pub(crate) enum ResponseBody {
+    Json(Value),
     /// Server-sent events.
     Events(Vec<Bytes>),
 }
@@ -58,10 +58,10 @@ pub(crate) enum Written {
 impl Dialect {
     /// The body of this API's errors.
     pub fn error(self, status: u16, message: &str) -> Value {
-        answer::error_body(self, status, message)
+        canned_response::error_body(self, status, message)
     }
 
-    pub(crate) fn check(self, request: &Value, options: &Options) -> Result<(), Fault> {
+    pub(crate) fn check(self, request: &Value, options: &Options) -> Result<(), ApiError> {
         match self {
             Self::Chat => chat::check(request, options),
             Self::Responses => responses::check(request, options),
@@ -70,7 +70,7 @@ impl Dialect {
         }
     }
 
-    pub(crate) fn read(self, request: &Value) -> Ask {
+    pub(crate) fn read(self, request: &Value) -> ParsedRequest {
         match self {
             Self::Chat => chat::read(request),
             Self::Responses => responses::read(request),
@@ -79,12 +79,17 @@ impl Dialect {
         }
     }
 
-    pub(crate) fn write(self, reply: &Reply, sheet: Sheet<'_>, stream: bool) -> Written {
+    pub(crate) fn write(
+        self,
+        reply: &ModelReply,
+        context: ResponseContext<'_>,
+        stream: bool,
+    ) -> ResponseBody {
         match self {
-            Self::Chat => chat::write(reply, sheet, stream),
-            Self::Responses => responses::write(reply, sheet, stream),
-            Self::Anthropic => anthropic::write(reply, sheet, stream),
-            Self::Gemini => gemini::write(reply, sheet, stream),
+            Self::Chat => chat::write(reply, context, stream),
+            Self::Responses => responses::write(reply, context, stream),
+            Self::Anthropic => anthropic::write(reply, context, stream),
+            Self::Gemini => gemini::write(reply, context, stream),
         }
     }
 }

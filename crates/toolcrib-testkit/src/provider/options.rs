@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::provider::answer::Answer;
+use crate::provider::canned_response::CannedResponse;
 use crate::provider::script::{Script, Step};
 
 /// How the provider behaves. The default plays [`Script::Goal`] on a port of its own and knows
@@ -18,20 +18,20 @@ pub struct Options {
     /// What is played for `script:NAME` in the first user message.
     pub scripts: BTreeMap<String, Script>,
     /// Answers for the first requests, in order, before any script. Empty: scripts only.
-    pub answers: Vec<Answer>,
-    /// Native features that are refused with the 400 of a backend that lacks them.
-    pub refuses: Vec<Refusal>,
+    pub responses: Vec<CannedResponse>,
+    /// NativeSearch features that are refused with the 400 of a backend that lacks them.
+    pub rejects: Vec<RejectedFeature>,
     /// Odd shapes of calls, as compatible servers send them.
-    pub quirks: Vec<Quirk>,
+    pub quirks: Vec<ChatQuirk>,
     /// Anthropic thinking blocks are bound to everything before them, and checked.
-    pub binding: bool,
+    pub bind_thinking: bool,
     /// Whether calls carry ids. Without them a result must have no id either, as its call, unless the client gave
     /// the same one to both.
     pub call_ids: bool,
     /// Answers with a paced stream of text in place of any script, for benchmarks.
     pub pace: Option<Pace>,
     /// Whether requests are kept; benchmarks would fill memory with them.
-    pub keep: bool,
+    pub keep_requests: bool,
 }
 
 impl Default for Options {
@@ -40,13 +40,13 @@ impl Default for Options {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             script: Script::Goal,
             scripts: BTreeMap::new(),
-            answers: Vec::new(),
-            refuses: Vec::new(),
+            responses: Vec::new(),
+            rejects: Vec::new(),
             quirks: Vec::new(),
-            binding: false,
+            bind_thinking: false,
             call_ids: true,
             pace: None,
-            keep: true,
+            keep_requests: true,
         }
     }
 }
@@ -58,22 +58,22 @@ impl Options {
     }
 
     /// Gives these answers first, in order.
-    pub fn answers(answers: impl IntoIterator<Item = Answer>) -> Self {
-        Self { answers: answers.into_iter().collect(), ..Self::default() }
+    pub fn responses(responses: impl IntoIterator<Item = CannedResponse>) -> Self {
+        Self { responses: responses.into_iter().collect(), ..Self::default() }
     }
 
-    pub(crate) fn refuses(&self, refusal: Refusal) -> bool {
-        self.refuses.contains(&refusal)
+    pub(crate) fn rejects_feature(&self, feature: RejectedFeature) -> bool {
+        self.rejects.contains(&feature)
     }
 
-    pub(crate) fn has(&self, quirk: Quirk) -> bool {
+    pub(crate) fn has_quirk(&self, quirk: ChatQuirk) -> bool {
         self.quirks.contains(&quirk)
     }
 }
 
 /// A native feature that a backend does not know.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Refusal {
+pub enum RejectedFeature {
     /// `defer_loading` on a tool.
     DeferLoading,
     /// Any hosted or native search tool.
@@ -91,12 +91,12 @@ pub enum Refusal {
 /// An odd shape, seen from servers that call themselves compatible. All but the last two are
 /// about Chat streams.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Quirk {
+pub enum ChatQuirk {
     /// A call arrives in one chunk.
     WholeCall,
     /// Fragments of calls carry no `index`.
     NoIndex,
-    /// Every fragment of a call says `index: 0`; only the ids tell calls apart.
+    /// Every fragment of a call actions `index: 0`; only the ids tell calls apart.
     SameIndex,
     /// The name of a call is split over two chunks.
     SplitName,

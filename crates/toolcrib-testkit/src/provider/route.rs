@@ -3,21 +3,21 @@
 use serde_json::Value;
 
 use crate::provider::dialect::Dialect;
-use crate::provider::record::Request;
+use crate::provider::received_request::ReceivedRequest;
 
 /// What a path and body ask for.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) dialect: Dialect,
-    pub(crate) shape: Shape,
+    pub(crate) format: ResponseFormat,
     /// The model, where it stands in the path.
     pub(crate) model: Option<String>,
 }
 
-/// The shape of the answer.
+/// The format of the answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Shape {
-    /// The body says whether it streams.
+pub(crate) enum ResponseFormat {
+    /// The body actions whether it streams.
     Body,
     /// One object.
     Whole,
@@ -31,36 +31,36 @@ pub(crate) enum Shape {
 
 impl Route {
     /// None for every path that is no generation.
-    pub(crate) fn of(request: &Request) -> Option<Self> {
+    pub(crate) fn of(request: &ReceivedRequest) -> Option<Self> {
         if request.method != "POST" {
             return None;
         }
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
         // OpenAI's SDKs are given a base with `/v1`, Anthropic's without; a proxy may use either.
-        let route = |dialect, shape| Some(Self { dialect, shape, model: None });
+        let route = |dialect, format| Some(Self { dialect, format, model: None });
         if path.ends_with("/chat/completions") {
-            return route(Dialect::Chat, Shape::Body);
+            return route(Dialect::Chat, ResponseFormat::Body);
         }
         if path.ends_with("/responses") {
-            return route(Dialect::Responses, Shape::Body);
+            return route(Dialect::Responses, ResponseFormat::Body);
         }
         if path.ends_with("/messages") {
-            return route(Dialect::Anthropic, Shape::Body);
+            return route(Dialect::Anthropic, ResponseFormat::Body);
         }
         if path.ends_with("/messages/count_tokens") {
-            return route(Dialect::Anthropic, Shape::Count);
+            return route(Dialect::Anthropic, ResponseFormat::Count);
         }
         let (model, method) = path.rsplit_once("/models/")?.1.split_once(':')?;
-        let shape = match method {
-            "generateContent" => Shape::Whole,
+        let format = match method {
+            "generateContent" => ResponseFormat::Whole,
             "streamGenerateContent" if query.split('&').any(|pair| pair == "alt=sse") => {
-                Shape::Events
+                ResponseFormat::Events
             }
-            "streamGenerateContent" => Shape::Array,
-            "countTokens" => Shape::Count,
+            "streamGenerateContent" => ResponseFormat::Array,
+            "countTokens" => ResponseFormat::Count,
             _ => return None,
         };
-        Some(Self { dialect: Dialect::Gemini, shape, model: Some(model.to_owned()) })
+        Some(Self { dialect: Dialect::Gemini, format, model: Some(model.to_owned()) })
     }
 
     pub(crate) fn model(&self, request: &Value) -> String {

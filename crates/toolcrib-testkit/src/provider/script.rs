@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One thing the model says.
+/// One thing the model actions.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Say {
+pub enum Action {
     /// Text for the user.
     Text(String),
     /// A thought, in the dialect's own block. A search that this step needs first thinks as well.
@@ -23,7 +23,8 @@ pub enum Say {
         query: Option<String>,
     },
     /// A call by exactly this name, declared or not.
-    Blind {
+    #[serde(rename = "blind")]
+    ExactCall {
         /// The name to call.
         tool: String,
         /// What to call it with; may be no object at all.
@@ -38,7 +39,7 @@ pub enum Say {
     Report(String),
 }
 
-impl Say {
+impl Action {
     /// Text for the user.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
@@ -60,8 +61,8 @@ impl Say {
     }
 
     /// A call by exactly this name.
-    pub fn blind(tool: impl Into<String>, arguments: Value) -> Self {
-        Self::Blind { tool: tool.into(), arguments }
+    pub fn exact_call(tool: impl Into<String>, arguments: Value) -> Self {
+        Self::ExactCall { tool: tool.into(), arguments }
     }
 
     /// A search for its own sake.
@@ -75,14 +76,14 @@ impl Say {
     }
 
     pub(crate) fn is_call(&self) -> bool {
-        matches!(self, Self::Call { .. } | Self::Blind { .. })
+        matches!(self, Self::Call { .. } | Self::ExactCall { .. })
     }
 }
 
 /// Why a turn of the model ended.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum StopReason {
     /// It was done, or it called.
     #[default]
     Natural,
@@ -93,11 +94,12 @@ pub enum Stop {
 /// One turn of the model as the client sees it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Step {
-    /// What it says, in order.
-    pub says: Vec<Say>,
+    /// What it actions, in order.
+    #[serde(rename = "says")]
+    pub actions: Vec<Action>,
     /// Why it ends.
     #[serde(default)]
-    pub stop: Stop,
+    pub stop: StopReason,
     /// Text that opens each search this step needs first ("I'll look for a tool").
     #[serde(default)]
     pub preamble: Option<String>,
@@ -105,14 +107,14 @@ pub struct Step {
 
 impl Step {
     /// A step that ends by itself.
-    pub fn new(says: impl IntoIterator<Item = Say>) -> Self {
-        Self { says: says.into_iter().collect(), ..Self::default() }
+    pub fn new(actions: impl IntoIterator<Item = Action>) -> Self {
+        Self { actions: actions.into_iter().collect(), ..Self::default() }
     }
 
     /// The same step, cut by the limit of tokens.
     #[must_use]
-    pub fn cut(mut self) -> Self {
-        self.stop = Stop::Length;
+    pub fn truncated(mut self) -> Self {
+        self.stop = StopReason::Length;
         self
     }
 
@@ -125,8 +127,11 @@ impl Step {
 
     /// Whether the client would see nothing of this step behind a proxy that answers searches.
     pub(crate) fn only_searches(&self) -> bool {
-        self.says.iter().any(|say| matches!(say, Say::Search { .. }))
-            && self.says.iter().all(|say| matches!(say, Say::Search { .. } | Say::Thinking(_)))
+        self.actions.iter().any(|action| matches!(action, Action::Search { .. }))
+            && self
+                .actions
+                .iter()
+                .all(|action| matches!(action, Action::Search { .. } | Action::Thinking(_)))
     }
 }
 
@@ -153,8 +158,8 @@ impl Script {
             Self::Goal => &[][..],
             Self::Steps(steps) => steps,
         };
-        let calls = steps.iter().flat_map(|step| &step.says).filter_map(|say| match say {
-            Say::Call { tool, .. } => Some(tool.clone()),
+        let calls = steps.iter().flat_map(|step| &step.actions).filter_map(|action| match action {
+            Action::Call { tool, .. } => Some(tool.clone()),
             _ => None,
         });
         calls.collect()

@@ -15,13 +15,13 @@ use bytes::Bytes;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 
-use crate::provider::answer::{Answer, Bend, Exact, Part};
+use crate::provider::canned_response::{BodyPart, CannedResponse, ExactResponse, StreamFault};
 use crate::provider::options::Options;
-use crate::provider::record::Request;
+use crate::provider::received_request::ReceivedRequest;
+use crate::provider::respond::{ScriptedResponse, respond};
 use crate::provider::responses::History;
-use crate::provider::route::{Route, Shape};
-use crate::provider::stream::{self, Gate, Underway};
-use crate::provider::turn::{Turn, take};
+use crate::provider::route::{ResponseFormat, Route};
+use crate::provider::stream::{self, OpenResponse, ResponseControl};
 
 /// A running provider. It ends, with every connection it has, when this is dropped.
 ///
@@ -39,9 +39,9 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) history: History,
     pub(crate) counter: AtomicU64,
-    requests: Mutex<Vec<Request>>,
-    answers: Mutex<VecDeque<Answer>>,
-    gate: Gate,
+    requests: Mutex<Vec<ReceivedRequest>>,
+    canned_responses: Mutex<VecDeque<CannedResponse>>,
+    control: ResponseControl,
 }
 
 impl Provider {
@@ -50,14 +50,15 @@ impl Provider {
         let listener = TcpListener::bind(options.listen)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let gate = Gate { releases: Arc::new(Semaphore::new(0)), open: watch::Sender::new(0) };
+        let control =
+            ResponseControl { releases: Arc::new(Semaphore::new(0)), open: watch::Sender::new(0) };
         let shared = Arc::new(Shared {
-            answers: Mutex::new(options.answers.iter().cloned().collect()),
+            canned_responses: Mutex::new(options.responses.iter().cloned().collect()),
             options,
             history: History::default(),
             counter: AtomicU64::new(0),
             requests: Mutex::default(),
-            gate,
+            control,
         });
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let app = Router::new().fallback(serve).with_state(Arc::clone(&shared));
@@ -77,7 +78,7 @@ impl Provider {
     }
 
     /// Every request so far.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         lock(&self.shared.requests).clone()
     }
 
@@ -87,30 +88,30 @@ impl Provider {
     }
 
     /// Adds an answer to the queue.
-    pub fn push(&self, answer: Answer) {
-        lock(&self.shared.answers).push_back(answer);
+    pub fn queue_response(&self, response: CannedResponse) {
+        lock(&self.shared.canned_responses).push_back(response);
     }
 
     /// Lets one stall go on, now or when it comes.
     pub fn release(&self) {
-        self.shared.gate.releases.add_permits(1);
+        self.shared.control.releases.add_permits(1);
     }
 
     /// How many answers are under way.
-    pub fn open(&self) -> usize {
-        *self.shared.gate.open.borrow()
+    pub fn open_responses(&self) -> usize {
+        *self.shared.control.open.borrow()
     }
 
     /// Waits until at least so many answers are under way.
-    pub async fn busy(&self, count: usize) {
-        let mut open = self.shared.gate.open.subscribe();
+    pub async fn wait_for_open_responses(&self, count: usize) {
+        let mut open = self.shared.control.open.subscribe();
         // The sender lives as long as `self`, so waiting cannot fail.
         let _ = open.wait_for(|open| *open >= count).await;
     }
 
     /// Waits until no answer is under way: all are finished, or their clients gone.
-    pub async fn settled(&self) {
-        let mut open = self.shared.gate.open.subscribe();
+    pub async fn wait_until_idle(&self) {
+        let mut open = self.shared.control.open.subscribe();
         let _ = open.wait_for(|open| *open == 0).await;
     }
 }
@@ -143,7 +144,7 @@ async fn serve(State(shared): State<Arc<Shared>>, incoming: Incoming) -> Respons
             lock(&shared.requests).iter().map(|request| request.line() + "\n").collect();
         return plain(200, "application/x-ndjson", lines.concat().into());
     }
-    let request = Request {
+    let request = ReceivedRequest {
         method: head.method.to_string(),
         path,
         headers: head
@@ -155,8 +156,8 @@ async fn serve(State(shared): State<Arc<Shared>>, incoming: Incoming) -> Respons
             .collect(),
         body,
     };
-    let underway = shared.gate.enter();
-    if shared.options.keep {
+    let open_response = shared.control.track();
+    if shared.options.keep_requests {
         lock(&shared.requests).push(request.clone());
     }
     let Some(route) = Route::of(&request) else {
@@ -164,53 +165,72 @@ async fn serve(State(shared): State<Arc<Shared>>, incoming: Incoming) -> Respons
         let kind = request.header("content-type").unwrap_or("application/octet-stream").to_owned();
         return plain(200, &kind, request.body);
     };
-    let answer = if route.shape == Shape::Count { None } else { lock(&shared.answers).pop_front() };
-    match answer.unwrap_or(Answer::Scripted) {
-        Answer::Exact(exact) => give(exact, &shared, underway).await,
-        Answer::Scripted => say(take(&route, &request, &shared), None, &shared, underway),
-        Answer::Bent(bend) => {
-            if matches!(bend, Bend::StallFirst) {
-                shared.gate.wait().await;
+    let canned = if route.format == ResponseFormat::Count {
+        None
+    } else {
+        lock(&shared.canned_responses).pop_front()
+    };
+    match canned.unwrap_or(CannedResponse::Scripted) {
+        CannedResponse::Exact(exact) => send_exact(exact, &shared, open_response).await,
+        CannedResponse::Scripted => {
+            send_scripted(respond(&route, &request, &shared), None, &shared, open_response)
+        }
+        CannedResponse::Faulty(fault) => {
+            if matches!(fault, StreamFault::StallFirst) {
+                shared.control.wait_for_release().await;
             }
-            say(take(&route, &request, &shared), Some(bend), &shared, underway)
+            send_scripted(respond(&route, &request, &shared), Some(fault), &shared, open_response)
         }
     }
 }
 
-fn say(turn: Turn, bend: Option<Bend>, shared: &Shared, underway: Underway) -> Response {
-    let (status, kind, events) = match turn {
-        Turn::Whole { status, body } => {
+fn send_scripted(
+    response: ScriptedResponse,
+    fault: Option<StreamFault>,
+    shared: &Shared,
+    open_response: OpenResponse,
+) -> Response {
+    let (status, kind, events) = match response {
+        ScriptedResponse::Json { status, body } => {
             (status, "application/json", vec![Bytes::from(body.to_string())])
         }
-        Turn::Events(events) => (200, "text/event-stream; charset=utf-8", events),
+        ScriptedResponse::Events(events) => (200, "text/event-stream; charset=utf-8", events),
     };
-    let parts = match (bend, shared.options.pace) {
-        (Some(bend), _) => stream::bend(&events, bend),
+    let parts = match (fault, shared.options.pace) {
+        (Some(fault), _) => stream::apply_fault(&events, fault),
         (None, Some(pace)) if events.len() > 1 => stream::pace(events, pace.pause),
-        (None, _) => events.into_iter().map(Part::Bytes).collect(),
+        (None, _) => events.into_iter().map(BodyPart::Bytes).collect(),
     };
-    respond(
+    build_response(
         status,
         &[("content-type".to_owned(), kind.to_owned())],
-        stream::body(parts, shared.gate.clone(), underway),
+        stream::body(parts, shared.control.clone(), open_response),
     )
 }
 
-async fn give(exact: Exact, shared: &Shared, underway: Underway) -> Response {
+async fn send_exact(
+    exact: ExactResponse,
+    shared: &Shared,
+    open_response: OpenResponse,
+) -> Response {
     let mut parts = exact.parts;
     // A body that opens with a stall has no headers yet either.
-    if matches!(parts.first(), Some(Part::Stall)) {
+    if matches!(parts.first(), Some(BodyPart::Stall)) {
         parts.remove(0);
-        shared.gate.wait().await;
+        shared.control.wait_for_release().await;
     }
-    respond(exact.status, &exact.headers, stream::body(parts, shared.gate.clone(), underway))
+    build_response(
+        exact.status,
+        &exact.headers,
+        stream::body(parts, shared.control.clone(), open_response),
+    )
 }
 
 fn plain(status: u16, kind: &str, body: Bytes) -> Response {
-    respond(status, &[("content-type".to_owned(), kind.to_owned())], Body::from(body))
+    build_response(status, &[("content-type".to_owned(), kind.to_owned())], Body::from(body))
 }
 
-fn respond(status: u16, headers: &[(String, String)], body: Body) -> Response {
+fn build_response(status: u16, headers: &[(String, String)], body: Body) -> Response {
     let mut response = axum::http::Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(name, value);

@@ -9,56 +9,60 @@ use bytes::Bytes;
 use futures::stream;
 use tokio::sync::{Semaphore, watch};
 
-use crate::provider::answer::{Bend, Part};
+use crate::provider::canned_response::{BodyPart, StreamFault};
 
 /// What a body waits for and tells.
 #[derive(Clone)]
-pub(crate) struct Gate {
+pub(crate) struct ResponseControl {
     /// One permit lets one stall go on.
     pub(crate) releases: Arc<Semaphore>,
     /// How many answers are under way.
     pub(crate) open: watch::Sender<usize>,
 }
 
-impl Gate {
-    pub(crate) async fn wait(&self) {
+impl ResponseControl {
+    pub(crate) async fn wait_for_release(&self) {
         if let Ok(permit) = self.releases.acquire().await {
             permit.forget();
         }
     }
 
     /// Counts an answer for as long as the result lives.
-    pub(crate) fn enter(&self) -> Underway {
+    pub(crate) fn track(&self) -> OpenResponse {
         self.open.send_modify(|open| *open += 1);
-        Underway(self.open.clone())
+        OpenResponse(self.open.clone())
     }
 }
 
 /// An answer under way, from the arrival of its request to the end of its body.
-pub(crate) struct Underway(watch::Sender<usize>);
+pub(crate) struct OpenResponse(watch::Sender<usize>);
 
-impl Drop for Underway {
+impl Drop for OpenResponse {
     fn drop(&mut self) {
         self.0.send_modify(|open| *open -= 1);
     }
 }
 
 /// A body of these parts.
-pub(crate) fn body(parts: Vec<Part>, gate: Gate, underway: Underway) -> Body {
-    let start = (parts.into_iter(), gate, underway);
-    Body::from_stream(stream::unfold(start, |(mut parts, gate, underway)| async move {
+pub(crate) fn body(
+    parts: Vec<BodyPart>,
+    control: ResponseControl,
+    open_response: OpenResponse,
+) -> Body {
+    let start = (parts.into_iter(), control, open_response);
+    Body::from_stream(stream::unfold(start, |(mut parts, control, open_response)| async move {
         loop {
             match parts.next()? {
-                Part::Bytes(bytes) => {
-                    return Some((Ok::<Bytes, io::Error>(bytes), (parts, gate, underway)));
+                BodyPart::Bytes(bytes) => {
+                    return Some((Ok::<Bytes, io::Error>(bytes), (parts, control, open_response)));
                 }
-                Part::Pause(pause) => tokio::time::sleep(pause).await,
-                Part::Stall => gate.wait().await,
-                Part::Cut => {
+                BodyPart::Pause(pause) => tokio::time::sleep(pause).await,
+                BodyPart::Stall => control.wait_for_release().await,
+                BodyPart::Cut => {
                     // What was sent before must be out before the connection goes, on a busy machine, too.
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     let cut = io::Error::new(io::ErrorKind::ConnectionAborted, "cut by the script");
-                    return Some((Err(cut), (Vec::new().into_iter(), gate, underway)));
+                    return Some((Err(cut), (Vec::new().into_iter(), control, open_response)));
                 }
             }
         }
@@ -66,31 +70,32 @@ pub(crate) fn body(parts: Vec<Part>, gate: Gate, underway: Underway) -> Body {
 }
 
 /// Events bent out of shape.
-pub(crate) fn bend(events: &[Bytes], bend: Bend) -> Vec<Part> {
+pub(crate) fn apply_fault(events: &[Bytes], fault: StreamFault) -> Vec<BodyPart> {
     let head =
-        |count: usize| events.iter().take(count).cloned().map(Part::Bytes).collect::<Vec<_>>();
-    let half = |at: usize| events.get(at).map(|event| Part::Bytes(event.slice(..event.len() / 2)));
-    match bend {
-        Bend::CutAfter(count) => head(count).into_iter().chain([Part::Cut]).collect(),
-        Bend::HalfEvent(count) => {
-            head(count).into_iter().chain(half(count)).chain([Part::Cut]).collect()
+        |count: usize| events.iter().take(count).cloned().map(BodyPart::Bytes).collect::<Vec<_>>();
+    let half =
+        |at: usize| events.get(at).map(|event| BodyPart::Bytes(event.slice(..event.len() / 2)));
+    match fault {
+        StreamFault::CutAfter(count) => head(count).into_iter().chain([BodyPart::Cut]).collect(),
+        StreamFault::HalfEvent(count) => {
+            head(count).into_iter().chain(half(count)).chain([BodyPart::Cut]).collect()
         }
-        Bend::EndInside(count) => head(count).into_iter().chain(half(count)).collect(),
-        Bend::EndAfter(count) => head(count),
-        Bend::StallAfter(count) => {
-            let tail = events.iter().skip(count).cloned().map(Part::Bytes);
-            head(count).into_iter().chain([Part::Stall]).chain(tail).collect()
+        StreamFault::EndInside(count) => head(count).into_iter().chain(half(count)).collect(),
+        StreamFault::EndAfter(count) => head(count),
+        StreamFault::StallAfter(count) => {
+            let tail = events.iter().skip(count).cloned().map(BodyPart::Bytes);
+            head(count).into_iter().chain([BodyPart::Stall]).chain(tail).collect()
         }
-        Bend::StallFirst => head(events.len()),
-        Bend::ByteByByte => {
+        StreamFault::StallFirst => head(events.len()),
+        StreamFault::ByteByByte => {
             let bytes =
                 events.iter().flat_map(|event| (0..event.len()).map(|at| event.slice(at..=at)));
-            bytes.map(Part::Bytes).collect()
+            bytes.map(BodyPart::Bytes).collect()
         }
     }
 }
 
 /// Events with a pause before each.
-pub(crate) fn pace(events: Vec<Bytes>, pause: Duration) -> Vec<Part> {
-    events.into_iter().flat_map(|event| [Part::Pause(pause), Part::Bytes(event)]).collect()
+pub(crate) fn pace(events: Vec<Bytes>, pause: Duration) -> Vec<BodyPart> {
+    events.into_iter().flat_map(|event| [BodyPart::Pause(pause), BodyPart::Bytes(event)]).collect()
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use toolcrib_testkit::provider::{Options, Provider, Say, Script, Step};
+use toolcrib_testkit::provider::{Action, Options, Provider, Script, Step};
 
 use crate::agent::Agent;
 use crate::dice::Dice;
@@ -30,33 +30,36 @@ fn conversations(tools: &[Tool], way: Way) -> BTreeMap<String, Vec<Step>> {
     });
     let mut call = || {
         let (name, arguments) = calls.next().unwrap();
-        Say::call(name, arguments)
+        Action::call(name, arguments)
     };
-    let report = || Step::new([Say::report("Done: ")]);
+    let report = || Step::new([Action::report("Done: ")]);
     let mut all: Vec<(&str, Vec<Step>)> = vec![
-        ("text", vec![Step::new([Say::text("Hello.")]), Step::new([Say::text("Good bye.")])]),
-        ("cut", vec![Step::new([Say::text("This goes on and")]).cut()]),
+        ("text", vec![Step::new([Action::text("Hello.")]), Step::new([Action::text("Good bye.")])]),
+        ("cut", vec![Step::new([Action::text("This goes on and")]).truncated()]),
         ("steps", vec![Step::new([call()]), Step::new([call()]), report()]),
         ("parallel", vec![Step::new([call(), call(), call()]), report()]),
-        ("preamble", vec![Step::new([Say::text("Now."), call()]).preamble(PREAMBLE), report()]),
-        ("thinking", vec![Step::new([Say::thinking("Hm."), call()]), report(), report()]),
+        ("preamble", vec![Step::new([Action::text("Now."), call()]).preamble(PREAMBLE), report()]),
+        ("thinking", vec![Step::new([Action::thinking("Hm."), call()]), report(), report()]),
         (
             "two-searches",
-            vec![Step::new([Say::search("books"), Say::search("plants")]), Step::new([call()])],
+            vec![
+                Step::new([Action::search("books"), Action::search("plants")]),
+                Step::new([call()]),
+            ],
         ),
     ];
     let (wanted, taken) = (&tools[85], arguments(&tools[85], &mut Dice(3)));
-    let found = Say::find("search payslip payroll", &wanted.name, taken);
+    let found = Action::find("search payslip payroll", &wanted.name, taken);
     all.push(("query", vec![Step::new([found]), report()]));
     let known = call();
     all.push((
         "beside",
-        vec![Step::new([known.clone()]), Step::new([Say::search("meters"), known]), report()],
+        vec![Step::new([known.clone()]), Step::new([Action::search("meters"), known]), report()],
     ));
     if way.calls_blind() {
         let (name, arguments) = (&tools[33].name, arguments(&tools[33], &mut Dice(2)));
-        let blind = || Step::new([Say::blind(name, arguments.clone())]);
-        let found = Step::new([Say::call(name, arguments.clone())]);
+        let blind = || Step::new([Action::exact_call(name, arguments.clone())]);
+        let found = Step::new([Action::call(name, arguments.clone())]);
         all.push(("blind", vec![blind(), report(), blind(), found, blind(), report()]));
     }
     let mut all: BTreeMap<String, Vec<Step>> =
@@ -79,7 +82,7 @@ fn compare(way: Way) {
         conversations.iter().map(|(name, steps)| (name.clone(), Script::steps(steps.clone())));
     let options = Options {
         scripts: scripts.collect(),
-        binding: true,
+        bind_thinking: true,
         call_ids: way.has_ids(),
         ..Options::default()
     };
@@ -130,7 +133,7 @@ fn bare(turn: &Turn) -> Turn {
 }
 
 fn only_searches(step: &Step) -> bool {
-    step.says.iter().all(|say| matches!(say, Say::Search { .. }))
+    step.actions.iter().all(|action| matches!(action, Action::Search { .. }))
 }
 
 fn compare_all(api: Api) {

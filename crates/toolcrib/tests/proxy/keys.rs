@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolcrib_testkit::provider::{Answer, Exact, Options, Part, Provider};
+use toolcrib_testkit::provider::{BodyPart, CannedResponse, ExactResponse, Options, Provider};
 
 use crate::http::{self, Response};
 use crate::replica::Replica;
@@ -182,18 +182,18 @@ fn a_route_that_gets_the_clients_key_gets_none_of_a_caller() {
 }
 
 /// An error that repeats the credential it got, in pieces.
-fn echo(status: u16, key: &str) -> Answer {
+fn echo(status: u16, key: &str) -> CannedResponse {
     let (start, end) = key.split_at(5);
     let body = format!("{{\"error\":{{\"message\":\"Incorrect API key: {start}");
-    Answer::Exact(Exact {
+    CannedResponse::Exact(ExactResponse {
         status,
         headers: vec![
             ("content-type".into(), "application/json".into()),
             ("x-echo".into(), format!("Bearer {key}")),
         ],
         parts: vec![
-            Part::Bytes(body.into()),
-            Part::Bytes(format!("{end} and {key}.\"}}}}").into()),
+            BodyPart::Bytes(body.into()),
+            BodyPart::Bytes(format!("{end} and {key}.\"}}}}").into()),
         ],
     })
 }
@@ -211,7 +211,7 @@ fn an_error_of_a_provider_shows_no_credential_that_is_not_the_clients() {
         (UNREAD, bearer(ANN), chat("any")),
     ] {
         for status in [401, 500] {
-            provider.push(echo(status, REAL));
+            provider.queue_response(echo(status, REAL));
             let got = send(&replica, target, &headers, &body);
             assert_eq!(got.status, status, "{target}: {}", got.body);
             assert!(got.body.contains("Incorrect API key: *** and ***."), "{target}: {}", got.body);
@@ -220,7 +220,7 @@ fn an_error_of_a_provider_shows_no_credential_that_is_not_the_clients() {
     }
     // A client may see its own credential.
     let own = "sk-own-0123456789";
-    provider.push(echo(401, own));
+    provider.queue_response(echo(401, own));
     let got = send(&replica, UNREAD, &bearer(own), &chat("any"));
     assert!(got.body.contains(&format!("{own} and {own}")), "{}", got.body);
     assert_eq!(got.header("x-echo"), Some(format!("Bearer {own}").as_str()));
@@ -242,16 +242,16 @@ fn headers_about_the_account_are_not_passed_to_callers() {
     let answer = || {
         let about = ABOUT.iter().map(|name| ((*name).to_owned(), "value".to_owned()));
         let kept = ["content-type", "x-request-id"].map(|name| (name.into(), "text/x".into()));
-        Answer::Exact(Exact {
+        CannedResponse::Exact(ExactResponse {
             status: 200,
             headers: about.chain(kept).collect(),
-            parts: vec![Part::Bytes("{}".into())],
+            parts: vec![BodyPart::Bytes("{}".into())],
         })
     };
     for target in [UNREAD, "POST /v1/chat/completions"] {
         let body = chat("any");
         for (headers, is_own) in [(bearer(ANN), false), (bearer("sk-own"), true)] {
-            provider.push(answer());
+            provider.queue_response(answer());
             let got = send(&replica, target, &headers, &body);
             assert_eq!(got.header("x-request-id"), Some("text/x"), "{target}");
             for name in ABOUT {

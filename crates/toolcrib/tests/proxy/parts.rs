@@ -1,7 +1,7 @@
 //! What a Gemini client puts between the results of its calls stays where it is when hidden results are added.
 
 use serde_json::{Value, json};
-use toolcrib_testkit::provider::{Options, Provider, Say, Step};
+use toolcrib_testkit::provider::{Action, Options, Provider, Step};
 
 use crate::dice::Dice;
 use crate::http::post;
@@ -14,14 +14,14 @@ fn parts_between_results_keep_their_places() {
     let tools = tools(60, Size::Usual);
     let call = |at: usize| {
         let tool = &tools[at];
-        Say::call(&tool.name, arguments(tool, &mut Dice(1)))
+        Action::call(&tool.name, arguments(tool, &mut Dice(1)))
     };
     for ids in [true, false] {
         let steps = [
             Step::new([call(7), call(20)]),
             // One call of our search tool and two calls of the client's tools.
-            Step::new([Say::search("books"), call(7), call(20)]),
-            Step::new([Say::text("Done.")]),
+            Step::new([Action::search("books"), call(7), call(20)]),
+            Step::new([Action::text("Done.")]),
         ];
         let provider = Provider::start(Options { call_ids: ids, ..Options::steps(steps) }).unwrap();
         let url = &provider.url;

@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use toolcrib_testkit::provider::{Answer, Bend};
+use toolcrib_testkit::provider::{CannedResponse, StreamFault};
 use toolcrib_testkit::redis::Server;
 
 use crate::replica::Replica;
@@ -59,7 +59,7 @@ fn two_replicas(way: Way) {
     for at in 0..half {
         stage.turn(if at % 2 == 0 { &one.url } else { &other.url });
     }
-    stage.provider.push(Answer::Bent(Bend::StallFirst));
+    stage.provider.queue_response(CannedResponse::Faulty(StreamFault::StallFirst));
     thread::scope(|scope| {
         let url = one.url.clone();
         let asked = scope.spawn({
@@ -67,7 +67,7 @@ fn two_replicas(way: Way) {
             move || agent.ask(&url, true)
         });
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(stage.provider.busy(1));
+        runtime.block_on(stage.provider.wait_for_open_responses(1));
         one.kill();
         assert!(asked.join().unwrap().is_err());
     });

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolcrib_testkit::provider::{Answer, Bend, Options, Provider};
+use toolcrib_testkit::provider::{CannedResponse, Options, Provider, StreamFault};
 
 use crate::http::{self, Response};
 use crate::replica::Replica;
@@ -228,7 +228,7 @@ fn open_streams_of_a_revoked_key_end_with_an_error() {
             "data: {\"error\":",
         ),
     ] {
-        let provider = Provider::start(Options::answers([Answer::Bent(Bend::StallAfter(1))])).unwrap();
+        let provider = Provider::start(Options::responses([CannedResponse::Faulty(StreamFault::StallAfter(1))])).unwrap();
         let bob = caller("bob", "virtual-bob-key", "");
         let both = [caller("ann", "virtual-ann-key", ""), bob.clone()];
         let replica = Replica::start(&config(&provider, "", &both));

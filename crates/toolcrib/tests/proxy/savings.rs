@@ -11,7 +11,7 @@ use std::{env, fs};
 
 use serde_json::Value;
 use toolcrib_core::TokenCounter as _;
-use toolcrib_testkit::provider::{Options, Provider, Say, Script, Step};
+use toolcrib_testkit::provider::{Action, Options, Provider, Script, Step};
 use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
 use crate::agent::Agent;
@@ -98,7 +98,7 @@ fn scripts() -> BTreeMap<String, Script> {
     all.map(|(count, size)| {
         let tools = tools(count, size);
         let tool = wanted(&tools);
-        let call = Say::call(&tool.name, arguments(tool, &mut Dice(0)));
+        let call = Action::call(&tool.name, arguments(tool, &mut Dice(0)));
         (name(count, size), Script::steps([Step::new([call])]))
     })
     .collect()

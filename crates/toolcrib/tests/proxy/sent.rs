@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use toolcrib_core::conversation::DEFAULT_MAX_REVEALS;
-use toolcrib_testkit::provider::Request;
+use toolcrib_testkit::provider::ReceivedRequest;
 
 use crate::voice::Api;
 use crate::way::Way;
@@ -18,7 +18,7 @@ pub(crate) struct Sent<'a> {
 }
 
 impl<'a> Sent<'a> {
-    pub(crate) fn read(api: Api, request: &'a Request) -> Self {
+    pub(crate) fn read(api: Api, request: &'a ReceivedRequest) -> Self {
         let fields: BTreeMap<&str, &RawValue> = serde_json::from_slice(&request.body).unwrap();
         let mut rest: BTreeMap<&str, &str> =
             fields.into_iter().map(|(key, raw)| (key, raw.get())).collect();
@@ -125,7 +125,7 @@ fn name_of(tool: &str) -> String {
 }
 
 /// Every place where a request does not begin with the one before it, and what differs.
-pub(crate) fn breaks(way: Way, requests: &[Request]) -> Vec<(usize, String)> {
+pub(crate) fn breaks(way: Way, requests: &[ReceivedRequest]) -> Vec<(usize, String)> {
     let sent: Vec<Sent<'_>> = requests.iter().map(|request| Sent::read(way.api, request)).collect();
     let pairs = sent.windows(2).enumerate();
     pairs

@@ -2,7 +2,7 @@
 //! stores for each other.
 
 use serde_json::{Value, json};
-use toolcrib_testkit::provider::{Answer, Options, Provider};
+use toolcrib_testkit::provider::{CannedResponse, Options, Provider};
 
 use crate::http::{self, Response};
 use crate::replica::Replica;
@@ -136,7 +136,7 @@ fn an_id_whose_record_is_lost_is_refused_with_what_to_do() {
 struct Case {
     path: &'static str,
     stream: bool,
-    answer: Answer,
+    answer: CannedResponse,
     body: Value,
     uses: Vec<Value>,
 }
@@ -152,7 +152,7 @@ fn cases() -> Vec<Case> {
     let responses = Case {
         path: "/v1/responses",
         stream: false,
-        answer: Answer::json(200, &output),
+        answer: CannedResponse::json(200, &output),
         body: json!({"model": "gpt-5", "input": "Hi."}),
         uses: vec![
             item(
@@ -171,7 +171,7 @@ fn cases() -> Vec<Case> {
     };
     let container = json!({"id": "container_1", "expires_at": "2026-01-01T00:00:00Z"});
     let message = |container: Value| json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": "end_turn", "container": container, "usage": {"input_tokens": 1, "output_tokens": 1}});
-    let messages = |stream: bool, answer: Answer| Case {
+    let messages = |stream: bool, answer: CannedResponse| Case {
         path: "/v1/messages",
         stream,
         answer,
@@ -192,7 +192,7 @@ fn cases() -> Vec<Case> {
     let delta = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn", "container": container}, "usage": {"output_tokens": 1}});
     let (delta, stop) =
         (event("message_delta", delta), event("message_stop", json!({"type": "message_stop"})));
-    let chat = |stream: bool, answer: Answer| Case {
+    let chat = |stream: bool, answer: CannedResponse| Case {
         path: "/v1/chat/completions",
         stream,
         answer,
@@ -209,13 +209,16 @@ fn cases() -> Vec<Case> {
     };
     vec![
         responses,
-        messages(false, Answer::json(200, &message(container.clone()))),
-        messages(true, Answer::sse([started, stop.clone()])),
-        messages(true, Answer::sse([plain, delta, stop])),
-        chat(false, Answer::json(200, &choice("message"))),
+        messages(false, CannedResponse::json(200, &message(container.clone()))),
+        messages(true, CannedResponse::sse([started, stop.clone()])),
+        messages(true, CannedResponse::sse([plain, delta, stop])),
+        chat(false, CannedResponse::json(200, &choice("message"))),
         chat(
             true,
-            Answer::sse([format!("data: {}\n\n", choice("delta")), "data: [DONE]\n\n".into()]),
+            CannedResponse::sse([
+                format!("data: {}\n\n", choice("delta")),
+                "data: [DONE]\n\n".into(),
+            ]),
         ),
     ]
 }
@@ -234,7 +237,7 @@ fn a_container_and_an_audio_response_are_for_the_caller_that_got_them() {
             let target = format!("POST {path}");
             http::send(&replica.url, &target, key.as_bytes(), &body.to_string()).unwrap()
         };
-        provider.push(answer);
+        provider.queue_response(answer);
         assert_eq!(send(ANN, &json!({})).status, 200, "{path} {stream}: {}", replica.log());
         for again in uses {
             let got = send(BOB, &again);

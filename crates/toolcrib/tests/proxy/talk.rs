@@ -1,7 +1,7 @@
 //! Conversations: what the model does in each turn, made from a seed.
 
 use serde_json::Value;
-use toolcrib_testkit::provider::{Say, Step};
+use toolcrib_testkit::provider::{Action, Step};
 
 use crate::dice::Dice;
 use crate::tools::{Tool, arguments};
@@ -13,10 +13,10 @@ pub(crate) const THOUGHT: &str = "A tool for this must be found first.";
 
 /// The calls that an agent must see of a step.
 pub(crate) fn calls(step: &Step) -> Vec<(&str, &Value)> {
-    step.says
+    step.actions
         .iter()
         .filter_map(|say| match say {
-            Say::Call { tool, arguments, .. } | Say::Blind { tool, arguments } => {
+            Action::Call { tool, arguments, .. } | Action::ExactCall { tool, arguments } => {
                 Some((tool.as_str(), arguments))
             }
             _ => None,
@@ -45,23 +45,23 @@ impl<'a> Talk<'a> {
         self.said += 1;
         let mut says = Vec::new();
         if self.dice.below(4) == 0 {
-            says.push(Say::thinking(format!("Thought number {}.", self.said)));
+            says.push(Action::thinking(format!("Thought number {}.", self.said)));
         }
         let kind = self.dice.below(10);
         match kind {
-            0 => says.push(Say::text(format!("That was answer number {}.", self.said))),
-            1 | 2 => says.push(Say::report("Done: ")),
+            0 => says.push(Action::text(format!("That was answer number {}.", self.said))),
+            1 | 2 => says.push(Action::report("Done: ")),
             3 | 4 => says.push(self.known()),
             5 => says.push(self.fresh()),
             6 => {
                 // Several at once, some of them known.
-                says.push(Say::text("All of this at once. "));
+                says.push(Action::text("All of this at once. "));
                 says.extend([self.fresh(), self.known(), self.fresh()]);
             }
             7 => says.extend([self.known(), self.known()]),
             8 => {
                 // A search beside a call that needs none.
-                says.push(Say::search(format!("tools for {}", self.any_name())));
+                says.push(Action::search(format!("tools for {}", self.any_name())));
                 says.push(self.known());
             }
             _ if self.blind => says.push(self.blind()),
@@ -86,16 +86,16 @@ impl<'a> Talk<'a> {
         self.dice.one(self.tools).name.replace('_', " ")
     }
 
-    fn call(&mut self, at: usize) -> Say {
+    fn call(&mut self, at: usize) -> Action {
         let tool = &self.tools[at];
         if !self.used.contains(&at) {
             self.used.push(at);
         }
-        Say::call(&tool.name, arguments(tool, &mut self.dice))
+        Action::call(&tool.name, arguments(tool, &mut self.dice))
     }
 
     /// A tool that was used before; any, as long as there is none.
-    fn known(&mut self) -> Say {
+    fn known(&mut self) -> Action {
         if self.used.is_empty() {
             return self.fresh();
         }
@@ -104,7 +104,7 @@ impl<'a> Talk<'a> {
     }
 
     /// A tool that was not used before; any, once all were.
-    fn fresh(&mut self) -> Say {
+    fn fresh(&mut self) -> Action {
         let start = self.dice.below(self.tools.len());
         let all = (0..self.tools.len()).map(|at| (start + at) % self.tools.len());
         let unused = all.into_iter().find(|at| !self.used.contains(at));
@@ -112,9 +112,9 @@ impl<'a> Talk<'a> {
     }
 
     /// A call by its name, of a tool that nobody searched for.
-    fn blind(&mut self) -> Say {
+    fn blind(&mut self) -> Action {
         let at = self.dice.below(self.tools.len());
         let tool = &self.tools[at];
-        Say::blind(&tool.name, arguments(tool, &mut self.dice))
+        Action::exact_call(&tool.name, arguments(tool, &mut self.dice))
     }
 }

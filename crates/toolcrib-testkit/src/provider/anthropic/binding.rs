@@ -8,7 +8,7 @@
 use serde_json::{Map, Value};
 
 use super::read::references;
-use crate::provider::dialect::{Fault, bad, list};
+use crate::provider::dialect::{ApiError, bad_request, list};
 
 /// How real signatures begin.
 const OPENING: &str = "EqQB";
@@ -24,7 +24,7 @@ pub(super) fn sign(request: &Value, before: &[Value]) -> String {
 }
 
 /// Whether every thought still follows what it followed.
-pub(super) fn check(request: &Value) -> Result<(), Fault> {
+pub(super) fn check(request: &Value) -> Result<(), ApiError> {
     let messages = list(&request["messages"]);
     let mut previous: Option<&str> = None;
     for (at, message) in messages.iter().enumerate() {
@@ -37,7 +37,7 @@ pub(super) fn check(request: &Value) -> Result<(), Fault> {
             let follows =
                 previous.is_none_or(|previous| signature.ends_with(&digest(previous.as_bytes())));
             if !signature.starts_with(&format!("{OPENING}{hash}")) || !follows {
-                return Err(bad(format!(
+                return Err(bad_request(format!(
                     "messages.{at}.content.{block_at}: Invalid `signature` in `thinking` block. The block is bound \
                      to a different conversation."
                 )));
@@ -106,7 +106,7 @@ fn canonical(block: &Value) -> Value {
     }
 }
 
-/// Whether a field says nothing to the model.
+/// Whether a field actions nothing to the model.
 fn silent(key: &str, value: &Value) -> bool {
     match key {
         "cache_control" | "caller" | "citations" | "defer_loading" => true,

@@ -1,68 +1,79 @@
-//! A Messages request as an [`Ask`].
+//! A Messages request as a [`ParsedRequest`].
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
 use super::hosted;
-use crate::provider::ask::{Ask, Declared, Load, Native, Open, Said, plain};
 use crate::provider::dialect::list;
+use crate::provider::parsed_request::{
+    DeclaredTool, HistoryBlock, LoadState, NativeSearch, ParsedRequest, PendingCalls, plain,
+};
 
-pub(in crate::provider) fn read(request: &Value) -> Ask {
-    let mut ask = Ask::default();
+pub(in crate::provider) fn read(request: &Value) -> ParsedRequest {
+    let mut parsed = ParsedRequest::default();
     let found = references(request);
     for tool in list(&request["tools"]) {
         if hosted(tool).is_some() {
-            ask.native = Some(Native::Hosted);
+            parsed.native_search = Some(NativeSearch::Hosted);
             continue;
         }
         let name = tool["name"].as_str().unwrap_or_default();
         let load = match (tool["defer_loading"] == true, found.contains(name)) {
-            (false, _) => Load::Loaded,
-            (true, false) => Load::Deferred,
-            (true, true) => Load::Revealed,
+            (false, _) => LoadState::Loaded,
+            (true, false) => LoadState::Deferred,
+            (true, true) => LoadState::Revealed,
         };
-        ask.tools.push(Declared::new(name, &tool["description"], &tool["input_schema"], load));
+        parsed.tools.push(DeclaredTool::new(
+            name,
+            &tool["description"],
+            &tool["input_schema"],
+            load,
+        ));
     }
     let answered: HashSet<&str> = blocks(request)
         .filter(|block| block["type"] == "tool_search_tool_result")
         .filter_map(|block| block["tool_use_id"].as_str())
         .collect();
-    let mut open = Open::default();
+    let mut pending = PendingCalls::default();
     for message in list(&request["messages"]) {
         let model = message["role"] == "assistant";
         if let Some(text) = message["content"].as_str() {
-            if model { ask.model(Said::Text) } else { ask.user(text) }
+            if model {
+                parsed.add_model_block(HistoryBlock::Text)
+            } else {
+                parsed.add_user_text(text)
+            }
         }
         for block in list(&message["content"]) {
             match block["type"].as_str() {
-                Some("text") if model => ask.model(Said::Text),
-                Some("text") => ask.user(block["text"].as_str().unwrap_or_default()),
+                Some("text") if model => parsed.add_model_block(HistoryBlock::Text),
+                Some("text") => parsed.add_user_text(block["text"].as_str().unwrap_or_default()),
                 Some("tool_use") => {
                     let name = block["name"].as_str().unwrap_or_default();
-                    open.call(&block["id"], name);
-                    ask.model(Said::Call(name.to_owned()));
+                    pending.add(&block["id"], name);
+                    parsed.add_model_block(HistoryBlock::Call(name.to_owned()));
                 }
                 Some("server_tool_use") => {
                     let id = block["id"].as_str().unwrap_or_default();
                     let input = &block["input"];
                     let query =
                         input["query"].as_str().or(input["pattern"].as_str()).unwrap_or_default();
-                    ask.model(Said::Hosted {
+                    parsed.add_model_block(HistoryBlock::HostedSearch {
                         id: id.into(),
                         query: query.into(),
                         open: !answered.contains(id),
                     });
                 }
                 Some("tool_result") => {
-                    let name = open.answer(&block["tool_use_id"]).unwrap_or_default();
-                    ask.result(name, plain(&block["content"]));
+                    let name = pending.resolve(&block["tool_use_id"]).unwrap_or_default();
+                    parsed.add_result(name, plain(&block["content"]));
                 }
                 _ => {}
             }
         }
     }
-    ask
+    parsed
 }
 
 /// Every block of every message, those inside of results included.

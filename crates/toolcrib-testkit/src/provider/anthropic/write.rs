@@ -4,25 +4,29 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{binding, hosted};
-use crate::provider::dialect::{Sheet, Written, list};
-use crate::provider::mind::{Emit, Reply};
-use crate::provider::script::Stop;
+use crate::provider::dialect::{ResponseBody, ResponseContext, list};
+use crate::provider::model::{ModelReply, ReplyBlock};
+use crate::provider::script::StopReason;
 use crate::provider::sse;
 
-pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bool) -> Written {
-    let id = sheet.ids.make("msg_");
-    let content = content(reply, &mut sheet);
+pub(in crate::provider) fn write(
+    reply: &ModelReply,
+    mut context: ResponseContext<'_>,
+    stream: bool,
+) -> ResponseBody {
+    let id = context.ids.make("msg_");
+    let content = content(reply, &mut context);
     let stop = match reply.stop {
-        Stop::Length => "max_tokens",
-        Stop::Natural if reply.calls() => "tool_use",
-        Stop::Natural => "end_turn",
+        StopReason::Length => "max_tokens",
+        StopReason::Natural if reply.calls() => "tool_use",
+        StopReason::Natural => "end_turn",
     };
     let usage = json!({
-        "input_tokens": sheet.input,
+        "input_tokens": context.input,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": 0,
         "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
-        "output_tokens": sheet.output,
+        "output_tokens": context.output,
         "service_tier": "standard",
     });
     let message = |content: &[Value], stop: Option<&str>, usage: &Value| {
@@ -30,7 +34,7 @@ pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bo
             "id": id,
             "type": "message",
             "role": "assistant",
-            "model": sheet.model,
+            "model": context.model,
             "content": content,
             "stop_reason": stop,
             "stop_sequence": null,
@@ -38,7 +42,7 @@ pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bo
         })
     };
     if !stream {
-        return Written::Whole(message(&content, Some(stop), &usage));
+        return ResponseBody::Json(message(&content, Some(stop), &usage));
     }
     let mut opening = usage.clone();
     opening["output_tokens"] = 1.into();
@@ -55,57 +59,58 @@ pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bo
         "type": "message_delta",
         "delta": {"stop_reason": stop, "stop_sequence": null},
         "usage": {
-            "input_tokens": sheet.input,
+            "input_tokens": context.input,
             "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 0,
-            "output_tokens": sheet.output,
+            "output_tokens": context.output,
         },
     })));
     events.push(sse::named(&json!({"type": "message_stop"})));
-    Written::Events(events)
+    ResponseBody::Events(events)
 }
 
-/// The blocks of the message.
-fn content(reply: &Reply, sheet: &mut Sheet<'_>) -> Vec<Value> {
+/// The content_blocks of the message.
+fn content(reply: &ModelReply, context: &mut ResponseContext<'_>) -> Vec<Value> {
     let search =
-        list(&sheet.request["tools"]).iter().find_map(hosted).unwrap_or("tool_search_tool_bm25");
-    let mut blocks: Vec<Value> = Vec::new();
-    for emit in &reply.emits {
-        match emit {
-            Emit::Thinking(text) => {
-                let signature = binding::sign(sheet.request, &blocks);
-                blocks.push(json!({"type": "thinking", "thinking": text, "signature": signature}));
+        list(&context.request["tools"]).iter().find_map(hosted).unwrap_or("tool_search_tool_bm25");
+    let mut content_blocks: Vec<Value> = Vec::new();
+    for block in &reply.blocks {
+        match block {
+            ReplyBlock::Thinking(text) => {
+                let signature = binding::sign(context.request, &content_blocks);
+                content_blocks
+                    .push(json!({"type": "thinking", "thinking": text, "signature": signature}));
             }
-            Emit::Text(text) => blocks.push(json!({"type": "text", "text": text})),
-            Emit::Call { name, arguments, .. } => {
+            ReplyBlock::Text(text) => content_blocks.push(json!({"type": "text", "text": text})),
+            ReplyBlock::Call { name, arguments, .. } => {
                 let mut block = json!({"type": "tool_use"});
-                if sheet.options.call_ids {
-                    block["id"] = sheet.ids.make("toolu_").into();
+                if context.options.call_ids {
+                    block["id"] = context.ids.make("toolu_").into();
                 }
                 block["name"] = name.as_str().into();
                 block["input"] = arguments.clone();
                 block["caller"] = json!({"type": "direct"});
-                blocks.push(block);
+                content_blocks.push(block);
             }
-            Emit::Hosted { query, found, open } => {
-                let id = sheet.ids.make("srvtoolu_");
+            ReplyBlock::HostedSearch { query, found, open } => {
+                let id = context.ids.make("srvtoolu_");
                 let input = if search.ends_with("regex") {
                     json!({"pattern": query.split_whitespace().collect::<Vec<_>>().join("|")})
                 } else {
                     json!({"query": query})
                 };
-                blocks.push(json!({
+                content_blocks.push(json!({
                     "type": "server_tool_use", "id": id, "name": search, "input": input, "caller": {"type": "direct"},
                 }));
                 if !open {
-                    blocks.push(result(&id, found));
+                    content_blocks.push(result(&id, found));
                 }
             }
-            Emit::Late { id, found } => blocks.push(result(id, found)),
-            Emit::Client { .. } => {}
+            ReplyBlock::HostedSearchResult { id, found } => content_blocks.push(result(id, found)),
+            ReplyBlock::ClientSearch { .. } => {}
         }
     }
-    blocks
+    content_blocks
 }
 
 fn result(id: &str, found: &[String]) -> Value {

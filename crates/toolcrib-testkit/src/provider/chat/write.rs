@@ -3,23 +3,27 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::provider::dialect::{Sheet, Written};
-use crate::provider::mind::{Emit, Reply};
-use crate::provider::options::{Options, Quirk};
-use crate::provider::script::Stop;
+use crate::provider::dialect::{ResponseBody, ResponseContext};
+use crate::provider::model::{ModelReply, ReplyBlock};
+use crate::provider::options::{ChatQuirk, Options};
+use crate::provider::script::StopReason;
 use crate::provider::sse;
 
 /// Any fixed moment; answers are the same on every run.
 const CREATED: u64 = 1_790_000_000;
 
-pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bool) -> Written {
-    let id = sheet.ids.make("chatcmpl-");
+pub(in crate::provider) fn write(
+    reply: &ModelReply,
+    mut context: ResponseContext<'_>,
+    stream: bool,
+) -> ResponseBody {
+    let id = context.ids.make("chatcmpl-");
     let calls: Vec<Call> = reply
-        .emits
+        .blocks
         .iter()
-        .filter_map(|emit| match emit {
-            Emit::Call { name, arguments, .. } => Some(Call {
-                id: sheet.options.call_ids.then(|| sheet.ids.make("call_")),
+        .filter_map(|block| match block {
+            ReplyBlock::Call { name, arguments, .. } => Some(Call {
+                id: context.options.call_ids.then(|| context.ids.make("call_")),
                 name: name.clone(),
                 arguments: arguments.clone(),
             }),
@@ -27,21 +31,25 @@ pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bo
         })
         .collect();
     let finish = match reply.stop {
-        Stop::Length => "length",
-        Stop::Natural if calls.is_empty() || sheet.options.has(Quirk::StopWithCalls) => "stop",
-        Stop::Natural => "tool_calls",
+        StopReason::Length => "length",
+        StopReason::Natural
+            if calls.is_empty() || context.options.has_quirk(ChatQuirk::StopWithCalls) =>
+        {
+            "stop"
+        }
+        StopReason::Natural => "tool_calls",
     };
     let usage = json!({
-        "prompt_tokens": sheet.input,
-        "completion_tokens": sheet.output,
-        "total_tokens": sheet.input + sheet.output,
+        "prompt_tokens": context.input,
+        "completion_tokens": context.output,
+        "total_tokens": context.input + context.output,
         "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
         "completion_tokens_details": {
             "reasoning_tokens": 0, "audio_tokens": 0, "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0,
         },
     });
-    let answer = Answer { id, finish, usage, calls, reply, sheet };
-    if stream { Written::Events(answer.chunks()) } else { Written::Whole(answer.whole()) }
+    let answer = ChatResponse { id, finish, usage, calls, reply, context };
+    if stream { ResponseBody::Events(answer.chunks()) } else { ResponseBody::Json(answer.whole()) }
 }
 
 struct Call {
@@ -50,23 +58,23 @@ struct Call {
     arguments: Value,
 }
 
-struct Answer<'a> {
+struct ChatResponse<'a> {
     id: String,
     finish: &'static str,
     usage: Value,
     calls: Vec<Call>,
-    reply: &'a Reply,
-    sheet: Sheet<'a>,
+    reply: &'a ModelReply,
+    context: ResponseContext<'a>,
 }
 
-impl Answer<'_> {
+impl ChatResponse<'_> {
     fn whole(&self) -> Value {
         let mut content = String::new();
         let mut thoughts = String::new();
-        for emit in &self.reply.emits {
-            match emit {
-                Emit::Text(text) => content.push_str(text),
-                Emit::Thinking(text) => thoughts.push_str(text),
+        for block in &self.reply.blocks {
+            match block {
+                ReplyBlock::Text(text) => content.push_str(text),
+                ReplyBlock::Thinking(text) => thoughts.push_str(text),
                 _ => {}
             }
         }
@@ -79,7 +87,7 @@ impl Answer<'_> {
         }
         if !self.calls.is_empty() {
             let calls = self.calls.iter().map(|call| {
-                let arguments = if self.sheet.options.has(Quirk::ObjectArguments) {
+                let arguments = if self.context.options.has_quirk(ChatQuirk::ObjectArguments) {
                     call.arguments.clone()
                 } else {
                     call.arguments.to_string().into()
@@ -89,7 +97,7 @@ impl Answer<'_> {
             });
             message["tool_calls"] = calls.collect();
         }
-        let count = self.sheet.request["n"].as_u64().unwrap_or(1);
+        let count = self.context.request["n"].as_u64().unwrap_or(1);
         let choices: Vec<Value> = (0..count)
             .map(|index| json!({"index": index, "message": message, "logprobs": null, "finish_reason": self.finish}))
             .collect();
@@ -97,7 +105,7 @@ impl Answer<'_> {
             "id": self.id,
             "object": "chat.completion",
             "created": CREATED,
-            "model": self.sheet.model,
+            "model": self.context.model,
             "choices": choices,
             "usage": self.usage,
             "service_tier": "default",
@@ -108,32 +116,32 @@ impl Answer<'_> {
     fn chunks(&self) -> Vec<Bytes> {
         let mut deltas = vec![json!({"role": "assistant", "content": "", "refusal": null})];
         let mut calls = self.calls.iter().enumerate();
-        for emit in &self.reply.emits {
-            match emit {
-                Emit::Text(text) => deltas
+        for block in &self.reply.blocks {
+            match block {
+                ReplyBlock::Text(text) => deltas
                     .extend(sse::pieces(text, 9).iter().map(|piece| json!({"content": piece}))),
-                Emit::Thinking(text) => {
+                ReplyBlock::Thinking(text) => {
                     deltas.extend(
                         sse::pieces(text, 9)
                             .iter()
                             .map(|piece| json!({"reasoning_content": piece})),
                     );
                 }
-                Emit::Call { .. } => {
+                ReplyBlock::Call { .. } => {
                     if let Some((index, call)) = calls.next() {
-                        deltas.extend(fragments(index, call, self.sheet.options));
+                        deltas.extend(fragments(index, call, self.context.options));
                     }
                 }
                 _ => {}
             }
         }
-        let asked = self.sheet.request["stream_options"]["include_usage"] == true;
+        let asked = self.context.request["stream_options"]["include_usage"] == true;
         let chunk = |choices: Value, usage: Option<&Value>| {
             let mut chunk = json!({
                 "id": self.id,
                 "object": "chat.completion.chunk",
                 "created": CREATED,
-                "model": self.sheet.model,
+                "model": self.context.model,
                 "service_tier": "default",
                 "system_fingerprint": "fp_scripted",
                 "choices": choices,
@@ -163,9 +171,9 @@ fn fragments(index: usize, call: &Call, options: &Options) -> Vec<Value> {
             json!({"index": index, "id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}}),
         )
     };
-    let mut fragments = if options.has(Quirk::WholeCall) {
+    let mut fragments = if options.has_quirk(ChatQuirk::WholeCall) {
         vec![whole(&call.name, &arguments)]
-    } else if options.has(Quirk::SplitName) {
+    } else if options.has_quirk(ChatQuirk::SplitName) {
         let half = call.name.len() / 2;
         let half = (half..=call.name.len()).find(|at| call.name.is_char_boundary(*at)).unwrap_or(0);
         let (first, rest) = call.name.split_at(half);
@@ -173,21 +181,21 @@ fn fragments(index: usize, call: &Call, options: &Options) -> Vec<Value> {
     } else {
         vec![whole(&call.name, "")]
     };
-    if !options.has(Quirk::WholeCall) {
+    if !options.has_quirk(ChatQuirk::WholeCall) {
         let pieces = sse::pieces(&arguments, 7);
         fragments.extend(
             pieces.iter().map(|piece| json!({"index": index, "function": {"arguments": piece}})),
         );
     }
     for fragment in &mut fragments {
-        if options.has(Quirk::NoIndex) {
+        if options.has_quirk(ChatQuirk::NoIndex) {
             if let Some(fragment) = fragment.as_object_mut() {
                 fragment.shift_remove("index");
             }
-        } else if options.has(Quirk::SameIndex) {
+        } else if options.has_quirk(ChatQuirk::SameIndex) {
             fragment["index"] = 0.into();
         }
-        if options.has(Quirk::NoIndex) || options.has(Quirk::SameIndex) {
+        if options.has_quirk(ChatQuirk::NoIndex) || options.has_quirk(ChatQuirk::SameIndex) {
             fragment["id"] = call.id.clone().into();
             *fragment = without_null_id(fragment.take());
         }

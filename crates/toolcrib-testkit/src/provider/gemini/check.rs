@@ -4,16 +4,16 @@ use serde_json::Value;
 
 use super::read::{call, response, signature};
 use super::{FILLERS, SIGNATURE};
-use crate::provider::dialect::{Fault, bad, list};
+use crate::provider::dialect::{ApiError, bad_request, list};
 
-pub(in crate::provider) fn check(request: &Value) -> Result<(), Fault> {
+pub(in crate::provider) fn check(request: &Value) -> Result<(), ApiError> {
     let has = |keys: &[&str]| {
         keys.iter().any(|key| request.get(key).is_some_and(|value| !value.is_null()))
     };
     if has(&["cachedContent", "cached_content"])
         && has(&["tools", "toolConfig", "tool_config", "systemInstruction", "system_instruction"])
     {
-        return Err(bad(
+        return Err(bad_request(
             "CachedContent can not be used with GenerateContent request setting system_instruction, tools or \
              tool_config.\n\nProposed fix: move those values to CachedContent from GenerateContent request.",
         ));
@@ -27,7 +27,7 @@ pub(in crate::provider) fn check(request: &Value) -> Result<(), Fault> {
             list(&contents[before]["parts"]).iter().filter(|part| call(part).is_some()).count()
         });
         if responses != before {
-            return Err(bad(
+            return Err(bad_request(
                 "Please ensure that the number of function response parts is equal to the number of function call \
                  parts of the function call turn.",
             ));
@@ -36,7 +36,7 @@ pub(in crate::provider) fn check(request: &Value) -> Result<(), Fault> {
             signed(first, at)?;
         }
         if !calls.is_empty() && at + 1 == contents.len() {
-            return Err(bad(
+            return Err(bad_request(
                 "Please ensure that function call turn comes immediately after a user turn or after a function \
                  response turn.",
             ));
@@ -46,10 +46,10 @@ pub(in crate::provider) fn check(request: &Value) -> Result<(), Fault> {
 }
 
 /// The first call of a turn carries the signature we gave it, or a filler.
-fn signed(part: &Value, at: usize) -> Result<(), Fault> {
+fn signed(part: &Value, at: usize) -> Result<(), ApiError> {
     let name = call(part).and_then(|call| call["name"].as_str()).unwrap_or_default();
     match signature(part) {
-        None => Err(bad(format!(
+        None => Err(bad_request(format!(
             "Function call is missing a thought_signature in functionCall parts. This is required for tools to work \
              correctly, and missing thought_signature may lead to degraded model performance. Additional data, \
              function call `default_api:{name}` , position {}.",
@@ -58,6 +58,6 @@ fn signed(part: &Value, at: usize) -> Result<(), Fault> {
         Some(signature) if signature.starts_with(SIGNATURE) || FILLERS.contains(&signature) => {
             Ok(())
         }
-        Some(_) => Err(bad("Corrupted thought signature.")),
+        Some(_) => Err(bad_request("Corrupted thought signature.")),
     }
 }

@@ -1,38 +1,45 @@
-//! A `generateContent` request as an [`Ask`].
+//! A `generateContent` request as a [`ParsedRequest`].
 
 use serde_json::Value;
 
-use crate::provider::ask::{Ask, Declared, Load, Said};
 use crate::provider::dialect::list;
+use crate::provider::parsed_request::{DeclaredTool, HistoryBlock, LoadState, ParsedRequest};
 
-pub(in crate::provider) fn read(request: &Value) -> Ask {
-    let mut ask = Ask::default();
+pub(in crate::provider) fn read(request: &Value) -> ParsedRequest {
+    let mut parsed = ParsedRequest::default();
     for tool in list(&request["tools"]) {
         for function in list(either(tool, "functionDeclarations", "function_declarations")) {
             let name = function["name"].as_str().unwrap_or_default();
             let schema = ["parametersJsonSchema", "parameters_json_schema", "parameters"];
             let schema =
                 schema.into_iter().find_map(|key| function.get(key)).unwrap_or(&Value::Null);
-            ask.tools.push(Declared::new(name, &function["description"], schema, Load::Loaded));
+            parsed.tools.push(DeclaredTool::new(
+                name,
+                &function["description"],
+                schema,
+                LoadState::Loaded,
+            ));
         }
     }
     for content in list(&request["contents"]) {
         for part in list(&content["parts"]) {
             if let Some(call) = call(part) {
-                ask.model(Said::Call(call["name"].as_str().unwrap_or_default().to_owned()));
+                parsed.add_model_block(HistoryBlock::Call(
+                    call["name"].as_str().unwrap_or_default().to_owned(),
+                ));
             } else if let Some(response) = response(part) {
-                ask.result(
+                parsed.add_result(
                     response["name"].as_str().unwrap_or_default(),
                     outcome(&response["response"]),
                 );
             } else if content["role"] == "model" {
-                ask.model(Said::Text);
+                parsed.add_model_block(HistoryBlock::Text);
             } else if let Some(text) = part["text"].as_str() {
-                ask.user(text);
+                parsed.add_user_text(text);
             }
         }
     }
-    ask
+    parsed
 }
 
 /// Both spellings are accepted, as the real API does.

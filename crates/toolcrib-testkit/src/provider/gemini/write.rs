@@ -3,45 +3,51 @@
 use serde_json::{Value, json};
 
 use super::SIGNATURE;
-use crate::provider::dialect::{Sheet, Written};
-use crate::provider::mind::{Emit, Reply};
-use crate::provider::script::Stop;
+use crate::provider::dialect::{ResponseBody, ResponseContext};
+use crate::provider::model::{ModelReply, ReplyBlock};
+use crate::provider::script::StopReason;
 use crate::provider::sse;
 
-pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bool) -> Written {
-    let id = sheet.ids.make("");
+pub(in crate::provider) fn write(
+    reply: &ModelReply,
+    mut context: ResponseContext<'_>,
+    stream: bool,
+) -> ResponseBody {
+    let id = context.ids.make("");
     let finish = match reply.stop {
-        Stop::Natural => "STOP",
-        Stop::Length => "MAX_TOKENS",
+        StopReason::Natural => "STOP",
+        StopReason::Length => "MAX_TOKENS",
     };
     let mut parts: Vec<Value> = Vec::new();
     let mut signed = false;
-    for emit in &reply.emits {
-        match emit {
-            Emit::Thinking(text) => {
+    for block in &reply.blocks {
+        match block {
+            ReplyBlock::Thinking(text) => {
                 parts.extend(
                     pieces(text, stream)
                         .into_iter()
                         .map(|text| json!({"text": text, "thought": true})),
                 );
             }
-            Emit::Text(text) => {
+            ReplyBlock::Text(text) => {
                 parts.extend(pieces(text, stream).into_iter().map(|text| json!({"text": text})));
             }
-            Emit::Call { name, arguments, .. } => {
+            ReplyBlock::Call { name, arguments, .. } => {
                 let mut call = json!({"name": name, "args": arguments});
-                if sheet.options.call_ids {
-                    call["id"] = sheet.ids.make("").into();
+                if context.options.call_ids {
+                    call["id"] = context.ids.make("").into();
                 }
                 let mut part = json!({"functionCall": call});
                 // Only the first of several calls at once is signed.
                 if !signed {
-                    part["thoughtSignature"] = sheet.ids.make(SIGNATURE).into();
+                    part["thoughtSignature"] = context.ids.make(SIGNATURE).into();
                     signed = true;
                 }
                 parts.push(part);
             }
-            Emit::Hosted { .. } | Emit::Late { .. } | Emit::Client { .. } => {}
+            ReplyBlock::HostedSearch { .. }
+            | ReplyBlock::HostedSearchResult { .. }
+            | ReplyBlock::ClientSearch { .. } => {}
         }
     }
     let answer = |parts: &[Value], finish: Option<&str>, output: u64| {
@@ -52,24 +58,24 @@ pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bo
         json!({
             "candidates": [candidate],
             "usageMetadata": {
-                "promptTokenCount": sheet.input,
+                "promptTokenCount": context.input,
                 "candidatesTokenCount": output,
-                "totalTokenCount": sheet.input + output,
+                "totalTokenCount": context.input + output,
                 "cachedContentTokenCount": 0,
                 "thoughtsTokenCount": 0,
                 "toolUsePromptTokenCount": 0,
             },
-            "modelVersion": sheet.model,
+            "modelVersion": context.model,
             "responseId": id,
         })
     };
     if !stream {
-        return Written::Whole(answer(&parts, Some(finish), sheet.output));
+        return ResponseBody::Json(answer(&parts, Some(finish), context.output));
     }
     let mut events: Vec<_> =
         parts.iter().map(|part| sse::data(&answer(std::slice::from_ref(part), None, 0))).collect();
-    events.push(sse::data(&answer(&[json!({"text": ""})], Some(finish), sheet.output)));
-    Written::Events(events)
+    events.push(sse::data(&answer(&[json!({"text": ""})], Some(finish), context.output)));
+    ResponseBody::Events(events)
 }
 
 fn pieces(text: &str, stream: bool) -> Vec<String> {

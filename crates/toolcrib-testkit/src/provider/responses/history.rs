@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::provider::dialect::{Fault, list};
+use crate::provider::dialect::{ApiError, list};
 
 /// Input and output items of stored answers, by id.
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub(crate) struct History {
 
 impl History {
     /// The request with its whole history in `input`, as a list of items.
-    pub(crate) fn expand(&self, mut request: Value) -> Result<Value, Fault> {
+    pub(crate) fn expand(&self, mut request: Value) -> Result<Value, ApiError> {
         let own = match &request["input"] {
             Value::String(text) => vec![json!({"role": "user", "content": text})],
             other => list(other).to_vec(),
@@ -23,7 +23,7 @@ impl History {
         let mut input = match request["previous_response_id"].as_str() {
             Some(id) => {
                 let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
-                items.get(id).cloned().ok_or_else(|| Fault {
+                items.get(id).cloned().ok_or_else(|| ApiError {
                     status: 400,
                     message: format!("Previous response with id '{id}' not found."),
                 })?

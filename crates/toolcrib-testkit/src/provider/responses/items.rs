@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::provider::dialect::{Sheet, list};
-use crate::provider::mind::{Emit, Reply};
+use crate::provider::dialect::{ResponseContext, list};
+use crate::provider::model::{ModelReply, ReplyBlock};
 
-pub(super) fn items(reply: &Reply, sheet: &mut Sheet<'_>) -> Vec<Value> {
+pub(super) fn items(reply: &ModelReply, context: &mut ResponseContext<'_>) -> Vec<Value> {
     let sealed =
-        list(&sheet.request["include"]).iter().any(|what| what == "reasoning.encrypted_content");
+        list(&context.request["include"]).iter().any(|what| what == "reasoning.encrypted_content");
     let mut items: Vec<Value> = Vec::new();
-    for emit in &reply.emits {
-        let ids = &mut sheet.ids;
-        match emit {
-            Emit::Thinking(text) => {
+    for block in &reply.blocks {
+        let ids = &mut context.ids;
+        match block {
+            ReplyBlock::Thinking(text) => {
                 let mut item = json!({
                     "id": ids.make("rs_"), "type": "reasoning", "summary": [{"type": "summary_text", "text": text}],
                 });
@@ -21,21 +21,21 @@ pub(super) fn items(reply: &Reply, sheet: &mut Sheet<'_>) -> Vec<Value> {
                 }
                 items.push(item);
             }
-            Emit::Text(text) => items.push(json!({
+            ReplyBlock::Text(text) => items.push(json!({
                 "id": ids.make("msg_"),
                 "type": "message",
                 "status": "completed",
                 "role": "assistant",
                 "content": [{"type": "output_text", "annotations": [], "logprobs": [], "text": text}],
             })),
-            Emit::Call { name, namespace, arguments } => {
+            ReplyBlock::Call { name, namespace, arguments } => {
                 let mut item = json!({
                     "id": ids.make("fc_"),
                     "type": "function_call",
                     "status": "completed",
                     "arguments": arguments.to_string(),
                 });
-                if sheet.options.call_ids {
+                if context.options.call_ids {
                     item["call_id"] = ids.make("call_").into();
                 }
                 item["name"] = name.as_str().into();
@@ -44,8 +44,8 @@ pub(super) fn items(reply: &Reply, sheet: &mut Sheet<'_>) -> Vec<Value> {
                 }
                 items.push(item);
             }
-            Emit::Hosted { found, .. } => {
-                let tools = loaded(sheet.request, found);
+            ReplyBlock::HostedSearch { found, .. } => {
+                let tools = loaded(context.request, found);
                 let paths: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
                 items.push(json!({
                     "id": ids.make("tsc_"),
@@ -64,7 +64,7 @@ pub(super) fn items(reply: &Reply, sheet: &mut Sheet<'_>) -> Vec<Value> {
                     "tools": tools,
                 }));
             }
-            Emit::Client { query } => items.push(json!({
+            ReplyBlock::ClientSearch { query } => items.push(json!({
                 "id": ids.make("tsc_"),
                 "type": "tool_search_call",
                 "execution": "client",
@@ -72,7 +72,7 @@ pub(super) fn items(reply: &Reply, sheet: &mut Sheet<'_>) -> Vec<Value> {
                 "status": "completed",
                 "arguments": {"query": query},
             })),
-            Emit::Late { .. } => {}
+            ReplyBlock::HostedSearchResult { .. } => {}
         }
     }
     items

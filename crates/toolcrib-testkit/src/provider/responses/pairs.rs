@@ -4,50 +4,58 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::provider::dialect::{Fault, bad, list};
+use crate::provider::dialect::{ApiError, bad_request, list};
 use crate::provider::options::Options;
 
-pub(super) fn check(request: &Value, options: &Options) -> Result<(), Fault> {
+pub(super) fn check(request: &Value, options: &Options) -> Result<(), ApiError> {
     let input = list(&request["input"]);
     let shown = |id: Option<&str>| id.unwrap_or("(none)").to_owned();
     let mut outputs: HashMap<Option<&str>, usize> = HashMap::new();
-    for item in input.iter().filter(|item| answers(item).is_some()) {
+    for item in input.iter().filter(|item| output_label(item).is_some()) {
         *outputs.entry(item["call_id"].as_str()).or_default() += 1;
     }
-    let asked = input.iter().filter(|item| asks(item).is_some());
-    let unnamed = asked.filter(|item| item["call_id"].is_null()).count();
-    let spaces = Spaces::of(request);
+    let calls_made = input.iter().filter(|item| call_label(item).is_some());
+    let without_id = calls_made.filter(|item| item["call_id"].is_null()).count();
+    let namespaces = Namespaces::of(request);
     let mut calls: HashSet<Option<&str>> = HashSet::new();
     for item in input {
         let id = item["call_id"].as_str();
-        if let Some(what) = asks(item) {
+        if let Some(label) = call_label(item) {
             if options.call_ids && id.is_none() {
-                return Err(bad("Missing required parameter: 'input[].call_id'."));
+                return Err(bad_request("Missing required parameter: 'input[].call_id'."));
             }
-            let wanted = if id.is_none() { unnamed } else { 1 };
+            let wanted = if id.is_none() { without_id } else { 1 };
             match outputs.get(&id) {
                 Some(found) if *found == wanted => {}
                 Some(found) if *found > wanted => {
-                    return Err(bad(format!(
-                        "Multiple tool outputs found for {what} {}.",
+                    return Err(bad_request(format!(
+                        "Multiple tool outputs found for {label} {}.",
                         shown(id)
                     )));
                 }
-                _ => return Err(bad(format!("No tool output found for {what} {}.", shown(id)))),
+                _ => {
+                    return Err(bad_request(format!(
+                        "No tool output found for {label} {}.",
+                        shown(id)
+                    )));
+                }
             }
             calls.insert(id);
-            spaces.check(item)?;
-        } else if let Some(what) = answers(item)
+            namespaces.check(item)?;
+        } else if let Some(label) = output_label(item)
             && !calls.contains(&id)
         {
-            return Err(bad(format!("No tool call found for {what} with call_id {}.", shown(id))));
+            return Err(bad_request(format!(
+                "No tool call found for {label} with call_id {}.",
+                shown(id)
+            )));
         }
     }
     Ok(())
 }
 
 /// What an item is called if it waits for an output.
-fn asks(item: &Value) -> Option<&'static str> {
+fn call_label(item: &Value) -> Option<&'static str> {
     match item["type"].as_str()? {
         "function_call" => Some("function call"),
         "custom_tool_call" => Some("custom tool call"),
@@ -57,7 +65,7 @@ fn asks(item: &Value) -> Option<&'static str> {
 }
 
 /// What an item is called if it is an output.
-fn answers(item: &Value) -> Option<&'static str> {
+fn output_label(item: &Value) -> Option<&'static str> {
     match item["type"].as_str()? {
         "function_call_output" => Some("function call output"),
         "custom_tool_call_output" => Some("custom tool call output"),
@@ -67,31 +75,31 @@ fn answers(item: &Value) -> Option<&'static str> {
 }
 
 /// Which functions are in the default namespace, and which are somewhere else.
-struct Spaces<'a> {
+struct Namespaces<'a> {
     default: HashSet<&'a str>,
     elsewhere: HashSet<&'a str>,
 }
 
-impl<'a> Spaces<'a> {
+impl<'a> Namespaces<'a> {
     fn of(request: &'a Value) -> Self {
-        let mut spaces = Self { default: HashSet::new(), elsewhere: HashSet::new() };
+        let mut namespaces = Self { default: HashSet::new(), elsewhere: HashSet::new() };
         for tool in list(&request["tools"]) {
             let loaded = tool["type"] != "namespace" && tool["defer_loading"] != true;
-            let place = if loaded { &mut spaces.default } else { &mut spaces.elsewhere };
+            let place = if loaded { &mut namespaces.default } else { &mut namespaces.elsewhere };
             place.extend(names(tool));
         }
         for item in list(&request["input"]) {
-            spaces.elsewhere.extend(list(&item["tools"]).iter().flat_map(names));
+            namespaces.elsewhere.extend(list(&item["tools"]).iter().flat_map(names));
         }
-        spaces
+        namespaces
     }
 
     /// A call without a namespace is of the default one. Tools that are nowhere any more are let be.
-    fn check(&self, item: &Value) -> Result<(), Fault> {
+    fn check(&self, item: &Value) -> Result<(), ApiError> {
         let name = item["name"].as_str().unwrap_or_default();
         let bare = item["namespace"].as_str().is_none();
         if bare && self.elsewhere.contains(name) && !self.default.contains(name) {
-            return Err(bad(format!(
+            return Err(bad_request(format!(
                 "Missing namespace for function_call '{name}'. It does not exist in the default namespace."
             )));
         }

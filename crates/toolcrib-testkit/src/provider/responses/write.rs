@@ -4,52 +4,57 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::items::items;
-use crate::provider::dialect::{Sheet, Written};
-use crate::provider::mind::Reply;
-use crate::provider::script::Stop;
+use crate::provider::dialect::{ResponseBody, ResponseContext};
+use crate::provider::model::ModelReply;
+use crate::provider::script::StopReason;
 use crate::provider::sse;
 
 /// Any fixed moment; answers are the same on every run.
 const CREATED: u64 = 1_790_000_000;
 
-pub(in crate::provider) fn write(reply: &Reply, mut sheet: Sheet<'_>, stream: bool) -> Written {
-    let id = sheet.ids.make("resp_");
-    let output = items(reply, &mut sheet);
-    if sheet.options.keep {
-        sheet.history.keep(sheet.request, &id, &output);
+pub(in crate::provider) fn write(
+    reply: &ModelReply,
+    mut context: ResponseContext<'_>,
+    stream: bool,
+) -> ResponseBody {
+    let id = context.ids.make("resp_");
+    let output = items(reply, &mut context);
+    if context.options.keep_requests {
+        context.history.keep(context.request, &id, &output);
     }
     let (status, details) = match reply.stop {
-        Stop::Natural => ("completed", Value::Null),
-        Stop::Length => ("incomplete", json!({"reason": "max_output_tokens"})),
+        StopReason::Natural => ("completed", Value::Null),
+        StopReason::Length => ("incomplete", json!({"reason": "max_output_tokens"})),
     };
     let usage = json!({
-        "input_tokens": sheet.input,
+        "input_tokens": context.input,
         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-        "output_tokens": sheet.output,
+        "output_tokens": context.output,
         "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": sheet.input + sheet.output,
+        "total_tokens": context.input + context.output,
     });
-    let opening = response(&sheet, &id, "in_progress");
-    let mut closing = response(&sheet, &id, status);
+    let opening = response(&context, &id, "in_progress");
+    let mut closing = response(&context, &id, status);
     closing["incomplete_details"] = details;
     closing["output"] = output.clone().into();
     closing["usage"] = usage;
     if !stream {
-        return Written::Whole(closing);
+        return ResponseBody::Json(closing);
     }
     let mut events = Events::default();
     events.push("response.created", json!({"response": opening}));
     events.push("response.in_progress", json!({"response": opening}));
     for (index, item) in output.iter().enumerate() {
-        stream_item(index, item, &mut events, &mut sheet);
+        stream_item(index, item, &mut events, &mut context);
     }
     events.push(&format!("response.{status}"), json!({"response": closing}));
-    Written::Events(events.written)
+    ResponseBody::Events(events.written)
 }
 
 /// The object around the items: much of it is the request, given back.
-fn response(sheet: &Sheet<'_>, id: &str, status: &str) -> Value {
-    let asked = |key: &str, otherwise: Value| sheet.request.get(key).cloned().unwrap_or(otherwise);
+fn response(context: &ResponseContext<'_>, id: &str, status: &str) -> Value {
+    let asked =
+        |key: &str, otherwise: Value| context.request.get(key).cloned().unwrap_or(otherwise);
     json!({
         "id": id,
         "object": "response",
@@ -61,7 +66,7 @@ fn response(sheet: &Sheet<'_>, id: &str, status: &str) -> Value {
         "instructions": asked("instructions", Value::Null),
         "max_output_tokens": asked("max_output_tokens", Value::Null),
         "max_tool_calls": null,
-        "model": sheet.model,
+        "model": context.model,
         "output": [],
         "parallel_tool_calls": asked("parallel_tool_calls", true.into()),
         "previous_response_id": asked("previous_response_id", Value::Null),
@@ -96,7 +101,7 @@ impl Events {
 }
 
 /// The events of one item.
-fn stream_item(index: usize, item: &Value, events: &mut Events, sheet: &mut Sheet<'_>) {
+fn stream_item(index: usize, item: &Value, events: &mut Events, context: &mut ResponseContext<'_>) {
     let id = &item["id"];
     let mut added = item.clone();
     if item.get("status").is_some() {
@@ -110,7 +115,7 @@ fn stream_item(index: usize, item: &Value, events: &mut Events, sheet: &mut Shee
             added["arguments"] = json!({});
             // Seen from the real API: the id that counts is the one of `done`.
             if item["execution"] == "client" {
-                added["call_id"] = sheet.ids.make("call_").into();
+                added["call_id"] = context.ids.make("call_").into();
             }
         }
         _ => {}

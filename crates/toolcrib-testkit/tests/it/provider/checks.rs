@@ -1,7 +1,7 @@
 //! Requests that the real APIs refuse are refused here, with their words.
 
 use serde_json::{Value, json};
-use toolcrib_testkit::provider::{Dialect, Options, Provider, Refusal, Say, Step};
+use toolcrib_testkit::provider::{Action, Dialect, Options, Provider, RejectedFeature, Step};
 
 use super::agent::{ALL, Agent, post};
 
@@ -17,7 +17,8 @@ fn user(text: &str) -> Value {
 
 #[tokio::test]
 async fn a_call_without_its_result_is_refused_in_every_dialect() {
-    let steps = [Step::new([Say::call("a", json!({"q": "1"})), Say::call("b", json!({"q": "2"}))])];
+    let steps =
+        [Step::new([Action::call("a", json!({"q": "1"})), Action::call("b", json!({"q": "2"}))])];
     let provider = Provider::start(Options::steps(steps)).unwrap();
     let words = [
         "did not have response messages: call_",
@@ -102,12 +103,12 @@ async fn anthropic_refuses_what_cannot_be_cached_deferred_or_referred_to() {
 #[tokio::test]
 async fn thinking_is_bound_to_what_came_before_it() {
     let steps = [
-        Step::new([Say::thinking("First."), Say::call("a", json!({"q": "1"}))]),
-        Step::new([Say::thinking("Second."), Say::call("a", json!({"q": "2"}))]),
-        Step::new([Say::thinking("Third."), Say::call("a", json!({"q": "3"}))]),
-        Step::new([Say::text("Done.")]),
+        Step::new([Action::thinking("First."), Action::call("a", json!({"q": "1"}))]),
+        Step::new([Action::thinking("Second."), Action::call("a", json!({"q": "2"}))]),
+        Step::new([Action::thinking("Third."), Action::call("a", json!({"q": "3"}))]),
+        Step::new([Action::text("Done.")]),
     ];
-    let provider = Provider::start(Options { binding: true, ..Options::steps(steps) }).unwrap();
+    let provider = Provider::start(Options { bind_thinking: true, ..Options::steps(steps) }).unwrap();
     let mut agent = Agent::new(Dialect::Anthropic, &provider.url, &["a"], "Go.");
     for _ in 0..3 {
         let seen = agent.turn().await;
@@ -210,13 +211,13 @@ async fn gemini_wants_its_signatures_back_and_nothing_beside_cached_content() {
 #[tokio::test]
 async fn native_features_are_refused_on_request() {
     let all = vec![
-        Refusal::DeferLoading,
-        Refusal::ToolSearch,
-        Refusal::ToolReference,
-        Refusal::Namespace,
-        Refusal::AdditionalTools,
+        RejectedFeature::DeferLoading,
+        RejectedFeature::ToolSearch,
+        RejectedFeature::ToolReference,
+        RejectedFeature::Namespace,
+        RejectedFeature::AdditionalTools,
     ];
-    let provider = Provider::start(Options { refuses: all, ..Options::default() }).unwrap();
+    let provider = Provider::start(Options { rejects: all, ..Options::default() }).unwrap();
     let messages = |tool: Value| json!({"model": "m", "messages": [user("hi")], "tools": [tool]});
     let deferred = json!({"name": "a", "input_schema": {"type": "object"}, "defer_loading": true});
     let words = "tools.0.custom.defer_loading: Extra inputs are not permitted";
@@ -242,7 +243,8 @@ async fn native_features_are_refused_on_request() {
         assert!(message.starts_with(words), "{message}");
     }
     let bedrock =
-        Provider::start(Options { refuses: vec![Refusal::Bm25], ..Options::default() }).unwrap();
+        Provider::start(Options { rejects: vec![RejectedFeature::Bm25], ..Options::default() })
+            .unwrap();
     let message = refused(&bedrock, "/v1/messages", messages(search)).await;
     assert_eq!(message, "BM25 tool search is not supported on Bedrock");
 }

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use serde_json::json;
-use toolcrib_testkit::provider::{Answer, Bend, Dialect, Options, Pace, Part, Provider, Say, Step};
+use toolcrib_testkit::provider::{
+    Action, BodyPart, CannedResponse, Dialect, Options, Pace, Provider, Step, StreamFault,
+};
 
 use super::agent::{ALL, Agent, client, post};
 
@@ -19,7 +21,8 @@ async fn stream(provider: &Provider) -> reqwest::Response {
 #[tokio::test]
 async fn errors_come_in_the_dialects_own_shape_and_then_the_script_goes_on() {
     for dialect in ALL {
-        let provider = Provider::start(Options::answers([Answer::error(dialect, 429)])).unwrap();
+        let provider =
+            Provider::start(Options::responses([CannedResponse::error(dialect, 429)])).unwrap();
         let agent = Agent::new(dialect, &provider.url, &["a"], "Go.");
         let answer = client().post(agent.endpoint()).json(&agent.body()).send().await.unwrap();
         assert_eq!(answer.status(), 429);
@@ -35,13 +38,13 @@ async fn errors_come_in_the_dialects_own_shape_and_then_the_script_goes_on() {
 #[tokio::test]
 async fn a_cut_breaks_the_body_and_an_end_does_not() {
     let bends = [
-        Bend::CutAfter(3),
-        Bend::HalfEvent(3),
-        Bend::EndInside(3),
-        Bend::EndAfter(3),
-        Bend::ByteByByte,
+        StreamFault::CutAfter(3),
+        StreamFault::HalfEvent(3),
+        StreamFault::EndInside(3),
+        StreamFault::EndAfter(3),
+        StreamFault::ByteByByte,
     ];
-    let provider = Provider::start(Options::answers(bends.map(Answer::Bent))).unwrap();
+    let provider = Provider::start(Options::responses(bends.map(CannedResponse::Faulty))).unwrap();
     let mut seen = Vec::new();
     for _ in bends {
         let mut answer = stream(&provider).await;
@@ -65,14 +68,17 @@ async fn a_cut_breaks_the_body_and_an_end_does_not() {
 
 #[tokio::test]
 async fn a_stall_lasts_until_it_is_released() {
-    let stalls = [Answer::Bent(Bend::StallAfter(2)), Answer::Bent(Bend::StallFirst)];
-    let provider = Provider::start(Options::answers(stalls)).unwrap();
+    let stalls = [
+        CannedResponse::Faulty(StreamFault::StallAfter(2)),
+        CannedResponse::Faulty(StreamFault::StallFirst),
+    ];
+    let provider = Provider::start(Options::responses(stalls)).unwrap();
     let mut answer = stream(&provider).await;
     let mut text = Vec::new();
     while text.windows(2).filter(|pair| pair == b"\n\n").count() < 2 {
         text.extend(answer.chunk().await.unwrap().unwrap());
     }
-    assert_eq!(provider.open(), 1);
+    assert_eq!(provider.open_responses(), 1);
     provider.release();
     while let Some(chunk) = answer.chunk().await.unwrap() {
         text.extend(chunk);
@@ -81,25 +87,28 @@ async fn a_stall_lasts_until_it_is_released() {
     // Released before it comes: it does not stall at all.
     provider.release();
     assert!(stream(&provider).await.text().await.unwrap().contains("message_stop"));
-    provider.settled().await;
+    provider.wait_until_idle().await;
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_is_noticed() {
-    let stall = Answer::sse([Bytes::from_static(b": hello\n\n")]).then(Part::Stall);
-    let provider =
-        Provider::start(Options::answers([stall, Answer::Bent(Bend::StallFirst)])).unwrap();
+    let stall = CannedResponse::sse([Bytes::from_static(b": hello\n\n")]).then(BodyPart::Stall);
+    let provider = Provider::start(Options::responses([
+        stall,
+        CannedResponse::Faulty(StreamFault::StallFirst),
+    ]))
+    .unwrap();
     let answer = stream(&provider).await;
-    provider.busy(1).await;
+    provider.wait_for_open_responses(1).await;
     drop(answer);
-    provider.settled().await;
+    provider.wait_until_idle().await;
     let waiting = tokio::spawn({
         let (url, body) = (agent(&provider).endpoint(), agent(&provider).body());
         async move { post(&url, &body).await }
     });
-    provider.busy(1).await;
+    provider.wait_for_open_responses(1).await;
     waiting.abort();
-    provider.settled().await;
+    provider.wait_until_idle().await;
 }
 
 #[tokio::test]
@@ -135,7 +144,7 @@ async fn requests_are_kept_as_they_came() {
 #[tokio::test]
 async fn tokens_are_a_quarter_of_the_bytes() {
     let provider =
-        Provider::start(Options::steps([Step::new([Say::text("four and nine")])])).unwrap();
+        Provider::start(Options::steps([Step::new([Action::text("four and nine")])])).unwrap();
     for dialect in ALL {
         let agent = Agent::new(dialect, &provider.url, &["a"], "Go.");
         let (_, answer) = post(&agent.endpoint(), &agent.body()).await;
@@ -160,7 +169,7 @@ async fn tokens_are_a_quarter_of_the_bytes() {
 #[tokio::test]
 async fn a_conversation_goes_on_after_a_restart_and_ids_do_not_repeat() {
     let steps: Vec<Step> =
-        (0..4).map(|n| Step::new([Say::call("a", json!({"q": n.to_string()}))])).collect();
+        (0..4).map(|n| Step::new([Action::call("a", json!({"q": n.to_string()}))])).collect();
     let mut provider = Provider::start(Options::steps(steps.clone())).unwrap();
     let mut agent = agent(&provider);
     let mut calls = Vec::new();
@@ -190,7 +199,7 @@ async fn a_conversation_goes_on_after_a_restart_and_ids_do_not_repeat() {
 async fn a_pace_streams_so_many_deltas() {
     let pace = Pace { deltas: 20, pause: std::time::Duration::from_micros(100) };
     let provider =
-        Provider::start(Options { pace: Some(pace), keep: false, ..Options::default() }).unwrap();
+        Provider::start(Options { pace: Some(pace), keep_requests: false, ..Options::default() }).unwrap();
     let text = stream(&provider).await.text().await.unwrap();
     assert_eq!(text.matches("text_delta").count(), 20);
     assert_eq!(provider.requests().len(), 0);

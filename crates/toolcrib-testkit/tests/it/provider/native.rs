@@ -1,7 +1,7 @@
 //! The native searches: within the answer, split over two answers, and run by the client.
 
 use serde_json::{Value, json};
-use toolcrib_testkit::provider::{Options, Provider, Say, Step};
+use toolcrib_testkit::provider::{Action, Options, Provider, Step};
 
 use super::agent::post;
 
@@ -22,8 +22,8 @@ fn anthropic(messages: Value) -> Value {
 #[tokio::test]
 async fn anthropic_searches_within_its_answer() {
     let steps = [
-        Step::new([Say::call("crm_find", json!({"q": "ada"}))]),
-        Step::new([Say::report("Done: ")]),
+        Step::new([Action::call("crm_find", json!({"q": "ada"}))]),
+        Step::new([Action::report("Done: ")]),
     ];
     let provider = Provider::start(Options::steps(steps)).unwrap();
     let url = format!("{}/v1/messages", provider.url);
@@ -46,8 +46,8 @@ async fn anthropic_searches_within_its_answer() {
 #[tokio::test]
 async fn a_search_beside_a_call_is_answered_in_the_next_message() {
     let steps = [
-        Step::new([Say::call("clock", json!({"q": "now"})), Say::search("customer")]),
-        Step::new([Say::call("crm_find", json!({"q": "ada"}))]),
+        Step::new([Action::call("clock", json!({"q": "now"})), Action::search("customer")]),
+        Step::new([Action::call("crm_find", json!({"q": "ada"}))]),
     ];
     let provider = Provider::start(Options::steps(steps)).unwrap();
     let url = format!("{}/v1/messages", provider.url);
@@ -66,9 +66,11 @@ async fn a_search_beside_a_call_is_answered_in_the_next_message() {
 
 #[tokio::test]
 async fn a_reference_in_a_result_makes_a_deferred_tool_callable() {
-    let provider =
-        Provider::start(Options::steps([Step::new([Say::call("crm_find", json!({"q": "ada"}))])]))
-            .unwrap();
+    let provider = Provider::start(Options::steps([Step::new([Action::call(
+        "crm_find",
+        json!({"q": "ada"}),
+    )])]))
+    .unwrap();
     let schema = json!({"type": "object", "properties": {"query": {"type": "string"}}});
     let body = |messages: Value| {
         let mut body = anthropic(messages);
@@ -100,8 +102,8 @@ fn responses(input: Value, search: Value) -> Value {
 #[tokio::test]
 async fn responses_searches_within_its_answer_and_names_the_namespace() {
     let steps = [Step::new([
-        Say::call("crm__find", json!({"q": "ada"})),
-        Say::call("mail_send", json!({"q": "hi"})),
+        Action::call("crm__find", json!({"q": "ada"})),
+        Action::call("mail_send", json!({"q": "hi"})),
     ])];
     let provider = Provider::start(Options::steps(steps)).unwrap();
     let url = format!("{}/v1/responses", provider.url);
@@ -118,7 +120,7 @@ async fn responses_searches_within_its_answer_and_names_the_namespace() {
 
 #[tokio::test]
 async fn responses_lets_the_client_search() {
-    let steps = [Step::new([Say::call("crm__find", json!({"q": "ada"}))])];
+    let steps = [Step::new([Action::call("crm__find", json!({"q": "ada"}))])];
     let provider = Provider::start(Options::steps(steps)).unwrap();
     let url = format!("{}/v1/responses", provider.url);
     let search = json!({"type": "tool_search", "execution": "client", "description": "Find tools", "parameters": {}});

@@ -1,7 +1,7 @@
 //! One script, the same calls: with every tool declared, and with a search and a bridge only.
 
 use serde_json::{Value, json};
-use toolcrib_testkit::provider::{Dialect, Options, Provider, Say, Script, Step};
+use toolcrib_testkit::provider::{Action, Dialect, Options, Provider, Script, Step};
 
 use super::agent::{ALL, Agent, Call};
 
@@ -12,14 +12,14 @@ const CATALOG: [&str; 3] = ["crm__find", "crm__update", "mail__send"];
 
 fn steps() -> Vec<Step> {
     vec![
-        Step::new([Say::text("Looking."), Say::call("crm__find", json!({"q": "ada"}))])
+        Step::new([Action::text("Looking."), Action::call("crm__find", json!({"q": "ada"}))])
             .preamble("A moment."),
         Step::new([
-            Say::find("write a customer", "crm__update", json!({"q": "ada"})),
-            Say::call("mail__send", json!({"q": "hello"})),
+            Action::find("write a customer", "crm__update", json!({"q": "ada"})),
+            Action::call("mail__send", json!({"q": "hello"})),
         ]),
-        Step::new([Say::search("anything else")]),
-        Step::new([Say::report("Done: ")]),
+        Step::new([Action::search("anything else")]),
+        Step::new([Action::report("Done: ")]),
     ]
 }
 
@@ -104,7 +104,7 @@ async fn a_script_gives_the_same_calls_directly_and_through_a_search() {
 
 #[tokio::test]
 async fn the_goal_is_in_the_message_and_a_marked_script_goes_before_it() {
-    let named = Script::steps([Step::new([Say::text("I am another.")])]);
+    let named = Script::steps([Step::new([Action::text("I am another.")])]);
     let scripts = [("other".to_owned(), named)].into();
     let provider = Provider::start(Options { scripts, ..Options::default() }).unwrap();
     let goal =
@@ -124,7 +124,7 @@ async fn the_goal_is_in_the_message_and_a_marked_script_goes_before_it() {
 
 #[tokio::test]
 async fn a_tool_that_no_search_finds_is_given_up_after_two_tries() {
-    let steps = [Step::new([Say::find("make coffee", "coffee__brew", json!({"q": "black"}))])];
+    let steps = [Step::new([Action::find("make coffee", "coffee__brew", json!({"q": "black"}))])];
     let provider = Provider::start(Options::steps(steps)).unwrap();
     for dialect in ALL {
         let (visible, queries) = deferred(dialect, &provider.url, "Go.").await;
@@ -136,7 +136,7 @@ async fn a_tool_that_no_search_finds_is_given_up_after_two_tries() {
 #[tokio::test]
 async fn only_a_search_makes_a_tool_known() {
     let steps =
-        ["crm__find", "mail__send"].map(|tool| Step::new([Say::call(tool, json!({"q": "x"}))]));
+        ["crm__find", "mail__send"].map(|tool| Step::new([Action::call(tool, json!({"q": "x"}))]));
     let provider = Provider::start(Options::steps(steps)).unwrap();
     for dialect in ALL {
         let mut agent = Agent::new(dialect, &provider.url, &["tool_search", "tool_call"], "Go.");
@@ -153,9 +153,9 @@ async fn only_a_search_makes_a_tool_known() {
 #[tokio::test]
 async fn a_client_may_own_a_tool_search_of_its_own() {
     let steps = [
-        Step::new([Say::call("tool_search", json!({"q": "books"}))]),
-        Step::new([Say::call("crm__find", json!({"q": "ada"}))]),
-        Step::new([Say::report("Done: ")]),
+        Step::new([Action::call("tool_search", json!({"q": "books"}))]),
+        Step::new([Action::call("crm__find", json!({"q": "ada"}))]),
+        Step::new([Action::report("Done: ")]),
     ];
     let provider = Provider::start(Options::steps(steps)).unwrap();
     for dialect in ALL {

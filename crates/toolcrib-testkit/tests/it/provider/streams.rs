@@ -1,16 +1,19 @@
 //! Streams: the events of each dialect in their order, and what they add up to.
 
 use serde_json::{Value, json};
-use toolcrib_testkit::provider::{Dialect, Options, Provider, Quirk, Say, Step};
+use toolcrib_testkit::provider::{Action, ChatQuirk, Dialect, Options, Provider, Step};
 
 use super::agent::{Agent, client, post};
 
 const ARGUMENTS: &str = r#"{"q":"ada lovelace"}"#;
 
-fn provider(quirks: Vec<Quirk>) -> Provider {
+fn provider(quirks: Vec<ChatQuirk>) -> Provider {
     let arguments: Value = serde_json::from_str(ARGUMENTS).unwrap();
-    let steps =
-        [Step::new([Say::thinking("Hm."), Say::text("Looking now."), Say::call("a", arguments)])];
+    let steps = [Step::new([
+        Action::thinking("Hm."),
+        Action::text("Looking now."),
+        Action::call("a", arguments),
+    ])];
     Provider::start(Options { quirks, ..Options::steps(steps) }).unwrap()
 }
 
@@ -133,7 +136,7 @@ async fn gemini() {
 }
 
 /// Calls put together as a careful client does: by index, or by id where that says nothing.
-async fn chat_calls(quirks: Vec<Quirk>) -> (usize, Value, String) {
+async fn chat_calls(quirks: Vec<ChatQuirk>) -> (usize, Value, String) {
     let text = stream(&provider(quirks), Dialect::Chat).await;
     assert!(text.ends_with("data: [DONE]\n\n"));
     let events = events(&text);
@@ -159,16 +162,23 @@ async fn chat_and_its_odd_shapes() {
     let call = json!({"name": "a", "arguments": ARGUMENTS, "index": 0});
     let bare = json!({"name": "a", "arguments": ARGUMENTS, "index": null});
     assert_eq!(chat_calls(vec![]).await, (4, call.clone(), "tool_calls".into()));
-    assert_eq!(chat_calls(vec![Quirk::WholeCall]).await, (1, call.clone(), "tool_calls".into()));
-    assert_eq!(chat_calls(vec![Quirk::SplitName]).await, (5, call.clone(), "tool_calls".into()));
-    assert_eq!(chat_calls(vec![Quirk::NoIndex]).await, (4, bare, "tool_calls".into()));
-    assert_eq!(chat_calls(vec![Quirk::StopWithCalls]).await, (4, call, "stop".into()));
+    assert_eq!(
+        chat_calls(vec![ChatQuirk::WholeCall]).await,
+        (1, call.clone(), "tool_calls".into())
+    );
+    assert_eq!(
+        chat_calls(vec![ChatQuirk::SplitName]).await,
+        (5, call.clone(), "tool_calls".into())
+    );
+    assert_eq!(chat_calls(vec![ChatQuirk::NoIndex]).await, (4, bare, "tool_calls".into()));
+    assert_eq!(chat_calls(vec![ChatQuirk::StopWithCalls]).await, (4, call, "stop".into()));
 }
 
 #[tokio::test]
 async fn calls_at_once_have_their_own_index_unless_all_have_the_first() {
-    let two = [Step::new([Say::call("a", json!({"q": "1"})), Say::call("a", json!({"q": "2"}))])];
-    for (quirks, expected) in [(vec![], [0, 1]), (vec![Quirk::SameIndex], [0, 0])] {
+    let two =
+        [Step::new([Action::call("a", json!({"q": "1"})), Action::call("a", json!({"q": "2"}))])];
+    for (quirks, expected) in [(vec![], [0, 1]), (vec![ChatQuirk::SameIndex], [0, 0])] {
         let provider = Provider::start(Options { quirks, ..Options::steps(two.clone()) }).unwrap();
         let events = events(&stream(&provider, Dialect::Chat).await);
         let fragments = events.iter().map(|event| &event["choices"][0]["delta"]["tool_calls"][0]);
@@ -180,7 +190,8 @@ async fn calls_at_once_have_their_own_index_unless_all_have_the_first() {
 
 #[tokio::test]
 async fn only_the_first_of_several_calls_is_signed() {
-    let two = [Step::new([Say::call("a", json!({"q": "1"})), Say::call("a", json!({"q": "2"}))])];
+    let two =
+        [Step::new([Action::call("a", json!({"q": "1"})), Action::call("a", json!({"q": "2"}))])];
     for ids in [true, false] {
         let options = Options { call_ids: ids, ..Options::steps(two.clone()) };
         let provider = Provider::start(options).unwrap();
@@ -198,7 +209,8 @@ async fn only_the_first_of_several_calls_is_signed() {
 #[tokio::test]
 async fn a_search_for_the_client_changes_its_id_before_it_is_done() {
     let provider =
-        Provider::start(Options::steps([Step::new([Say::call("a", json!({"q": "1"}))])])).unwrap();
+        Provider::start(Options::steps([Step::new([Action::call("a", json!({"q": "1"}))])]))
+            .unwrap();
     let search = json!({"type": "tool_search", "execution": "client", "description": "Find tools", "parameters": {}});
     let body = json!({"model": "m", "input": "Go.", "tools": [search], "stream": true});
     let url = format!("{}/v1/responses", provider.url);
@@ -213,7 +225,7 @@ async fn a_search_for_the_client_changes_its_id_before_it_is_done() {
 
 #[tokio::test]
 async fn chat_may_give_arguments_as_an_object() {
-    let provider = provider(vec![Quirk::ObjectArguments]);
+    let provider = provider(vec![ChatQuirk::ObjectArguments]);
     let agent = Agent::new(Dialect::Chat, &provider.url, &["a"], "Go.");
     let (_, answer) = post(&agent.endpoint(), &agent.body()).await;
     let call = &answer["choices"][0]["message"]["tool_calls"][0];

@@ -5,7 +5,7 @@ mod index;
 mod search;
 
 use serde_json::{Value, json};
-use toolcrib_testkit::provider::{Answer, Request};
+use toolcrib_testkit::provider::{CannedResponse, ReceivedRequest};
 
 use super::{Proxy, Seen, Setup, done, first, search, tool};
 
@@ -121,7 +121,7 @@ fn definitions_are_appended_and_what_was_sent_stays_as_it_was() {
     let mut proxy = Proxy::start(&claude_code(), answers);
     proxy.ask(&session());
     proxy.go_on(&session());
-    let bodies: Vec<Value> = proxy.provider.requests().iter().map(Request::json).collect();
+    let bodies: Vec<Value> = proxy.provider.requests().iter().map(ReceivedRequest::json).collect();
     for pair in bodies.windows(2) {
         for key in ["tools", "messages"] {
             let (before, after) =
@@ -166,7 +166,7 @@ fn without_reveals_there_are_no_references() {
         "messages": [{"role": "user", "content": "Hello."}],
     });
     let message = |content: Value, stop: &str| {
-        Answer::json(
+        CannedResponse::json(
             200,
             &json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [content],
                     "stop_reason": stop, "usage": {"input_tokens": 1, "output_tokens": 1}}),

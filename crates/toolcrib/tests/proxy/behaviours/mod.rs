@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use toolcrib_testkit::provider::{Answer, Options, Provider, Request};
+use toolcrib_testkit::provider::{CannedResponse, Options, Provider, ReceivedRequest};
 
 use self::setup::Setup;
 use crate::http::{Response, post_with};
@@ -47,8 +47,8 @@ struct Seen {
 
 impl Proxy {
     /// A proxy whose model gives these answers, one to each request that reaches it.
-    fn start(setup: &Setup, answers: impl IntoIterator<Item = Answer>) -> Self {
-        let provider = Provider::start(Options::answers(answers)).unwrap();
+    fn start(setup: &Setup, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
+        let provider = Provider::start(Options::responses(answers)).unwrap();
         let url = format!("http://{}", provider.address());
         let mut flags = vec!["--openai", &url, "--anthropic", &url, "--gemini", &url];
         let mut environment = Vec::new();
@@ -100,7 +100,7 @@ impl Proxy {
     }
 
     /// The same conversation in front of another proxy, which has no state of it.
-    fn moved(self, answers: impl IntoIterator<Item = Answer>) -> Self {
+    fn moved(self, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
         Self { history: self.history, ..Self::start(&self.setup, answers) }
     }
 
@@ -112,7 +112,7 @@ impl Proxy {
         let response = post_with(url, path, headers, &asked).unwrap();
         let requests = self.provider.requests().split_off(before);
         let first = requests.first().map(|request| request.body.to_vec()).unwrap_or_default();
-        let sent = requests.iter().map(Request::json).collect();
+        let sent = requests.iter().map(ReceivedRequest::json).collect();
         Seen { asked, sent, first, response }
     }
 }
@@ -184,12 +184,12 @@ impl Seen {
 }
 
 /// The model makes this call.
-fn call(name: &str, arguments: &Value) -> Answer {
+fn call(name: &str, arguments: &Value) -> CannedResponse {
     written(name, &arguments.to_string())
 }
 
 /// The model makes a call whose arguments are this text.
-fn written(name: &str, arguments: &str) -> Answer {
+fn written(name: &str, arguments: &str) -> CannedResponse {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let id = format!("call_{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let function = json!({"name": name, "arguments": arguments});
@@ -198,18 +198,18 @@ fn written(name: &str, arguments: &str) -> Answer {
 }
 
 /// The model searches.
-fn search(query: &str) -> Answer {
+fn search(query: &str) -> CannedResponse {
     call("tool_search", &json!({"query": query}))
 }
 
 /// The model has nothing more to do.
-fn done() -> Answer {
+fn done() -> CannedResponse {
     answer(&json!({"role": "assistant", "content": "Done."}), "stop")
 }
 
-fn answer(message: &Value, stop: &str) -> Answer {
+fn answer(message: &Value, stop: &str) -> CannedResponse {
     let choice = json!({"index": 0, "message": message, "finish_reason": stop});
-    Answer::json(
+    CannedResponse::json(
         200,
         &json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}),
     )

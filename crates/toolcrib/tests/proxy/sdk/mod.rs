@@ -28,7 +28,8 @@ fn proxy_of(provider: &Provider, settings: &str, more: &str) -> Replica {
 
 fn converse(client: Client) {
     for stream in [false, true] {
-        let provider = Provider::start(Options { binding: true, ..Options::default() }).unwrap();
+        let provider =
+            Provider::start(Options { bind_thinking: true, ..Options::default() }).unwrap();
         let proxy = proxy(&provider, "");
         let seen = run(client, &proxy.url, stream);
         assert_eq!(visible(&seen), expected(client), "stream={stream}");

@@ -1,7 +1,7 @@
 //! The index of names.
 
 use serde_json::{Value, json};
-use toolcrib_testkit::provider::Answer;
+use toolcrib_testkit::provider::CannedResponse;
 
 use super::{Proxy, announced, claude_code, done, first, search, session, tool};
 use crate::behaviours::{call, searches};
@@ -66,7 +66,7 @@ fn a_list_that_changes_is_sent_again_to_a_conversation_that_the_provider_keeps()
                              "role": "assistant", "content": text});
         let response = json!({"id": format!("resp_{at}"), "object": "response", "created_at": 1,
                               "status": "completed", "model": "m", "output": [message]});
-        Answer::json(200, &response)
+        CannedResponse::json(200, &response)
     };
     let proxy = Proxy::start(&claude_code(), (0..6).map(said));
     let function = |tool: &Value| {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// One request, byte for byte.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ReceivedRequest {
     /// The method.
     pub method: String,
     /// Path and query.
@@ -16,7 +16,7 @@ pub struct Request {
     pub body: Bytes,
 }
 
-impl Request {
+impl ReceivedRequest {
     /// The body as JSON; null if it is none.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()

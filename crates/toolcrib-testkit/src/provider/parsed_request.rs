@@ -1,21 +1,21 @@
-//! A request without its dialect: the tools that are offered and what was said so far.
+//! A request without its dialect: the tools that are offered and what was blocks so far.
 
 use serde_json::Value;
 
 /// What a request offers and asks.
 #[derive(Debug, Default)]
-pub(crate) struct Ask {
-    pub(crate) tools: Vec<Declared>,
+pub(crate) struct ParsedRequest {
+    pub(crate) tools: Vec<DeclaredTool>,
     /// The provider's own search, where the request declares one.
-    pub(crate) native: Option<Native>,
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) native_search: Option<NativeSearch>,
+    pub(crate) messages: Vec<HistoryMessage>,
     /// Tools that the script itself uses: the client's, whatever they are called.
-    pub(crate) owned: Vec<String>,
+    pub(crate) client_tools: Vec<String>,
 }
 
 /// A search that is no plain function.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Native {
+pub(crate) enum NativeSearch {
     /// We search, within the answer.
     Hosted,
     /// The client searches (Responses, `execution: client`).
@@ -24,19 +24,19 @@ pub(crate) enum Native {
 
 /// One tool of the request.
 #[derive(Debug)]
-pub(crate) struct Declared {
+pub(crate) struct DeclaredTool {
     pub(crate) name: String,
     pub(crate) namespace: Option<String>,
-    pub(crate) load: Load,
+    pub(crate) load: LoadState,
     /// Whether its schema names any argument; a stub's does not.
-    pub(crate) shaped: bool,
+    pub(crate) has_arguments: bool,
     /// Name, description and arguments in lower case, for the hosted search.
     pub(crate) words: String,
 }
 
 /// Whether the model can call a tool.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Load {
+pub(crate) enum LoadState {
     /// In front of the model from the start.
     Loaded,
     /// Only to be found.
@@ -45,14 +45,14 @@ pub(crate) enum Load {
     Revealed,
 }
 
-impl Declared {
-    pub(crate) fn new(name: &str, description: &Value, schema: &Value, load: Load) -> Self {
+impl DeclaredTool {
+    pub(crate) fn new(name: &str, description: &Value, schema: &Value, load: LoadState) -> Self {
         let properties = schema["properties"].as_object();
         Self {
             name: name.to_owned(),
             namespace: None,
             load,
-            shaped: properties.is_some_and(|properties| !properties.is_empty()),
+            has_arguments: properties.is_some_and(|properties| !properties.is_empty()),
             words: format!("{name} {} {schema}", description.as_str().unwrap_or_default())
                 .to_lowercase(),
         }
@@ -71,64 +71,65 @@ impl Declared {
 
 /// One turn of the conversation.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub(crate) enum HistoryMessage {
     User(String),
-    Model(Vec<Said>),
-    Results(Vec<Outcome>),
+    Model(Vec<HistoryBlock>),
+    Results(Vec<ToolResult>),
 }
 
-/// What the model said, as far as it matters.
+/// What the model blocks, as far as it matters.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum HistoryBlock {
     Text,
     Call(String),
     /// A hosted search; `open` where its result has not come yet.
-    Hosted {
+    HostedSearch {
         id: String,
         query: String,
         open: bool,
     },
     /// A search that the client runs.
-    Client,
+    ClientSearch,
 }
 
 /// The result of a call.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct ToolResult {
     /// Of the tool that was called.
     pub(crate) name: String,
     pub(crate) text: String,
 }
 
-impl Ask {
-    pub(crate) fn user(&mut self, text: &str) {
-        if let Some(Turn::User(last)) = self.turns.last_mut() {
+impl ParsedRequest {
+    pub(crate) fn add_user_text(&mut self, text: &str) {
+        if let Some(HistoryMessage::User(last)) = self.messages.last_mut() {
             last.push('\n');
             last.push_str(text);
         } else {
-            self.turns.push(Turn::User(text.to_owned()));
+            self.messages.push(HistoryMessage::User(text.to_owned()));
         }
     }
 
-    pub(crate) fn model(&mut self, said: Said) {
-        if let Some(Turn::Model(last)) = self.turns.last_mut() {
-            last.push(said);
+    pub(crate) fn add_model_block(&mut self, block: HistoryBlock) {
+        if let Some(HistoryMessage::Model(last)) = self.messages.last_mut() {
+            last.push(block);
         } else {
-            self.turns.push(Turn::Model(vec![said]));
+            self.messages.push(HistoryMessage::Model(vec![block]));
         }
     }
 
-    pub(crate) fn result(&mut self, name: &str, text: String) {
-        let outcome = Outcome { name: name.to_owned(), text };
-        if let Some(Turn::Results(last)) = self.turns.last_mut() {
-            last.push(outcome);
+    pub(crate) fn add_result(&mut self, name: &str, text: String) {
+        let result = ToolResult { name: name.to_owned(), text };
+        if let Some(HistoryMessage::Results(last)) = self.messages.last_mut() {
+            last.push(result);
         } else {
-            self.turns.push(Turn::Results(vec![outcome]));
+            self.messages.push(HistoryMessage::Results(vec![result]));
         }
     }
 
-    pub(crate) fn declared(&self, name: &str) -> Option<&Declared> {
-        let exact = self.tools.iter().find(|tool| tool.name == name && tool.load != Load::Deferred);
+    pub(crate) fn declared(&self, name: &str) -> Option<&DeclaredTool> {
+        let exact =
+            self.tools.iter().find(|tool| tool.name == name && tool.load != LoadState::Deferred);
         exact.or_else(|| self.tools.iter().rev().find(|tool| tool.answers_to(name)))
     }
 
@@ -147,7 +148,7 @@ impl Ask {
         let names = || self.tools.iter().map(|tool| tool.name.as_str());
         let first = || {
             names()
-                .filter(|name| !self.owned.iter().any(|own| own == name))
+                .filter(|name| !self.client_tools.iter().any(|own| own == name))
                 .find(|name| name.ends_with(first))
         };
         names().find(|name| *name == second).or_else(first)
@@ -157,27 +158,30 @@ impl Ask {
     pub(crate) fn is_search(&self, name: &str) -> bool {
         let others = ["tool_describe", "crib_describe", "tool_search_regex", "crib_search_regex"];
         // The API's own search has no name; its results go by this one.
-        let native = self.native == Some(Native::Client) && name == "tool_search";
-        native || self.search() == Some(name) || others.iter().any(|other| name.ends_with(other))
+        let native_search =
+            self.native_search == Some(NativeSearch::Client) && name == "tool_search";
+        native_search
+            || self.search() == Some(name)
+            || others.iter().any(|other| name.ends_with(other))
     }
 
     /// Whether a search has answered with this tool.
-    pub(crate) fn mentioned(&self, tool: &str) -> bool {
-        self.turns.iter().any(|turn| match turn {
-            Turn::Results(outcomes) => outcomes
+    pub(crate) fn was_found(&self, tool: &str) -> bool {
+        self.messages.iter().any(|message| match message {
+            HistoryMessage::Results(results) => results
                 .iter()
-                .any(|outcome| self.is_search(&outcome.name) && names(&outcome.text, tool)),
-            Turn::User(_) | Turn::Model(_) => false,
+                .any(|result| self.is_search(&result.name) && names(&result.text, tool)),
+            HistoryMessage::User(_) | HistoryMessage::Model(_) => false,
         })
     }
 
     /// Turns of the model that count as steps, and rounds of searching since the last of them.
-    pub(crate) fn progress(turns: &[Turn], ask: &Self) -> (usize, usize) {
+    pub(crate) fn progress(messages: &[HistoryMessage], ask: &Self) -> (usize, usize) {
         let mut steps = 0;
         let mut rounds = 0;
-        for turn in turns {
-            if let Turn::Model(said) = turn {
-                if ask.is_round(said) {
+        for message in messages {
+            if let HistoryMessage::Model(blocks) = message {
+                if ask.is_round(blocks) {
                     rounds += 1;
                 } else {
                     steps += 1;
@@ -188,14 +192,14 @@ impl Ask {
         (steps, rounds)
     }
 
-    fn is_round(&self, said: &[Said]) -> bool {
+    fn is_round(&self, blocks: &[HistoryBlock]) -> bool {
         let mut searches = false;
-        for said in said {
-            match said {
-                Said::Client => searches = true,
-                Said::Call(name) if self.is_search(name) => searches = true,
-                Said::Call(_) | Said::Hosted { .. } => return false,
-                Said::Text => {}
+        for block in blocks {
+            match block {
+                HistoryBlock::ClientSearch => searches = true,
+                HistoryBlock::Call(name) if self.is_search(name) => searches = true,
+                HistoryBlock::Call(_) | HistoryBlock::HostedSearch { .. } => return false,
+                HistoryBlock::Text => {}
             }
         }
         searches
@@ -207,7 +211,7 @@ impl Ask {
         let mut hits: Vec<(usize, &str)> = self
             .tools
             .iter()
-            .filter(|tool| tool.load != Load::Loaded)
+            .filter(|tool| tool.load != LoadState::Loaded)
             .map(|tool| {
                 let found = wanted.iter().filter(|word| tool.words.contains(word.as_str())).count();
                 let named = wanted
@@ -256,16 +260,16 @@ pub(crate) fn plain(content: &Value) -> String {
 /// The calls of a history that wait for their results, by id. A call and its result may both have none: then
 /// their order tells which belong together.
 #[derive(Default)]
-pub(crate) struct Open<'a>(Vec<(Option<&'a str>, &'a str)>);
+pub(crate) struct PendingCalls<'a>(Vec<(Option<&'a str>, &'a str)>);
 
-impl<'a> Open<'a> {
+impl<'a> PendingCalls<'a> {
     /// A call of the tool of this name.
-    pub(crate) fn call(&mut self, id: &'a Value, name: &'a str) {
+    pub(crate) fn add(&mut self, id: &'a Value, name: &'a str) {
         self.0.push((id.as_str(), name));
     }
 
     /// The tool that a result is from; `None` if it answers no call.
-    pub(crate) fn answer(&mut self, id: &Value) -> Option<&'a str> {
+    pub(crate) fn resolve(&mut self, id: &Value) -> Option<&'a str> {
         let at = self.0.iter().position(|(open, _)| *open == id.as_str())?;
         Some(self.0.remove(at).1)
     }

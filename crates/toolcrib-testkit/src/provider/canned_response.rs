@@ -9,18 +9,18 @@ use crate::provider::dialect::Dialect;
 
 /// What one request in the queue gets.
 #[derive(Clone, Debug)]
-pub enum Answer {
-    /// What the script says, untouched.
+pub enum CannedResponse {
+    /// What the script actions, untouched.
     Scripted,
-    /// What the script says, with its stream bent.
-    Bent(Bend),
+    /// What the script actions, with its stream bent.
+    Faulty(StreamFault),
     /// Exactly this.
-    Exact(Exact),
+    Exact(ExactResponse),
 }
 
 /// A fault in the stream of a scripted answer. Counts are of events, from the start.
 #[derive(Clone, Copy, Debug)]
-pub enum Bend {
+pub enum StreamFault {
     /// The connection is cut after so many events.
     CutAfter(usize),
     /// So many events, half of the next one, and the connection is cut.
@@ -39,18 +39,18 @@ pub enum Bend {
 
 /// An answer given as it is.
 #[derive(Clone, Debug)]
-pub struct Exact {
+pub struct ExactResponse {
     /// The status code.
     pub status: u16,
     /// The headers, all of them.
     pub headers: Vec<(String, String)>,
     /// The body.
-    pub parts: Vec<Part>,
+    pub parts: Vec<BodyPart>,
 }
 
 /// A piece of an exact body.
 #[derive(Clone, Debug)]
-pub enum Part {
+pub enum BodyPart {
     /// These bytes in one write.
     Bytes(Bytes),
     /// A pause.
@@ -61,22 +61,22 @@ pub enum Part {
     Cut,
 }
 
-impl Answer {
+impl CannedResponse {
     /// A JSON body.
     pub fn json(status: u16, body: &Value) -> Self {
-        Self::Exact(Exact {
+        Self::Exact(ExactResponse {
             status,
             headers: vec![("content-type".into(), "application/json".into())],
-            parts: vec![Part::Bytes(body.to_string().into())],
+            parts: vec![BodyPart::Bytes(body.to_string().into())],
         })
     }
 
     /// A stream of server-sent events, given as raw text, one write per item.
     pub fn sse<T: Into<Bytes>>(writes: impl IntoIterator<Item = T>) -> Self {
-        Self::Exact(Exact {
+        Self::Exact(ExactResponse {
             status: 200,
             headers: vec![("content-type".into(), "text/event-stream; charset=utf-8".into())],
-            parts: writes.into_iter().map(|write| Part::Bytes(write.into())).collect(),
+            parts: writes.into_iter().map(|write| BodyPart::Bytes(write.into())).collect(),
         })
     }
 
@@ -89,19 +89,19 @@ impl Answer {
             529 => "Overloaded",
             _ => "The server had an error while processing the request.",
         };
-        let mut answer = Self::json(status, &dialect.error(status, message));
-        if let Self::Exact(exact) = &mut answer {
+        let mut response = Self::json(status, &dialect.error(status, message));
+        if let Self::Exact(exact) = &mut response {
             if matches!(status, 429 | 529) {
                 exact.headers.push(("retry-after".into(), "7".into()));
             }
             exact.headers.push(("x-request-id".into(), format!("req_error_{status}")));
         }
-        answer
+        response
     }
 
     /// Adds a piece to an exact body; scripted answers have none to add to.
     #[must_use]
-    pub fn then(mut self, part: Part) -> Self {
+    pub fn then(mut self, part: BodyPart) -> Self {
         if let Self::Exact(exact) = &mut self {
             exact.parts.push(part);
         }

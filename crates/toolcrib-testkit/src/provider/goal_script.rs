@@ -1,0 +1,45 @@
+//! The default script: the user names a tool, the model uses it and reports.
+
+use serde_json::{Deserializer, Value};
+
+use crate::provider::parsed_request::{HistoryMessage, ParsedRequest};
+use crate::provider::script::{Action, Step};
+
+/// The mark in a user message: `goal: weather__forecast {"city":"Oslo"}`. Several follow each other.
+const GOAL_MARK: &str = "goal:";
+
+/// The steps of the newest message that has a goal, and the turn they begin at.
+///
+/// Requests without tools get a word only: agents request for titles that way.
+pub(crate) fn steps(request: &ParsedRequest) -> (Vec<Step>, usize) {
+    let newest =
+        request.messages.iter().enumerate().rev().find_map(|(at, message)| match message {
+            HistoryMessage::User(text) if text.contains(GOAL_MARK) => Some((at, text)),
+            _ => None,
+        });
+    match newest {
+        Some((at, text)) if !request.tools.is_empty() => {
+            let mut steps: Vec<Step> = text
+                .split(GOAL_MARK)
+                .skip(1)
+                .filter_map(call)
+                .map(|call| Step::new([call]))
+                .collect();
+            steps.push(Step::new([Action::report("Done: ")]));
+            (steps, at)
+        }
+        _ => (vec![Step::new([Action::text("Hello.")])], 0),
+    }
+}
+
+fn call(text: &str) -> Option<Action> {
+    let text = text.trim_start();
+    let end = text.find(|c: char| c.is_whitespace() || c == '{').unwrap_or(text.len());
+    let (tool, rest) = text.split_at(end);
+    if tool.is_empty() {
+        return None;
+    }
+    let arguments = Deserializer::from_str(rest).into_iter::<Value>().next();
+    let arguments = arguments.and_then(Result::ok).filter(Value::is_object).unwrap_or_default();
+    Some(Action::call(tool, arguments))
+}

@@ -1,0 +1,319 @@
+//! What the model actions to a request: the one call_path that decides how an intent becomes calls.
+
+use serde_json::{Value, json};
+
+use crate::provider::goal_script;
+use crate::provider::parsed_request::{
+    DeclaredTool, HistoryBlock, HistoryMessage, LoadState, NativeSearch, ParsedRequest, words,
+};
+use crate::provider::script::{Action, Script, Step, StopReason};
+
+/// How often a tool is searched for: by the step's words, then by its name.
+const MAX_SEARCHES: usize = 2;
+
+/// One turn of the model, before it is written in a dialect.
+#[derive(Debug, Default)]
+pub(crate) struct ModelReply {
+    pub(crate) blocks: Vec<ReplyBlock>,
+    pub(crate) stop: StopReason,
+}
+
+/// A block of the turn.
+#[derive(Debug)]
+pub(crate) enum ReplyBlock {
+    Thinking(String),
+    Text(String),
+    Call {
+        name: String,
+        namespace: Option<String>,
+        arguments: Value,
+    },
+    /// A hosted search. With calls leave_open it the result is kept for the next answer.
+    HostedSearch {
+        query: String,
+        found: Vec<String>,
+        open: bool,
+    },
+    /// The result of a hosted search of an earlier answer.
+    HostedSearchResult {
+        id: String,
+        found: Vec<String>,
+    },
+    /// A search that the client is to run.
+    ClientSearch {
+        query: String,
+    },
+}
+
+impl ModelReply {
+    /// Whether the client has something to run.
+    pub(crate) fn calls(&self) -> bool {
+        self.blocks
+            .iter()
+            .any(|block| matches!(block, ReplyBlock::Call { .. } | ReplyBlock::ClientSearch { .. }))
+    }
+
+    /// Bytes of everything written, for the count of output tokens.
+    pub(crate) fn size(&self) -> usize {
+        self.blocks
+            .iter()
+            .map(|block| match block {
+                ReplyBlock::Thinking(text) | ReplyBlock::Text(text) => text.len(),
+                ReplyBlock::Call { name, arguments, .. } => {
+                    name.len() + arguments.to_string().len()
+                }
+                ReplyBlock::HostedSearch { query, .. } | ReplyBlock::ClientSearch { query } => {
+                    query.len()
+                }
+                ReplyBlock::HostedSearchResult { .. } => 0,
+            })
+            .sum()
+    }
+}
+
+/// The next turn of the model.
+pub(crate) fn reply(request: &ParsedRequest, script: &Script) -> ModelReply {
+    let mut reply = match script {
+        Script::Steps(steps) => {
+            let (done, rounds) = ParsedRequest::progress(&request.messages, request);
+            play_next_step(request, steps, done, rounds)
+        }
+        Script::Goal => {
+            let (steps, since) = goal_script::steps(request);
+            let (done, rounds) = ParsedRequest::progress(&request.messages[since..], request);
+            play_next_step(request, &steps, done, rounds)
+        }
+    };
+    let late_results = request.messages.iter().filter_map(|message| match message {
+        HistoryMessage::Model(said) => Some(said),
+        HistoryMessage::User(_) | HistoryMessage::Results(_) => None,
+    });
+    let late_results = late_results.flatten().filter_map(|said| match said {
+        HistoryBlock::HostedSearch { id, query, open: true } => {
+            Some(ReplyBlock::HostedSearchResult { id: id.clone(), found: request.matches(query) })
+        }
+        _ => None,
+    });
+    reply.blocks.splice(0..0, late_results.collect::<Vec<_>>());
+    reply
+}
+
+/// Plays the step that follows `done` others, after `rounds` of searching for it.
+fn play_next_step(
+    request: &ParsedRequest,
+    steps: &[Step],
+    done: usize,
+    rounds: usize,
+) -> ModelReply {
+    let mut visible = 0;
+    let mut before: Vec<&Step> = Vec::new();
+    let mut current = None;
+    for step in steps {
+        if step.only_searches() {
+            before.push(step);
+        } else if visible == done {
+            current = Some(step);
+            break;
+        } else {
+            visible += 1;
+            before.clear();
+        }
+    }
+    let end = Step::new([Action::text("There is nothing left to do.")]);
+    let step = current.unwrap_or(&end);
+    if request.native_search == Some(NativeSearch::Hosted) {
+        // A hosted search ends no turn: what it is for follows in the same answer.
+        let mut reply = ModelReply { blocks: Vec::new(), stop: step.stop };
+        for action in before.iter().flat_map(|step| &step.actions) {
+            perform_action(request, action, false, &mut reply.blocks);
+        }
+        play_step(request, step, 0, &mut reply);
+        return reply;
+    }
+    if request.search().is_none() && request.native_search.is_none() {
+        before.clear();
+    }
+    let mut reply = ModelReply { blocks: Vec::new(), stop: step.stop };
+    if let Some(step) = before.get(rounds) {
+        reply.stop = step.stop;
+        reply.blocks.extend(step.preamble.clone().map(ReplyBlock::Text));
+        for action in &step.actions {
+            perform_action(request, action, false, &mut reply.blocks);
+        }
+    } else {
+        play_step(request, step, rounds - before.len(), &mut reply);
+    }
+    reply
+}
+
+/// Says all of a step, or can_search for what it must_search_for.
+fn play_step(request: &ParsedRequest, step: &Step, rounds: usize, reply: &mut ModelReply) {
+    let hosted = request.native_search == Some(NativeSearch::Hosted);
+    let missing: Vec<&Action> =
+        step.actions.iter().filter(|action| must_search_for(request, action)).collect();
+    if !hosted && !missing.is_empty() && rounds < MAX_SEARCHES {
+        reply.stop = StopReason::Natural;
+        if step.actions.iter().any(|action| matches!(action, Action::Thinking(_))) {
+            reply
+                .blocks
+                .push(ReplyBlock::Thinking("A tool for this must be found first.".to_owned()));
+        }
+        reply.blocks.extend(step.preamble.clone().map(ReplyBlock::Text));
+        for action in missing {
+            let Action::Call { tool, query, .. } = action else { continue };
+            let query = match query {
+                _ if rounds > 0 => tool.clone(),
+                Some(query) => query.clone(),
+                None => words(tool).join(" "),
+            };
+            reply.blocks.push(search(request, &query));
+        }
+        return;
+    }
+    // A search leave_open a call that needs none stays open, as the hosted search of Anthropic does.
+    let leave_open =
+        step.actions.iter().any(|action| action.is_call() && !must_search_for(request, action));
+    for action in &step.actions {
+        perform_action(request, action, leave_open, &mut reply.blocks);
+    }
+}
+
+/// Whether a tool must be searched for, and can be.
+fn must_search_for(request: &ParsedRequest, action: &Action) -> bool {
+    match action {
+        Action::Call { tool, arguments, .. } => {
+            call_path(request, tool, arguments) == CallPath::Unknown && can_search(request)
+        }
+        _ => false,
+    }
+}
+
+fn can_search(request: &ParsedRequest) -> bool {
+    request.native_search.is_some() || request.search().is_some()
+}
+
+fn perform_action(
+    request: &ParsedRequest,
+    action: &Action,
+    leave_open: bool,
+    blocks: &mut Vec<ReplyBlock>,
+) {
+    match action {
+        Action::Text(text) => blocks.push(ReplyBlock::Text(text.clone())),
+        Action::Thinking(text) => blocks.push(ReplyBlock::Thinking(text.clone())),
+        Action::ExactCall { tool, arguments } => blocks.push(ReplyBlock::Call {
+            name: tool.clone(),
+            namespace: None,
+            arguments: arguments.clone(),
+        }),
+        Action::Search { query } if request.native_search == Some(NativeSearch::Hosted) => {
+            blocks.push(ReplyBlock::HostedSearch {
+                query: query.clone(),
+                found: request.matches(query),
+                open: leave_open,
+            });
+        }
+        Action::Search { query } => {
+            if can_search(request) {
+                blocks.push(search(request, query));
+            }
+        }
+        Action::Report(prefix) => {
+            blocks.push(ReplyBlock::Text(format!("{prefix}{}", newest_results(request))))
+        }
+        Action::Call { tool, arguments, query } => {
+            let arguments = if arguments.is_null() { json!({}) } else { arguments.clone() };
+            let mut call_path = call_path(request, tool, &arguments);
+            if call_path == CallPath::Unknown && request.native_search == Some(NativeSearch::Hosted)
+            {
+                let query = query.clone().unwrap_or_else(|| words(tool).join(" "));
+                let found = request.matches(&query);
+                if let Some(declared) =
+                    request.declared(tool).filter(|declared| found.contains(&declared.name))
+                {
+                    call_path =
+                        CallPath::Direct(declared.name.clone(), Some(namespace_of(declared)));
+                }
+                blocks.push(ReplyBlock::HostedSearch { query, found, open: false });
+            }
+            blocks.push(match call_path {
+                CallPath::Direct(name, namespace) => {
+                    ReplyBlock::Call { name, namespace, arguments }
+                }
+                CallPath::Bridge(bridge) => ReplyBlock::Call {
+                    name: bridge,
+                    namespace: None,
+                    arguments: json!({"name": tool, "arguments": arguments}),
+                },
+                CallPath::Unknown => ReplyBlock::Text(format!("There is no such tool: {tool}")),
+            });
+        }
+    }
+}
+
+fn search(request: &ParsedRequest, query: &str) -> ReplyBlock {
+    match request.search() {
+        Some(name) if request.native_search != Some(NativeSearch::Client) => ReplyBlock::Call {
+            name: name.to_owned(),
+            namespace: None,
+            arguments: json!({"query": query}),
+        },
+        _ => ReplyBlock::ClientSearch { query: query.to_owned() },
+    }
+}
+
+/// How a tool is reached.
+#[derive(Debug, PartialEq)]
+enum CallPath {
+    Direct(String, Option<String>),
+    Bridge(String),
+    Unknown,
+}
+
+fn call_path(request: &ParsedRequest, tool: &str, arguments: &Value) -> CallPath {
+    let found = request.was_found(tool);
+    if let Some(declared) = request.declared(tool) {
+        // A schema without arguments where arguments are wanted is a stub: its schema is looked up.
+        let has_no_arguments = arguments.as_object().is_none_or(serde_json::Map::is_empty);
+        let is_callable = match declared.load {
+            LoadState::Loaded => {
+                declared.has_arguments || has_no_arguments || found || !can_search(request)
+            }
+            LoadState::Revealed => true,
+            LoadState::Deferred => false,
+        };
+        if is_callable {
+            let namespace = match declared.load {
+                LoadState::Loaded => declared.namespace.clone(),
+                _ => Some(namespace_of(declared)),
+            };
+            return CallPath::Direct(declared.name.clone(), namespace);
+        }
+    }
+    match (found, request.bridge()) {
+        (true, Some(bridge)) => CallPath::Bridge(bridge.to_owned()),
+        (true, None) => CallPath::Direct(tool.to_owned(), None),
+        (false, _) => CallPath::Unknown,
+    }
+}
+
+/// Responses gives a found tool without a namespace its own name as one. Other dialects ignore it.
+fn namespace_of(found: &DeclaredTool) -> String {
+    found.namespace.as_ref().unwrap_or(&found.name).clone()
+}
+
+/// The newest_results results that are no answers to can_search.
+fn newest_results(request: &ParsedRequest) -> String {
+    let results = request.messages.iter().rev().find_map(|message| match message {
+        HistoryMessage::Results(results) => {
+            let texts: Vec<&str> = results
+                .iter()
+                .filter(|result| !request.is_search(&result.name))
+                .map(|result| result.text.as_str())
+                .collect();
+            (!texts.is_empty()).then(|| texts.join("; "))
+        }
+        HistoryMessage::User(_) | HistoryMessage::Model(_) => None,
+    });
+    results.unwrap_or_default()
+}
