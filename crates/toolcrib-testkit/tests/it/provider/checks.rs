@@ -108,7 +108,8 @@ async fn thinking_is_bound_to_what_came_before_it() {
         Step::new([Action::thinking("Third."), Action::call("a", json!({"q": "3"}))]),
         Step::new([Action::text("Done.")]),
     ];
-    let provider = Provider::start(Options { bind_thinking: true, ..Options::steps(steps) }).unwrap();
+    let provider =
+        Provider::start(Options { bind_thinking: true, ..Options::steps(steps) }).unwrap();
     let mut agent = Agent::new(Dialect::Anthropic, &provider.url, &["a"], "Go.");
     for _ in 0..3 {
         let seen = agent.turn().await;

@@ -199,7 +199,8 @@ async fn a_conversation_goes_on_after_a_restart_and_ids_do_not_repeat() {
 async fn a_pace_streams_so_many_deltas() {
     let pace = Pace { deltas: 20, pause: std::time::Duration::from_micros(100) };
     let provider =
-        Provider::start(Options { pace: Some(pace), keep_requests: false, ..Options::default() }).unwrap();
+        Provider::start(Options { pace: Some(pace), keep_requests: false, ..Options::default() })
+            .unwrap();
     let text = stream(&provider).await.text().await.unwrap();
     assert_eq!(text.matches("text_delta").count(), 20);
     assert_eq!(provider.requests().len(), 0);
