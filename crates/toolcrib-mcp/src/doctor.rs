@@ -10,20 +10,20 @@ use toolcrib_core::policy::{Deferral, Glob};
 use crate::config::Transport;
 use crate::gateway::Gateway;
 use crate::snapshot::{SessionKind, disclosure_warnings};
-use crate::upstream::Status;
+use crate::upstream::ServerStatus;
 
 /// How long the index may take to be rebuilt after the last server answered.
 const REBUILT: Duration = Duration::from_secs(30);
 
 /// One server's state of health.
 #[derive(Debug, Clone)]
-pub struct Checkup {
+pub struct ServerHealth {
     /// Its name in the config.
     pub name: String,
     /// What became of it.
-    pub status: Status,
+    pub status: ServerStatus,
     /// Whether it is a child process or reached over HTTP.
-    pub over: &'static str,
+    pub transport: &'static str,
     /// Its tools that clients may use.
     pub tools: usize,
     /// What those cost in a prompt, in tokens.
@@ -38,10 +38,10 @@ pub struct Checkup {
 
 impl Gateway {
     /// Waits until every server has answered or failed once; each has its own limit for that.
-    pub async fn settled(&self) {
+    pub async fn wait_until_settled(&self) {
         for upstream in self.hub().upstreams() {
             let mut news = upstream.watch();
-            let _ = news.wait_for(|status| !status.is_first_try()).await;
+            let _ = news.wait_for(|status| !status.is_first_attempt()).await;
         }
         // The last answer may not be on the snapshot yet.
         let mut snapshot = self.hub().subscribe();
@@ -50,7 +50,7 @@ impl Gateway {
     }
 
     /// Tokens of all tools in full, and of what clients see in their place.
-    pub fn cost(&self) -> Option<(usize, usize)> {
+    pub fn token_cost(&self) -> Option<(usize, usize)> {
         let snapshot = self.hub().snapshot();
         let view = snapshot.view(None, SessionKind::Stateful)?;
         let sizes = snapshot.crib.definition_tokens();
@@ -62,7 +62,7 @@ impl Gateway {
     }
 
     /// Whether tools are deferred, how, and why.
-    pub fn decision(&self) -> Option<(bool, &'static str, String)> {
+    pub fn deferral_decision(&self) -> Option<(bool, &'static str, String)> {
         let view = self.hub().snapshot().view(None, SessionKind::Stateful)?;
         let defers = view.decision.deferral != Deferral::Nothing;
         let kind = DisclosureSetting::from(view.crib.settings().disclosure_kind()).name();
@@ -71,7 +71,7 @@ impl Gateway {
 
     /// What the config says about tools and servers that are not there: a typo hides nothing and defers
     /// nothing, and says so nowhere else.
-    pub fn remarks(&self) -> Vec<String> {
+    pub fn config_warnings(&self) -> Vec<String> {
         let (snapshot, config) = (self.hub().snapshot(), self.hub().config());
         let tools = snapshot.crib.catalog().tools();
         let fits_tool = |glob: &Glob| {
@@ -111,13 +111,13 @@ impl Gateway {
     }
 
     /// What became of every server, in the order of their names.
-    pub fn checkup(&self) -> Vec<Checkup> {
+    pub fn server_health(&self) -> Vec<ServerHealth> {
         let snapshot = self.hub().snapshot();
         let (catalog, sizes) = (snapshot.crib.catalog(), snapshot.crib.definition_tokens());
         let check = |upstream: &Arc<crate::upstream::Upstream>| {
             let of = catalog.servers().iter().find(|(name, _)| **name == *upstream.name);
             let ids = of.map(|(_, ids)| ids.as_slice()).unwrap_or_default();
-            let known = upstream.known().unwrap_or_default();
+            let known = upstream.lists().unwrap_or_default();
             let (mut status, config) = (upstream.status(), upstream.config());
             // One that failed may be tried again by now.
             status.phase = status.last_result();
@@ -141,9 +141,9 @@ impl Gateway {
                     }
                 }
             }
-            Checkup {
+            ServerHealth {
                 name: upstream.name.to_string(),
-                over: match config.transport {
+                transport: match config.transport {
                     Transport::Stdio { .. } => "stdio",
                     Transport::Http { .. } => "http",
                 },

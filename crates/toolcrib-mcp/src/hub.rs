@@ -17,7 +17,9 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::saved_lists::SavedLists;
 use crate::snapshot::{SessionKind, Snapshot, SnapshotServer, disclosure_warnings};
-use crate::upstream::{Environment, Sessions, Shared, Upstream, rank, sleep_until};
+use crate::upstream::{
+    ConnectedClients, HostEnvironment, SharedState, Upstream, severity, sleep_until,
+};
 
 /// How long news are gathered before a new snapshot is made of them.
 const DEBOUNCE: Duration = Duration::from_millis(20);
@@ -29,7 +31,7 @@ pub(crate) struct Hub {
     upstreams: Mutex<BTreeMap<Arc<str>, Arc<Upstream>>>,
     config: Mutex<Arc<Config>>,
     snapshot: watch::Sender<Arc<Snapshot>>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     saved_lists: SavedLists,
     counter: Arc<dyn TokenCounter>,
     tasks: TaskTracker,
@@ -46,7 +48,7 @@ impl Hub {
     /// Starts every server of a config. Changed resources come out of the receiver.
     pub(crate) fn start(
         config: Config,
-        environment: Environment,
+        environment: HostEnvironment,
         counter: Arc<dyn TokenCounter>,
     ) -> (Arc<Self>, mpsc::Receiver<(Arc<str>, String)>) {
         Self::log_disclosure_warnings(&config);
@@ -54,17 +56,17 @@ impl Hub {
         let limits = config.gateway.limits.clone();
         let (updated, updates) = mpsc::channel(MAX_PENDING_UPDATES);
         let metrics = Arc::new(Metrics::new(config.servers.keys().map(String::as_str)));
-        let saved_lists = SavedLists::new(environment.state.as_ref());
-        let shared = Arc::new(Shared {
-            starting: Semaphore::new(limits.starting),
-            calls: Arc::new(Semaphore::new(limits.calls)),
-            news: Notify::new(),
-            sessions: Arc::default(),
+        let saved_lists = SavedLists::new(environment.state_folder.as_ref());
+        let shared = Arc::new(SharedState {
+            start_permits: Semaphore::new(limits.starting),
+            call_permits: Arc::new(Semaphore::new(limits.calls)),
+            view_changed: Notify::new(),
+            clients: Arc::default(),
             log_level: Mutex::default(),
             limits,
             environment,
             metrics,
-            updated,
+            resource_updates: updated,
         });
         let empty = Snapshot::build(None, &config, Vec::new(), &counter);
         let hub = Arc::new(Self {
@@ -116,19 +118,19 @@ impl Hub {
     pub(crate) fn raise_log_level(&self, level: LoggingLevel) {
         {
             let mut wanted = self.shared.log_level.lock().unwrap_or_else(PoisonError::into_inner);
-            if wanted.is_some_and(|wanted| rank(wanted) <= rank(level)) {
+            if wanted.is_some_and(|wanted| severity(wanted) <= severity(level)) {
                 return;
             }
             *wanted = Some(level);
         }
         for upstream in self.upstreams() {
-            tokio::spawn(async move { upstream.say_log_level().await });
+            tokio::spawn(async move { upstream.send_log_level().await });
         }
     }
 
     /// The clients that are connected and may be asked.
-    pub(crate) fn sessions(&self) -> &Arc<Sessions> {
-        &self.shared.sessions
+    pub(crate) fn connected_clients(&self) -> &Arc<ConnectedClients> {
+        &self.shared.clients
     }
 
     /// What is counted.
@@ -153,7 +155,7 @@ impl Hub {
             Self::log_disclosure_warnings(&config);
         }
         self.apply(Arc::new(config));
-        self.shared.news.notify_one();
+        self.shared.view_changed.notify_one();
     }
 
     fn apply(&self, config: Arc<Config>) {
@@ -163,7 +165,7 @@ impl Hub {
             let mut upstreams = self.lock_upstreams();
             upstreams.retain(|name, upstream| {
                 let server = config.servers.get(&**name);
-                let stays = server.is_some_and(|server| upstream.adopt(server));
+                let stays = server.is_some_and(|server| upstream.adopt_config(server));
                 if !stays {
                     upstream.stop();
                     before.insert(Arc::clone(name), Arc::clone(upstream));
@@ -177,13 +179,13 @@ impl Hub {
             // Until a server that was changed answers for itself, it has what it had.
             let before = before.get(&name);
             let known = self.saved_lists.load(&name, server).map(Arc::new);
-            let known = known.or_else(|| before?.known());
+            let known = known.or_else(|| before?.lists());
             let shared = Arc::clone(&self.shared);
             let upstream = Upstream::new(Arc::clone(&name), server.clone(), known, shared);
             if let Some(before) = before {
-                upstream.take_over(before);
+                upstream.adopt_subscriptions(before);
             }
-            self.tasks.spawn(Arc::clone(&upstream).run());
+            self.tasks.spawn(Arc::clone(&upstream).run_with_restarts());
             self.lock_upstreams().insert(name, upstream);
         }
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
@@ -201,9 +203,13 @@ impl Hub {
 
     async fn rebuild_on_change(self: Arc<Self>) {
         loop {
-            let due = self.upstreams().iter().filter_map(|upstream| upstream.saving.due()).min();
+            let due = self
+                .upstreams()
+                .iter()
+                .filter_map(|upstream| upstream.write_throttle.next_write())
+                .min();
             tokio::select! {
-                () = self.shared.news.notified() => {}
+                () = self.shared.view_changed.notified() => {}
                 () = sleep_until(due) => {}
                 () = self.stop.cancelled() => return,
             }
@@ -227,15 +233,15 @@ impl Hub {
             .iter()
             .filter(|upstream| upstream.config().enabled)
             .map(|upstream| {
-                let (known, status) = (upstream.known(), upstream.status());
+                let (known, status) = (upstream.lists(), upstream.status());
                 SnapshotServer::new(&upstream.name, upstream.config(), known, &status)
             })
             .collect();
         // After the servers are collected and before clients see a snapshot of them: the next run then knows what a
         // client has seen, unless large lists change too fast to be written each time.
         for upstream in self.upstreams() {
-            if upstream.saving.begin() {
-                upstream.saving.wrote(self.save_lists(&upstream));
+            if upstream.write_throttle.begin_write() {
+                upstream.write_throttle.record_write(self.save_lists(&upstream));
             }
         }
         let before = self.snapshot();
@@ -260,7 +266,7 @@ impl Hub {
 
     /// Keeps what is known of a server. Returns the number of bytes written.
     fn save_lists(&self, upstream: &Upstream) -> usize {
-        let known = upstream.known();
+        let known = upstream.lists();
         known.map_or(0, |known| self.saved_lists.save(&upstream.name, &upstream.config(), &known))
     }
 
@@ -272,7 +278,9 @@ impl Hub {
         }
         self.tasks.close();
         let _ = tokio::time::timeout(within, self.tasks.wait()).await;
-        for upstream in self.upstreams().iter().filter(|upstream| upstream.saving.begin_last()) {
+        for upstream in
+            self.upstreams().iter().filter(|upstream| upstream.write_throttle.begin_final_write())
+        {
             self.save_lists(upstream);
         }
     }

@@ -40,7 +40,7 @@ pub mod fuzzing {
 }
 
 pub use config::Config;
-pub use doctor::Checkup;
+pub use doctor::ServerHealth;
 pub use gateway::Gateway;
 pub use toolcrib_server::Secret;
-pub use upstream::{Environment, Era, Phase, Status};
+pub use upstream::{HostEnvironment, ProtocolEra, ServerPhase, ServerStatus};

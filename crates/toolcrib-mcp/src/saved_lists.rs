@@ -13,7 +13,7 @@ use toolcrib_server::private_file::{PrivateFileError, PrivateFolder};
 
 use crate::config::{Server, Transport};
 use crate::json_hash::json_hash;
-use crate::upstream::Known;
+use crate::upstream::ServerLists;
 
 /// Changes with the form of the file.
 const VERSION: u32 = 1;
@@ -86,7 +86,7 @@ impl SavedLists {
     }
 
     /// What was known of a server when it last answered.
-    pub(crate) fn load(&self, name: &str, server: &Server) -> Option<Known> {
+    pub(crate) fn load(&self, name: &str, server: &Server) -> Option<ServerLists> {
         let text = match self.folder.as_ref()?.read(&Self::file_name(name, server), MAX_FILE_BYTES)
         {
             Ok(text) => text?,
@@ -111,7 +111,7 @@ impl SavedLists {
     }
 
     /// Keeps what is known of a server. Returns the number of bytes written.
-    pub(crate) fn save(&self, name: &str, server: &Server, known: &Known) -> usize {
+    pub(crate) fn save(&self, name: &str, server: &Server, known: &ServerLists) -> usize {
         let Some(folder) = &self.folder else { return 0 };
         write(folder, name, server, known).unwrap_or_else(|error| {
             tracing::warn!(server = name, %error, "what is known of it cannot be kept for the next run");
@@ -124,7 +124,7 @@ fn write(
     folder: &PrivateFolder,
     name: &str,
     server: &Server,
-    known: &Known,
+    known: &ServerLists,
 ) -> Result<usize, Box<dyn std::error::Error>> {
     let checksum = json_hash(known)?.to_hex()[..32].to_owned();
     let file = SavedFile { version: VERSION, server: name.to_owned(), checksum, known };

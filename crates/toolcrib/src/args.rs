@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use toolcrib_core::Preset;
-use toolcrib_mcp::config::Client;
+use toolcrib_mcp::config::ClientKind;
 use toolcrib_proxy::RequestedMode;
 
 /// Tool search for any agent: an MCP gateway, an LLM proxy, and commands to see what your tools cost
@@ -195,7 +195,7 @@ fn number(text: &str) -> Result<usize, String> {
 pub(crate) struct ImportArgs {
     /// Import only from the files of this client
     #[arg(long, value_name = "CLIENT", value_parser = client())]
-    pub(crate) from: Option<Client>,
+    pub(crate) from: Option<ClientKind>,
     /// Also import the servers that files in the working folder define, such as `.mcp.json`. The authors of these
     /// files choose which programs run; none of their servers replaces one of yours
     #[arg(long)]
@@ -210,9 +210,10 @@ pub(crate) struct ImportArgs {
 }
 
 /// Parses the name of a client.
-fn client() -> impl TypedValueParser<Value = Client> {
-    let names = Client::ALL.map(Client::name);
-    PossibleValuesParser::new(names).map(|name| Client::named(&name).unwrap_or(Client::Other))
+fn client() -> impl TypedValueParser<Value = ClientKind> {
+    let names = ClientKind::ALL.map(ClientKind::name);
+    PossibleValuesParser::new(names)
+        .map(|name| ClientKind::from_name(&name).unwrap_or(ClientKind::Other))
 }
 
 #[derive(Debug, ClapArgs)]

@@ -23,13 +23,13 @@ const NAME: usize = 128;
 /// Maximum length of a pattern, in characters: the longest tool name that is accepted has 256 bytes.
 const PATTERN: usize = 256;
 
-type Checked = Result<(), InvalidSetting>;
+type CheckResult = Result<(), InvalidSetting>;
 
 /// The complete config except the engine's settings.
-pub(super) fn config(config: &Config) -> Checked {
+pub(super) fn config(config: &Config) -> CheckResult {
     for (name, one) in &config.servers {
         let under = |fault: InvalidSetting| fault.within(&["servers", name]);
-        name_of("server", name).and_then(|()| server(one)).map_err(under)?;
+        check_name("server", name).and_then(|()| server(one)).map_err(under)?;
     }
     let mut prefixes = BTreeMap::new();
     for (name, one) in &config.servers {
@@ -46,7 +46,7 @@ pub(super) fn config(config: &Config) -> Checked {
     }
     for (name, one) in &config.profiles {
         let under = |fault: InvalidSetting| fault.within(&["profiles", name]);
-        name_of("profile", name).and_then(|()| profile(one)).map_err(under)?;
+        check_name("profile", name).and_then(|()| profile(one)).map_err(under)?;
     }
     let gateway = &config.gateway;
     if let Some(name) = &gateway.profile {
@@ -62,7 +62,7 @@ pub(super) fn config(config: &Config) -> Checked {
 }
 
 /// The name of a server or a profile.
-pub(super) fn name_of(what: &str, name: &str) -> Checked {
+pub(super) fn check_name(what: &str, name: &str) -> CheckResult {
     let fits = !name.trim().is_empty() && name.chars().nth(NAME).is_none();
     // Two spaces in a row, or an invisible character, would be cleaned elsewhere and make another name.
     let plain = toolcrib_text::clean::one_line(name) == name;
@@ -73,7 +73,7 @@ pub(super) fn name_of(what: &str, name: &str) -> Checked {
 }
 
 /// One server.
-pub(super) fn server(server: &Server) -> Checked {
+pub(super) fn server(server: &Server) -> CheckResult {
     transport(&server.transport)?;
     let prefix = server.prefix.as_deref().unwrap_or_default();
     InvalidSetting::unless(
@@ -100,7 +100,7 @@ pub(super) fn server(server: &Server) -> Checked {
     Ok(())
 }
 
-fn transport(transport: &Transport) -> Checked {
+fn transport(transport: &Transport) -> CheckResult {
     match transport {
         Transport::Stdio { command, args, env, cwd } => {
             InvalidSetting::unless(!command.trim().is_empty(), || {
@@ -145,7 +145,7 @@ fn transport(transport: &Transport) -> Checked {
     }
 }
 
-fn headers(headers: &BTreeMap<String, Secret>) -> Checked {
+fn headers(headers: &BTreeMap<String, Secret>) -> CheckResult {
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     for (name, value) in headers {
         InvalidSetting::unless(!name.is_empty() && name.chars().all(is_token), || {
@@ -163,7 +163,7 @@ fn headers(headers: &BTreeMap<String, Secret>) -> Checked {
     Ok(())
 }
 
-fn profile(profile: &Profile) -> Checked {
+fn profile(profile: &Profile) -> CheckResult {
     for (key, list) in
         [("servers", &profile.servers), ("allow", &profile.allow), ("deny", &profile.deny)]
     {
@@ -172,7 +172,7 @@ fn profile(profile: &Profile) -> Checked {
     Ok(())
 }
 
-fn patterns(key: &str, patterns: &[String]) -> Checked {
+fn patterns(key: &str, patterns: &[String]) -> CheckResult {
     let valid = |text: &String| {
         !text.trim().is_empty()
             && text.chars().nth(PATTERN).is_none()
@@ -184,7 +184,7 @@ fn patterns(key: &str, patterns: &[String]) -> Checked {
     })
 }
 
-fn limits(limits: &Limits) -> Checked {
+fn limits(limits: &Limits) -> CheckResult {
     let Limits {
         message_bytes,
         request_bytes,
@@ -230,11 +230,11 @@ fn limits(limits: &Limits) -> Checked {
     Ok(())
 }
 
-fn positive(path: &[&str], value: u64) -> Checked {
+fn positive(path: &[&str], value: u64) -> CheckResult {
     InvalidSetting::unless(value > 0, || InvalidSetting::new(path, "is out of range", "1 or more"))
 }
 
-fn within_range(path: &[&str], value: f64, range: &RangeInclusive<f64>) -> Checked {
+fn within_range(path: &[&str], value: f64, range: &RangeInclusive<f64>) -> CheckResult {
     InvalidSetting::unless(range.contains(&value), || {
         let hint = format!("{} to {} seconds", range.start(), range.end());
         InvalidSetting::new(path, "is out of range", hint)

@@ -5,17 +5,17 @@
 
 mod check;
 mod expand;
-pub mod foreign;
+pub mod import;
 mod mask;
-mod native;
 mod server;
-mod write;
+mod server_toml;
+mod toolcrib_toml;
 
-pub use foreign::{Client, Foreign};
+pub use import::{ClientKind, ImportedConfig};
 pub use mask::masked;
-pub use native::SECTIONS;
 pub use server::{OAuth, Server, Transport};
-pub use write::server_toml;
+pub use server_toml::server_toml;
+pub use toolcrib_toml::SECTIONS;
 
 pub use toolcrib_server::ConfigError;
 

@@ -19,7 +19,7 @@ use super::client::Client;
 use super::session_tool_list::SessionToolList;
 use super::subscriptions::{ClientSubscriptions, ResourceKey};
 use crate::snapshot::{ListHashes, SessionKind};
-use crate::upstream::{Present, Said, Upstream};
+use crate::upstream::{ConnectedClient, ServerMessage, Upstream};
 
 /// Passes on which resources changed, as long as the gateway is there.
 pub(super) async fn forward_resource_updates(
@@ -35,17 +35,17 @@ pub(super) async fn forward_resource_updates(
 /// Puts questions of servers that belong to no call to a client of the older era, until it is closed.
 pub(super) async fn forward_server_messages(
     client: Client,
-    mut said: mpsc::Receiver<Said>,
-    _present: Present,
+    mut said: mpsc::Receiver<ServerMessage>,
+    _present: ConnectedClient,
 ) {
     loop {
         tokio::select! {
             said = said.recv() => match said {
-                Some(Said::Question(request, answer)) => {
+                Some(ServerMessage::Question(request, answer)) => {
                     let client = client.clone();
                     tokio::spawn(async move { client.forward_question(request, answer).await });
                 }
-                Some(Said::Log(line, _charge)) => client.log(line).await,
+                Some(ServerMessage::Log(line, _charge)) => client.log(line).await,
                 None => return,
             },
             () = client.abandoned.cancelled() => return,
@@ -56,13 +56,14 @@ pub(super) async fn forward_server_messages(
 /// Tells servers of the older era that their client's roots are others now. Each asks for them then.
 pub(super) async fn notify_roots_changed(gateway: &Gateway, profile: Option<&str>) {
     let Ok(visible) = gateway.visible_in_session(profile) else { return };
-    let sessions = gateway.hub().sessions();
+    let sessions = gateway.hub().connected_clients();
     let is_told = |upstream: &Arc<Upstream>| {
-        sessions.sole(&upstream.name).is_some() && visible.view.can_see_server(&upstream.name)
+        sessions.only_client_of(&upstream.name).is_some()
+            && visible.view.can_see_server(&upstream.name)
     };
     let upstreams: Vec<_> = gateway.hub().upstreams().into_iter().filter(is_told).collect();
     // Concurrently: a server that does not read must not delay the others.
-    join_all(upstreams.iter().map(|upstream| upstream.tell_roots())).await;
+    join_all(upstreams.iter().map(|upstream| upstream.notify_roots_changed())).await;
 }
 
 /// Something a client is to be notification.

@@ -20,7 +20,7 @@ use toolcrib_server::BodyPermit;
 use super::message_size::{limit_log, limit_progress};
 use crate::hidden_text::clean_value;
 use crate::snapshot::SessionKind;
-use crate::upstream::{Asked, rank};
+use crate::upstream::{RawRequest, severity};
 
 /// Keys of `_meta` that speak of one hop, and not of the whole way.
 const HOP_KEYS: [&str; 3] = [
@@ -197,7 +197,7 @@ impl Client {
 
     /// Passes on a line of a server's log, if it wants to see such lines.
     pub(crate) async fn log(&self, mut line: LoggingMessageNotificationParam) {
-        if self.log_level.is_some_and(|level| rank(line.level) >= rank(level)) {
+        if self.log_level.is_some_and(|level| severity(line.level) >= severity(level)) {
             limit_log(&mut line);
             clean_value(&mut line.data);
             let notification = LoggingMessageNotification::new(line);
@@ -211,7 +211,7 @@ impl Client {
     }
 
     /// Whether it can be asked this.
-    pub(crate) fn can_answer(&self, asked: &Asked) -> bool {
+    pub(crate) fn can_answer(&self, asked: &RawRequest) -> bool {
         match &*asked.method {
             "elicitation/create" => self.capabilities.elicitation.is_some(),
             "sampling/createMessage" => self.capabilities.sampling.is_some(),
@@ -221,7 +221,7 @@ impl Client {
     }
 
     /// Asks it something on a server's behalf.
-    pub(crate) async fn ask(&self, asked: Asked) -> Result<Value, ErrorData> {
+    pub(crate) async fn ask(&self, asked: RawRequest) -> Result<Value, ErrorData> {
         if !self.can_answer(&asked) {
             let what = "the client cannot be asked that";
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, what, None));
@@ -244,7 +244,7 @@ impl Client {
     }
 
     /// Answers a server's question, unless the server takes it back first.
-    pub(crate) async fn forward_question(&self, asked: Asked, mut answer: AnswerSender) {
+    pub(crate) async fn forward_question(&self, asked: RawRequest, mut answer: AnswerSender) {
         let given = tokio::select! {
             given = self.ask(asked) => given,
             () = answer.closed() => return,

@@ -25,7 +25,8 @@ use super::operation::{Operation, RetryInputs};
 use super::question;
 use crate::metrics;
 use crate::upstream::{
-    Asked, Caller, Failed, Leave, Listed, Pending, QUESTIONS, Said, Step, Unavailable, Upstream,
+    ActiveCall, CLIENT_QUEUE, CallPermit, CallingClient, PendingRequest, PermitError, RawRequest,
+    RequestEvent, ServerMessage, Upstream, UpstreamError,
 };
 
 /// Rounds of questions in one request.
@@ -45,7 +46,7 @@ pub(crate) enum ForwardError {
     /// The server refused, and its error goes to the client.
     Rpc(ErrorData),
     /// The server cannot be asked, or went away, or took too long: in words.
-    Failed(String),
+    UpstreamError(String),
 }
 
 /// Operation becomes of a request for now.
@@ -59,7 +60,7 @@ pub(crate) enum ForwardOutcome {
 /// A question of a server, and the call it holds up.
 pub(crate) struct PausedRequest {
     pub(crate) forwarded: ForwardedRequest,
-    pub(crate) question: Asked,
+    pub(crate) question: RawRequest,
     pub(crate) answer: oneshot::Sender<Result<Value, ErrorData>>,
 }
 
@@ -67,12 +68,12 @@ pub(crate) struct PausedRequest {
 pub(crate) struct ForwardedRequest {
     upstream: Arc<Upstream>,
     operation: Operation,
-    pending: Pending,
-    said: mpsc::Receiver<Said>,
-    listed: Listed,
+    pending: PendingRequest,
+    said: mpsc::Receiver<ServerMessage>,
+    listed: ActiveCall,
     timeout: Duration,
     metric: Option<metrics::InFlightCall>,
-    leave: Leave,
+    leave: CallPermit,
     /// Whether a question of its server was refused before.
     has_rejected_question: bool,
     /// The arguments come from the request body, so the body counts for as long as the exchange lasts.
@@ -88,50 +89,51 @@ impl ForwardedRequest {
         inputs: RetryInputs,
         allowed: impl Fn() -> bool,
     ) -> Result<Self, ForwardError> {
-        let unavailable = |why: Unavailable| {
+        let unavailable = |why: PermitError| {
             let name = &upstream.name;
-            ForwardError::Failed(match why {
-                Unavailable::Down(why) => format!("`{name}` is not available: {why}"),
-                Unavailable::Busy(why) => why.to_string(),
+            ForwardError::UpstreamError(match why {
+                PermitError::ServerDown(why) => format!("`{name}` is not available: {why}"),
+                PermitError::QueueFull(why) => why.to_string(),
             })
         };
         let timeout = operation.timeout(&upstream);
         let leave = tokio::select! {
-            leave = upstream.leave() => leave.map_err(unavailable)?,
-            () = client.abandoned.cancelled() => return Err(ForwardError::Failed("cancelled".into())),
+            leave = upstream.acquire_call_permit() => leave.map_err(unavailable)?,
+            () = client.abandoned.cancelled() => return Err(ForwardError::UpstreamError("cancelled".into())),
             () = tokio::time::sleep(timeout) => {
                 let name = &upstream.name;
                 let waited = timeout.as_secs_f64();
-                return Err(ForwardError::Failed(format!("`{name}` had no time for this within {waited:.0} s")));
+                return Err(ForwardError::UpstreamError(format!("`{name}` had no time for this within {waited:.0} s")));
             }
         };
         // Servers of the older era give out no state, so it can only be one of ours, and is not there: to
         // begin again would run twice what was asked for once.
-        if inputs.state.is_some() && !leave.link.is_modern() {
+        if inputs.state.is_some() && !leave.connection.is_modern() {
             let problem = "`requestState` is not known: it was used, is too old, or is another's";
             return Err(ForwardError::Rpc(ErrorData::invalid_params(problem, None)));
         }
         // A reload may have taken it out of this client's visible while it waited.
         if !allowed() {
-            return Err(ForwardError::Failed(format!(
+            return Err(ForwardError::UpstreamError(format!(
                 "`{}` is not available any more",
                 upstream.name
             )));
         }
         let metric = matches!(operation, Operation::Tool { .. })
             .then(|| upstream.metrics().call(&upstream.name));
-        let (questions, said) = mpsc::channel(QUESTIONS);
-        let caller = Caller { client: client.id, kin: client.kin, questions };
-        let meta = client.meta_for(leave.link.is_modern());
-        let mut listed = upstream.callers.list(caller);
-        let pending = match leave.link.send(operation.request(inputs), Some(meta)).await {
+        let (questions, said) = mpsc::channel(CLIENT_QUEUE);
+        let caller =
+            CallingClient { client: client.id, client_group: client.kin, messages: questions };
+        let meta = client.meta_for(leave.connection.is_modern());
+        let mut listed = upstream.active_calls.register(caller);
+        let pending = match leave.connection.send(operation.request(inputs), Some(meta)).await {
             Ok(pending) => pending,
             Err(failed) => {
-                listed.over();
+                listed.finish();
                 return Err(forward_error(&upstream, &failed));
             }
         };
-        listed.sent(pending.id().clone());
+        listed.set_id(pending.id().clone());
         Ok(Self {
             upstream,
             operation,
@@ -148,12 +150,12 @@ impl ForwardedRequest {
 
     /// It waits for its client now: others may have its place among all calls.
     pub(super) fn release_global_permit(&mut self) {
-        self.leave.rest();
+        self.leave.release_shared_permit();
     }
 
     /// How many calls of its server may wait for their clients: half of those that may be under way.
     pub(super) fn max_pending_inputs(&self) -> usize {
-        (self.upstream.at_once() / 2).max(1)
+        (self.upstream.max_concurrent_calls() / 2).max(1)
     }
 
     /// The server it is with.
@@ -179,21 +181,21 @@ impl ForwardedRequest {
                 biased;
                 () = client.abandoned.cancelled() => {
                     self.count(metrics::CallStatus::Cancelled);
-                    return Err(ForwardError::Failed("cancelled".into()));
+                    return Err(ForwardError::UpstreamError("cancelled".into()));
                 }
                 () = tokio::time::sleep_until(deadline) => {
                     self.count(metrics::CallStatus::Timeout);
-                    let failed = Failed::Timeout(self.timeout.as_secs_f64());
+                    let failed = UpstreamError::Timeout(self.timeout.as_secs_f64());
                     return Err(forward_error(&self.upstream, &failed));
                 }
                 Some(said) = self.said.recv() => match said {
-                    Said::Log(mut line, charge) => {
+                    ServerMessage::Log(mut line, charge) => {
                         question::present_log(self.server(), &mut line);
                         let client = client.clone();
                         notifier.notify(async move { client.log(line).await }, charge).await;
                         continue;
                     }
-                    Said::Question(mut request, answer) => {
+                    ServerMessage::Question(mut request, answer) => {
                         let limits = self.upstream.limits();
                         let (method, params) = (&request.method, request.params.as_mut());
                         if let Err(why) = question::present(self.server(), method, params, limits) {
@@ -222,10 +224,10 @@ impl ForwardedRequest {
                     }
                     continue;
                 }
-                step = self.pending.next() => step,
+                step = self.pending.next_event() => step,
             };
             let mut answer = match step {
-                Step::Progress((params, charge)) => {
+                RequestEvent::Progress((params, charge)) => {
                     // A server that shows that it works has not gone silent.
                     if open.is_empty() {
                         deadline = deadline.max(Instant::now() + self.timeout).min(last);
@@ -234,12 +236,12 @@ impl ForwardedRequest {
                     notifier.notify(async move { client.progress(params).await }, charge).await;
                     continue;
                 }
-                Step::Over(Ok(answer)) => {
-                    self.listed.over();
+                RequestEvent::Done(Ok(answer)) => {
+                    self.listed.finish();
                     answer
                 }
-                Step::Over(Err(failed)) => {
-                    self.listed.over();
+                RequestEvent::Done(Err(failed)) => {
+                    self.listed.finish();
                     self.count(metrics::CallStatus::Error);
                     return Err(forward_error(&self.upstream, &failed));
                 }
@@ -264,7 +266,7 @@ impl ForwardedRequest {
             rounds += 1;
             if rounds > MAX_INPUT_ROUNDS {
                 self.count(metrics::CallStatus::Error);
-                return Err(ForwardError::Failed(format!(
+                return Err(ForwardError::UpstreamError(format!(
                     "`{}` asks for input again and again",
                     self.upstream.name
                 )));
@@ -275,7 +277,7 @@ impl ForwardedRequest {
     }
 
     /// Whether a client is asked by way of an answer to its request.
-    fn must_ask_in_result(&self, client: &Client, request: &Asked) -> bool {
+    fn must_ask_in_result(&self, client: &Client, request: &RawRequest) -> bool {
         client.is_modern && self.operation.can_be_retried() && client.can_answer(request)
     }
 
@@ -288,17 +290,17 @@ impl ForwardedRequest {
         let asked = client.ask_all(&answer["inputRequests"]);
         let responses = tokio::select! {
             responses = asked => responses.map_err(ForwardError::Rpc)?,
-            () = client.abandoned.cancelled() => return Err(ForwardError::Failed("cancelled".into())),
+            () = client.abandoned.cancelled() => return Err(ForwardError::UpstreamError("cancelled".into())),
             () = tokio::time::sleep(ANSWER_TIMEOUT) => {
-                return Err(ForwardError::Failed("nobody answered what the server asked".into()));
+                return Err(ForwardError::UpstreamError("nobody answered what the server asked".into()));
             }
         };
         let state = answer.get("requestState").and_then(Value::as_str).map(str::to_owned);
         let inputs = RetryInputs { responses: Some(responses), state };
-        let meta = client.meta_for(self.leave.link.is_modern());
-        let sent = self.leave.link.send(self.operation.request(inputs), Some(meta)).await;
+        let meta = client.meta_for(self.leave.connection.is_modern());
+        let sent = self.leave.connection.send(self.operation.request(inputs), Some(meta)).await;
         self.pending = sent.map_err(|failed| forward_error(&self.upstream, &failed))?;
-        self.listed.sent(self.pending.id().clone());
+        self.listed.set_id(self.pending.id().clone());
         Ok(())
     }
 
@@ -328,7 +330,7 @@ impl LossyNotifier {
     async fn notify(
         &mut self,
         telling: impl Future<Output = ()> + Send + 'static,
-        charge: crate::upstream::Charge,
+        charge: crate::upstream::MessageCharge,
     ) {
         if self.0.as_mut().is_some_and(|last| last.now_or_never().is_none()) {
             return;
@@ -353,7 +355,7 @@ fn question_rejected(why: &question::QuestionError) -> ErrorData {
 }
 
 /// A question, as a client of the newer era is asked.
-pub(super) fn input_required(request: &Asked, state: &str) -> Value {
+pub(super) fn input_required(request: &RawRequest, state: &str) -> Value {
     json!({
         "resultType": "input_required",
         "inputRequests": { QUESTION_KEY: request },
@@ -361,23 +363,25 @@ pub(super) fn input_required(request: &Asked, state: &str) -> Value {
     })
 }
 
-fn forward_error(upstream: &Upstream, failed: &Failed) -> ForwardError {
+fn forward_error(upstream: &Upstream, failed: &UpstreamError) -> ForwardError {
     let name = &upstream.name;
     match failed {
-        Failed::Refused(error) => {
+        UpstreamError::Rejected(error) => {
             let shown = question::present_error(name, error.clone(), upstream.limits());
             ForwardError::Rpc(shown.unwrap_or_else(|why| question_rejected(&why)))
         }
-        Failed::Closed(why) => {
-            upstream.suspect();
-            ForwardError::Failed(format!(
+        UpstreamError::Closed(why) => {
+            upstream.request_health_check();
+            ForwardError::UpstreamError(format!(
                 "`{name}` went away before it answered ({why}); whether it did what was asked is not known"
             ))
         }
-        Failed::Timeout(_) => {
-            upstream.suspect();
-            ForwardError::Failed(format!("`{name}` gave {failed}; it was told to stop"))
+        UpstreamError::Timeout(_) => {
+            upstream.request_health_check();
+            ForwardError::UpstreamError(format!("`{name}` gave {failed}; it was told to stop"))
         }
-        Failed::Cancelled | Failed::Odd(_) => ForwardError::Failed(format!("`{name}`: {failed}")),
+        UpstreamError::Cancelled | UpstreamError::Unexpected(_) => {
+            ForwardError::UpstreamError(format!("`{name}`: {failed}"))
+        }
     }
 }

@@ -42,7 +42,7 @@ use crate::config::Config;
 use crate::hidden_text::{LoggedOnce, class_names, clean_value, find_hidden, loggable_name};
 use crate::hub::Hub;
 use crate::snapshot::{ClientView, ListHashes, SessionKind, Snapshot};
-use crate::upstream::{Environment, Upstream};
+use crate::upstream::{HostEnvironment, Upstream};
 use client::Client;
 use forwarded_request::{ForwardError, ForwardOutcome, ForwardedRequest, PausedRequest};
 use operation::{Operation, RetryInputs};
@@ -90,7 +90,7 @@ impl Gateway {
     /// Starts the servers of a config; none of them is waited for.
     pub fn start(
         config: Config,
-        environment: Environment,
+        environment: HostEnvironment,
         counter: Arc<dyn TokenCounter>,
     ) -> Arc<Self> {
         let (hub, updates) = Hub::start(config, environment, counter);
@@ -265,7 +265,7 @@ impl Gateway {
             ForwardOutcome::InputRequired(paused) => {
                 let PausedRequest { forwarded, question, answer } = *paused;
                 let name = self.pending_inputs.add(forwarded, answer, profile.map(str::to_owned));
-                let name = name.map_err(|error| ForwardError::Failed(error.to_string()))?;
+                let name = name.map_err(|error| ForwardError::UpstreamError(error.to_string()))?;
                 Ok(forwarded_request::input_required(&question, &name))
             }
         }

@@ -66,7 +66,7 @@ pub(super) fn tool_error(text: &str) -> Value {
 pub(super) fn forward_error(error: ForwardError, is_modern: bool) -> ErrorData {
     match error {
         ForwardError::Rpc(error) => adapt_error(error, is_modern),
-        ForwardError::Failed(why) => ErrorData::internal_error(why, None),
+        ForwardError::UpstreamError(why) => ErrorData::internal_error(why, None),
     }
 }
 

@@ -24,7 +24,7 @@ use super::prompts_and_resources::ResourceLocation;
 use super::subscriptions::{check_uri, check_uris};
 use super::{VisibleSnapshot, change_notifications, client_info_limit, supported_methods};
 use crate::snapshot::SessionKind;
-use crate::upstream::{Failed, QueueFull, ourselves, page};
+use crate::upstream::{QueueFull, UpstreamError, own_implementation, page_request};
 
 /// The same state over stdio, where an answer needs no type of the SDK's.
 pub(crate) struct RawClientSession(pub(crate) ClientSession);
@@ -69,9 +69,9 @@ impl Service<RoleServer> for RawClientSession {
 }
 
 impl ClientSession {
-    fn upstream_error(failed: Failed) -> ErrorData {
+    fn upstream_error(failed: UpstreamError) -> ErrorData {
         match failed {
-            Failed::Refused(error) => error,
+            UpstreamError::Rejected(error) => error,
             other => ErrorData::internal_error(other.to_string(), None),
         }
     }
@@ -95,7 +95,7 @@ impl ServerHandler for ClientSession {
             .enable_completions()
             .build();
         let mut info = ServerConfig::new(capabilities)
-            .with_server_info(ourselves())
+            .with_server_info(own_implementation())
             .with_protocol_version(ProtocolVersion::V_2025_11_25);
         let visible = self.state.gateway.visible_in_session(self.profile()).ok();
         info.instructions = visible.and_then(|visible| visible.view.instruction.clone());
@@ -147,7 +147,7 @@ impl ServerHandler for ClientSession {
         if self.state.session.set(gateway.hub().metrics().session()).is_err() {
             return;
         }
-        let (present, said) = gateway.hub().sessions().enter(self.state.id, can_see);
+        let (present, said) = gateway.hub().connected_clients().register(self.state.id, can_see);
         let has_roots = client.has_roots();
         tokio::spawn(change_notifications::forward_server_messages(client, said, present));
         let told = (subscriptions, Arc::clone(&self.state.tool_list), self.state.list_hashes);
@@ -188,7 +188,7 @@ impl ServerHandler for ClientSession {
         let visible = self.state.gateway.visible_in_session(self.profile())?;
         let ResourceLocation { upstream, uri } =
             self.state.gateway.locate_resource(&visible, &request.uri)?;
-        let _place = upstream.queue().map_err(|full| Self::queue_full_error(&full))?;
+        let _place = upstream.enter_queue().map_err(|full| Self::queue_full_error(&full))?;
         let subscriptions = &self.state.subscriptions;
         let added =
             subscriptions.add(&upstream, &uri, &request.uri, client.abandoned.cancelled()).await;
@@ -204,7 +204,7 @@ impl ServerHandler for ClientSession {
         let visible = self.state.gateway.visible_in_session(self.profile())?;
         let ResourceLocation { upstream, uri } =
             self.state.gateway.locate_resource(&visible, &request.uri)?;
-        let _place = upstream.queue().map_err(|full| Self::queue_full_error(&full))?;
+        let _place = upstream.enter_queue().map_err(|full| Self::queue_full_error(&full))?;
         let removed =
             self.state.subscriptions.remove(&upstream, &uri, client.abandoned.cancelled()).await;
         removed.map_err(Self::upstream_error)
@@ -215,7 +215,8 @@ impl ServerHandler for ClientSession {
         params: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.answer_typed(ClientRequest::ListToolsRequest(page(params)), context, "tools").await
+        self.answer_typed(ClientRequest::ListToolsRequest(page_request(params)), context, "tools")
+            .await
     }
 
     async fn call_tool(
@@ -240,7 +241,12 @@ impl ServerHandler for ClientSession {
         params: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.answer_typed(ClientRequest::ListPromptsRequest(page(params)), context, "prompts").await
+        self.answer_typed(
+            ClientRequest::ListPromptsRequest(page_request(params)),
+            context,
+            "prompts",
+        )
+        .await
     }
 
     async fn get_prompt(
@@ -257,8 +263,12 @@ impl ServerHandler for ClientSession {
         params: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.answer_typed(ClientRequest::ListResourcesRequest(page(params)), context, "resources")
-            .await
+        self.answer_typed(
+            ClientRequest::ListResourcesRequest(page_request(params)),
+            context,
+            "resources",
+        )
+        .await
     }
 
     async fn list_resource_templates(
@@ -267,7 +277,7 @@ impl ServerHandler for ClientSession {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         self.answer_typed(
-            ClientRequest::ListResourceTemplatesRequest(page(params)),
+            ClientRequest::ListResourceTemplatesRequest(page_request(params)),
             context,
             "resourceTemplates",
         )

@@ -8,7 +8,7 @@ use toolcrib_core::Reply;
 use super::client::Client;
 use super::{Gateway, VisibleSnapshot};
 use crate::config::seconds;
-use crate::upstream::FirstWaits;
+use crate::upstream::FirstAnswerDeadlines;
 
 /// Whether a search waits for servers that have yet to answer for the first time.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,12 +59,12 @@ impl Gateway {
     pub(super) fn startup_deadline(
         &self,
         visible: &VisibleSnapshot,
-        of: impl Fn(&FirstWaits) -> Instant,
+        of: impl Fn(&FirstAnswerDeadlines) -> Instant,
     ) -> Option<Instant> {
         let awaited =
             visible.snapshot.awaited().filter(|server| visible.view.can_see_server(server));
         let upstreams = awaited.filter_map(|server| self.hub().upstream(server));
-        let latest = upstreams.map(|upstream| of(upstream.first_waits())).max();
+        let latest = upstreams.map(|upstream| of(upstream.first_answer_deadlines())).max();
         latest.filter(|deadline| *deadline > Instant::now())
     }
 

@@ -13,7 +13,7 @@ use tokio::sync::broadcast;
 use toolcrib_server::{MemoryBudget, MemoryShare};
 
 use super::Gateway;
-use crate::upstream::{Failed, URI_BYTES, Upstream};
+use crate::upstream::{URI_BYTES, Upstream, UpstreamError};
 
 /// Maximum number of changed resources that a slow client may lag behind. Beyond that, some are not reported.
 const MAX_LAG: usize = 256;
@@ -62,14 +62,18 @@ impl SubscriptionRegistry {
     }
 
     /// Memory for one more subscription.
-    fn share(&self, resource: &ResourceKey, client_uri: &str) -> Result<MemoryShare, Failed> {
+    fn share(
+        &self,
+        resource: &ResourceKey,
+        client_uri: &str,
+    ) -> Result<MemoryShare, UpstreamError> {
         let mut share = self.memory.share();
         if share.grow(ENTRY_BYTES + resource.1.len() + client_uri.len()) {
             return Ok(share);
         }
         let problem =
             "the subscriptions of all clients take up all memory for them: try again later";
-        Err(Failed::Refused(ErrorData::internal_error(problem, None)))
+        Err(UpstreamError::Rejected(ErrorData::internal_error(problem, None)))
     }
 
     /// Records that one client fewer watches it.
@@ -123,16 +127,16 @@ impl ClientSubscriptions {
         own_uri: &str,
         client_uri: &str,
         abandoned: impl Future<Output = ()>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), UpstreamError> {
         let resource = (Arc::clone(&upstream.name), own_uri.to_owned());
         let serial = self.insert_pending(&resource, client_uri)?;
         let wanted = || self.gateway.subscriptions.is_wanted(&resource);
         let outcome = tokio::select! {
             outcome = upstream.watch_resource(own_uri, wanted) => outcome,
-            () = abandoned => Err(Failed::Cancelled),
+            () = abandoned => Err(UpstreamError::Cancelled),
         };
         if let Some(subscription) = self.record_outcome(&resource, serial, &outcome)
-            && matches!(outcome, Err(Failed::Cancelled))
+            && matches!(outcome, Err(UpstreamError::Cancelled))
         {
             // The server may already have the request.
             self.end_at_server(resource, subscription);
@@ -141,11 +145,15 @@ impl ClientSubscriptions {
     }
 
     /// Adds a subscription that waits for the server, and returns the serial of its entry.
-    fn insert_pending(&self, resource: &ResourceKey, client_uri: &str) -> Result<u64, Failed> {
+    fn insert_pending(
+        &self,
+        resource: &ResourceKey,
+        client_uri: &str,
+    ) -> Result<u64, UpstreamError> {
         let mut watched = self.lock();
         if watched.len() >= MAX_SUBSCRIPTIONS && !watched.contains_key(resource) {
             let problem = format!("{MAX_SUBSCRIPTIONS} resources are watched already");
-            return Err(Failed::Refused(ErrorData::invalid_request(problem, None)));
+            return Err(UpstreamError::Rejected(ErrorData::invalid_request(problem, None)));
         }
         let registry = &self.gateway.subscriptions;
         let share = registry.share(resource, client_uri)?;
@@ -169,7 +177,7 @@ impl ClientSubscriptions {
         &self,
         resource: &ResourceKey,
         serial: u64,
-        outcome: &Result<(), Failed>,
+        outcome: &Result<(), UpstreamError>,
     ) -> Option<Subscription> {
         let mut watched = self.lock();
         let subscription =
@@ -178,7 +186,7 @@ impl ClientSubscriptions {
         match outcome {
             Ok(()) => subscription.is_confirmed = true,
             // It may have been watched before.
-            Err(Failed::Cancelled) => {}
+            Err(UpstreamError::Cancelled) => {}
             Err(_) => subscription.is_confirmed = false,
         }
         if subscription.is_confirmed || subscription.pending > 0 {
@@ -194,13 +202,13 @@ impl ClientSubscriptions {
         upstream: &Upstream,
         own_uri: &str,
         abandoned: impl Future<Output = ()>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), UpstreamError> {
         let resource = (Arc::clone(&upstream.name), own_uri.to_owned());
         let Some(subscription) = self.take(&resource) else { return Ok(()) };
         let wanted = || self.gateway.subscriptions.is_wanted(&resource);
         let ended = tokio::select! {
             ended = upstream.watch_resource(own_uri, wanted) => return ended,
-            () = abandoned => Err(Failed::Cancelled),
+            () = abandoned => Err(UpstreamError::Cancelled),
         };
         self.end_at_server(resource, subscription);
         ended

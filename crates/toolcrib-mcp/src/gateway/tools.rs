@@ -21,7 +21,7 @@ use super::startup_wait::SearchWait;
 use super::{Gateway, VisibleSnapshot};
 use crate::raw_arguments::RawArguments;
 use crate::snapshot::added_tools_hint;
-use crate::upstream::{CONNECTING, Phase};
+use crate::upstream::{CONNECTING, ServerPhase};
 
 /// Operation a call of a tool came to.
 pub(super) struct ToolCallResult {
@@ -113,7 +113,7 @@ impl Gateway {
         let outcome = match &answer {
             Ok(_) => "answered",
             Err(ForwardError::Rpc(_)) => "refused",
-            Err(ForwardError::Failed(_)) => "failed",
+            Err(ForwardError::UpstreamError(_)) => "failed",
         };
         tracing::info!(
             tool = tool.name(),
@@ -124,7 +124,7 @@ impl Gateway {
         );
         match answer {
             Ok(answer) => Ok(answer),
-            Err(ForwardError::Failed(why)) => Ok(tool_error(&why)),
+            Err(ForwardError::UpstreamError(why)) => Ok(tool_error(&why)),
             Err(refused) => Err(protocol_result::forward_error(refused, client.is_modern)),
         }
     }
@@ -242,15 +242,15 @@ impl Gateway {
             let status = upstream.status();
             // One that has just answered is not there before its tools are on the snapshot.
             let arriving =
-                status.phase == Phase::Up && !visible.snapshot.has_answered(&upstream.name);
-            let here = matches!(status.phase, Phase::Up | Phase::Off) && !arriving;
+                status.phase == ServerPhase::Up && !visible.snapshot.has_answered(&upstream.name);
+            let here = matches!(status.phase, ServerPhase::Up | ServerPhase::Off) && !arriving;
             if here || !visible.view.can_see_server(&upstream.name) {
                 continue;
             }
             let server = upstream.name.to_string();
-            let why = if arriving { CONNECTING.to_owned() } else { status.why_not() };
+            let why = if arriving { CONNECTING.to_owned() } else { status.unavailable_reason() };
             unavailable.why.insert(server.clone(), why.clone());
-            if arriving || status.is_first_try() {
+            if arriving || status.is_first_attempt() {
                 unavailable.connecting.push(server);
             } else {
                 unavailable.down.push(UnavailableServer { server, reason: why });

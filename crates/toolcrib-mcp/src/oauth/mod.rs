@@ -1,16 +1,16 @@
-//! Signing in to upstream servers that ask for OAuth.
+//! Signing in to upstream servers that require OAuth.
 //!
-//! A person signs in once, on the command line ([`Login`]); the gateway then uses what was stored
-//! ([`client_for`]) and refreshes it on its own. The protocol itself (authorization code with PKCE,
-//! discovery by RFC 9728 and 8414, the `resource` of RFC 8707, the `iss` of RFC 9207) is rmcp's. Ours is
-//! what rmcp leaves open: where tokens lie, which addresses may be asked, and that no
-//! token and no foreign text reaches a log or an error.
+//! The user signs in once, on the command line ([`Login`]). The gateway then uses the stored tokens ([`client_for`]) and
+//! refreshes them automatically. The SDK implements the protocol: authorization code with PKCE, discovery by RFC 9728 and
+//! 8414, the `resource` of RFC 8707, the `iss` of RFC 9207. This module decides what the SDK leaves open: where tokens
+//! are stored, which addresses may be contacted, and that no token and no untrusted text reaches a log or an error.
 //!
-//! Credentials are per upstream and come only from here: nothing an inbound request carries goes up.
+//! Credentials are per upstream server and come only from here. Nothing from a client's request is forwarded.
 
+mod allowed_addresses;
 mod login;
-mod reach;
-mod store;
+mod sign_in_http;
+mod token_store;
 
 use std::error::Error as StdError;
 use std::io;
@@ -25,37 +25,40 @@ use rmcp::transport::streamable_http_client::AuthRequiredError;
 use toolcrib_server::private_file::{PrivateFileError, PrivateFolder};
 use url::Url;
 
+pub use allowed_addresses::DisallowedAddress;
 pub use login::Login;
-pub use reach::Barred;
 
 use crate::Secret;
-use reach::Reach;
-use store::Store;
+use allowed_addresses::check_endpoint;
+use sign_in_http::SignInHttp;
+use token_store::TokenStore;
 
-/// How long a connection may take to come about.
-const CONNECT: Duration = Duration::from_secs(10);
+/// Timeout of connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An upstream server, as far as signing in to it goes.
+/// An upstream server that requires a sign-in.
 #[derive(Debug, Clone)]
-pub struct Upstream {
+pub struct SignInTarget {
     /// Its name in the config.
     pub name: String,
-    /// Its MCP endpoint. Another URL is another server, and needs a login of its own.
+    /// Its MCP endpoint. Each URL needs its own login.
     pub url: Url,
-    /// How we are known to its authorization server.
-    pub client: ClientId,
-    /// Scopes to ask for; none means those that the server names.
+    /// How the gateway identifies itself to the authorization server.
+    pub client: ClientIdentity,
+    /// Scopes to request. If empty, those the server advertises.
     pub scopes: Vec<String>,
-    /// Hosts besides the server's own that may have private addresses, such as a company's sign-in.
+    /// Hosts that may have private addresses in addition to the server's own, such as a company's sign-in.
     pub trusted_hosts: Vec<String>,
 }
 
-impl Upstream {
-    /// A server as the config describes it; `None` where the address is none.
+impl SignInTarget {
+    /// A server from the config; `None` if the URL is invalid.
     pub fn new(name: &str, url: &str, config: &crate::config::OAuth) -> Option<Self> {
         let client = match &config.client_id {
-            Some(id) => ClientId::Given { id: id.clone(), secret: config.client_secret.clone() },
-            None => ClientId::Register,
+            Some(id) => {
+                ClientIdentity::Configured { id: id.clone(), secret: config.client_secret.clone() }
+            }
+            None => ClientIdentity::Register,
         };
         Some(Self {
             name: name.to_owned(),
@@ -67,24 +70,24 @@ impl Upstream {
     }
 }
 
-/// How we are known to an authorization server.
+/// How the gateway identifies itself to an authorization server.
 #[derive(Debug, Clone, Default)]
-pub enum ClientId {
-    /// By registering ourselves at each login.
+pub enum ClientIdentity {
+    /// Registers as a new client at each login.
     #[default]
     Register,
-    /// By a document at this address, where that is understood; by registering elsewhere.
-    Document(Url),
-    /// By an id that the owner got from the server's makers.
-    Given {
-        /// The id.
+    /// Uses the client metadata document at this URL if the server supports that; registers otherwise.
+    MetadataDocument(Url),
+    /// Uses a client id from the config.
+    Configured {
+        /// The client id.
         id: String,
-        /// The secret, for clients that have one.
+        /// The client secret, if there is one.
         secret: Option<Secret>,
     },
 }
 
-/// There are no credentials for a server, or they are no longer good.
+/// There are no credentials for a server, or they are no longer valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{server}` needs a login; run: toolcrib login {server}")]
 pub struct NeedsLogin {
@@ -92,73 +95,73 @@ pub struct NeedsLogin {
     pub server: String,
 }
 
-/// Why signing in, or using what was stored, did not work. Never carries a token.
+/// Why signing in, or using the stored tokens, failed. Never contains a token.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A person must sign in (again).
+    /// The user must sign in (again).
     #[error(transparent)]
     NeedsLogin(#[from] NeedsLogin),
-    /// Nothing says where to sign in.
+    /// The server does not advertise a sign-in.
     #[error("`{server}` does not say where to sign in")]
     NoMetadata {
         /// The server's name.
         server: String,
     },
-    /// Asking where to sign in failed.
-    #[error("where to sign in to `{server}` cannot be found out: {why}")]
+    /// Discovering where to sign in failed.
+    #[error("cannot discover where to sign in to `{server}`: {why}")]
     Discovery {
         /// The server's name.
         server: String,
-        /// What went wrong, cut and cleaned.
+        /// What went wrong, shortened and cleaned.
         why: String,
     },
-    /// The authorization server is not who it should be.
+    /// The response comes from another authorization server than expected.
     #[error("the sign-in of `{server}` answers as `{received}`, not as `{expected}`")]
     Issuer {
         /// The server's name.
         server: String,
-        /// The issuer that was asked.
+        /// The expected issuer.
         expected: String,
-        /// The issuer that answered.
+        /// The issuer in the response.
         received: String,
     },
-    /// The server sends us to an address that we do not open.
+    /// The server's sign-in is at an address that is not allowed.
     #[error("`{server}` sends its sign-in to an address that is not allowed: {why}")]
-    Barred {
+    DisallowedAddress {
         /// The server's name.
         server: String,
-        /// Which rule it breaks.
-        why: Barred,
+        /// Why it is not allowed.
+        why: DisallowedAddress,
     },
-    /// The authorization server did not take us as a client.
-    #[error("the sign-in of `{server}` does not register us: {why}")]
+    /// The authorization server did not register the gateway as a client.
+    #[error("the sign-in of `{server}` did not register Toolcrib as a client: {why}")]
     Registration {
         /// The server's name.
         server: String,
-        /// What it said, cut and cleaned.
+        /// Its error, shortened and cleaned.
         why: String,
     },
-    /// The person or the authorization server said no.
+    /// The user or the authorization server denied access.
     #[error("the sign-in to `{server}` was refused: {why}")]
     Denied {
         /// The server's name.
         server: String,
-        /// The reason given, cut and cleaned.
+        /// The reason given, shortened and cleaned.
         why: String,
     },
-    /// The code was not exchanged for a token.
+    /// The authorization code could not be exchanged for a token.
     #[error("the sign-in of `{server}` gave no usable token")]
     Exchange {
         /// The server's name.
         server: String,
     },
-    /// Nobody came back from the browser.
+    /// The browser sent no callback in time.
     #[error("nobody signed in to `{server}` in time")]
     TimedOut {
         /// The server's name.
         server: String,
     },
-    /// The token is old, and fetching a new one failed for now.
+    /// The token has expired, and refreshing it failed for now.
     #[error("the token for `{server}` cannot be refreshed right now")]
     Unavailable {
         /// The server's name.
@@ -177,7 +180,7 @@ pub enum Error {
     Io {
         /// The server's name.
         server: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -196,87 +199,89 @@ impl Error {
                 "check the server's URL and the network, then try again".to_owned()
             }
             Self::Issuer { .. } | Self::Exchange { .. } => {
-                "tell the server's operator: its sign-in is set up wrongly".to_owned()
+                "tell the server's operator: its sign-in is misconfigured".to_owned()
             }
-            Self::Barred { .. } => {
+            Self::DisallowedAddress { .. } => {
                 "if the host is yours, add it to the server's `trusted_hosts`".to_owned()
             }
             Self::Registration { .. } => "set `client_id` for this server in the config".to_owned(),
-            Self::Denied { .. } => "sign in again, and grant what is asked".to_owned(),
+            Self::Denied { .. } => "sign in again, and grant the requested access".to_owned(),
             Self::State { source, .. } => source.hint(),
             Self::Io { .. } => "check the state folder's permissions and free space".to_owned(),
         }
     }
 }
 
-/// A client that carries the stored token of `upstream` and keeps it fresh.
+/// A client that sends the stored token of `target` and refreshes it.
 ///
-/// One per upstream: clones share the token and refresh it once, however many calls find it old.
-/// `http` must not follow redirects, for it carries the token. A login made meanwhile by another process
-/// is seen by the next `client_for`; [`needs_login`] tells from an error that it is time for one.
+/// Use one per server: its clones share the token and refresh it once, however many calls find it expired. `http` must
+/// not follow redirects, because it carries the token. A login by another process takes effect with the next
+/// `client_for`; [`needs_login`] tells whether an error calls for that.
 pub async fn client_for<C>(
-    upstream: &Upstream,
+    target: &SignInTarget,
     state: &PrivateFolder,
     http: C,
 ) -> Result<AuthClient<C>, Error>
 where
     C: Clone + Send + Sync + 'static,
 {
-    let needs_login = || NeedsLogin { server: upstream.name.clone() };
-    let store = Store::new(state, &upstream.name, &upstream.url);
-    let stored = store.read().ok_or_else(needs_login)?;
-    let (mut manager, _) = manager_for(upstream, &store).await?;
-    let failed = |error| failure(upstream, &error);
+    let needs_login = || NeedsLogin { server: target.name.clone() };
+    let store = TokenStore::new(state, &target.name, &target.url);
+    let stored = store.client().ok_or_else(needs_login)?;
+    let (mut manager, _) = manager_for(target, &store).await?;
+    let failed = |error| sign_in_error(target, &error);
     if !manager.initialize_from_store().await.map_err(failed)? {
         return Err(needs_login().into());
     }
-    let secret = match &upstream.client {
-        // Credentials of another client would be refused at the first refresh.
-        ClientId::Given { id, .. } if *id != stored.client_id => return Err(needs_login().into()),
-        ClientId::Given { secret, .. } => secret.clone(),
-        ClientId::Register | ClientId::Document(_) => stored.client_secret,
+    let secret = match &target.client {
+        // The server would reject the credentials of another client at the first refresh.
+        ClientIdentity::Configured { id, .. } if *id != stored.client_id => {
+            return Err(needs_login().into());
+        }
+        ClientIdentity::Configured { secret, .. } => secret.clone(),
+        ClientIdentity::Register | ClientIdentity::MetadataDocument(_) => stored.client_secret,
     };
     if let Some(secret) = secret {
-        let config = OAuthClientConfig::new(stored.client_id, upstream.url.as_str());
+        let config = OAuthClientConfig::new(stored.client_id, target.url.as_str());
         manager.configure_client(config.with_client_secret(secret.expose())).map_err(failed)?;
     }
     let client = AuthClient::new(http, manager);
-    // In a task of its own: a refresh that is dropped half-way has spent the refresh token for nothing.
+    // In a separate task: if a refresh is dropped before its response is stored, the refresh token is used up.
     let probe = client.clone();
     match tokio::spawn(async move { probe.get_access_token().await }).await {
         Ok(token) => token.map_err(failed)?,
-        Err(_) => return Err(Error::Unavailable { server: upstream.name.clone() }),
+        Err(_) => return Err(Error::Unavailable { server: target.name.clone() }),
     };
     Ok(client)
 }
 
-/// Whether somebody has signed in to `upstream` before.
-pub fn is_signed_in(upstream: &Upstream, state: &PrivateFolder) -> bool {
-    Store::new(state, &upstream.name, &upstream.url).read().is_some()
+/// Whether there are stored tokens for `target`.
+pub fn is_signed_in(target: &SignInTarget, state: &PrivateFolder) -> bool {
+    TokenStore::new(state, &target.name, &target.url).client().is_some()
 }
 
-/// A client for requests that carry tokens: it follows no redirect.
+/// A client for requests that carry tokens: it follows no redirects.
 pub fn http_client() -> Result<reqwest::Client, reqwest::Error> {
     toolcrib_tls::client_builder()
         .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(CONNECT)
+        .connect_timeout(CONNECT_TIMEOUT)
         .user_agent(concat!("toolcrib/", env!("CARGO_PKG_VERSION")))
         .build()
 }
 
-/// Whether an error of an upstream connection or call means that `server` needs a login.
+/// Returns [`NeedsLogin`] if an error of a connection or call means that `server` requires a login.
 pub fn needs_login(server: &str, error: &(dyn StdError + 'static)) -> Option<NeedsLogin> {
     let mut next = Some(error);
     while let Some(error) = next {
-        let login = error.is::<AuthRequiredError>()
+        let requires_login = error.is::<AuthRequiredError>()
             || matches!(
                 error.downcast_ref(),
                 Some(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_))
             );
-        if login {
+        if requires_login {
             return Some(NeedsLogin { server: server.to_owned() });
         }
-        // rmcp does not name these two as sources.
+        // The SDK does not expose these two as sources.
         next = match (error.downcast_ref(), error.downcast_ref()) {
             (Some(ClientInitializeError::TransportError { error, .. }), _)
             | (_, Some(ServiceError::TransportSend(error))) => Some(&*error.error),
@@ -286,38 +291,38 @@ pub fn needs_login(server: &str, error: &(dyn StdError + 'static)) -> Option<Nee
     None
 }
 
-/// rmcp's state machine for `upstream`, with our store and our reach, after discovery.
+/// The SDK's state machine for `target` after discovery, with our token store and HTTP client.
 async fn manager_for(
-    upstream: &Upstream,
-    store: &Store,
+    target: &SignInTarget,
+    store: &TokenStore,
 ) -> Result<(AuthorizationManager, AuthorizationMetadata), Error> {
-    let server = || upstream.name.clone();
-    let failed = |error| failure(upstream, &error);
-    let reach = Reach::new(upstream, store.clone())
+    let server = || target.name.clone();
+    let failed = |error| sign_in_error(target, &error);
+    let http = SignInHttp::new(target, store.clone())
         .map_err(|error| Error::Discovery { server: server(), why: clean(&error.to_string()) })?;
     let mut manager =
-        AuthorizationManager::new_with_oauth_http_client(upstream.url.clone(), Arc::new(reach))
+        AuthorizationManager::new_with_oauth_http_client(target.url.clone(), Arc::new(http))
             .await
             .map_err(failed)?;
     manager.set_credential_store(store.clone());
-    let found = manager.resolve_metadata().await.map_err(failed)?;
-    // Guessed endpoints have no issuer that the credentials could be bound to.
-    if !found.source.is_discovered() || found.metadata.issuer.is_none() {
+    let resolved = manager.resolve_metadata().await.map_err(failed)?;
+    // Guessed endpoints have no issuer to bind the credentials to.
+    if !resolved.source.is_discovered() || resolved.metadata.issuer.is_none() {
         return Err(Error::NoMetadata { server: server() });
     }
-    let AuthorizationMetadata { authorization_endpoint, token_endpoint, .. } = &found.metadata;
-    let registration = found.metadata.registration_endpoint.as_ref();
+    let AuthorizationMetadata { authorization_endpoint, token_endpoint, .. } = &resolved.metadata;
+    let registration = resolved.metadata.registration_endpoint.as_ref();
     for endpoint in [authorization_endpoint, token_endpoint].into_iter().chain(registration) {
-        reach::check_text(upstream, endpoint)
-            .map_err(|why| Error::Barred { server: server(), why })?;
+        check_endpoint(target, endpoint)
+            .map_err(|why| Error::DisallowedAddress { server: server(), why })?;
     }
-    manager.set_metadata(found.metadata.clone());
-    Ok((manager, found.metadata))
+    manager.set_metadata(resolved.metadata.clone());
+    Ok((manager, resolved.metadata))
 }
 
-/// Our error for one of rmcp's. Its text is repeated only where no token can be in it.
-fn failure(upstream: &Upstream, error: &AuthError) -> Error {
-    let server = upstream.name.clone();
+/// Converts the SDK's error. Its text is repeated only if it cannot contain a token.
+fn sign_in_error(target: &SignInTarget, error: &AuthError) -> Error {
+    let server = target.name.clone();
     match error {
         AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_) => {
             Error::NeedsLogin(NeedsLogin { server })
@@ -344,7 +349,7 @@ fn failure(upstream: &Upstream, error: &AuthError) -> Error {
     }
 }
 
-/// A stranger's text for a terminal: printable ASCII, one line, not long.
+/// Untrusted text for a terminal: one line of at most 200 printable ASCII characters.
 fn clean(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
     text.chars().take(200).map(plain).collect()

@@ -11,14 +11,14 @@ use rustix::process::Pid;
 
 /// A process and the group it is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Child {
+pub(super) struct ChildProcess {
     pub(super) pid: Pid,
     pub(super) group: Option<Pid>,
 }
 
 /// The children of `parent`, dead ones that nobody reaped included.
 #[cfg(target_os = "linux")]
-pub(super) fn of(parent: Pid) -> io::Result<Vec<Child>> {
+pub(super) fn children_of(parent: Pid) -> io::Result<Vec<ChildProcess>> {
     let mut children = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         let Ok(entry) = entry else { continue };
@@ -29,7 +29,7 @@ pub(super) fn of(parent: Pid) -> io::Result<Vec<Child>> {
         let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
         let Some((its_parent, group)) = parse(&stat) else { continue };
         if let (Some(pid), true) = (Pid::from_raw(pid), its_parent == parent.as_raw_pid()) {
-            children.push(Child { pid, group: Pid::from_raw(group) });
+            children.push(ChildProcess { pid, group: Pid::from_raw(group) });
         }
     }
     Ok(children)
@@ -37,7 +37,7 @@ pub(super) fn of(parent: Pid) -> io::Result<Vec<Child>> {
 
 /// Elsewhere only the group is known.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn of(_parent: Pid) -> io::Result<Vec<Child>> {
+pub(super) fn children_of(_parent: Pid) -> io::Result<Vec<ChildProcess>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -68,7 +68,7 @@ mod tests {
     fn a_child_is_found_until_it_is_reaped() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let (me, pid) = (rustix::process::getpid(), Pid::from_child(&child));
-        let listed = || of(me).unwrap().iter().any(|c| c.pid == pid);
+        let listed = || children_of(me).unwrap().iter().any(|c| c.pid == pid);
         assert!(listed());
         child.wait().unwrap();
         assert!(!listed());

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 /// The variables taken over from our own environment where they are set.
-pub const TAKEN_OVER: [&str; 8] =
+pub const INHERITED_VARIABLES: [&str; 8] =
     ["HOME", "PATH", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TMPDIR"];
 
-/// The whole environment of a server: of `ours` the few in [`TAKEN_OVER`], and all that is `named`.
+/// The whole environment of a server: of `ours` the few in [`INHERITED_VARIABLES`], and all that is `named`.
 ///
 /// What is named wins. Relative folders in our own `PATH` are left out: a server often runs in the folder of a project, and
 /// would look there for the programs that it starts. Sorted, so that the same configuration gives the same environment.
@@ -19,7 +19,8 @@ pub fn environment(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     named: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
-    let taken = ours.into_iter().filter(|(name, _)| TAKEN_OVER.iter().any(|known| name == known));
+    let taken =
+        ours.into_iter().filter(|(name, _)| INHERITED_VARIABLES.iter().any(|known| name == known));
     let taken = taken.filter_map(|(name, value)| {
         let value = if name == "PATH" { absolute_folders(&value)? } else { value };
         Some((name, value))
@@ -77,7 +78,8 @@ mod tests {
 
     #[test]
     fn every_name_on_the_list_is_taken_over_and_nothing_is_made_up() {
-        let ours: Vec<_> = TAKEN_OVER.iter().map(|name| (name.into(), "/x".into())).collect();
+        let ours: Vec<_> =
+            INHERITED_VARIABLES.iter().map(|name| (name.into(), "/x".into())).collect();
         let mut expected = ours.clone();
         expected.sort();
         assert_eq!(environment(ours, []), expected);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! gateway ──spawns──► outer warden ──spawns──► inner warden ──spawns──► server ──► whatever it starts
-//!    │  └── lifeline ──┘      └──── lifeline ──────┘                     │ │ │
+//!    │  └── warden_socket ──┘      └──── warden_socket ──────┘                     │ │ │
 //!    └──────────────────────── stdin, stdout, stderr ───────────────────┴─┴─┘
 //! ```
 //!
@@ -12,13 +12,13 @@
 
 mod children;
 mod environment;
-mod family;
-mod find;
-mod grace;
-mod lifeline;
-mod outer;
-mod stderr;
+mod find_command;
+mod grace_periods;
+mod outer_warden;
+mod process_tree;
+mod stderr_tail;
 pub mod warden;
+mod warden_socket;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -33,10 +33,10 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-pub use environment::{TAKEN_OVER, environment};
-pub use grace::GracePeriods;
-use lifeline::{HandOver, Lifeline, Report, hand_over};
-pub use stderr::{KEPT, Stderr};
+pub use environment::{INHERITED_VARIABLES, environment};
+pub use grace_periods::GracePeriods;
+pub use stderr_tail::{STDERR_BYTES, StderrTail};
+use warden_socket::{WardenReport, WardenSetup, WardenSocket, send_setup};
 
 /// How long a warden may take to start its server: it is two `exec`s of local files.
 const START: Duration = Duration::from_secs(10);
@@ -182,8 +182,8 @@ pub struct Process {
     pub stdin: Option<pipe::Sender>,
     /// What it writes.
     pub stdout: Option<pipe::Receiver>,
-    stderr: Stderr,
-    lifeline: Lifeline,
+    stderr: StderrTail,
+    warden_socket: WardenSocket,
     warden: Child,
     server: Pid,
     exit: Option<Exit>,
@@ -202,33 +202,35 @@ impl Launch {
             }
             Some(_) | None => {}
         }
-        let program = find::find(&self.program, &self.env, self.cwd.as_deref())?;
+        let program = find_command::find_command(&self.program, &self.env, self.cwd.as_deref())?;
 
-        let (mut lifeline, socket) = Lifeline::pair()?;
+        let (mut warden_socket, socket) = WardenSocket::pair()?;
         let (their_stdin, our_stdin) = io::pipe()?;
         let (our_stdout, their_stdout) = io::pipe()?;
         let (our_stderr, their_stderr) = io::pipe()?;
-        let order = HandOver { grace: self.grace, watched: false };
-        hand_over(&lifeline, their_stdin.as_fd(), their_stdout.as_fd(), order)?;
+        let setup = WardenSetup { grace: self.grace, has_outer_warden: false };
+        send_setup(&warden_socket, their_stdin.as_fd(), their_stdout.as_fd(), setup)?;
         drop((their_stdin, their_stdout));
 
         let mut warden = self.start_warden(&program, socket, their_stderr.into())?;
-        let stderr = Stderr::default();
+        let stderr = StderrTail::default();
         let pipe = pipe::Receiver::from_owned_fd(our_stderr.into())?;
         let drained = tokio::spawn(stderr.clone().drain(pipe));
 
-        match timeout(START, lifeline.report()).await {
-            Ok(Some(Report::Runs(pid))) if let Some(server) = Pid::from_raw(pid) => Ok(Process {
-                stdin: Some(pipe::Sender::from_owned_fd(our_stdin.into())?),
-                stdout: Some(pipe::Receiver::from_owned_fd(our_stdout.into())?),
-                stderr,
-                lifeline,
-                warden,
-                server,
-                exit: None,
-                grace: self.grace,
-            }),
-            Ok(Some(Report::CannotRun(reason))) => {
+        match timeout(START, warden_socket.report()).await {
+            Ok(Some(WardenReport::Runs(pid))) if let Some(server) = Pid::from_raw(pid) => {
+                Ok(Process {
+                    stdin: Some(pipe::Sender::from_owned_fd(our_stdin.into())?),
+                    stdout: Some(pipe::Receiver::from_owned_fd(our_stdout.into())?),
+                    stderr,
+                    warden_socket,
+                    warden,
+                    server,
+                    exit: None,
+                    grace: self.grace,
+                })
+            }
+            Ok(Some(WardenReport::CannotRun(reason))) => {
                 let _ = timeout(REAP, warden.wait()).await;
                 Err(SpawnError::CannotRun { program: self.program, reason })
             }
@@ -253,7 +255,7 @@ impl Launch {
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
-        // Away from our group, so that a Ctrl-C in the terminal reaches us alone and servers end in order.
+        // Away from our group, so that a Ctrl-C in the terminal reaches us alone and servers end in setup.
         command.process_group(0);
         command.spawn()
     }
@@ -266,7 +268,7 @@ impl Process {
     }
 
     /// The end of what it has written to stderr.
-    pub fn stderr(&self) -> &Stderr {
+    pub fn stderr(&self) -> &StderrTail {
         &self.stderr
     }
 
@@ -278,10 +280,10 @@ impl Process {
             if let Some(exit) = self.exit {
                 return exit;
             }
-            match self.lifeline.report().await {
-                Some(Report::Exited(code)) => self.exit = Some(Exit::Code(code)),
-                Some(Report::Killed(signal)) => self.exit = Some(Exit::Signal(signal)),
-                Some(Report::Runs(_) | Report::CannotRun(_)) => {}
+            match self.warden_socket.report().await {
+                Some(WardenReport::Exited(code)) => self.exit = Some(Exit::Code(code)),
+                Some(WardenReport::Killed(signal)) => self.exit = Some(Exit::Signal(signal)),
+                Some(WardenReport::Runs(_) | WardenReport::CannotRun(_)) => {}
                 None => self.kill(),
             }
         }
@@ -289,15 +291,15 @@ impl Process {
 
     /// Ends it with everything it started, and returns when all is gone: by default after 5 s at the most.
     ///
-    /// Stdin is closed, and the lifeline with it: the warden lets the server leave on its own, then sends
+    /// Stdin is closed, and the warden_socket with it: the warden lets the server leave on its own, then sends
     /// SIGTERM, then SIGKILL, each after its grace period (see [`GracePeriods`]).
     pub async fn end(mut self) -> Exit {
         self.stdin = None;
-        self.lifeline.cut();
+        self.warden_socket.close();
         let ended = timeout(self.grace.total() + SLACK, async {
             self.wait().await;
             // The warden's reports end when it exits, and it exits when nobody is left.
-            while self.lifeline.report().await.is_some() {}
+            while self.warden_socket.report().await.is_some() {}
         });
         if ended.await.is_err() {
             let _ = self.warden.start_kill();

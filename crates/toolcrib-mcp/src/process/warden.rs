@@ -4,10 +4,10 @@
 //! and `npx` or `uvx` put a server two processes down. So the gateway starts its own executable
 //! again as a warden, and the warden starts the server. It holds none of the server's pipes, passes
 //! no bytes, and sleeps until one of three things happens: the server exits, the
-//! lifeline from the gateway ends, or it is told to end by a signal. Then everything below it goes: first
+//! inner_socket from the gateway ends, or it is told to end by a signal. Then everything below it goes: first
 //! on its own, then by SIGTERM, then by SIGKILL. On Linux the warden is child subreaper, so that also
 //! what left the server's group falls to it; elsewhere it reaches the group only. A warden may be killed too, so there
-//! are two of them: see `super::outer`.
+//! are two of them: see `super::outer_warden`.
 //!
 //! Plain blocking code in one thread: a second thread or a runtime is one more thing to fail in the one
 //! process that must not.
@@ -21,9 +21,9 @@ use std::process::{Command, ExitCode, Stdio};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Pid;
 
-use super::family::{Ended, Family};
-use super::lifeline::{Report, receive};
-use super::outer;
+use super::outer_warden;
+use super::process_tree::{ChildExit, ProcessTree};
+use super::warden_socket::{WardenReport, receive_setup};
 
 /// The exit code of a command that could not be run, as shells have it.
 const CANNOT_RUN: u8 = 127;
@@ -46,26 +46,26 @@ pub fn run(argv: impl Iterator<Item = OsString>) -> ExitCode {
 
 fn watch(mut argv: impl Iterator<Item = OsString>) -> Result<u8, String> {
     let program = argv.next().ok_or("no command given")?;
-    let family = Family::new().map_err(|error| error.to_string())?;
-    let (pipes, order) = receive(io::stdin())
+    let tree = ProcessTree::new().map_err(|error| error.to_string())?;
+    let (pipes, setup) = receive_setup(io::stdin())
         .map_err(|error| format!("only the gateway can start a warden: {error}"))?;
-    if !order.watched {
-        return outer::watch(pipes, order.grace, family);
+    if !setup.has_outer_warden {
+        return outer_warden::watch(pipes, setup.grace, tree);
     }
-    let mut family = started(&program, argv, pipes, family)?;
-    sleep(&mut family);
-    family.end(order.grace);
+    let mut tree = start_server(&program, argv, pipes, tree)?;
+    sleep(&mut tree);
+    tree.terminate(setup.grace);
     // A server that not even SIGKILL ended is left to the kernel; what it would have died of is known.
-    Ok(family.ended.unwrap_or(Ended::Killed(9)).code())
+    Ok(tree.child_exit.unwrap_or(ChildExit::Killed(9)).code())
 }
 
 /// Starts the server.
-fn started(
+fn start_server(
     program: &OsString,
     args: impl Iterator<Item = OsString>,
     [stdin, stdout]: [OwnedFd; 2],
-    mut family: Family,
-) -> Result<Family, String> {
+    mut tree: ProcessTree,
+) -> Result<ProcessTree, String> {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).process_group(0);
     let started = command.spawn();
@@ -74,36 +74,36 @@ fn started(
     match started {
         Ok(child) => {
             let server = Pid::from_child(&child);
-            (family.child, family.group) = (Some(server), Some(server));
-            family.on_end = |ended| {
+            (tree.child, tree.group) = (Some(server), Some(server));
+            tree.on_child_exit = |ended| {
                 let report = match ended {
-                    Ended::Exited(code) => Report::Exited(code),
-                    Ended::Killed(signal) => Report::Killed(signal),
+                    ChildExit::Exited(code) => WardenReport::Exited(code),
+                    ChildExit::Killed(signal) => WardenReport::Killed(signal),
                 };
                 report.send(io::stdin());
             };
-            Report::Runs(server.as_raw_pid()).send(io::stdin());
-            Ok(family)
+            WardenReport::Runs(server.as_raw_pid()).send(io::stdin());
+            Ok(tree)
         }
         Err(error) => {
-            Report::CannotRun(error.to_string()).send(io::stdin());
+            WardenReport::CannotRun(error.to_string()).send(io::stdin());
             Err(format!("cannot run {}: {error}", program.display()))
         }
     }
 }
 
 /// Sleeps until there is a reason to end.
-fn sleep(family: &mut Family) {
+fn sleep(tree: &mut ProcessTree) {
     loop {
-        family.reap();
-        if family.ended.is_some() {
+        tree.reap();
+        if tree.child_exit.is_some() {
             return;
         }
         let stdin = io::stdin();
         let mut fds = [
             PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
-            PollFd::new(&family.deaths, PollFlags::IN),
-            PollFd::new(&family.orders, PollFlags::IN),
+            PollFd::new(&tree.child_exits, PollFlags::IN),
+            PollFd::new(&tree.stop_signals, PollFlags::IN),
         ];
         // Interrupted, or no memory for a moment: look again.
         if poll(&mut fds, None).is_err() {

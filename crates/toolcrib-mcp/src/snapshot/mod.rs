@@ -28,7 +28,7 @@ use toolcrib_core::{Catalog, Crib, DeferPolicy, IngestedTools, Origin, TokenCoun
 
 use crate::config::{Config, Server};
 use crate::log_limit::LogLimit;
-use crate::upstream::{Definitions, Known, Phase, Status};
+use crate::upstream::{Definitions, ServerLists, ServerPhase, ServerStatus};
 use list_warnings::{ListWarnings, ListWarningsBuilder};
 use name_prefixes::{Prefixes, prefix};
 
@@ -38,7 +38,7 @@ pub(crate) struct SnapshotServer {
     pub(crate) name: Arc<str>,
     pub(crate) config: Arc<Server>,
     /// What is known of it; `None` as long as it never answered.
-    pub(crate) known: Option<Arc<Known>>,
+    pub(crate) known: Option<Arc<ServerLists>>,
     /// Whether it never answered and is being connected to.
     pub(crate) connecting: bool,
     /// Whether it never answered and failed at least once.
@@ -52,16 +52,17 @@ impl SnapshotServer {
     pub(crate) fn new(
         name: &Arc<str>,
         config: Arc<Server>,
-        known: Option<Arc<Known>>,
-        status: &Status,
+        known: Option<Arc<ServerLists>>,
+        status: &ServerStatus,
     ) -> Self {
         let unknown = known.is_none();
         Self {
             name: Arc::clone(name),
             config,
             known,
-            connecting: unknown && matches!(status.phase, Phase::Connecting | Phase::Up),
-            failed: unknown && status.why.is_some(),
+            connecting: unknown
+                && matches!(status.phase, ServerPhase::Connecting | ServerPhase::Up),
+            failed: unknown && status.reason.is_some(),
         }
     }
 }
@@ -134,7 +135,7 @@ impl Snapshot {
         }
         let settings = disclosure::settings(config);
         let without_sessions = disclosure::without_sessions(&settings);
-        let mut entries = |pick: fn(&Known) -> &Definitions, kind: EntryKind| {
+        let mut entries = |pick: fn(&ServerLists) -> &Definitions, kind: EntryKind| {
             let lists =
                 servers.iter().filter_map(|server| Some((server, pick(server.known.as_deref()?))));
             EntryList::of(kind, &prefixes, lists, &mut findings)
@@ -339,13 +340,14 @@ mod tests {
             cwd: None,
         }));
         let flags = |phase, why: Option<&str>| {
-            let status = Status { why: why.map(str::to_owned), ..Status::new(phase) };
+            let status =
+                ServerStatus { reason: why.map(str::to_owned), ..ServerStatus::new(phase) };
             let server = SnapshotServer::new(&name, Arc::clone(&config), None, &status);
             (server.connecting, server.failed)
         };
-        assert_eq!(flags(Phase::Connecting, None), (true, false));
-        assert_eq!(flags(Phase::Up, None), (true, false));
-        assert_eq!(flags(Phase::Connecting, Some("it exited")), (true, true));
-        assert_eq!(flags(Phase::Down, Some("it exited")), (false, true));
+        assert_eq!(flags(ServerPhase::Connecting, None), (true, false));
+        assert_eq!(flags(ServerPhase::Up, None), (true, false));
+        assert_eq!(flags(ServerPhase::Connecting, Some("it exited")), (true, true));
+        assert_eq!(flags(ServerPhase::Down, Some("it exited")), (false, true));
     }
 }

@@ -16,7 +16,7 @@ use toolcrib_core::{
 use super::SessionKind;
 use super::{ClientView, Snapshot, SnapshotServer};
 use crate::config::{Config, Profile, Server, Transport};
-use crate::upstream::{Definitions, Known};
+use crate::upstream::{Definitions, ServerLists};
 
 const SERVERS: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 const OWN: [&str; 6] = ["read", "write", "read_all", "send", "find_person", "ping"];
@@ -87,11 +87,11 @@ fn server(name: &str, facts: &Facts, keep: impl Fn(&str) -> bool) -> SnapshotSer
     let tool = |own: &&&str| json!({"name": own, "description": format!("To {own} things."), "inputSchema": {"type": "object"}});
     let tools: Vec<Value> =
         facts.tools.iter().filter(|own| keep(own)).map(|own| tool(&own)).collect();
-    let known = Known {
+    let known = ServerLists {
         tools: Definitions::of(&tools),
         prompts: listed(facts.prompts.iter().map(|own| json!({"name": own}))),
         resources: listed(facts.resources.iter().map(|own| json!({"uri": format!("x://{own}")}))),
-        ..Known::default()
+        ..ServerLists::default()
     };
     let known = (!facts.connecting).then(|| Arc::new(known));
     let name = Arc::from(name);
@@ -146,7 +146,7 @@ fn named(name: &str, prefix: &str, tools: &BTreeSet<String>) -> SnapshotServer {
     };
     let mut server = server(name, &none, |_| true);
     let tools: Vec<Value> = tools.iter().map(|own| json!({"name": own})).collect();
-    let known = Known { tools: Definitions::of(&tools), ..Known::default() };
+    let known = ServerLists { tools: Definitions::of(&tools), ..ServerLists::default() };
     server.known = Some(Arc::new(known));
     Arc::make_mut(&mut server.config).prefix = Some(prefix.to_owned());
     server

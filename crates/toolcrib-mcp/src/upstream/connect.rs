@@ -1,11 +1,10 @@
-//! Connecting to a server, by either transport and in either era, and what a failure to is called.
+//! Connects to a server over stdio or HTTP, in the modern or the legacy protocol.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{ProtocolVersion, ServerPeerInfo};
@@ -14,115 +13,58 @@ use rmcp::service::{
     serve_client_with_lifecycle,
 };
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::transport::{StreamableHttpClientTransport, Transport as Wire};
+use rmcp::transport::{StreamableHttpClientTransport, Transport as SdkTransport};
 use tokio::sync::mpsc;
 use toolcrib_server::expand::{Reference, from_system};
 use toolcrib_server::private_file::PrivateFolder;
 
-use super::answering::Answering;
-use super::client::{Asker, OurSide};
+use super::answering_transport::AnsweringTransport;
+use super::client_service::ClientService;
+use super::connection::{Connection, add_exit_and_stderr};
+use super::connection_failure::ConnectionFailure;
+use super::connection_handle::ConnectionHandle;
 use super::http::TappedHttp;
 use super::http_client::HttpClient;
-use super::link::Link;
-use super::not_connected::NotConnected;
+use super::question_router::QuestionRouter;
 use super::secrets::Secrets;
-use super::server_requests::Accepted;
-use super::stdio::StdioWire;
+use super::server_requests::AcceptedRequests;
+use super::stdio::StdioTransport;
 use super::tap::Tap;
-use super::{Upstream, reason};
+use super::{Upstream, error_text};
 use crate::Secret;
 use crate::config::{ConfigError, OAuth, Server, Transport};
 use crate::oauth;
-use crate::process::{self, Exit, GracePeriods, Launch, Process};
+use crate::process::{self, GracePeriods, Launch};
 
-/// How long a failed server has to say how it ended.
-const LAST_WORDS: Duration = Duration::from_millis(300);
-/// How long its last lines may take to arrive.
-const LAST_LINES_WITHIN: Duration = Duration::from_millis(100);
-/// Lines of its standard error that are told.
-const LAST_LINES: usize = 3;
-
-/// What servers are started with, beside their own config.
+/// What the program that embeds the gateway provides for its servers.
 #[derive(Debug, Clone)]
-pub struct Environment {
+pub struct HostEnvironment {
     /// The command that ends in [`process::warden::run`].
-    pub warden: Vec<OsString>,
-    /// Where logins and what was learnt are kept; without it nothing is.
-    pub state: Option<PrivateFolder>,
+    pub warden_command: Vec<OsString>,
+    /// Where logins and the servers' lists are stored. Without it, neither is.
+    pub state_folder: Option<PrivateFolder>,
 }
 
-/// A connection with what keeps it alive.
-pub(super) struct Connected {
-    pub(super) link: Link,
-    running: RunningService<RoleClient, OurSide>,
-    process: Option<Process>,
-    /// What may not be repeated of what it says about its end.
-    secrets: Secrets,
-}
-
-impl Connected {
-    /// Whether it is not a child of ours.
-    pub(super) fn is_remote(&self) -> bool {
-        self.process.is_none()
-    }
-
-    /// Completes if the wardens of its process were killed. Everything else that ends a server also ends its output,
-    /// which is read to its end first.
-    pub(super) async fn wardens_lost(&mut self) -> NotConnected {
-        if let Some(process) = &mut self.process
-            && process.wait().await == Exit::WardenLost
-        {
-            return NotConnected::ended("the processes that watch over it were killed");
-        }
-        std::future::pending().await
-    }
-
-    /// Why it is closed.
-    pub(super) fn over(&self) -> NotConnected {
-        let tap = &self.link.tap;
-        if let Some(why) = tap.violation() {
-            return NotConnected::violation(why);
-        }
-        NotConnected::ended(tap.why().unwrap_or_else(|| "it closed the connection".into()))
-    }
-
-    /// A reason with secrets masked.
-    pub(super) fn masked(&self, why: NotConnected) -> NotConnected {
-        why.masked(&self.secrets)
-    }
-
-    /// Closes it; the reason comes back with the server's last words.
-    pub(super) async fn end(mut self, why: NotConnected) -> NotConnected {
-        let why = self.link.tap.violation().map_or(why, NotConnected::violation);
-        self.link.tap.close(Some(why.why.clone()));
-        drop(self.running);
-        let why = match self.process.take() {
-            Some(process) => last_words(process, why).await,
-            None => why,
-        };
-        why.masked(&self.secrets)
-    }
-}
-
-/// Connects, whichever way the config says.
+/// Connects with the transport that the config names.
 pub(super) async fn connect(
     upstream: &Upstream,
-    updated: mpsc::Sender<String>,
-) -> Result<Connected, NotConnected> {
-    // Only now: what a variable or a file says may have changed since the last try.
-    let resolved = resolved(&upstream.name, &upstream.config());
-    let config = resolved.map_err(|error| NotConnected::hinted(error.problem, error.hint))?;
+    resource_updates: mpsc::Sender<String>,
+) -> Result<Connection, ConnectionFailure> {
+    // References are expanded for each attempt: a variable or a file may have changed since the last one.
+    let expanded = expand(&upstream.name, &upstream.config());
+    let config =
+        expanded.map_err(|error| ConnectionFailure::with_hint(error.problem, error.hint))?;
     let secrets = Secrets::of(&config);
-    let connected = transported(upstream, &config, updated, &secrets).await;
-    connected.map_err(|why| why.masked(&secrets))
+    let connected = connect_expanded(upstream, &config, resource_updates, &secrets).await;
+    connected.map_err(|failure| failure.masked(&secrets))
 }
 
-/// The server with its references replaced, and with the folder that it starts in.
+/// The server with its references expanded, and with the folder that it starts in.
 ///
-/// That is the home folder if the config names none. In the working folder, which may be anybody's, a repository could
-/// bring the `server.py` or the `node_modules` that the arguments refer to. A server that refers to the working folder
-/// is meant to use it, and starts there.
-fn resolved(name: &str, server: &Server) -> Result<Server, ConfigError> {
+/// Without `cwd` in the config that is the home folder. The working folder may belong to anybody, and a repository could
+/// put the `server.py` or the `node_modules` there that the arguments refer to. A server that refers to the working
+/// folder in its config is meant to use it, and starts there.
+fn expand(name: &str, server: &Server) -> Result<Server, ConfigError> {
     let uses_working_folder = Cell::new(false);
     let lookup = |source: Reference<'_>| {
         if source == Reference::Folder {
@@ -135,206 +77,182 @@ fn resolved(name: &str, server: &Server) -> Result<Server, ConfigError> {
         && cwd.is_none()
         && !uses_working_folder.get()
     {
-        // A relative command needs a folder from the config: the launch refuses it without one.
+        // A relative command needs a `cwd` from the config: without one the launch fails.
         let is_relative = command.contains('/') && !command.starts_with('/');
         *cwd = (!is_relative).then(|| start_folder(std::env::var_os("HOME")));
     }
     Ok(server)
 }
 
-/// The home folder, or the root folder if there is no such folder.
+/// The home folder, or the root folder if it does not exist.
 fn start_folder(home: Option<OsString>) -> PathBuf {
     let home = home.map(PathBuf::from).filter(|home| home.is_absolute() && home.is_dir());
     home.unwrap_or_else(|| PathBuf::from("/"))
 }
 
-async fn transported(
+async fn connect_expanded(
     upstream: &Upstream,
     config: &Server,
-    updated: mpsc::Sender<String>,
+    resource_updates: mpsc::Sender<String>,
     secrets: &Secrets,
-) -> Result<Connected, NotConnected> {
+) -> Result<Connection, ConnectionFailure> {
     match &config.transport {
         Transport::Stdio { command, args, env, cwd } => {
-            let named = env.iter().map(|(name, value)| (name.into(), value.expose().into()));
+            let configured = env.iter().map(|(name, value)| (name.into(), value.expose().into()));
             let launch = Launch {
                 program: command.into(),
                 args: args.iter().map(|arg| arg.expose().into()).collect(),
-                env: process::environment(std::env::vars_os(), named),
+                env: process::environment(std::env::vars_os(), configured),
                 cwd: cwd.clone(),
-                warden: upstream.shared.environment.warden.clone(),
+                warden: upstream.shared.environment.warden_command.clone(),
                 grace: GracePeriods::default(),
             };
             let mode = upstream.lifecycle();
             let probes = mode != ClientLifecycleMode::Initialize;
-            let connected = child(upstream, launch, updated, mode, secrets).await;
-            // Some servers of the older era end when they are asked what they do not know: the next try
-            // does not ask. One that failed for another reason is asked again the time after.
-            upstream.probe_next(connected.is_ok() == probes);
+            let connected = connect_child(upstream, launch, resource_updates, mode, secrets).await;
+            // Some legacy servers exit on a request they do not know, so the attempt after a failed probe uses the
+            // legacy handshake. If that fails as well, the one after it probes again.
+            upstream.set_probe_modern(connected.is_ok() == probes);
             connected
         }
         Transport::Http { url, headers, oauth } => {
-            remote(upstream, url, headers, oauth, updated, secrets).await
+            connect_remote(upstream, url, headers, oauth, resource_updates, secrets).await
         }
     }
 }
 
-/// The newer era is tried first, and the older one where the server does not know it.
-pub(super) fn probing() -> ClientLifecycleMode {
+/// Tries the modern protocol first, and the legacy one if the server does not support it.
+pub(super) fn modern_then_legacy() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
     }
 }
 
-async fn child(
+async fn connect_child(
     upstream: &Upstream,
     launch: Launch,
-    updated: mpsc::Sender<String>,
+    resource_updates: mpsc::Sender<String>,
     mode: ClientLifecycleMode,
     secrets: &Secrets,
-) -> Result<Connected, NotConnected> {
+) -> Result<Connection, ConnectionFailure> {
     let spawned = launch.spawn().await;
-    let mut process = spawned.map_err(|error| NotConnected::hinted(&error, error.hint()))?;
+    let mut process =
+        spawned.map_err(|error| ConnectionFailure::with_hint(&error, error.hint()))?;
     let (Some(input), Some(output)) = (process.stdout.take(), process.stdin.take()) else {
-        return Err(NotConnected::ended("its pipes are gone"));
+        return Err(ConnectionFailure::new("its pipes are gone"));
     };
     let limits = &upstream.shared.limits;
-    let (callers, log) = (Arc::clone(&upstream.callers), Arc::clone(&upstream.log));
-    let (tap, accepted) = Tap::new(callers, log, secrets.clone(), limits, updated);
-    let wire = StdioWire::new(input, output, Arc::clone(&tap), limits.message_bytes);
-    match serve(upstream, wire, (Arc::clone(&tap), accepted), mode).await {
-        Ok((running, link)) => {
-            Ok(Connected { link, running, process: Some(process), secrets: secrets.clone() })
+    let (calls, log) = (Arc::clone(&upstream.active_calls), Arc::clone(&upstream.log));
+    let (tap, accepted) = Tap::new(calls, log, secrets.clone(), limits, resource_updates);
+    let transport = StdioTransport::new(input, output, Arc::clone(&tap), limits.message_bytes);
+    match start_service(upstream, transport, (Arc::clone(&tap), accepted), mode).await {
+        Ok((service, handle)) => {
+            Ok(Connection { handle, service, process: Some(process), secrets: secrets.clone() })
         }
         Err(error) => {
-            let refused = || NotConnected::ended(refusal(&error));
-            let why = tap.violation().map_or_else(refused, NotConnected::violation);
-            Err(last_words(process, why).await)
+            let failed = || ConnectionFailure::new(handshake_error(&error));
+            let violation = tap.violation();
+            let failure = violation.map_or_else(failed, ConnectionFailure::limit_violation);
+            Err(add_exit_and_stderr(process, failure).await)
         }
     }
 }
 
-async fn remote(
+async fn connect_remote(
     upstream: &Upstream,
     url: &str,
     headers: &BTreeMap<String, Secret>,
     oauth: &OAuth,
-    updated: mpsc::Sender<String>,
+    resource_updates: mpsc::Sender<String>,
     secrets: &Secrets,
-) -> Result<Connected, NotConnected> {
+) -> Result<Connection, ConnectionFailure> {
     let limits = &upstream.shared.limits;
     let mut sent = HashMap::new();
     for (name, value) in headers {
         let pair = HeaderName::try_from(name).ok().zip(HeaderValue::from_str(value.expose()).ok());
-        let (header, mut value) =
-            pair.ok_or_else(|| NotConnected::ended(format!("the header `{name}` cannot be sent")))?;
+        let (header, mut value) = pair
+            .ok_or_else(|| ConnectionFailure::new(format!("the header `{name}` cannot be sent")))?;
         value.set_sensitive(true);
         sent.insert(header, value);
     }
-    let signs_in_itself = sent.contains_key(&reqwest::header::AUTHORIZATION);
+    let has_authorization = sent.contains_key(&reqwest::header::AUTHORIZATION);
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(sent)
         .max_concurrent_requests(limits.server_calls);
     config.channel_buffer_capacity = limits.server_calls;
-    let client = oauth::http_client().map_err(|error| NotConnected::ended(reason(&error)))?;
-    let (callers, log) = (Arc::clone(&upstream.callers), Arc::clone(&upstream.log));
-    let (tap, accepted) = Tap::new(callers, log, secrets.clone(), limits, updated);
+    let client =
+        oauth::http_client().map_err(|error| ConnectionFailure::new(error_text(&error)))?;
+    let (calls, log) = (Arc::clone(&upstream.active_calls), Arc::clone(&upstream.log));
+    let (tap, accepted) = Tap::new(calls, log, secrets.clone(), limits, resource_updates);
     let tapped = TappedHttp::new(client, Arc::clone(&tap), limits.message_bytes);
-    let state = upstream.shared.environment.state.as_ref().filter(|_| !signs_in_itself);
-    let account = oauth::Upstream::new(&upstream.name, url, oauth);
-    let client = if let (Some(account), Some(state)) = (account, state)
-        && oauth::is_signed_in(&account, state)
+    let state = upstream.shared.environment.state_folder.as_ref().filter(|_| !has_authorization);
+    let target = oauth::SignInTarget::new(&upstream.name, url, oauth);
+    let client = if let (Some(target), Some(state)) = (target, state)
+        && oauth::is_signed_in(&target, state)
     {
-        let client = oauth::client_for(&account, state, tapped).await;
+        let client = oauth::client_for(&target, state, tapped).await;
         HttpClient::SignedIn(client.map_err(|error| match &error {
-            oauth::Error::NeedsLogin(login) => NotConnected::login(login),
-            error => NotConnected::hinted(error, error.hint()),
+            oauth::Error::NeedsLogin(login) => ConnectionFailure::login_required(login),
+            error => ConnectionFailure::with_hint(error, error.hint()),
         })?)
     } else {
         HttpClient::Plain(tapped)
     };
-    let wire = StreamableHttpClientTransport::with_client(client, config);
-    match serve(upstream, wire, (Arc::clone(&tap), accepted), probing()).await {
-        Ok((running, link)) => {
-            Ok(Connected { link, running, process: None, secrets: secrets.clone() })
+    let transport = StreamableHttpClientTransport::with_client(client, config);
+    let tap_and_requests = (Arc::clone(&tap), accepted);
+    match start_service(upstream, transport, tap_and_requests, modern_then_legacy()).await {
+        Ok((service, handle)) => {
+            Ok(Connection { handle, service, process: None, secrets: secrets.clone() })
         }
-        Err(_) if let Some(why) = tap.violation() => Err(NotConnected::violation(why)),
+        Err(_) if let Some(reason) = tap.violation() => {
+            Err(ConnectionFailure::limit_violation(reason))
+        }
         Err(error) => Err(match oauth::needs_login(&upstream.name, &error) {
-            Some(_) if signs_in_itself => NotConnected::hinted(
-                "it refuses the `Authorization` of the config",
+            Some(_) if has_authorization => ConnectionFailure::with_hint(
+                "it rejected the `Authorization` header of the config",
                 "correct `headers` of this server",
             ),
-            Some(login) => NotConnected::login(&login),
-            None => NotConnected::ended(refusal(&error)),
+            Some(login) => ConnectionFailure::login_required(&login),
+            None => ConnectionFailure::new(handshake_error(&error)),
         }),
     }
 }
 
-async fn serve<T>(
+/// Runs the handshake and the SDK's service over a transport.
+async fn start_service<T>(
     upstream: &Upstream,
-    wire: T,
-    (tap, accepted): (Arc<Tap>, Accepted),
+    transport: T,
+    (tap, accepted): (Arc<Tap>, AcceptedRequests),
     mode: ClientLifecycleMode,
-) -> Result<(RunningService<RoleClient, OurSide>, Link), ClientInitializeError>
+) -> Result<(RunningService<RoleClient, ClientService>, ConnectionHandle), ClientInitializeError>
 where
-    T: Wire<RoleClient> + 'static,
+    T: SdkTransport<RoleClient> + 'static,
 {
-    let asker = Asker {
+    let router = QuestionRouter {
         server: Arc::clone(&upstream.name),
-        callers: Arc::clone(&upstream.callers),
-        sessions: Arc::clone(&upstream.shared.sessions),
+        active_calls: Arc::clone(&upstream.active_calls),
+        clients: Arc::clone(&upstream.shared.clients),
     };
-    let wire = Answering::new(wire, Arc::clone(&tap), asker, accepted);
-    let running = serve_client_with_lifecycle(OurSide, wire, mode).await?;
+    let transport = AnsweringTransport::new(transport, Arc::clone(&tap), router, accepted);
+    let service = serve_client_with_lifecycle(ClientService, transport, mode).await?;
     let unknown = || {
         Arc::new(ServerPeerInfo::new(
             ProtocolVersion::V_2025_11_25,
             rmcp::model::ServerCapabilities::default(),
         ))
     };
-    let info = running.peer().peer_info().unwrap_or_else(unknown);
-    let link = Link { peer: running.peer().clone(), tap, info };
-    Ok((running, link))
+    let server_info = service.peer().peer_info().unwrap_or_else(unknown);
+    let handle = ConnectionHandle { peer: service.peer().clone(), tap, server_info };
+    Ok((service, handle))
 }
 
-fn refusal(error: &ClientInitializeError) -> String {
+fn handshake_error(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::ConnectionClosed(_) => {
             "it closed the connection during the handshake".into()
         }
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => refusal(fallback),
-        // Without the names of the SDK's types around it.
-        error => reason(error),
-    }
-}
-
-/// The reason, with how the process ended and what it wrote to standard error.
-async fn last_words(mut process: Process, why: NotConnected) -> NotConnected {
-    let exit = tokio::time::timeout(LAST_WORDS, process.wait()).await.ok();
-    // What it wrote last may still be in the pipe.
-    let read = async {
-        while process.stderr().tail(1).is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let _ = tokio::time::timeout(LAST_LINES_WITHIN, read).await;
-    let said = toolcrib_text::clean::one_line(&process.stderr().tail(LAST_LINES));
-    // What it started ends after it; nobody waits for that.
-    tokio::spawn(process.end());
-    let told = match exit {
-        Some(exit @ (Exit::Code(_) | Exit::Signal(_))) if !why.by_us => {
-            format!("it {}", ended(exit))
-        }
-        _ => why.why,
-    };
-    let told = if said.is_empty() { told } else { format!("{told}; it said: {said}") };
-    NotConnected { why: told, ..why }
-}
-
-fn ended(exit: Exit) -> String {
-    match exit {
-        Exit::Code(_) => exit.to_string(),
-        _ => format!("was {exit}"),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_error(fallback),
+        error => error_text(error),
     }
 }

@@ -1,34 +1,35 @@
-//! When to look at a server's lists again.
+//! When to fetch a server's lists again after they changed.
 //!
-//! Pure: the time comes in as a value. Some servers announce a change for every tool they add. A burst
-//! is answered once it has been quiet for a moment, and a burst without end every other second.
+//! Pure: the time comes in as a value. Some servers announce a change for every tool they add. The lists are fetched when
+//! no change was announced for a moment, and every two seconds during a burst that does not end.
 
 use std::time::{Duration, Instant};
 
-/// How long it must be quiet.
+/// How long there must be no change.
 const QUIET: Duration = Duration::from_millis(300);
-/// How long a burst may put it off.
-const MOST: Duration = Duration::from_secs(2);
+/// How long a burst may delay the refresh.
+const MAX_DELAY: Duration = Duration::from_secs(2);
 
-/// A burst of changes.
+/// Combines a burst of changes into one refresh.
 #[derive(Debug, Default)]
 pub(crate) struct Debounce {
+    /// The first and the last change of the current burst.
     burst: Option<(Instant, Instant)>,
 }
 
 impl Debounce {
-    /// Something changed.
+    /// Records a change.
     pub(crate) fn changed(&mut self, now: Instant) {
         self.burst = Some((self.burst.map_or(now, |(first, _)| first), now));
     }
 
-    /// When to look, if at all.
+    /// When to refresh, if at all.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.burst.map(|(first, last)| (last + QUIET).min(first + MOST))
+        self.burst.map(|(first, last)| (last + QUIET).min(first + MAX_DELAY))
     }
 
-    /// It is being looked at; what changes from now on is another burst.
-    pub(crate) fn looked(&mut self) {
+    /// Records that a refresh begins. A later change starts another burst.
+    pub(crate) fn refreshed(&mut self) {
         self.burst = None;
     }
 }
@@ -39,47 +40,47 @@ mod tests {
 
     use super::*;
 
-    /// How often a run of changes, one each millisecond, is looked at.
-    fn looks(changes: u64) -> usize {
-        let (start, mut debounce, mut looks) = (Instant::now(), Debounce::default(), 0);
+    /// The number of refreshes for this many changes, one each millisecond.
+    fn refreshes(changes: u64) -> usize {
+        let (start, mut debounce, mut refreshes) = (Instant::now(), Debounce::default(), 0);
         for at in 0..changes + 10_000 {
             let now = start + Duration::from_millis(at);
             if at < changes {
                 debounce.changed(now);
             }
             if debounce.due().is_some_and(|due| now >= due) {
-                debounce.looked();
-                looks += 1;
+                debounce.refreshed();
+                refreshes += 1;
             }
         }
-        looks
+        refreshes
     }
 
     #[test]
-    fn a_burst_is_one_look_and_a_flood_one_every_other_second() {
-        assert_eq!([looks(0), looks(1), looks(1_000)], [0, 1, 1]);
-        assert_eq!(looks(10_000), 5);
+    fn a_burst_causes_one_refresh_and_an_endless_one_a_refresh_every_two_seconds() {
+        assert_eq!([refreshes(0), refreshes(1), refreshes(1_000)], [0, 1, 1]);
+        assert_eq!(refreshes(10_000), 5);
     }
 
     proptest! {
-        /// Every change is looked at within the bound, and looks lie apart.
+        /// Every change is followed by a refresh within the maximum delay, and refreshes are apart.
         #[test]
-        fn every_change_is_seen_soon_and_looks_are_few(gaps in prop::collection::vec(0_u64..700, 1..200)) {
+        fn every_change_is_refreshed_soon_and_refreshes_are_few(gaps in prop::collection::vec(0_u64..700, 1..200)) {
             let start = Instant::now();
-            let (mut debounce, mut now, mut unseen, mut looks) = (Debounce::default(), start, None, Vec::new());
+            let (mut debounce, mut now, mut pending, mut refreshes) = (Debounce::default(), start, None, Vec::new());
             for gap in gaps {
                 let next = now + Duration::from_millis(gap);
                 while let Some(due) = debounce.due().filter(|due| *due <= next) {
-                    debounce.looked();
-                    prop_assert!(due <= unseen.take().unwrap_or(due) + MOST);
-                    looks.push(due);
+                    debounce.refreshed();
+                    prop_assert!(due <= pending.take().unwrap_or(due) + MAX_DELAY);
+                    refreshes.push(due);
                 }
                 now = next;
                 debounce.changed(now);
-                unseen.get_or_insert(now);
+                pending.get_or_insert(now);
             }
-            prop_assert!(debounce.due().unwrap() <= unseen.unwrap() + MOST, "the last is not forgotten");
-            prop_assert!(looks.windows(2).all(|pair| pair[1] - pair[0] >= QUIET));
+            prop_assert!(debounce.due().unwrap() <= pending.unwrap() + MAX_DELAY, "the last change is not forgotten");
+            prop_assert!(refreshes.windows(2).all(|pair| pair[1] - pair[0] >= QUIET));
         }
     }
 }

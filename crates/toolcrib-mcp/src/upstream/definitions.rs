@@ -1,7 +1,7 @@
-//! A list as its server gave it, kept as text.
+//! A list as its server sent it, stored as JSON text.
 //!
-//! Lists are most of what is known of a server, and they are read only when something changes: when the catalog is
-//! built, and when they are saved for the next run. As a tree of values they take ten times the memory.
+//! The lists are most of what the gateway holds in memory for a server, and they are read only when something changes:
+//! when the catalog is built, and when they are saved for the next run. Parsed, they would take ten times the memory.
 
 use serde::de::{Error as _, IgnoredAny};
 use serde::ser::Error as _;
@@ -26,49 +26,49 @@ impl Default for Definitions {
 impl Definitions {
     #[cfg(test)]
     pub(crate) fn of(list: &[Value]) -> Self {
-        let mut writer = Writer::default();
+        let mut writer = DefinitionsWriter::default();
         for entry in list {
             writer.push(&entry.to_string());
         }
         writer.finish()
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
 
-    /// All of them, as a JSON array.
+    /// All entries, as a JSON array.
     pub(crate) fn json(&self) -> &str {
         &self.text
     }
 
-    /// All of them, parsed.
+    /// All entries, parsed.
     pub(crate) fn values(&self) -> Vec<Value> {
         serde_json::from_str(self.json()).unwrap_or_default()
     }
 
-    /// What its server calls each.
+    /// The name of each entry, or an empty string.
     pub(crate) fn names(&self) -> Vec<String> {
         #[derive(Deserialize)]
-        struct Named {
+        struct NameField {
             #[serde(default)]
             name: Value,
         }
-        let all: Vec<Named> = serde_json::from_str(self.json()).unwrap_or_default();
-        all.iter().map(|tool| tool.name.as_str().unwrap_or_default().to_owned()).collect()
+        let all: Vec<NameField> = serde_json::from_str(self.json()).unwrap_or_default();
+        all.iter().map(|entry| entry.name.as_str().unwrap_or_default().to_owned()).collect()
     }
 }
 
-/// Writes a list, entry by entry.
+/// Writes a list entry by entry.
 #[derive(Debug, Default)]
-pub(super) struct Writer {
+pub(super) struct DefinitionsWriter {
     text: String,
     count: usize,
 }
 
-impl Writer {
-    /// Adds an entry, which is JSON.
+impl DefinitionsWriter {
+    /// Adds an entry, given as JSON.
     pub(super) fn push(&mut self, entry: &str) {
         self.text.push(if self.count == 0 { '[' } else { ',' });
         self.text.push_str(entry);
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_the_same_after_it_was_kept() {
+    fn a_list_survives_serialization_unchanged() {
         let tools = Definitions::of(&[json!({"name": "b", "z": 1, "a": [1.50]}), json!({"x": 1})]);
         let text = serde_json::to_string(&tools).unwrap();
         assert_eq!(text, r#"[{"name":"b","z":1,"a":[1.5]},{"x":1}]"#);

@@ -1,22 +1,22 @@
 //! Maximum sizes of the prompts, resources and templates that a server lists.
 //!
-//! As with tools, an entry with a name or an address that is too long is withheld, because its server would not
-//! recognise a shortened one. A description that is too long is cut.
+//! As with tools, an entry whose name or URI is too long is withheld, because its server would not recognise a
+//! shortened one. A description that is too long is cut.
 
 use serde_json::Value;
 
-use super::budget::memory_of;
+use super::message_budget::memory_of;
 
 /// Maximum length of a name, in bytes.
 const NAME_BYTES: usize = 1 << 10;
-/// Maximum length of an address or of a template for addresses, in bytes.
+/// Maximum length of a URI or a URI template, in bytes.
 pub(crate) const URI_BYTES: usize = 8 << 10;
 /// Maximum length of a description, in bytes. The rest is cut.
 const DESCRIPTION_BYTES: usize = 16 << 10;
 /// Maximum size of an entry in memory, in bytes.
 const ENTRY_BYTES: usize = 128 << 10;
 
-/// Cuts the description of an entry.
+/// Cuts the description of an entry to its maximum length.
 pub(super) fn cut_description(entry: &mut Value) {
     if let Some(Value::String(text)) = entry.get_mut("description")
         && text.len() > DESCRIPTION_BYTES
@@ -26,8 +26,8 @@ pub(super) fn cut_description(entry: &mut Value) {
     }
 }
 
-/// Why an entry is withheld.
-pub(super) fn withheld(entry: &Value) -> Option<String> {
+/// Why an entry is withheld, or `None` if it is within the limits.
+pub(super) fn withhold_reason(entry: &Value) -> Option<String> {
     let bytes = |key: &str| entry.get(key).and_then(Value::as_str).map_or(0, str::len);
     let is_long = |keys: &[&str], limit: usize| keys.iter().any(|key| bytes(key) > limit);
     if is_long(&["name", "title"], NAME_BYTES) {
@@ -47,15 +47,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_addresses_withhold_an_entry_and_descriptions_are_cut() {
+    fn entries_with_long_names_are_withheld_and_long_descriptions_are_cut() {
         let x = |bytes| "x".repeat(bytes);
-        assert_eq!(withheld(&json!({"name": x(NAME_BYTES), "uri": x(URI_BYTES)})), None);
-        for (entry, why) in [
+        assert_eq!(withhold_reason(&json!({"name": x(NAME_BYTES), "uri": x(URI_BYTES)})), None);
+        for (entry, reason) in [
             (json!({"name": x(NAME_BYTES + 1)}), "the name has more than 1024 bytes"),
             (json!({"uriTemplate": x(URI_BYTES + 1)}), "the address has more than 8192 bytes"),
             (json!({"arguments": [x(ENTRY_BYTES)]}), "the definition takes more than 131072 bytes"),
         ] {
-            assert_eq!(withheld(&entry).as_deref(), Some(why));
+            assert_eq!(withhold_reason(&entry).as_deref(), Some(reason));
         }
         let mut entry = json!({"description": x(1 << 20)});
         cut_description(&mut entry);

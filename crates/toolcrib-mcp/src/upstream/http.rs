@@ -1,8 +1,8 @@
-//! Streamable HTTP to a server, with the bodies looked at as they come.
+//! The HTTP transport to a server (Streamable HTTP), with every message inspected by the tap.
 //!
-//! The SDK runs the protocol (sessions, resumption, both eras); this is the part that moves bytes. It
-//! differs from the SDK's own in three ways: results are taken before they are typed, a body has a
-//! limit as an event has, and no redirect is followed, since it would take the token elsewhere.
+//! The SDK implements the protocol (sessions, resumption, both eras); this client sends the requests. It differs from
+//! the SDK's own client in three ways: results are taken before they are parsed into types, bodies have a size limit as
+//! events do, and redirects are not followed, since they would send the token elsewhere.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,97 +27,99 @@ use sse_stream::Sse;
 use tokio::time::Instant;
 
 use super::server_requests::is_request;
-use super::tap::{Seen, Tap};
+use super::tap::{Disposition, Tap};
 use crate::json_memory::{TOO_MANY_VALUES, takes_too_much_memory};
 use crate::raw_arguments::message_to_json;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const SESSION: &str = "Mcp-Session-Id";
-/// Minimum time between two fetches of the lists because the stream for changes was opened again. A proxy in
-/// between may end that stream every few seconds.
-const OPENED_AGAIN: Duration = Duration::from_mins(1);
-/// Minimum time before a stream that ended is opened again. A server chooses the time with `retry`, and zero would
-/// mean reconnecting without a pause.
-const REOPEN: Duration = Duration::from_secs(1);
-/// Characters of a body that an error quotes.
-const QUOTED: usize = 200;
+/// Minimum time between two fetches of the lists that are caused by opening the stream for changes. A proxy may end that
+/// stream every few seconds.
+const MIN_REFETCH_INTERVAL: Duration = Duration::from_mins(1);
+/// Minimum time before a stream that ended is opened again. A server sets the time with `retry`, and zero would mean
+/// reconnecting without a pause.
+const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(1);
+/// Maximum length of the excerpt of a body in an error, in characters.
+const EXCERPT_CHARS: usize = 200;
 
 pub(super) type Error = StreamableHttpError<reqwest::Error>;
 pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
 pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// The SDK's HTTP client, tapped.
+/// An HTTP client for the SDK whose messages pass through the tap.
 #[derive(Debug, Clone)]
 pub(crate) struct TappedHttp {
     client: reqwest::Client,
     tap: Arc<Tap>,
-    /// Bytes of a body, and of one event in a stream.
+    /// Maximum size of a body, and of one event in a stream, in bytes.
     limit: usize,
-    /// When the opening of a stream may next cause a fetch of the lists.
-    fetches_again: Arc<Mutex<Option<Instant>>>,
+    /// When opening a stream may next cause a fetch of the lists.
+    next_refetch: Arc<Mutex<Option<Instant>>>,
 }
 
-/// Of a list of tools the SDK needs to know which parameters travel in headers.
-fn shares(method: &str) -> bool {
+/// The SDK needs the tool list to know which parameters are sent as headers.
+fn sdk_needs_result(method: &str) -> bool {
     method == "tools/list"
 }
 
 impl TappedHttp {
     pub(crate) fn new(client: reqwest::Client, tap: Arc<Tap>, limit: usize) -> Self {
-        Self { client, tap, limit, fetches_again: Arc::default() }
+        Self { client, tap, limit, next_refetch: Arc::default() }
     }
 
-    /// A change while there was no stream was not announced to us, so the lists are fetched again: at once, or,
-    /// if that was done shortly before, once the minimum time has passed.
-    fn opened(&self) {
+    /// A change while there was no stream was not announced, so the lists are fetched again: at once, or after the
+    /// minimum interval if they were fetched for this reason shortly before.
+    fn stream_opened(&self) {
         let now = Instant::now();
-        let mut next = self.fetches_again.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next_refetch.lock().unwrap_or_else(PoisonError::into_inner);
         match *next {
-            // Later than the minimum time from now: a fetch is due already.
-            Some(at) if at > now + OPENED_AGAIN => {}
+            // More than the interval from now: a fetch is already scheduled.
+            Some(at) if at > now + MIN_REFETCH_INTERVAL => {}
             Some(at) if at > now => {
-                *next = Some(at + OPENED_AGAIN);
+                *next = Some(at + MIN_REFETCH_INTERVAL);
                 let tap = Arc::downgrade(&self.tap);
                 tokio::spawn(async move {
                     tokio::time::sleep_until(at).await;
                     if let Some(tap) = tap.upgrade() {
-                        tap.suspect_change();
+                        tap.mark_lists_changed();
                     }
                 });
             }
             _ => {
-                *next = Some(now + OPENED_AGAIN);
-                self.tap.suspect_change();
+                *next = Some(now + MIN_REFETCH_INTERVAL);
+                self.tap.mark_lists_changed();
             }
         }
     }
 
-    /// The events that are for the SDK. A request of the server waits for a permit for its answer, and the events
-    /// after it on the same stream wait with it.
+    /// The events that the SDK should see. A request of the server waits for an answer permit, and so do the events after
+    /// it on the same stream.
     fn tapped(&self, events: Events, origin: Option<RequestId>) -> Events {
         let (tap, origin) = (Arc::clone(&self.tap), origin.map(Arc::new));
         let limit = self.limit;
-        let seen = move |event: Result<Sse, SseError>| {
+        let inspect = move |event: Result<Sse, SseError>| {
             let (tap, origin) = (Arc::clone(&tap), origin.clone());
             async move {
                 match event {
-                    Ok(event) => Ok(see_event(&tap, event, origin.as_deref(), limit).await),
+                    Ok(event) => Ok(inspect_event(&tap, event, origin.as_deref(), limit).await),
                     Err(error) => Err(error),
                 }
             }
         };
-        events.then(seen).boxed()
+        events.then(inspect).boxed()
     }
 
     async fn body(&self, response: reqwest::Response) -> Result<Vec<u8>, Error> {
         let mut body = Vec::new();
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
-            body.extend_from_slice(&chunk.map_err(nameless)?);
+            body.extend_from_slice(&chunk.map_err(without_url)?);
             if body.len() > self.limit {
                 let limit = self.limit;
-                return Err(odd(format!("the answer is larger than the limit of {limit} bytes")));
+                return Err(unexpected_response(format!(
+                    "the answer is larger than the limit of {limit} bytes"
+                )));
             }
         }
         Ok(body)
@@ -131,8 +133,9 @@ impl TappedHttp {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let _ = self.tap.sending(&message, shares);
-        let body = message_to_json(&message).map_err(|error| odd(error.to_string()))?;
+        let _ = self.tap.register_request(&message, sdk_needs_result);
+        let body =
+            message_to_json(&message).map_err(|error| unexpected_response(error.to_string()))?;
         let mut request = self
             .client
             .post(&*uri)
@@ -149,9 +152,9 @@ impl TappedHttp {
         if let Some(session) = session {
             request = request.header(SESSION, &*session);
         }
-        let response = request.send().await.map_err(nameless)?;
+        let response = request.send().await.map_err(without_url)?;
         let status = response.status();
-        if let Some(error) = challenge(&response) {
+        if let Some(error) = auth_challenge(&response) {
             return Err(error);
         }
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
@@ -166,60 +169,61 @@ impl TappedHttp {
                 .get(name)
                 .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
         };
-        let kind = header(CONTENT_TYPE.as_str());
+        let content_type = header(CONTENT_TYPE.as_str());
         let session = header(SESSION);
         let failed = (status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error())
             .then(|| HttpStatusError::new(status.as_u16(), header(RETRY_AFTER.as_str())));
-        let is = |mime: &str| kind.as_deref().is_some_and(|kind| kind.starts_with(mime));
+        let is = |mime: &str| content_type.as_deref().is_some_and(|kind| kind.starts_with(mime));
         let origin = match &message {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
         };
-        // A notification or an answer needs no reply. One that is a stream would stay open for as long as the server
-        // likes, one for each.
+        // The response to a notification or an answer is not read: as a stream, it could stay open as long as the server
+        // likes.
         if status.is_success() && origin.is_none() {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if status.is_success() && is(EVENTS) {
-            let events = rmcp_events(response, self.limit);
+            let events = limited_events(response, self.limit);
             return Ok(StreamableHttpPostResponse::Sse(self.tapped(events, origin), session));
         }
-        let (is_json, kind) = (is(JSON), kind.clone());
+        let (is_json, content_type) = (is(JSON), content_type.clone());
         let body = self.body(response).await?;
         if takes_too_much_memory(&body, self.limit) {
-            return Err(odd(TOO_MANY_VALUES));
+            return Err(unexpected_response(TOO_MANY_VALUES));
         }
         if !status.is_success() {
-            return unsuccessful(&message, status, &body, has_session, failed, session);
+            return error_response(&message, status, &body, has_session, failed, session);
         }
         if !is_json {
-            return Err(StreamableHttpError::UnexpectedContentType(kind));
+            return Err(StreamableHttpError::UnexpectedContentType(content_type));
         }
-        let message = self.read(&body, origin.as_ref()).await.map_err(odd)?;
+        let message = self.parse_body(&body, origin.as_ref()).await.map_err(unexpected_response)?;
         Ok(StreamableHttpPostResponse::Json(message, session))
     }
 
-    /// A body that is one message.
-    async fn read(
+    /// Parses a body that is one message.
+    async fn parse_body(
         &self,
         body: &[u8],
         origin: Option<&RequestId>,
     ) -> Result<ServerJsonRpcMessage, String> {
         let value: Value = serde_json::from_slice(body)
-            .map_err(|error| format!("the answer is not JSON ({error}): {}", quoted(body)))?;
-        let over = || self.tap.why().unwrap_or_else(|| "the connection is closed".into());
-        let permit = self.tap.admit(&value).await.map_err(|_| over())?;
-        match self.tap.see(value, origin, permit) {
-            Seen::Whole(value) => serde_json::from_value(value).map_err(|error| {
-                format!("the answer is no MCP message ({error}): {}", quoted(body))
+            .map_err(|error| format!("the answer is not JSON ({error}): {}", excerpt(body)))?;
+        let closed =
+            || self.tap.close_reason().unwrap_or_else(|| "the connection is closed".into());
+        let permit = self.tap.admit(&value).await.map_err(|_| closed())?;
+        match self.tap.inspect(value, origin, permit) {
+            Disposition::ForSdk(value) => serde_json::from_value(value).map_err(|error| {
+                format!("the answer is not a valid MCP message ({error}): {}", excerpt(body))
             }),
-            Seen::Answered(id) => Ok(super::stdio::answered(id)),
-            Seen::Done => Err("what came is no answer to the request".into()),
+            Disposition::Answered(id) => Ok(super::stdio::empty_response(id)),
+            Disposition::Consumed => Err("the response does not answer the request".into()),
         }
     }
 }
 
-fn unsuccessful(
+fn error_response(
     sent: &ClientJsonRpcMessage,
     status: StatusCode,
     body: &[u8],
@@ -227,79 +231,79 @@ fn unsuccessful(
     failed: Option<HttpStatusError>,
     session: Option<String>,
 ) -> Result<StreamableHttpPostResponse, Error> {
-    let said = serde_json::from_slice::<ServerJsonRpcMessage>(body).ok();
-    let refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    // A server of the older era refuses the probe in its own way, without its id.
+    let message = serde_json::from_slice::<ServerJsonRpcMessage>(body).ok();
+    let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    // A legacy server may reject the probe with any error, and without its id.
     if let JsonRpcMessage::Request(request) = sent
         && matches!(request.request, ClientRequest::DiscoverRequest(_))
         && !has_session
         && status.is_client_error()
-        && !refused
+        && !is_denied
     {
-        let error = match said {
+        let error = match message {
             Some(JsonRpcMessage::Error(error)) => error.error,
             _ => ErrorData::invalid_request(format!("HTTP {status}"), None),
         };
         let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
         return Ok(StreamableHttpPostResponse::Json(answer, None));
     }
-    match (said, failed) {
-        (Some(message @ JsonRpcMessage::Error(_)), _) if !refused => {
+    match (message, failed) {
+        (Some(message @ JsonRpcMessage::Error(_)), _) if !is_denied => {
             Ok(StreamableHttpPostResponse::Json(message, session))
         }
         (_, Some(error)) => Err(error.into()),
-        _ if status.is_redirection() => {
-            Err(odd(format!("HTTP {status}: it is at another address now; put that into `url`")))
-        }
-        _ => Err(odd(format!("HTTP {status}: {}", quoted(body)))),
+        _ if status.is_redirection() => Err(unexpected_response(format!(
+            "HTTP {status}: the server has moved; set `url` to its new address"
+        ))),
+        _ => Err(unexpected_response(format!("HTTP {status}: {}", excerpt(body)))),
     }
 }
 
-/// One event as the SDK is to see it: one that is dealt with has nothing in it any more.
-async fn see_event(tap: &Tap, mut event: Sse, origin: Option<&RequestId>, limit: usize) -> Sse {
+/// The event as the SDK should see it. An event that was handled here loses its data.
+async fn inspect_event(tap: &Tap, mut event: Sse, origin: Option<&RequestId>, limit: usize) -> Sse {
     if let (Some(origin), Some(id)) = (origin, &event.id) {
-        tap.saw_event(origin, id);
+        tap.record_event_id(origin, id);
     }
-    let minimum = REOPEN.as_millis().try_into().unwrap_or(u64::MAX);
+    let minimum = MIN_RECONNECT_DELAY.as_millis().try_into().unwrap_or(u64::MAX);
     event.retry = event.retry.map(|retry| retry.max(minimum));
     let Some(data) = event.data.as_deref().filter(|data| !data.trim().is_empty()) else {
         return event;
     };
     if takes_too_much_memory(data.as_bytes(), limit) {
-        tap.skipped(limit, "the server sent an event that takes too much memory");
-        let refused = |id: &RequestId| {
+        tap.warn_skipped(limit, "the server sent an event that takes too much memory");
+        let error_for = |id: &RequestId| {
             let error = ErrorData::internal_error(TOO_MANY_VALUES, None);
             serde_json::to_string(&ServerJsonRpcMessage::error(error, Some(id.clone()))).ok()
         };
-        event.data = origin.and_then(refused);
+        event.data = origin.and_then(error_for);
         return event;
     }
     let Ok(value) = serde_json::from_str::<Value>(data) else {
-        tap.noise();
+        tap.count_invalid();
         event.data = None;
         return event;
     };
     if is_request(&value) {
-        // The SDK does not see it, and its text must not take memory while it waits.
+        // The SDK does not see it, and its text must not take memory while the request waits.
         event.data = None;
     }
     let Ok(permit) = tap.admit(&value).await else { return event };
-    match tap.see(value, origin, permit) {
-        Seen::Whole(_) => {}
-        Seen::Answered(id) => {
+    match tap.inspect(value, origin, permit) {
+        Disposition::ForSdk(_) => {}
+        Disposition::Answered(id) => {
             event.data = Some(json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string());
         }
-        // The event's id still counts for a stream that is taken up again.
-        Seen::Done => event.data = None,
+        // The event stays for its id, from which the stream can be resumed.
+        Disposition::Consumed => event.data = None,
     }
     event
 }
 
-fn rmcp_events(response: reqwest::Response, limit: usize) -> Events {
+fn limited_events(response: reqwest::Response, limit: usize) -> Events {
     let mut size = 0usize;
     let mut last = b'\n';
     let bytes = response.bytes_stream().map(move |chunk| {
-        let chunk = chunk.map_err(|error| std::io::Error::other(nameless(error)))?;
+        let chunk = chunk.map_err(|error| std::io::Error::other(without_url(error)))?;
         for &byte in &*chunk {
             // An empty line ends an event.
             size =
@@ -308,7 +312,9 @@ fn rmcp_events(response: reqwest::Response, limit: usize) -> Events {
                 last = byte;
             }
             if size > limit {
-                return Err(std::io::Error::other(format!("an event larger than {limit} bytes")));
+                return Err(std::io::Error::other(format!(
+                    "an event is larger than {limit} bytes"
+                )));
             }
         }
         Ok(chunk)
@@ -316,11 +322,11 @@ fn rmcp_events(response: reqwest::Response, limit: usize) -> Events {
     sse_stream::SseStream::from_bytes_stream(bytes).boxed()
 }
 
-fn challenge(response: &reqwest::Response) -> Option<Error> {
+fn auth_challenge(response: &reqwest::Response) -> Option<Error> {
     let header = response.headers().get(WWW_AUTHENTICATE);
     let text = header.map(|header| String::from_utf8_lossy(header.as_bytes()).into_owned());
     match response.status() {
-        // Some say no more than that.
+        // Some servers send no challenge with it.
         StatusCode::UNAUTHORIZED => {
             let error = AuthRequiredError::new(text.unwrap_or_default());
             Some(StreamableHttpError::AuthRequired(error))
@@ -332,26 +338,26 @@ fn challenge(response: &reqwest::Response) -> Option<Error> {
     }
 }
 
-/// An error without the address it is about, which may hold a key and goes to logs and clients.
-fn nameless(error: reqwest::Error) -> reqwest::Error {
+/// The error without its URL, which may contain a key. Errors go to logs and clients.
+fn without_url(error: reqwest::Error) -> reqwest::Error {
     error.without_url()
 }
 
-fn cleaned(error: Error) -> Error {
+fn error_without_url(error: Error) -> Error {
     match error {
-        StreamableHttpError::Client(error) => StreamableHttpError::Client(nameless(error)),
+        StreamableHttpError::Client(error) => StreamableHttpError::Client(without_url(error)),
         other => other,
     }
 }
 
-fn odd(problem: impl Into<Cow<'static, str>>) -> Error {
+fn unexpected_response(problem: impl Into<Cow<'static, str>>) -> Error {
     StreamableHttpError::UnexpectedServerResponse(problem.into())
 }
 
-fn quoted(body: &[u8]) -> String {
+fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let text = toolcrib_text::clean::one_line(&text);
-    if text.is_empty() { "empty".into() } else { text.chars().take(QUOTED).collect() }
+    if text.is_empty() { "empty".into() } else { text.chars().take(EXCERPT_CHARS).collect() }
 }
 
 impl StreamableHttpClient for TappedHttp {
@@ -375,7 +381,7 @@ impl StreamableHttpClient for TappedHttp {
         token: Option<String>,
         headers: Headers,
     ) -> Result<(), Error> {
-        self.client.delete_session(uri, session, token, headers).await.map_err(cleaned)
+        self.client.delete_session(uri, session, token, headers).await.map_err(error_without_url)
     }
 
     async fn get_stream(
@@ -388,20 +394,20 @@ impl StreamableHttpClient for TappedHttp {
     ) -> Result<Events, Error> {
         let limit = self.limit;
         let resumes = last_event.is_some();
-        let origin = last_event.as_deref().and_then(|event| self.tap.origin_of(event));
+        let origin = last_event.as_deref().and_then(|event| self.tap.find_by_event(event));
         let events = self
             .client
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
             .await
-            .map_err(cleaned)?;
-        // A stream that resumes repeats what we missed.
+            .map_err(error_without_url)?;
+        // A resumed stream repeats the missed events.
         if !resumes {
-            self.opened();
+            self.stream_opened();
         }
         // After an error, the SDK opens the stream again at once.
         let delayed = |event: Result<Sse, SseError>| async move {
             if event.is_err() {
-                tokio::time::sleep(REOPEN).await;
+                tokio::time::sleep(MIN_RECONNECT_DELAY).await;
             }
             event
         };

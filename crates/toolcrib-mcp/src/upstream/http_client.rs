@@ -1,7 +1,7 @@
-//! The HTTP client of one server: with an OAuth token, or without one.
+//! The HTTP client of one server, with or without an OAuth token.
 //!
-//! One type for both: the SDK's transport and everything above it is compiled once for each type of client, and
-//! a second one costs 8 s of the release build. The SDK's limit on the size of an event is not passed on:
+//! One type for both, because the SDK's transport and everything above it are compiled once for each type of client, and
+//! a second type adds 8 s to the release build. The SDK's limit on the size of an event is not passed on:
 //! [`TappedHttp`] has the same limit.
 
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use super::http::{Error, Events, Headers, TappedHttp};
 /// The HTTP client of one server.
 #[derive(Clone)]
 pub(super) enum HttpClient {
-    /// Nobody signed in.
+    /// Without a login.
     Plain(TappedHttp),
-    /// Somebody signed in: the token is sent, and refreshed when it expires.
+    /// With a login: the token is sent with each request, and refreshed when it expires.
     SignedIn(AuthClient<TappedHttp>),
 }
 

@@ -1,9 +1,30 @@
-//! How grave a line of a log is.
+//! The log level that a server is asked for.
 
-use rmcp::model::LoggingLevel;
+use std::sync::PoisonError;
+use std::time::Duration;
 
-/// How grave a line is.
-pub(crate) fn rank(level: LoggingLevel) -> u8 {
+use rmcp::model::{ClientRequest, LoggingLevel, SetLevelRequest, SetLevelRequestParams};
+
+use super::Upstream;
+
+/// Timeout of the request that sets the log level.
+const SET_LEVEL_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Upstream {
+    /// Sends the wanted log level to a legacy server. In the modern protocol each request carries it.
+    pub(crate) async fn send_log_level(&self) {
+        let level = *self.shared.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(level), Some(connection)) = (level, self.connection()) else { return };
+        if !connection.is_modern() && connection.server_info.capabilities.logging.is_some() {
+            let request = SetLevelRequest::new(SetLevelRequestParams::new(level));
+            let request = ClientRequest::SetLevelRequest(request);
+            let _ = connection.request(request, SET_LEVEL_TIMEOUT).await;
+        }
+    }
+}
+
+/// The severity of a log level, from 0 (debug) to 7 (emergency).
+pub(crate) fn severity(level: LoggingLevel) -> u8 {
     match level {
         LoggingLevel::Debug => 0,
         LoggingLevel::Info => 1,

@@ -1,59 +1,64 @@
-//! One server: kept connected, listed, and asked.
+//! One upstream server: its connection, its lists, and the requests to it.
 //!
-//! Each server has a task of its own that connects, lists what there is, and waits for the connection to
-//! end; then it tries again, less and less often. Nobody waits for that task: what is known of the
-//! server, and what became of it, are there to be read at any time.
+//! Each server has a task ([`restart`]) that connects, fetches the server's lists and waits until the connection ends,
+//! then connects again after a growing delay. Nothing else waits for that task: the lists and the status can be read
+//! at any time.
 
-mod answering;
-mod budget;
-mod callers;
-mod client;
+mod active_calls;
+mod answering_transport;
+mod call_permit;
+mod change_listener;
+mod client_service;
 mod connect;
+mod connected_clients;
+mod connection;
+mod connection_failure;
+mod connection_handle;
 mod debounce;
 mod definitions;
 mod entry_limits;
-mod failed;
-mod first_waits;
+mod error_text;
+mod first_answer_deadlines;
+mod health_check;
 mod http;
 mod http_client;
-mod known;
-mod leave;
-mod link;
-mod listen;
 mod log_level;
-mod not_connected;
-mod reason;
-mod retry;
-mod saving;
+mod message_budget;
+mod monitor;
+mod open_requests;
+mod question_router;
+mod resource_subscriptions;
+mod restart;
+mod restart_backoff;
+mod roots_changed;
 mod secrets;
+mod server_lists;
 mod server_requests;
-mod sessions;
-mod slots;
 mod status;
 mod stdio;
-mod supervise;
 mod tap;
-mod wanted;
+mod upstream_error;
+mod write_throttle;
 
-pub(crate) use budget::{Charge, memory_of};
-pub(crate) use callers::{Asked, Caller, Listed, QUESTIONS, Said};
-pub(crate) use client::ourselves;
-pub use connect::Environment;
+pub(crate) use active_calls::{ActiveCall, CLIENT_QUEUE, CallingClient, RawRequest, ServerMessage};
+pub(crate) use call_permit::{CallPermit, PermitError, QueueFull};
+pub(crate) use client_service::own_implementation;
+pub use connect::HostEnvironment;
+pub(crate) use connected_clients::{ConnectedClient, ConnectedClients};
+pub(crate) use connection_handle::{ConnectionHandle, PendingRequest, RequestEvent};
 pub(crate) use definitions::Definitions;
 pub(crate) use entry_limits::URI_BYTES;
-pub(crate) use failed::Failed;
-pub(crate) use first_waits::FirstWaits;
-pub(crate) use known::{Known, page};
-pub(crate) use leave::{Leave, QueueFull, Unavailable};
-pub(crate) use link::{Link, Pending, Step};
-pub(crate) use log_level::rank;
-use reason::reason;
-pub(crate) use sessions::{Present, Sessions};
+use error_text::error_text;
+pub(crate) use first_answer_deadlines::FirstAnswerDeadlines;
+pub(crate) use log_level::severity;
+pub(crate) use message_budget::{MessageCharge, memory_of};
+pub(crate) use monitor::sleep_until;
+pub(crate) use server_lists::{ServerLists, page_request};
 pub(crate) use status::CONNECTING;
-pub use status::{Era, Phase, Status};
+pub use status::{ProtocolEra, ServerPhase, ServerStatus};
 #[cfg(feature = "fuzzing")]
 pub use stdio::messages_in;
-pub(crate) use supervise::sleep_until;
+pub(crate) use upstream_error::UpstreamError;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -69,26 +74,26 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{Limits, Server};
 use crate::log_limit::LogLimit;
 use crate::metrics::Metrics;
-use callers::Callers;
-use saving::Saving;
+use active_calls::ActiveCalls;
+use write_throttle::WriteThrottle;
 
-/// What all servers share.
+/// State that all servers share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) limits: Limits,
-    /// Servers that may start at the same time.
-    pub(crate) starting: Semaphore,
-    /// Calls that may be under way, of all servers together.
-    pub(crate) calls: Arc<Semaphore>,
-    /// Something that clients can see changed.
-    pub(crate) news: Notify,
-    pub(crate) environment: Environment,
-    pub(crate) sessions: Arc<Sessions>,
-    /// What clients of the older era want to see of logs: the most that any of them asked for.
+    /// Limits how many servers start at the same time.
+    pub(crate) start_permits: Semaphore,
+    /// Limits the concurrent calls to all servers together.
+    pub(crate) call_permits: Arc<Semaphore>,
+    /// Notified when something that clients can see has changed.
+    pub(crate) view_changed: Notify,
+    pub(crate) environment: HostEnvironment,
+    pub(crate) clients: Arc<ConnectedClients>,
+    /// The most verbose log level that a client of the legacy protocol has set.
     pub(crate) log_level: Mutex<Option<LoggingLevel>>,
     pub(crate) metrics: Arc<Metrics>,
-    /// Resources that changed: the server and the uri.
-    pub(crate) updated: mpsc::Sender<(Arc<str>, String)>,
+    /// Receives every updated resource: the server's name and the resource's URI.
+    pub(crate) resource_updates: mpsc::Sender<(Arc<str>, String)>,
 }
 
 /// One server.
@@ -96,72 +101,73 @@ pub(crate) struct Shared {
 pub(crate) struct Upstream {
     pub(crate) name: Arc<str>,
     config: ArcSwap<Server>,
-    pub(crate) callers: Arc<Callers>,
-    status: watch::Sender<Status>,
-    known: ArcSwapOption<Known>,
-    /// Tracks when `known` is written to the state folder.
-    pub(crate) saving: Saving,
-    /// Limits the log lines about it.
+    pub(crate) active_calls: Arc<ActiveCalls>,
+    status: watch::Sender<ServerStatus>,
+    lists: ArcSwapOption<ServerLists>,
+    /// Decides when `lists` is written to the state folder.
+    pub(crate) write_throttle: WriteThrottle,
+    /// Limits the log lines about this server.
     log: Arc<LogLimit>,
-    /// Resources that clients want to hear about, by their own addresses.
-    watched: Mutex<BTreeSet<String>>,
-    /// Those for which the server was asked to change the subscription, and nobody waited for its answer.
-    unconfirmed: Mutex<BTreeSet<String>>,
-    /// One change of those at a time.
-    watching: tokio::sync::Mutex<()>,
-    /// Those changed.
-    rewatch: Notify,
-    /// Held while the server is told that roots changed.
-    roots_turn: tokio::sync::Mutex<()>,
-    /// Held while another message about that waits for its turn.
+    /// URIs of the resources that clients subscribe to, as the server writes them.
+    watched_resources: Mutex<BTreeSet<String>>,
+    /// URIs whose last subscribe or unsubscribe request was dropped before the server answered.
+    unconfirmed_resources: Mutex<BTreeSet<String>>,
+    /// Held while a subscription changes, so that only one changes at a time.
+    subscription_lock: tokio::sync::Mutex<()>,
+    /// Notified when the watched resources of a modern server have changed.
+    resources_changed: Notify,
+    /// Held while the server is notified that roots changed.
+    roots_sending: tokio::sync::Mutex<()>,
+    /// Held while another such notification waits for `roots_sending`.
     roots_waiting: tokio::sync::Mutex<()>,
-    link: ArcSwapOption<Link>,
-    /// Calls that may be under way.
-    calls: Arc<Semaphore>,
-    waiting: AtomicUsize,
-    /// How many that is.
-    at_once: usize,
-    /// Whether the next connection begins with the newer era.
-    probe: AtomicBool,
-    /// The connection is to be looked at.
-    suspect: Notify,
-    /// Because somebody found it broken, or waited in vain.
-    doubted: AtomicBool,
-    first_waits: FirstWaits,
+    connection: ArcSwapOption<ConnectionHandle>,
+    /// Limits the concurrent calls to this server.
+    call_permits: Arc<Semaphore>,
+    /// The initial number of `call_permits`.
+    max_concurrent_calls: usize,
+    /// How many calls wait for this server.
+    queued_calls: AtomicUsize,
+    /// Whether the next connection tries the modern protocol first.
+    probe_modern: AtomicBool,
+    /// Notified when the connection should be checked.
+    health_check: Notify,
+    /// Whether a call found the connection broken or timed out since the last successful check.
+    reported_broken: AtomicBool,
+    first_answer_deadlines: FirstAnswerDeadlines,
     stop: CancellationToken,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
 impl Upstream {
-    /// A server with what was known of it before.
+    /// Creates a server. `saved_lists` are its lists from an earlier run.
     pub(crate) fn new(
         name: Arc<str>,
         config: Server,
-        remembered: Option<Arc<Known>>,
-        shared: Arc<Shared>,
+        saved_lists: Option<Arc<ServerLists>>,
+        shared: Arc<SharedState>,
     ) -> Arc<Self> {
-        let at_once = if config.parallel { shared.limits.server_calls } else { 1 };
-        let phase = if config.enabled { Phase::Connecting } else { Phase::Off };
+        let max_concurrent_calls = if config.parallel { shared.limits.server_calls } else { 1 };
+        let phase = if config.enabled { ServerPhase::Connecting } else { ServerPhase::Off };
         Arc::new(Self {
-            callers: Arc::default(),
-            status: watch::Sender::new(Status::new(phase)),
-            known: ArcSwapOption::from(remembered),
-            saving: Saving::default(),
+            active_calls: Arc::default(),
+            status: watch::Sender::new(ServerStatus::new(phase)),
+            lists: ArcSwapOption::from(saved_lists),
+            write_throttle: WriteThrottle::default(),
             log: Arc::default(),
-            watched: Mutex::default(),
-            unconfirmed: Mutex::default(),
-            watching: tokio::sync::Mutex::default(),
-            rewatch: Notify::new(),
-            roots_turn: tokio::sync::Mutex::default(),
+            watched_resources: Mutex::default(),
+            unconfirmed_resources: Mutex::default(),
+            subscription_lock: tokio::sync::Mutex::default(),
+            resources_changed: Notify::new(),
+            roots_sending: tokio::sync::Mutex::default(),
             roots_waiting: tokio::sync::Mutex::default(),
-            link: ArcSwapOption::empty(),
-            calls: Arc::new(Semaphore::new(at_once)),
-            at_once,
-            probe: AtomicBool::new(true),
-            waiting: AtomicUsize::new(0),
-            suspect: Notify::new(),
-            doubted: AtomicBool::new(false),
-            first_waits: FirstWaits::default(),
+            connection: ArcSwapOption::empty(),
+            call_permits: Arc::new(Semaphore::new(max_concurrent_calls)),
+            max_concurrent_calls,
+            queued_calls: AtomicUsize::new(0),
+            probe_modern: AtomicBool::new(true),
+            health_check: Notify::new(),
+            reported_broken: AtomicBool::new(false),
+            first_answer_deadlines: FirstAnswerDeadlines::default(),
             stop: CancellationToken::new(),
             config: ArcSwap::from_pointee(config),
             name,
@@ -169,36 +175,36 @@ impl Upstream {
         })
     }
 
-    /// What its config says now.
+    /// The current config.
     pub(crate) fn config(&self) -> Arc<Server> {
         self.config.load_full()
     }
 
-    /// Takes another config, if that needs no new connection.
-    pub(crate) fn adopt(&self, config: &Server) -> bool {
-        let now = self.config();
-        let same = now.transport == config.transport
-            && now.enabled == config.enabled
-            && now.parallel == config.parallel;
-        if same && *now != *config {
+    /// Switches to another config if that needs no new connection. Returns whether it did.
+    pub(crate) fn adopt_config(&self, config: &Server) -> bool {
+        let current = self.config();
+        let same_connection = current.transport == config.transport
+            && current.enabled == config.enabled
+            && current.parallel == config.parallel;
+        if same_connection && *current != *config {
             self.config.store(Arc::new(config.clone()));
         }
-        same
+        same_connection
     }
 
-    /// What became of it.
-    pub(crate) fn status(&self) -> Status {
+    /// The current status.
+    pub(crate) fn status(&self) -> ServerStatus {
         self.status.borrow().clone()
     }
 
-    /// News of what became of it.
-    pub(crate) fn watch(&self) -> watch::Receiver<Status> {
+    /// A receiver of status changes.
+    pub(crate) fn watch(&self) -> watch::Receiver<ServerStatus> {
         self.status.subscribe()
     }
 
-    /// What is known of it, from now or from before.
-    pub(crate) fn known(&self) -> Option<Arc<Known>> {
-        self.known.load_full()
+    /// The server's lists, from this run or an earlier one.
+    pub(crate) fn lists(&self) -> Option<Arc<ServerLists>> {
+        self.lists.load_full()
     }
 
     /// Logs a warning about this server, unless there were too many.
@@ -210,62 +216,62 @@ impl Upstream {
     }
 
     /// The connection, if there is one.
-    pub(crate) fn link(&self) -> Option<Arc<Link>> {
-        self.link.load_full()
+    pub(crate) fn connection(&self) -> Option<Arc<ConnectionHandle>> {
+        self.connection.load_full()
     }
 
-    /// The limits on what it sends.
+    /// The limits on what the server sends.
     pub(crate) fn limits(&self) -> &Limits {
         &self.shared.limits
     }
 
-    /// What is counted.
+    /// The gateway's metrics.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.shared.metrics
     }
 
     /// How the next connection begins.
     fn lifecycle(&self) -> ClientLifecycleMode {
-        if self.probe.load(Ordering::Relaxed) {
-            connect::probing()
+        if self.probe_modern.load(Ordering::Relaxed) {
+            connect::modern_then_legacy()
         } else {
             ClientLifecycleMode::Initialize
         }
     }
 
-    fn probe_next(&self, probe: bool) {
-        self.probe.store(probe, Ordering::Relaxed);
+    fn set_probe_modern(&self, probe: bool) {
+        self.probe_modern.store(probe, Ordering::Relaxed);
     }
 
-    /// Calls that may be under way at once.
-    pub(crate) fn at_once(&self) -> usize {
-        self.at_once
+    /// Maximum number of concurrent calls to this server.
+    pub(crate) fn max_concurrent_calls(&self) -> usize {
+        self.max_concurrent_calls
     }
 
-    /// Whether no call is under way.
+    /// Whether no call is in progress.
     fn is_idle(&self) -> bool {
-        self.calls.available_permits() == self.at_once
+        self.call_permits.available_permits() == self.max_concurrent_calls
     }
 
-    /// How long requests wait for its first answer.
-    pub(crate) fn first_waits(&self) -> &FirstWaits {
-        &self.first_waits
+    /// How long requests wait for the server's first answer.
+    pub(crate) fn first_answer_deadlines(&self) -> &FirstAnswerDeadlines {
+        &self.first_answer_deadlines
     }
 
-    /// Ends it for good.
+    /// Stops the server for good.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Somebody found the connection broken, or waited in vain.
-    pub(crate) fn suspect(&self) {
-        self.doubted.store(true, Ordering::Relaxed);
-        self.suspect.notify_one();
+    /// Requests a check of the connection, after a call found it broken or timed out.
+    pub(crate) fn request_health_check(&self) {
+        self.reported_broken.store(true, Ordering::Relaxed);
+        self.health_check.notify_one();
     }
 
-    fn set(&self, change: impl FnOnce(&mut Status)) {
+    fn set_status(&self, change: impl FnOnce(&mut ServerStatus)) {
         self.status.send_modify(change);
         self.shared.metrics.set_state(&self.name, self.status().phase.into());
-        self.shared.news.notify_one();
+        self.shared.view_changed.notify_one();
     }
 }

@@ -1,19 +1,19 @@
-//! What a server was given and may not be repeated, should it say it when it fails.
+//! The secrets in a server's config, masked in everything that the server says when it fails.
 
 use url::Url;
 
 use crate::Secret;
 use crate::config::{Server, Transport, masked};
 
-/// Shorter values are words that stand in any text.
-const SHORTEST: usize = 6;
+/// Minimum length of a masked value, in bytes. Shorter ones may be ordinary words.
+const MIN_BYTES: usize = 6;
 
-/// The values of one server's environment and headers, and those of its arguments that look like keys.
+/// The values of one server's environment and headers, and the arguments that look like keys.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Secrets(Vec<Secret>);
 
 impl Secrets {
-    /// Of a server whose references are replaced.
+    /// The secrets of a server whose references are expanded.
     pub(super) fn of(server: &Server) -> Self {
         let mut secrets: Vec<Secret> = match (&server.transport, &masked(server).transport) {
             (Transport::Stdio { args, env, .. }, Transport::Stdio { args: shown, .. }) => {
@@ -28,21 +28,21 @@ impl Secrets {
             }
             _ => Vec::new(),
         };
-        // `Bearer KEY` is repeated without its first word, and `--key=KEY` without its name.
+        // A server may repeat `Bearer KEY` without its first word, and `--key=KEY` without its name.
         let tails = secrets.iter().flat_map(|secret| {
             [' ', '=', ':']
                 .map(|mark| secret.expose().split_once(mark).map(|(_, tail)| tail.trim()))
         });
         let tails: Vec<Secret> = tails.flatten().map(Secret::from).collect();
         secrets.extend(tails);
-        secrets.retain(|secret| secret.expose().len() >= SHORTEST);
-        // The longest first: one may hold another.
+        secrets.retain(|secret| secret.expose().len() >= MIN_BYTES);
+        // The longest first: one may contain another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
         Self(secrets)
     }
 
-    /// A text without them.
-    pub(super) fn hide(&self, text: &str) -> String {
+    /// The text with `***` for each secret.
+    pub(super) fn mask(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose(), "***"))
     }
 }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_was_given_is_not_repeated() {
+    fn secrets_of_the_config_are_masked() {
         let pairs =
             |key: &str, value: &str| BTreeMap::from([(key.to_owned(), Secret::from(value))]);
         let child = Server::new(Transport::Stdio {
@@ -68,14 +68,14 @@ mod tests {
             env: pairs("TOKEN", "CANARY-ENV"),
             cwd: None,
         });
-        let said = "bad CANARY-ENV for CANARY-ARG in folder, nor CANARY-TAIL";
-        assert_eq!(Secrets::of(&child).hide(said), "bad *** for *** in folder, nor ***");
+        let text = "bad CANARY-ENV for CANARY-ARG in folder, nor CANARY-TAIL";
+        assert_eq!(Secrets::of(&child).mask(text), "bad *** for *** in folder, nor ***");
         let remote = Server::new(Transport::Http {
             url: "https://example.com/mcp?key=CANARY-URL".into(),
             headers: pairs("Authorization", "Bearer CANARY-KEY"),
             oauth: crate::config::OAuth::default(),
         });
-        let said = "no such key: CANARY-KEY, CANARY-URL";
-        assert_eq!(Secrets::of(&remote).hide(said), "no such key: ***, ***");
+        let text = "no such key: CANARY-KEY, CANARY-URL";
+        assert_eq!(Secrets::of(&remote).mask(text), "no such key: ***, ***");
     }
 }

@@ -1,16 +1,16 @@
-//! What a server asks of us: how much of it at once, and what becomes of the rest.
+//! Limits the requests that a server sends to the gateway.
 //!
 //! A server may send pings, questions to a client (`elicitation/create`, `sampling/createMessage`, `roots/list`) and
-//! methods that nobody knows, as fast as a pipe carries them. The SDK starts a task for each and queues their answers
-//! without limit, so none of them reaches it; [`super::answering`] answers them in its place, within these limits:
+//! unknown methods as fast as its pipe allows. The SDK would start a task for each and queue the answers without limit,
+//! so [`super::answering_transport`] answers them instead, within these limits:
 //!
-//! - Questions that wait for a client, `server_requests` at most. More are answered with an error, and a server that
-//!   goes on after many refusals is disconnected.
-//! - Answers that wait to be written to the server, `server_requests` at most in addition. With so many waiting,
-//!   nothing more is read from where the next request came, so the server cannot send more than it reads. One that
-//!   reads no answer for `server_stall` seconds is disconnected.
+//! - At most `server_requests` questions wait for a client. Further ones are answered with an error, and a server that
+//!   continues after many errors is disconnected.
+//! - At most `server_requests` answers wait to be written to the server. When they do, the next request is not read, nor
+//!   anything after it on the same stream, so the server cannot send more than it reads. A server that reads no answer
+//!   for `server_stall` seconds is disconnected.
 //!
-//! Rejected: refusing pings too. A server that reads its answers gets one for each, however many it sends.
+//! Rejected: a limit on pings. A server that reads the answers may send any number of them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,82 +22,85 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::budget::{Budget, Charge};
-use super::callers::Asked;
+use super::active_calls::RawRequest;
+use super::message_budget::{MessageBudget, MessageCharge};
 use crate::config::Limits;
 
-/// Refusals in a row, as a multiple of the limit, after which a server is disconnected.
-const REFUSALS: usize = 16;
+/// Rejected questions in a row after which a server is disconnected, as a multiple of the limit.
+const MAX_REJECTIONS: usize = 16;
 
-/// Maximum length of a request's id, in bytes. One that is longer cannot be answered within the limits.
+/// Maximum length of a request's id, in bytes. Requests with a longer one are dropped.
 pub(super) const ID_BYTES: usize = 1_024;
 
-/// The error code of a refused request: JSON-RPC leaves -32000 to -32099 to implementations.
+/// The error code of a rejected question. JSON-RPC reserves -32000 to -32099 for implementations.
 const TOO_MANY: ErrorCode = ErrorCode(-32_000);
 
-/// The requests of one server that are not answered yet.
+/// The unanswered requests of one server.
 #[derive(Debug)]
 pub(super) struct ServerRequests {
     limit: usize,
     stall: Duration,
     questions: Arc<Semaphore>,
     answers: Arc<Semaphore>,
-    /// Refusals since a question was last let in.
-    refused: AtomicUsize,
-    /// Questions that the server may take back, by their ids.
+    /// Questions rejected since one was last accepted.
+    rejected: AtomicUsize,
+    /// Open questions by their ids, so that the server can cancel them.
     open: Mutex<HashMap<RequestId, CancellationToken>>,
-    /// To [`super::answering`]. Unbounded, since everything in it holds a permit of one of the semaphores.
+    /// Sends to [`super::answering_transport`]. Unbounded, since each message holds a permit of one of the semaphores.
     accepted: mpsc::UnboundedSender<ServerRequest>,
 }
 
-/// The receiving side: what is to be answered.
-pub(super) type Accepted = mpsc::UnboundedReceiver<ServerRequest>;
+/// The accepted requests, to be answered.
+pub(super) type AcceptedRequests = mpsc::UnboundedReceiver<ServerRequest>;
 
-/// A place among the answers that may wait to be written.
+/// Permission to queue one answer.
 #[derive(Debug)]
 pub(crate) struct AnswerPermit(OwnedSemaphorePermit);
 
-/// A request, and its place, held until the answer is written.
+/// An accepted request. Holds its permit until the answer is written.
 #[derive(Debug)]
 pub(super) struct ServerRequest {
     pub(super) id: RequestId,
-    pub(super) kind: Kind,
+    pub(super) action: RequestAction,
     pub(super) permit: OwnedSemaphorePermit,
 }
 
-/// What is to be done about a request.
+/// How a request is answered.
 #[derive(Debug)]
-pub(super) enum Kind {
-    /// The answer is known.
-    Answered(Result<Value, ErrorData>),
-    /// A client is to be asked.
-    Question(Question),
+pub(super) enum RequestAction {
+    /// With this answer.
+    Answer(Result<Value, ErrorData>),
+    /// By asking a client.
+    AskClient(PendingQuestion),
 }
 
-/// A question for a client.
+/// A question that waits for a client's answer.
 #[derive(Debug)]
-pub(super) struct Question {
-    pub(super) asked: Asked,
+pub(super) struct PendingQuestion {
+    pub(super) request: RawRequest,
     /// The call that it came with, if the transport tells.
     pub(super) origin: Option<RequestId>,
-    /// The server took it back.
+    /// Cancelled when the server cancels the question.
     pub(super) cancelled: CancellationToken,
-    pub(super) charge: Charge,
+    pub(super) charge: MessageCharge,
 }
 
-/// A server broke its limits and is to be disconnected, for this reason.
+/// A server exceeded its limits and must be disconnected, for this reason.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Violation(pub(super) String);
+pub(super) struct LimitViolation(pub(super) String);
 
-impl Violation {
-    /// The waiting requests exceed the memory for messages that wait.
+impl LimitViolation {
+    /// The waiting requests exceed the memory budget.
     pub(super) fn requests_too_large() -> Self {
-        Self("it does not read the answers to its requests, and the requests that wait are too large".into())
+        Self(
+            "it does not read the answers to its requests, and the waiting requests are too large"
+                .into(),
+        )
     }
 }
 
 impl ServerRequests {
-    pub(super) fn new(limits: &Limits) -> (Self, Accepted) {
+    pub(super) fn new(limits: &Limits) -> (Self, AcceptedRequests) {
         let (accepted, accepts) = mpsc::unbounded_channel();
         let limit = limits.server_requests.min(Semaphore::MAX_PERMITS);
         let requests = Self {
@@ -105,7 +108,7 @@ impl ServerRequests {
             stall: Duration::from_secs(limits.server_stall),
             questions: Arc::new(Semaphore::new(limit)),
             answers: Arc::new(Semaphore::new(limit)),
-            refused: AtomicUsize::new(0),
+            rejected: AtomicUsize::new(0),
             open: Mutex::default(),
             accepted,
         };
@@ -116,17 +119,17 @@ impl ServerRequests {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for the next answer, if one is free.
-    pub(super) fn free_permit(&self) -> Option<AnswerPermit> {
+    /// A permit for the next answer, if one is free.
+    pub(super) fn try_permit(&self) -> Option<AnswerPermit> {
         Arc::clone(&self.answers).try_acquire_owned().ok().map(AnswerPermit)
     }
 
-    /// Waits for a place for the next answer. Until then nothing is to be read from where the request came.
-    pub(super) async fn permit(&self) -> Result<AnswerPermit, Violation> {
-        let place = Arc::clone(&self.answers).acquire_owned();
-        match tokio::time::timeout(self.stall, place).await {
+    /// Waits for a permit for the next answer. Until then the stream of the request must not be read.
+    pub(super) async fn permit(&self) -> Result<AnswerPermit, LimitViolation> {
+        let acquired = Arc::clone(&self.answers).acquire_owned();
+        match tokio::time::timeout(self.stall, acquired).await {
             Ok(Ok(permit)) => Ok(AnswerPermit(permit)),
-            Ok(Err(_)) | Err(_) => Err(Violation(format!(
+            Ok(Err(_)) | Err(_) => Err(LimitViolation(format!(
                 "it does not read the answers to its requests: {} wait, and none was read for {} s",
                 self.limit,
                 self.stall.as_secs()
@@ -134,81 +137,81 @@ impl ServerRequests {
         }
     }
 
-    /// Takes a request on, or refuses it.
-    pub(super) fn take(
+    /// Accepts a request, or answers it with an error.
+    pub(super) fn accept(
         &self,
-        (id, asked): (RequestId, Asked),
+        (id, request): (RequestId, RawRequest),
         origin: Option<&RequestId>,
         AnswerPermit(permit): AnswerPermit,
-        budget: &Budget,
-    ) -> Result<(), Violation> {
-        let answered = |answer| Kind::Answered(answer);
-        let (kind, permit) = match &*asked.method {
-            "ping" => (answered(Ok(json!({}))), permit),
+        budget: &MessageBudget,
+    ) -> Result<(), LimitViolation> {
+        let answer = RequestAction::Answer;
+        let (action, permit) = match &*request.method {
+            "ping" => (answer(Ok(json!({}))), permit),
             "elicitation/create" | "sampling/createMessage" | "roots/list" => {
-                match self.question(&id, asked, origin, budget) {
+                match self.open_question(&id, request, origin, budget) {
                     Ok((question, permit)) => {
-                        self.refused.store(0, Ordering::Relaxed);
-                        (Kind::Question(question), permit)
+                        self.rejected.store(0, Ordering::Relaxed);
+                        (RequestAction::AskClient(question), permit)
                     }
                     Err(error) => {
-                        self.refuse()?;
-                        (answered(Err(error)), permit)
+                        self.count_rejection()?;
+                        (answer(Err(error)), permit)
                     }
                 }
             }
             _ => {
-                let what = "unknown method";
-                (answered(Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, what, None))), permit)
+                let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "unknown method", None);
+                (answer(Err(error)), permit)
             }
         };
         // Fails only once the connection is over.
-        let _ = self.accepted.send(ServerRequest { id, kind, permit });
+        let _ = self.accepted.send(ServerRequest { id, action, permit });
         Ok(())
     }
 
-    fn question(
+    fn open_question(
         &self,
         id: &RequestId,
-        asked: Asked,
+        request: RawRequest,
         origin: Option<&RequestId>,
-        budget: &Budget,
-    ) -> Result<(Question, OwnedSemaphorePermit), ErrorData> {
+        budget: &MessageBudget,
+    ) -> Result<(PendingQuestion, OwnedSemaphorePermit), ErrorData> {
         let limit = self.limit;
         let permit = Arc::clone(&self.questions).try_acquire_owned().map_err(|_| {
-            let why = format!("too many requests: {limit} wait for an answer already");
-            ErrorData::new(TOO_MANY, why, None)
+            let problem = format!("too many requests: {limit} wait for an answer already");
+            ErrorData::new(TOO_MANY, problem, None)
         })?;
-        let charge = budget.charge(asked.params.as_ref().unwrap_or(&Value::Null));
+        let charge = budget.charge(request.params.as_ref().unwrap_or(&Value::Null));
         let charge = charge.ok_or_else(|| {
-            ErrorData::new(TOO_MANY, "too large: the messages that wait are at their limit", None)
+            ErrorData::new(TOO_MANY, "too large: the waiting messages are at their limit", None)
         })?;
         let cancelled = CancellationToken::new();
         let mut open = self.open();
         if open.contains_key(id) {
-            let why = "another request with this id is not answered yet";
-            return Err(ErrorData::new(ErrorCode::INVALID_REQUEST, why, None));
+            let problem = "another request with this id is not answered yet";
+            return Err(ErrorData::new(ErrorCode::INVALID_REQUEST, problem, None));
         }
         open.insert(id.clone(), cancelled.clone());
-        Ok((Question { asked, origin: origin.cloned(), cancelled, charge }, permit))
+        Ok((PendingQuestion { request, origin: origin.cloned(), cancelled, charge }, permit))
     }
 
-    fn refuse(&self) -> Result<(), Violation> {
-        let (limit, most) = (self.limit, self.limit.saturating_mul(REFUSALS));
-        if self.refused.fetch_add(1, Ordering::Relaxed) < most {
+    fn count_rejection(&self) -> Result<(), LimitViolation> {
+        let (limit, max) = (self.limit, self.limit.saturating_mul(MAX_REJECTIONS));
+        if self.rejected.fetch_add(1, Ordering::Relaxed) < max {
             return Ok(());
         }
-        Err(Violation(format!(
-            "it had {limit} requests open and went on after {most} were refused"
+        Err(LimitViolation(format!(
+            "it had {limit} requests open and continued after {max} were rejected"
         )))
     }
 
-    /// A question has its answer.
+    /// Records that a question has its answer.
     pub(super) fn answered(&self, id: &RequestId) {
         self.open().remove(id);
     }
 
-    /// The server takes a question back.
+    /// Cancels a question, at the server's request.
     pub(super) fn cancel(&self, id: &RequestId) {
         if let Some(cancelled) = self.open().get(id) {
             cancelled.cancel();

@@ -1,6 +1,6 @@
-//! What became of a server.
+//! The status of a server.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rmcp::model::ServerPeerInfo;
 use toolcrib_text::clean::one_line;
@@ -9,129 +9,128 @@ use toolcrib_text::shorten;
 use crate::hidden_text::loggable_name;
 use crate::metrics::ServerState;
 
-/// Why a server that has yet to answer for the first time cannot be asked.
+/// The reason why a server that has not answered yet is unavailable.
 pub(crate) const CONNECTING: &str = "it is still connecting";
 
-/// Maximum length of a protocol version, in characters. A server can send any text in its place.
+/// Maximum length of a protocol version, in characters. A server may send any text as its version.
 const VERSION_CHARS: usize = 32;
 
-/// Where a server stands.
+/// The phase that a server is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Phase {
-    /// The config says not to use it.
+pub enum ServerPhase {
+    /// It is disabled in the config, or was stopped.
     Off,
-    /// It is being connected to.
+    /// The gateway is connecting to it.
     Connecting,
-    /// It answers.
+    /// It is connected.
     Up,
-    /// It does not.
+    /// It is not connected.
     Down,
-    /// It wants somebody to log in.
+    /// It requires a login.
     NeedsLogin,
 }
 
-impl From<Phase> for ServerState {
-    fn from(phase: Phase) -> Self {
+impl From<ServerPhase> for ServerState {
+    fn from(phase: ServerPhase) -> Self {
         match phase {
-            Phase::Off => Self::Off,
-            Phase::Connecting => Self::Connecting,
-            Phase::Up => Self::Up,
-            Phase::Down | Phase::NeedsLogin => Self::Down,
+            ServerPhase::Off => Self::Off,
+            ServerPhase::Connecting => Self::Connecting,
+            ServerPhase::Up => Self::Up,
+            ServerPhase::Down | ServerPhase::NeedsLogin => Self::Down,
         }
     }
 }
 
-/// Which protocol a server speaks.
+/// Which of the two protocol eras a server uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Era {
-    /// With a handshake: 2025-11-25 and before.
+pub enum ProtocolEra {
+    /// With a handshake: protocol version 2025-11-25 and earlier.
     Legacy,
-    /// Without: 2026-07-28 and later.
+    /// Without a handshake: protocol version 2026-07-28 and later.
     Modern,
 }
 
-/// What became of a server.
+/// The status of a server.
 #[derive(Debug, Clone)]
-pub struct Status {
-    /// Where it stands.
-    pub phase: Phase,
-    /// Why it is not up, in words.
-    pub why: Option<String>,
-    /// What can be done about that.
+pub struct ServerStatus {
+    /// Its phase.
+    pub phase: ServerPhase,
+    /// Why it is not connected.
+    pub reason: Option<String>,
+    /// What the operator can do about that.
     pub hint: Option<String>,
-    /// Whether the last try failed because somebody has to log in.
+    /// Whether the last attempt failed because a login is required.
     pub needs_login: bool,
-    /// Whether it failed so often that it gets one try a minute.
-    pub hopeless: bool,
-    /// When it is tried again.
-    pub retry_at: Option<Instant>,
-    /// Which protocol it speaks, once that is known.
-    pub era: Option<Era>,
-    /// The revision it speaks.
-    pub version: Option<String>,
-    /// What it calls itself.
-    pub calls_itself: Option<String>,
-    /// How long it took to start.
-    pub started_in: Option<Duration>,
-    /// What of its lists was left out.
+    /// The protocol era it uses, once that is known.
+    pub era: Option<ProtocolEra>,
+    /// The protocol version it uses.
+    pub protocol_version: Option<String>,
+    /// The name and version that it reports.
+    pub reported_name: Option<String>,
+    /// How long it took to connect and list its tools.
+    pub startup_time: Option<Duration>,
+    /// What was left out of its lists.
     pub notes: Vec<String>,
 }
 
-impl Status {
-    pub(crate) fn new(phase: Phase) -> Self {
+impl ServerStatus {
+    pub(crate) fn new(phase: ServerPhase) -> Self {
         Self {
             phase,
-            why: None,
+            reason: None,
             hint: None,
             needs_login: false,
-            hopeless: false,
-            retry_at: None,
             era: None,
-            version: None,
-            calls_itself: None,
-            started_in: None,
+            protocol_version: None,
+            reported_name: None,
+            startup_time: None,
             notes: Vec::new(),
         }
     }
 
-    pub(crate) fn connected(&mut self, era: Era, took: Duration, info: &ServerPeerInfo) {
-        self.phase = Phase::Up;
-        self.why = None;
+    pub(crate) fn set_connected(
+        &mut self,
+        era: ProtocolEra,
+        startup_time: Duration,
+        info: &ServerPeerInfo,
+    ) {
+        self.phase = ServerPhase::Up;
+        self.reason = None;
         self.hint = None;
         self.needs_login = false;
-        self.retry_at = None;
-        self.hopeless = false;
         self.era = Some(era);
         let version = one_line(&info.protocol_version.to_string());
-        self.version = Some(shorten(&version, VERSION_CHARS).into_owned());
+        self.protocol_version = Some(shorten(&version, VERSION_CHARS).into_owned());
         let name = |who: &rmcp::model::Implementation| {
             loggable_name(&format!("{} {}", who.name, who.version))
         };
-        self.calls_itself = info.server_info.as_ref().map(name);
-        self.started_in = Some(took);
+        self.reported_name = info.server_info.as_ref().map(name);
+        self.startup_time = Some(startup_time);
     }
 
-    /// Where it stands or, while it is tried again, where the last try left it.
-    pub(crate) fn last_result(&self) -> Phase {
+    /// The phase or, during another attempt, the result of the last one.
+    pub(crate) fn last_result(&self) -> ServerPhase {
         match self.phase {
-            Phase::Connecting if self.needs_login => Phase::NeedsLogin,
-            Phase::Connecting if self.why.is_some() => Phase::Down,
+            ServerPhase::Connecting if self.needs_login => ServerPhase::NeedsLogin,
+            ServerPhase::Connecting if self.reason.is_some() => ServerPhase::Down,
             phase => phase,
         }
     }
 
-    /// Whether it is being connected to and has not failed yet: only then is it worth waiting for.
-    pub(crate) fn is_first_try(&self) -> bool {
-        self.phase == Phase::Connecting && self.why.is_none()
+    /// Whether the first attempt to connect is in progress. Only then is the server worth waiting for.
+    pub(crate) fn is_first_attempt(&self) -> bool {
+        self.phase == ServerPhase::Connecting && self.reason.is_none()
     }
 
-    /// Why nothing can be asked of it now.
-    pub(crate) fn why_not(&self) -> String {
-        match (self.phase, &self.why) {
-            (Phase::Off, _) => "it is switched off".into(),
-            (Phase::Connecting, None) => CONNECTING.into(),
-            (Phase::Connecting, Some(why)) => format!("it is being connected to again: {why}"),
-            (_, Some(why)) => why.clone(),
+    /// Why the server cannot be used now.
+    pub(crate) fn unavailable_reason(&self) -> String {
+        match (self.phase, &self.reason) {
+            (ServerPhase::Off, _) => "it is switched off".into(),
+            (ServerPhase::Connecting, None) => CONNECTING.into(),
+            (ServerPhase::Connecting, Some(reason)) => {
+                format!("it is being connected to again: {reason}")
+            }
+            (_, Some(reason)) => reason.clone(),
             (_, None) => "it is not connected".into(),
         }
     }

@@ -1,8 +1,8 @@
-//! The stdio wire to a server: one message a line, whatever else it writes there.
+//! The stdio transport to a server: one message per line.
 //!
-//! A line that is no message is skipped and counted. One that is too long is an error for the request
-//! it answers, and for that one alone. Messages are taken one by one: a request waits for a place for its answer, and
-//! until it has one nothing more is read, so that a server cannot send faster than it reads.
+//! An invalid line is skipped and counted. A line that is too long is an error for the request that it answers, and only
+//! for that one. Messages are read one by one: a request of the server waits for an answer permit, and nothing more is
+//! read until it has one, so a server cannot send faster than it reads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,61 +19,62 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Mutex, oneshot};
 
-use super::tap::{Seen, Tap};
+use super::tap::{Disposition, Tap};
 use crate::json_memory::{TOO_MANY_VALUES, takes_too_much_memory};
 use crate::lines::{LineEvent, LineSplitter};
 use crate::raw_arguments::message_to_json;
 use crate::request_id::{id_in_head, request_id};
 
-/// Bytes read at once.
+/// Maximum number of bytes per read.
 const CHUNK: usize = 64 << 10;
 
-/// The answer the SDK gets to see of a result that was taken.
-pub(super) fn answered(id: RequestId) -> ServerJsonRpcMessage {
+/// The response that the SDK sees in place of a result that was taken.
+pub(super) fn empty_response(id: RequestId) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::response(ServerResult::CustomResult(CustomResult(Value::Null)), id)
 }
 
-/// How many messages the SDK would get to see of these bytes. For the fuzzer.
+/// The number of messages in these bytes that the SDK would see. For the fuzzer.
 #[cfg(feature = "fuzzing")]
 pub fn messages_in(bytes: &[u8], limit: usize) -> usize {
     use futures::FutureExt as _;
 
     let limits = crate::config::Limits { message_bytes: limit, ..Default::default() };
-    let (updated, _) = tokio::sync::mpsc::channel(1);
+    let (resource_updates, _) = tokio::sync::mpsc::channel(1);
     let secrets = super::secrets::Secrets::default();
-    // Nobody answers: every request is given its place back at once.
-    let (tap, mut accepted) = Tap::new(Arc::default(), Arc::default(), secrets, &limits, updated);
+    // No request is answered: each returns its permit at once.
+    let (tap, mut accepted) =
+        Tap::new(Arc::default(), Arc::default(), secrets, &limits, resource_updates);
     let (input, output) = (tokio::io::empty(), tokio::io::sink());
-    let mut wire = StdioWire::new(input, output, tap, limit);
-    let mut seen = 0;
+    let mut transport = StdioTransport::new(input, output, tap, limit);
+    let mut count = 0;
     for piece in bytes.chunks(CHUNK) {
-        wire.chunk[..piece.len()].copy_from_slice(piece);
-        wire.unread = 0..piece.len();
-        while wire.next().now_or_never().flatten().is_some() {
+        transport.chunk[..piece.len()].copy_from_slice(piece);
+        transport.unread = 0..piece.len();
+        while transport.next_message().now_or_never().flatten().is_some() {
             while accepted.try_recv().is_ok() {}
-            seen += usize::from(wire.ready.take().is_some());
+            count += usize::from(transport.ready.take().is_some());
         }
     }
-    seen
+    count
 }
 
-/// The two pipes of a server, as the SDK's transport.
-pub(crate) struct StdioWire<R, W> {
+/// The two pipes of a server, as a transport for the SDK.
+pub(crate) struct StdioTransport<R, W> {
     input: R,
     output: Arc<Mutex<Option<W>>>,
     lines: LineSplitter,
     limit: usize,
     chunk: Vec<u8>,
-    /// The part of the chunk that is not looked at yet.
+    /// The part of the chunk that is not processed yet.
     unread: Range<usize>,
-    /// Messages of the last line that are not looked at yet: one, or those of a batch.
+    /// Messages of the last line that are not processed yet: one, or those of a batch.
     messages: VecDeque<Value>,
-    /// The message that is next for the SDK.
+    /// The next message for the SDK.
     ready: Option<ServerJsonRpcMessage>,
     tap: Arc<Tap>,
 }
 
-impl<R, W> StdioWire<R, W> {
+impl<R, W> StdioTransport<R, W> {
     pub(crate) fn new(input: R, output: W, tap: Arc<Tap>, limit: usize) -> Self {
         Self {
             input,
@@ -88,9 +89,9 @@ impl<R, W> StdioWire<R, W> {
         }
     }
 
-    /// Looks at the next message, which may be `ready` then; `None` if the chunk has no other, or the connection is
-    /// over. Nothing is lost when this is dropped while it waits.
-    async fn next(&mut self) -> Option<()> {
+    /// Processes the next message, and sets `ready` if the SDK should see it. Returns `None` if the chunk has no more
+    /// messages or the connection is over. Nothing is lost if this is dropped while it waits.
+    async fn next_message(&mut self) -> Option<()> {
         while self.messages.is_empty() {
             let mut rest = &self.chunk[self.unread.clone()];
             let event = self.lines.next_event(&mut rest);
@@ -98,21 +99,21 @@ impl<R, W> StdioWire<R, W> {
             match event? {
                 LineEvent::Line(line) if takes_too_much_memory(line, self.limit) => {
                     let id = id_in_head(line);
-                    self.ready = self.skipped(id, TOO_MANY_VALUES.to_owned());
+                    self.ready = self.skip_line(id, TOO_MANY_VALUES.to_owned());
                     return Some(());
                 }
                 LineEvent::Line(line) => match serde_json::from_slice::<Value>(line) {
-                    // Batches left the protocol; a server that still writes one is understood.
+                    // Batches were removed from the protocol, but some servers still send them.
                     Ok(Value::Array(batch)) => self.messages = batch.into(),
                     Ok(message) => self.messages.push_back(message),
-                    Err(_) => self.tap.noise(),
+                    Err(_) => self.tap.count_invalid(),
                 },
                 LineEvent::TooLong { start } => {
                     let id = id_in_head(start);
                     let limit = self.limit;
                     let problem =
                         format!("the server's answer is larger than the limit of {limit} bytes");
-                    self.ready = self.skipped(id, problem);
+                    self.ready = self.skip_line(id, problem);
                     return Some(());
                 }
             }
@@ -121,42 +122,42 @@ impl<R, W> StdioWire<R, W> {
         let message = self.messages.pop_front()?;
         let id = message.get("id").and_then(request_id);
         let is_answer = message.get("method").is_none();
-        self.ready = match self.tap.see(message, None, permit) {
-            Seen::Whole(message) => match serde_json::from_value(message) {
+        self.ready = match self.tap.inspect(message, None, permit) {
+            Disposition::ForSdk(message) => match serde_json::from_value(message) {
                 Ok(message) => Some(message),
-                // An answer that cannot be read is an answer all the same: nobody waits for another.
+                // An answer that cannot be parsed is still an answer: there will not be another.
                 Err(error) if is_answer && id.is_some() => {
                     let error = ErrorData::internal_error(
-                        format!("the server's answer is no MCP message: {error}"),
+                        format!("the server's answer is not a valid MCP message: {error}"),
                         None,
                     );
                     Some(ServerJsonRpcMessage::error(error, id))
                 }
                 Err(_) => {
-                    self.tap.noise();
+                    self.tap.count_invalid();
                     None
                 }
             },
-            Seen::Answered(id) => Some(answered(id)),
-            Seen::Done => None,
+            Disposition::Answered(id) => Some(empty_response(id)),
+            Disposition::Consumed => None,
         };
         Some(())
     }
 
-    /// A line is not read; the request that it answers, if there is one, gets the reason.
-    fn skipped(&self, id: Option<RequestId>, problem: String) -> Option<ServerJsonRpcMessage> {
-        let mut waiting = self.tap.waiting();
+    /// Skips a line. The request that it answers, if there is one, fails with `problem`.
+    fn skip_line(&self, id: Option<RequestId>, problem: String) -> Option<ServerJsonRpcMessage> {
+        let mut unanswered = self.tap.unanswered();
         let id = id.or_else(|| {
-            // A line that tells no id early answers the only request there is.
-            if waiting.len() == 1 { waiting.pop() } else { None }
+            // A line without an id at its beginning must answer the only open request.
+            if unanswered.len() == 1 { unanswered.pop() } else { None }
         });
-        self.tap.skipped(self.limit, "the server wrote a line over the limit");
+        self.tap.warn_skipped(self.limit, "the server wrote a line over the limit");
         let error = ErrorData::internal_error(problem, None);
         id.map(|id| ServerJsonRpcMessage::error(error, Some(id)))
     }
 }
 
-impl<R, W> Transport<RoleClient> for StdioWire<R, W>
+impl<R, W> Transport<RoleClient> for StdioTransport<R, W>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -167,20 +168,20 @@ where
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        let mut given_up = self.tap.sending(&message, |_| false);
+        let mut cancelled = self.tap.register_request(&message, |_| false);
         let output = Arc::clone(&self.output);
-        let is_given_up = given_up
+        let is_cancelled = cancelled
             .as_mut()
-            .is_some_and(|given_up| given_up.try_recv() == Err(TryRecvError::Closed));
-        let line = (!is_given_up).then(|| line_of(&message));
+            .is_some_and(|cancelled| cancelled.try_recv() == Err(TryRecvError::Closed));
+        let line = (!is_cancelled).then(|| to_line(&message));
         async move {
-            // `None` if the request has already been given up.
+            // `None` if the request has already been cancelled.
             let Some(line) = line.transpose()? else { return Ok(()) };
             let mut output = tokio::select! {
                 biased;
                 output = output.lock() => output,
-                // A request that nobody waits for any more is not kept for a server that does not read.
-                () = until(given_up) => return Ok(()),
+                // A cancelled request is not held while the server does not read.
+                () = until_cancelled(cancelled) => return Ok(()),
             };
             let output = output.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
             output.write_all(line.as_bytes()).await?;
@@ -190,13 +191,13 @@ where
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            while self.next().await.is_some() {
+            while self.next_message().await.is_some() {
                 if let Some(message) = self.ready.take() {
                     return Some(message);
                 }
             }
             if !self.messages.is_empty() {
-                // The server broke its limits.
+                // The server exceeded its limits.
                 return None;
             }
             match self.input.read(&mut self.chunk).await {
@@ -210,7 +211,8 @@ where
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        // Its end tells a server to go. Whoever is writing to one that does not read is not waited for.
+        // Closing its stdin tells the server to exit. A write that is blocked because the server does not read is not
+        // waited for.
         if let Ok(mut output) = self.output.try_lock() {
             output.take();
         }
@@ -219,8 +221,8 @@ where
     }
 }
 
-/// One message is one line. JSON strings have no line breaks, so any line breaks are between tokens.
-fn line_of(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
+/// The message as one line. JSON strings contain no line breaks, so any line breaks are between tokens.
+fn to_line(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
     let mut line = message_to_json(message)?;
     if line.contains(['\n', '\r']) {
         line = line.replace(['\n', '\r'], " ");
@@ -229,10 +231,10 @@ fn line_of(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
     Ok(line)
 }
 
-/// Waits until a request is given up.
-async fn until(given_up: Option<oneshot::Receiver<()>>) {
-    match given_up {
-        Some(given_up) => drop(given_up.await),
+/// Waits until a request is cancelled.
+async fn until_cancelled(cancelled: Option<oneshot::Receiver<()>>) {
+    match cancelled {
+        Some(cancelled) => drop(cancelled.await),
         None => std::future::pending().await,
     }
 }

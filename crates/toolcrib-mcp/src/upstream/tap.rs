@@ -1,11 +1,10 @@
-//! What a server says, looked at before the SDK reads it.
+//! Inspects every message from a server before the SDK does.
 //!
-//! The SDK's types know the fields of today and drop the rest; a gateway may not. So the result of
-//! every request we send is taken here as it came, and the SDK only learns that there was one. Here
-//! is also where the order of messages still stands: progress reaches its call before the answer
-//! does, and ten thousand `list_changed` in a row become one mark. Requests of the server never reach the
-//! SDK: see [`super::server_requests`]. Of notifications it sees the two that it needs. What waits here is limited in
-//! number and charged to a [`Budget`].
+//! The SDK's types drop fields that they do not know, which a gateway must not. So the result of every request is taken
+//! here unparsed, and the SDK only learns that there was one. The messages are still in order here: progress reaches its
+//! call before the answer does, and any number of `list_changed` notifications cause one refresh. The server's requests
+//! never reach the SDK (see [`super::server_requests`]), and of its notifications only the two that the SDK needs do.
+//! Messages that wait here are limited in number and charged to a [`MessageBudget`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,258 +18,264 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::budget::{Budget, Charge, memory_of};
-use super::callers::{Asked, Callers, Said};
+use super::active_calls::{ActiveCalls, RawRequest, ServerMessage};
 use super::entry_limits::URI_BYTES;
+use super::message_budget::{MessageBudget, MessageCharge, memory_of};
+use super::open_requests::{AnswerDestination, OpenRequests, Progress};
 use super::secrets::Secrets;
 use super::server_requests::{
-    Accepted, AnswerPermit, ID_BYTES, ServerRequests, Violation, is_request,
+    AcceptedRequests, AnswerPermit, ID_BYTES, LimitViolation, ServerRequests, is_request,
 };
-use super::slots::{Answer, Progress, Slots};
 use crate::config::Limits;
 use crate::log_limit::LogLimit;
 use crate::request_id::request_id;
 
-/// Maximum size of the acknowledgement of a subscription in memory, in bytes: it repeats the addresses that we watch.
+/// Maximum size of the acknowledgement of a subscription in memory, in bytes. It repeats the watched URIs.
 const ACKNOWLEDGEMENT_BYTES: usize = 256 << 10;
 
-/// Everything that one connection's transport and its calls share.
+/// The state that the transport of one connection shares with its requests.
 #[derive(Debug)]
 pub(crate) struct Tap {
-    slots: Mutex<Slots>,
-    callers: Arc<Callers>,
-    /// Something of a server's lists changed, or may have.
-    changed: Notify,
-    /// Lines that were no message.
-    noise: AtomicU64,
+    open_requests: Mutex<OpenRequests>,
+    active_calls: Arc<ActiveCalls>,
+    /// Notified when the server's lists changed, or may have changed.
+    lists_changed: Notify,
+    /// The number of invalid messages.
+    invalid_messages: AtomicU64,
     /// Limits the log lines about the server, over all of its connections.
     log: Arc<LogLimit>,
-    /// Cancellations on their way to the server.
-    pub(super) farewells: TaskTracker,
-    /// The connection is over.
+    /// Tracks the cancellations that are being sent to the server.
+    pub(super) cancellations: TaskTracker,
+    /// Cancelled when the connection is over.
     closed: CancellationToken,
-    /// Why, where the transport knows it.
-    why: Mutex<Option<String>>,
-    /// Why we ended it, if it was us.
+    /// Why it is over, if known.
+    close_reason: Mutex<Option<String>>,
+    /// Which limit the server exceeded, if the gateway disconnected it.
     violation: Mutex<Option<String>>,
     requests: ServerRequests,
-    /// For everything of the server that waits.
-    budget: Budget,
-    /// Where the addresses of changed resources go.
-    updated: mpsc::Sender<String>,
-    /// What the server was given and may not be repeated.
+    /// For all messages from the server that wait to be delivered.
+    budget: MessageBudget,
+    /// Receives the URIs of updated resources.
+    resource_updates: mpsc::Sender<String>,
+    /// Masked in close reasons.
     secrets: Secrets,
-    /// When it last said something.
-    heard: Mutex<Instant>,
+    /// When the last message arrived.
+    last_message_at: Mutex<Instant>,
 }
 
-/// What is to become of a message.
+/// What the transport does with an inspected message.
 #[derive(Debug)]
-pub(crate) enum Seen {
-    /// It is the SDK's, as it came.
-    Whole(Value),
-    /// Its result was taken; the SDK only learns that this request was answered.
+pub(crate) enum Disposition {
+    /// Passes it to the SDK.
+    ForSdk(Value),
+    /// Tells the SDK that this request was answered. The result was taken out.
     Answered(RequestId),
-    /// It is dealt with.
-    Done,
+    /// Nothing: it was handled here.
+    Consumed,
 }
 
-/// The server broke its limits; nothing more of it is to be looked at.
+/// The server exceeded its limits and was disconnected. No further message is inspected.
 #[derive(Debug)]
-pub(crate) struct Disconnected;
+pub(crate) struct LimitsExceeded;
 
 impl Tap {
-    /// Of a server with these calls under way, and the requests of that server that are to be answered. The addresses
-    /// of changed resources go to `updated`.
+    /// Creates the tap of one connection. Also returns the server's requests, to be answered. The URIs of updated
+    /// resources go to `resource_updates`.
     pub(super) fn new(
-        callers: Arc<Callers>,
+        active_calls: Arc<ActiveCalls>,
         log: Arc<LogLimit>,
         secrets: Secrets,
         limits: &Limits,
-        updated: mpsc::Sender<String>,
-    ) -> (Arc<Self>, Accepted) {
+        resource_updates: mpsc::Sender<String>,
+    ) -> (Arc<Self>, AcceptedRequests) {
         let (requests, accepted) = ServerRequests::new(limits);
         let tap = Arc::new(Self {
-            callers,
+            active_calls,
             secrets,
             requests,
-            budget: Budget::new(limits.server_bytes),
-            updated,
+            budget: MessageBudget::new(limits.server_bytes),
+            resource_updates,
             violation: Mutex::default(),
-            heard: Mutex::new(Instant::now()),
-            slots: Mutex::default(),
-            changed: Notify::new(),
-            noise: AtomicU64::new(0),
+            last_message_at: Mutex::new(Instant::now()),
+            open_requests: Mutex::default(),
+            lists_changed: Notify::new(),
+            invalid_messages: AtomicU64::new(0),
             log,
-            farewells: TaskTracker::new(),
+            cancellations: TaskTracker::new(),
             closed: CancellationToken::new(),
-            why: Mutex::default(),
+            close_reason: Mutex::default(),
         });
         (tap, accepted)
     }
 
-    fn slots(&self) -> MutexGuard<'_, Slots> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open_requests(&self) -> MutexGuard<'_, OpenRequests> {
+        self.open_requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes ready for the answer to a request that is about to be sent. `shares` says of which
-    /// methods the SDK needs to see the results. The receiver returned resolves when the request is given up.
-    pub(crate) fn sending(
+    /// Registers a request that is about to be sent. `sdk_needs_result` tells for which methods the SDK needs the result.
+    /// The receiver resolves when the request is cancelled.
+    pub(crate) fn register_request(
         &self,
         message: &ClientJsonRpcMessage,
-        shares: fn(&str) -> bool,
+        sdk_needs_result: fn(&str) -> bool,
     ) -> Option<oneshot::Receiver<()>> {
         let JsonRpcMessage::Request(sent) = message else { return None };
-        let mut slots = self.slots();
+        let mut open_requests = self.open_requests();
         match sent.request {
             ClientRequest::InitializeRequest(_) => {
-                // A second handshake on one connection: the server forgot the session, and may have changed.
-                if slots.handshake(&sent.id) {
-                    self.suspect_change();
+                // A second handshake on one connection: the server lost the session, and its lists may have changed.
+                if open_requests.begin_handshake(&sent.id) {
+                    self.mark_lists_changed();
                 }
                 None
             }
             ClientRequest::DiscoverRequest(_) | ClientRequest::SubscriptionsListenRequest(_) => {
-                slots.sdks_own(&sent.id);
+                open_requests.add_sdk_request(&sent.id);
                 None
             }
             _ => {
                 let token = sent.request.get_meta().get_progress_token();
-                Some(slots.sending(&sent.id, token, shares(sent.request.method())))
+                Some(open_requests.begin(&sent.id, token, sdk_needs_result(sent.request.method())))
             }
         }
     }
 
-    /// Notes the id of an event on the stream of a request: a stream that is resumed from there is that request's.
-    pub(super) fn saw_event(&self, origin: &RequestId, event: &str) {
-        self.slots().saw_event(origin, event);
+    /// Records the id of an event on the stream of a request. A stream that resumes from it belongs to that request.
+    pub(super) fn record_event_id(&self, origin: &RequestId, event: &str) {
+        self.open_requests().record_event_id(origin, event);
     }
 
     /// The request whose stream is resumed from an event.
-    pub(super) fn origin_of(&self, event: &str) -> Option<RequestId> {
-        self.slots().origin_of(event)
+    pub(super) fn find_by_event(&self, event: &str) -> Option<RequestId> {
+        self.open_requests().find_by_event(event)
     }
 
-    /// The progress of a request, from its beginning.
-    pub(crate) fn progress(&self, id: &RequestId) -> Option<mpsc::Receiver<Progress>> {
-        self.slots().progress(id)
+    /// The receiver of a request's progress.
+    pub(crate) fn take_progress(&self, id: &RequestId) -> Option<mpsc::Receiver<Progress>> {
+        self.open_requests().take_progress(id)
     }
 
-    /// The result of a request that was answered.
-    pub(crate) fn take(&self, id: &RequestId) -> Option<Value> {
-        self.slots().take(id)
+    /// Takes the result of an answered request.
+    pub(crate) fn take_result(&self, id: &RequestId) -> Option<Value> {
+        self.open_requests().take_result(id)
     }
 
-    /// Forgets a request; what comes for it later is nobody's.
-    pub(crate) fn forget(&self, id: &RequestId) {
-        self.slots().forget(id);
+    /// Forgets a request. Anything that arrives for it later is ignored.
+    pub(crate) fn forget_request(&self, id: &RequestId) {
+        self.open_requests().remove(id);
     }
 
-    /// The requests that wait for an answer.
-    pub(crate) fn waiting(&self) -> Vec<RequestId> {
-        self.slots().waiting()
+    /// The requests without an answer.
+    pub(crate) fn unanswered(&self) -> Vec<RequestId> {
+        self.open_requests().unanswered()
     }
 
-    /// Waits until a message may be looked at: a request of the server needs a place for its answer, which is returned.
+    /// Waits until a message may be inspected. A request of the server needs a permit for its answer, which is returned.
     /// Over HTTP one request can wait on each stream, so waiting requests are charged to the budget.
     pub(super) async fn admit(
         &self,
         message: &Value,
-    ) -> Result<Option<AnswerPermit>, Disconnected> {
+    ) -> Result<Option<AnswerPermit>, LimitsExceeded> {
         if !is_request(message) {
             return Ok(None);
         }
-        if let Some(permit) = self.requests.free_permit() {
+        if let Some(permit) = self.requests.try_permit() {
             return Ok(Some(permit));
         }
         let admitted = match self.budget.charge(message) {
             Some(_charge) => self.requests.permit().await,
-            None => Err(Violation::requests_too_large()),
+            None => Err(LimitViolation::requests_too_large()),
         };
         admitted.map(Some).map_err(|violation| {
             self.disconnect(violation);
-            Disconnected
+            LimitsExceeded
         })
     }
 
-    /// Looks at a message from the server; `origin` is the call it came with, where the wire tells, and `permit` what
+    /// Inspects a message from the server. `origin` is the call that it came with, if the transport tells; `permit` is what
     /// [`Self::admit`] returned for it.
-    pub(crate) fn see(
+    pub(crate) fn inspect(
         &self,
         mut message: Value,
         origin: Option<&RequestId>,
         permit: Option<AnswerPermit>,
-    ) -> Seen {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    ) -> Disposition {
+        *self.last_message_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let Some(fields) = message.as_object_mut() else {
-            self.noise();
-            return Seen::Done;
+            self.count_invalid();
+            return Disposition::Consumed;
         };
         if let Some(method) = fields.get("method").and_then(Value::as_str) {
             if let Some(permit) = permit {
-                let id = fields.get("id").and_then(request_id).filter(fits);
-                let asked = Asked { method: method.to_owned(), params: fields.remove("params") };
-                self.requested(id.map(|id| (id, asked)), origin, permit);
-                return Seen::Done;
+                let id = fields.get("id").and_then(request_id).filter(is_short_id);
+                let request =
+                    RawRequest { method: method.to_owned(), params: fields.remove("params") };
+                self.accept_request(id.map(|id| (id, request)), origin, permit);
+                return Disposition::Consumed;
             }
             let method = method.to_owned();
-            return self.notified(&method, message, origin);
+            return self.handle_notification(&method, message, origin);
         }
         let Some(id) = fields.get("id").and_then(request_id) else {
-            // An error without an id may be the answer to a handshake, and is nothing else.
-            if fields.contains_key("error") && self.slots().has_sdks() {
-                return Seen::Whole(message);
+            // An error without an id can only be the answer to a handshake.
+            if fields.contains_key("error") && self.open_requests().has_sdk_request() {
+                return Disposition::ForSdk(message);
             }
-            self.noise();
-            return Seen::Done;
+            self.count_invalid();
+            return Disposition::Consumed;
         };
-        match self.slots().answer(&id, fields) {
-            // During a handshake the SDK would take an answer to nobody's question for a refusal.
-            Answer::Unexpected => {
-                self.noise();
-                Seen::Done
+        match self.open_requests().record_answer(&id, fields) {
+            // During a handshake the SDK would take any unexpected answer for a rejection.
+            AnswerDestination::Unexpected => {
+                self.count_invalid();
+                Disposition::Consumed
             }
-            Answer::ForSdk => Seen::Whole(message),
-            Answer::Taken => Seen::Answered(id),
+            AnswerDestination::ForSdk => Disposition::ForSdk(message),
+            AnswerDestination::Stored => Disposition::Answered(id),
         }
     }
 
-    fn requested(
+    fn accept_request(
         &self,
-        request: Option<(RequestId, Asked)>,
+        request: Option<(RequestId, RawRequest)>,
         origin: Option<&RequestId>,
         permit: AnswerPermit,
     ) {
-        let Some(request) = request else { return self.noise() };
-        if let Err(violation) = self.requests.take(request, origin, permit, &self.budget) {
+        let Some(request) = request else { return self.count_invalid() };
+        if let Err(violation) = self.requests.accept(request, origin, permit, &self.budget) {
             self.disconnect(violation);
         }
     }
 
-    fn notified(&self, method: &str, mut message: Value, origin: Option<&RequestId>) -> Seen {
+    fn handle_notification(
+        &self,
+        method: &str,
+        mut message: Value,
+        origin: Option<&RequestId>,
+    ) -> Disposition {
         let params = message.get_mut("params").map(Value::take).unwrap_or_default();
         match method {
-            "notifications/progress" => self.progressed(params),
+            "notifications/progress" => self.forward_progress(params),
             "notifications/tools/list_changed"
             | "notifications/prompts/list_changed"
-            | "notifications/resources/list_changed" => self.suspect_change(),
-            // Its call must be found now: the next message may be the answer that ends the call.
-            "notifications/message" => self.logged(params, origin),
+            | "notifications/resources/list_changed" => self.mark_lists_changed(),
+            // The call must be found now: the next message may be the answer that ends it.
+            "notifications/message" => self.forward_log(params, origin),
             "notifications/resources/updated" => {
                 let uri = params.get("uri").and_then(Value::as_str);
                 if let Some(uri) = uri.filter(|uri| uri.len() <= URI_BYTES) {
-                    // A full queue holds news enough.
-                    let _ = self.updated.try_send(uri.to_owned());
+                    // If the queue is full, the update is dropped.
+                    let _ = self.resource_updates.try_send(uri.to_owned());
                 }
             }
             "notifications/cancelled" => {
-                let id = params.get("requestId").and_then(request_id).filter(fits);
-                let Some(id) = id else { return Seen::Done };
+                let id = params.get("requestId").and_then(request_id).filter(is_short_id);
+                let Some(id) = id else { return Disposition::Consumed };
                 self.requests.cancel(&id);
-                // In the newer era a server ends a subscription this way.
-                if self.slots().is_sdks(&id) {
+                // In the modern protocol a server ends a subscription this way.
+                if self.open_requests().is_sdk_request(&id) {
                     let params = json!({"requestId": id});
-                    return Seen::Whole(
+                    return Disposition::ForSdk(
                         json!({"jsonrpc": "2.0", "method": method, "params": params}),
                     );
                 }
@@ -279,117 +284,117 @@ impl Tap {
                 if memory_of(&params) <= ACKNOWLEDGEMENT_BYTES =>
             {
                 message["params"] = params;
-                return Seen::Whole(message);
+                return Disposition::ForSdk(message);
             }
-            // Nobody reads the others.
+            // No other notification is used.
             _ => {}
         }
-        Seen::Done
+        Disposition::Consumed
     }
 
-    fn progressed(&self, params: Value) {
+    fn forward_progress(&self, params: Value) {
         let token = params.get("progressToken").and_then(request_id).map(ProgressToken);
-        // Full: this client is too slow for this server, and progress is only a courtesy.
+        // If the queue is full, the progress is dropped: it is optional, and the client is too slow.
         if let Some(token) = token
-            && let Some(queue) = self.slots().progress_queue(&token)
+            && let Some(queue) = self.open_requests().progress_queue(&token)
             && let Some(charge) = self.budget.charge(&params)
         {
             let _ = queue.try_send((params, charge));
         }
     }
 
-    fn logged(&self, params: Value, origin: Option<&RequestId>) {
-        // Full: this client is too slow for this server, and a log is only a courtesy.
-        if let Ok(caller) = self.callers.look(origin)
+    fn forward_log(&self, params: Value, origin: Option<&RequestId>) {
+        // If the queue is full, the line is dropped: it is optional, and the client is too slow.
+        if let Ok(client) = self.active_calls.try_find(origin)
             && let Some(charge) = self.budget.charge(&params)
             && let Ok(line) = serde_json::from_value(params)
         {
-            let _ = caller.questions.try_send(Said::Log(line, charge));
+            let _ = client.messages.try_send(ServerMessage::Log(line, charge));
         }
     }
 
-    /// Memory for a message that is to wait, if there is some left.
-    pub(super) fn charge(&self, message: &Value) -> Option<Charge> {
+    /// Charges the memory of a message to the budget, if that much is left.
+    pub(super) fn charge(&self, message: &Value) -> Option<MessageCharge> {
         self.budget.charge(message)
     }
 
-    /// A question has its answer.
-    pub(super) fn answered(&self, id: &RequestId) {
+    /// Records that a question has its answer.
+    pub(super) fn question_answered(&self, id: &RequestId) {
         self.requests.answered(id);
     }
 
-    /// The lists are to be fetched again, because something of them changed or may have changed unheard.
-    pub(crate) fn suspect_change(&self) {
-        self.changed.notify_one();
+    /// Causes a refresh of the lists, because they changed or may have changed without notice.
+    pub(crate) fn mark_lists_changed(&self) {
+        self.lists_changed.notify_one();
     }
 
-    /// Waits until something changed since the last time.
-    pub(crate) async fn changed(&self) {
-        self.changed.notified().await;
+    /// Waits until the lists changed since the last call.
+    pub(crate) async fn lists_changed(&self) {
+        self.lists_changed.notified().await;
     }
 
-    /// Counts a line that was no message.
-    pub(crate) fn noise(&self) {
-        let seen = self.noise.fetch_add(1, Ordering::Relaxed);
-        if seen == 0 {
-            tracing::debug!("the server writes lines that are no messages; they are skipped");
+    /// Counts an invalid message.
+    pub(crate) fn count_invalid(&self) {
+        let before = self.invalid_messages.fetch_add(1, Ordering::Relaxed);
+        if before == 0 {
+            tracing::debug!("the server writes invalid messages; they are skipped");
         }
     }
 
     /// Logs that a message was skipped because of a limit, in bytes.
-    pub(super) fn skipped(&self, limit: usize, why: &'static str) {
+    pub(super) fn warn_skipped(&self, limit: usize, problem: &'static str) {
         if let Some(left_out) = self.log.admit() {
             let left_out = (left_out > 0).then_some(left_out);
-            tracing::warn!(limit, left_out, "{why}; it is skipped");
+            tracing::warn!(limit, left_out, "{problem}; it is skipped");
         }
     }
 
-    /// The connection is over.
-    pub(crate) fn close(&self, why: Option<String>) {
-        if let Some(why) = why {
-            let why = self.hide(&why);
-            self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+    /// Marks the connection as closed. The first reason counts.
+    pub(crate) fn close(&self, reason: Option<String>) {
+        if let Some(reason) = reason {
+            let reason = self.mask(&reason);
+            self.close_reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
         }
         self.closed.cancel();
     }
 
-    /// Ends the connection to a server that broke its limits.
-    fn disconnect(&self, Violation(why): Violation) {
+    /// Ends the connection to a server that exceeded its limits.
+    fn disconnect(&self, LimitViolation(reason): LimitViolation) {
         self.violation
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert_with(|| why.clone());
-        self.close(Some(why));
+            .get_or_insert_with(|| reason.clone());
+        self.close(Some(reason));
     }
 
-    /// Why we ended the connection, if it was us.
+    /// Which limit the server exceeded, if the gateway disconnected it.
     pub(super) fn violation(&self) -> Option<String> {
         self.violation.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits for the end of the connection.
+    /// Waits until the connection is over.
     pub(crate) async fn closed(&self) {
         self.closed.cancelled().await;
     }
 
-    /// A text without what the server was given and may not be repeated.
-    pub(super) fn hide(&self, text: &str) -> String {
-        self.secrets.hide(text)
+    /// The text with the server's secrets masked.
+    pub(super) fn mask(&self, text: &str) -> String {
+        self.secrets.mask(text)
     }
 
-    /// How long the server has said nothing.
+    /// The time since the last message.
     pub(super) fn silent_for(&self) -> Duration {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.last_message_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
-    /// Why the connection is over.
-    pub(crate) fn why(&self) -> Option<String> {
-        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Why the connection is over, if known.
+    pub(crate) fn close_reason(&self) -> Option<String> {
+        self.close_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Whether an id is short enough to be kept.
-fn fits(id: &RequestId) -> bool {
+/// Whether an id is short enough to be stored.
+fn is_short_id(id: &RequestId) -> bool {
     match id {
         RequestId::Number(_) => true,
         RequestId::String(text) => text.len() <= ID_BYTES,

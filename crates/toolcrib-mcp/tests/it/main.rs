@@ -4,20 +4,20 @@
 
 mod docs;
 mod expand;
-mod fake_sign_in;
-mod foreign;
+mod fake_oauth_server;
+mod import;
 mod metrics;
-mod native;
 mod oauth;
 mod properties;
 mod secrets;
-mod write;
+mod server_toml;
+mod toolcrib_toml;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use toolcrib_core::{Preset, Settings};
-use toolcrib_mcp::config::foreign::{Foreign, Place, read};
+use toolcrib_mcp::config::import::{ImportSource, ImportedConfig, read};
 use toolcrib_mcp::config::{OAuth, Server, Transport};
 use toolcrib_mcp::{Config, Secret};
 use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
@@ -69,9 +69,9 @@ const SAMPLES: [&str; 12] = [
 ];
 
 /// What a sample says, found out by its shape, in the folder that Claude Code calls `PROJECT`.
-fn taken(name: &str) -> Foreign {
+fn imported_sample(name: &str) -> ImportedConfig {
     let (file, text) = sample(name);
-    read(&text, &Place { file: &file, folder: Path::new("PROJECT") }).unwrap().unwrap()
+    read(&text, &ImportSource { file: &file, folder: Path::new("PROJECT") }).unwrap().unwrap()
 }
 
 fn secrets(pairs: &[(&str, &str)]) -> BTreeMap<String, Secret> {

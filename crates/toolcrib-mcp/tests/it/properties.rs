@@ -5,8 +5,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use proptest::sample::select;
 use toolcrib_mcp::Config;
-use toolcrib_mcp::config::foreign::{Place, read, read_as};
-use toolcrib_mcp::config::{Client, masked, server_toml};
+use toolcrib_mcp::config::import::{ImportSource, read, read_as};
+use toolcrib_mcp::config::{ClientKind, masked, server_toml};
 use toolcrib_server::expand::{Reference, expand_secret};
 
 use crate::{SAMPLES, sample};
@@ -17,12 +17,12 @@ fn answered(text: &str) {
         Err(error) => assert!(!error.problem.is_empty() && !error.hint.is_empty()),
     }
     for file in ["a.json", "a.toml", ".cursor/mcp.json"] {
-        let place = Place { file: Path::new(file), folder: Path::new("/work") };
-        let _ = read(text, &place);
-        for client in Client::ALL.into_iter().chain([Client::Other]) {
-            let Ok(foreign) = read_as(client, text, &place) else { continue };
-            for (name, server) in foreign.servers {
-                // What was taken can be written, read back, shown and expanded.
+        let source = ImportSource { file: Path::new(file), folder: Path::new("/work") };
+        let _ = read(text, &source);
+        for client in ClientKind::ALL.into_iter().chain([ClientKind::Other]) {
+            let Ok(imported) = read_as(client, text, &source) else { continue };
+            for (name, server) in imported.servers {
+                // What was imported_sample can be written, read back, shown and expanded.
                 let text = server_toml(&name, &server);
                 assert!(Config::from_toml(&text).unwrap().servers[&name] == server, "{text}");
                 let _ = server_toml(&name, &masked(&server));

@@ -1,11 +1,11 @@
-//! A canary in every place where people keep tokens: nothing we print may sing.
+//! A canary in every source where people keep tokens: nothing we print may sing.
 
 use std::path::Path;
 
-use toolcrib_mcp::config::foreign::{Place, read};
+use toolcrib_mcp::config::import::{ImportSource, read};
 use toolcrib_mcp::config::{masked, server_toml};
 
-use crate::{OTHERS, SAMPLES, read_file, taken};
+use crate::{OTHERS, SAMPLES, imported_sample, read_file};
 
 const CANARY: &str = "CANARY";
 
@@ -31,7 +31,7 @@ fn silent(text: &str, of: &str) {
 fn debug_tells_nothing() {
     silent(&format!("{:?}", read_file(CONFIG).unwrap()), "Debug");
     for name in SAMPLES {
-        silent(&format!("{:?}", taken(name)), name);
+        silent(&format!("{:?}", imported_sample(name)), name);
     }
 }
 
@@ -39,7 +39,7 @@ fn debug_tells_nothing() {
 fn a_masked_server_tells_nothing() {
     let mut servers = read_file(CONFIG).unwrap().0.servers;
     for name in SAMPLES {
-        servers.extend(taken(name).servers);
+        servers.extend(imported_sample(name).servers);
     }
     for (name, server) in servers {
         silent(&server_toml(&name, &masked(&server)), &name);
@@ -119,7 +119,7 @@ fn errors_about_other_clients_files_tell_nothing() {
             "[mcp_servers.a]\nurl = 'http://x'\nenv_http_headers = { A = 'no CANARY' }\nbearer_token_env_var = 'no CANARY'",
         ),
     ] {
-        let read = read(text, &Place { file: Path::new(file), folder });
+        let read = read(text, &ImportSource { file: Path::new(file), folder });
         silent(&format!("{read:?}"), text);
     }
 }

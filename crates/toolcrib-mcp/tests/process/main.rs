@@ -7,10 +7,10 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-mod carrying;
-mod ending;
-mod family;
+mod process_tree;
 mod roles;
+mod shutdown;
+mod start;
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
@@ -39,29 +39,29 @@ const STUBBORN: &str =
     "trap '' TERM INT HUP; sleep 600 & setsid sleep 600 & echo ready; while :; do sleep 1; done";
 
 const TESTS: &[(&str, fn())] = &[
-    ("bytes_pass_unchanged", carrying::bytes_pass_unchanged),
-    ("a_line_of_a_gigabyte_costs_no_memory", carrying::a_line_of_a_gigabyte_costs_no_memory),
-    ("ended_with_its_family", ending::ended_with_its_family),
-    ("ended_though_stubborn", ending::ended_though_stubborn),
-    ("dropped_it_ends_too", ending::dropped_it_ends_too),
-    ("gateway_killed", ending::gateway_killed),
-    ("gateway_killed_server_stubborn", ending::gateway_killed_server_stubborn),
-    ("gateway_terminated", ending::gateway_terminated),
-    ("server_killed", ending::server_killed),
-    ("server_exits_before_its_children", ending::server_exits_before_its_children),
-    ("inner_warden_killed", ending::inner_warden_killed),
-    ("outer_warden_killed", ending::outer_warden_killed),
-    ("warden_terminated", ending::warden_terminated),
-    ("the_exit_code_is_passed_on", carrying::the_exit_code_is_passed_on),
-    ("stdin_and_stdout_end_when_they_should", carrying::stdin_and_stdout_end_when_they_should),
+    ("bytes_pass_unchanged", start::bytes_pass_unchanged),
+    ("a_line_of_a_gigabyte_costs_no_memory", start::a_line_of_a_gigabyte_costs_no_memory),
+    ("ended_with_its_family", shutdown::ended_with_its_family),
+    ("ended_though_stubborn", shutdown::ended_though_stubborn),
+    ("dropped_it_ends_too", shutdown::dropped_it_ends_too),
+    ("gateway_killed", shutdown::gateway_killed),
+    ("gateway_killed_server_stubborn", shutdown::gateway_killed_server_stubborn),
+    ("gateway_terminated", shutdown::gateway_terminated),
+    ("server_killed", shutdown::server_killed),
+    ("server_exits_before_its_children", shutdown::server_exits_before_its_children),
+    ("inner_warden_killed", shutdown::inner_warden_killed),
+    ("outer_warden_killed", shutdown::outer_warden_killed),
+    ("warden_terminated", shutdown::warden_terminated),
+    ("the_exit_code_is_passed_on", start::the_exit_code_is_passed_on),
+    ("stdin_and_stdout_end_when_they_should", start::stdin_and_stdout_end_when_they_should),
     (
         "no_signal_comes_while_a_server_may_end_on_its_own",
-        ending::no_signal_comes_while_a_server_may_end_on_its_own,
+        shutdown::no_signal_comes_while_a_server_may_end_on_its_own,
     ),
-    ("sigterm_comes_once", ending::sigterm_comes_once),
-    ("the_command_cannot_be_run", carrying::the_command_cannot_be_run),
-    ("the_environment_is_what_was_given", carrying::the_environment_is_what_was_given),
-    ("stderr_is_kept_and_never_in_the_way", carrying::stderr_is_kept_and_never_in_the_way),
+    ("sigterm_comes_once", shutdown::sigterm_comes_once),
+    ("the_command_cannot_be_run", start::the_command_cannot_be_run),
+    ("the_environment_is_what_was_given", start::the_environment_is_what_was_given),
+    ("stderr_is_kept_and_never_in_the_way", start::stderr_is_kept_and_never_in_the_way),
 ];
 
 fn main() -> ExitCode {

@@ -1,6 +1,6 @@
 //! What the executable plays beside the tests.
 
-use crate::family::{block_on, launch, launch_sigkill_soon, ready};
+use crate::process_tree::{block_on, launch, launch_sigkill_soon, ready};
 use crate::*;
 
 /// Starts `sh -c SCRIPT` under the mark it was given, and lives until it is killed or told to go.

@@ -5,19 +5,23 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use toolcrib_mcp::config::foreign::{Choices, Scope, json};
-use toolcrib_mcp::config::{Client, Foreign};
+use toolcrib_mcp::config::import::{ServerChoices, SettingsOwner, parse_json};
+use toolcrib_mcp::config::{ClientKind, ImportedConfig};
 
 use super::location::read_regular;
 use crate::output::Failure;
 
 /// Disables the servers of a client's `file` that its user has disabled in another file. `folder` is the working folder:
 /// Claude Code stores these choices by project.
-pub(crate) fn apply(foreign: &mut Foreign, file: &Path, folder: &Path) -> Result<(), Failure> {
+pub(crate) fn apply(
+    foreign: &mut ImportedConfig,
+    file: &Path,
+    folder: &Path,
+) -> Result<(), Failure> {
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-    let mut choices = Choices::default();
+    let mut choices = ServerChoices::default();
     match foreign.client {
-        Client::ClaudeCode => {
+        ClientKind::ClaudeCode => {
             // For a project's servers, the choices for that project count, whatever the working folder is.
             let is_mcp_json = file.file_name().is_some_and(|name| name == ".mcp.json");
             let project = file.parent().filter(|_| is_mcp_json);
@@ -27,7 +31,7 @@ pub(crate) fn apply(foreign: &mut Foreign, file: &Path, folder: &Path) -> Result
                     choices.add_claude_user_file(&value, folder);
                 }
                 if let Some(value) = value(&home.join(".claude/settings.json"))? {
-                    choices.add_claude_settings(&value, Scope::User);
+                    choices.add_claude_settings(&value, SettingsOwner::User);
                 }
             }
             // Files of a repository are read only for the repository's own servers: they must not disable the user's,
@@ -36,11 +40,11 @@ pub(crate) fn apply(foreign: &mut Foreign, file: &Path, folder: &Path) -> Result
                 if let Some(project) = project
                     && let Some(value) = value(&project.join(name))?
                 {
-                    choices.add_claude_settings(&value, Scope::Project);
+                    choices.add_claude_settings(&value, SettingsOwner::Project);
                 }
             }
         }
-        Client::Gemini => {
+        ClientKind::Gemini => {
             if let Some(home) = &home {
                 if let Some(value) = value(&home.join(".gemini/mcp-server-enablement.json"))? {
                     choices.add_gemini_enablement(&value);
@@ -62,7 +66,7 @@ fn value(path: &Path) -> Result<Option<Value>, Failure> {
         return Ok(None);
     }
     let text = read_regular(path)?;
-    json(&text).map(Some).map_err(|error| {
+    parse_json(&text).map(Some).map_err(|error| {
         let place = format!("`{}`, which lists disabled servers", path.display());
         Failure::input(place, &error, error.hint.clone())
     })

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use toolcrib_core::{Preset, Settings, policy};
 use toolcrib_mcp::Config;
-use toolcrib_mcp::config::foreign::{self, Place};
-use toolcrib_mcp::config::{Client, Foreign};
+use toolcrib_mcp::config::import::{self, ImportSource};
+use toolcrib_mcp::config::{ClientKind, ImportedConfig};
 use toolcrib_proxy::RequestedMode;
 use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
 
@@ -121,13 +121,13 @@ fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<LoadedCon
     let is_yaml = ["yaml", "yml"].iter().any(|ending| has_ending(path, ending));
     // Relative paths in another client's file are resolved against the folder of that file.
     let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let at = Place { file: &file, folder: &folder };
+    let at = ImportSource { file: &file, folder: &folder };
     let mut theirs = if is_yaml {
         // Hermes is the only client with a config in YAML.
         let value = super::foreign(path, &text)?.filter(|value| value.get("mcp_servers").is_some());
-        value.map(|value| foreign::read_value(Client::Hermes, &value, &at))
+        value.map(|value| import::read_value(ClientKind::Hermes, &value, &at))
     } else {
-        foreign::read(&text, &at).map_err(failed)?
+        import::read(&text, &at).map_err(failed)?
     };
     if let Some(theirs) = &mut theirs {
         disabled_servers::apply(theirs, &file, &folder)?;
@@ -150,7 +150,7 @@ fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<LoadedCon
 }
 
 /// Returns a warning for each disabled server of another client's file, with the reason.
-fn disabled(theirs: &Foreign) -> impl Iterator<Item = String> {
+fn disabled(theirs: &ImportedConfig) -> impl Iterator<Item = String> {
     theirs.disabled.iter().map(|(name, reason)| format!("`{name}` stays disabled: {reason}"))
 }
 

@@ -174,7 +174,7 @@ fn large_requests_that_wait_on_many_streams() {
     peer.ready("wild__echo");
     let base = peak_memory(peer.gateway());
     let calls: Vec<_> = (0..CALLS).map(|_| peer.begin("wild__flood", json!({}))).collect();
-    let why = "the requests that wait are too large";
+    let why = "the waiting requests are too large";
     for call in calls {
         let answer: Value = call.end();
         let text = answer["content"][0]["text"].as_str().unwrap_or_default();
@@ -196,7 +196,7 @@ fn questions_without_end_over_http() {
     peer.ready("wild__echo");
     let base = peak_memory(peer.gateway());
     let answer = peer.call("wild__flood", json!({}));
-    let why = "it had 20 requests open and went on after 320 were refused";
+    let why = "it had 20 requests open and continued after 320 were rejected";
     let text = answer["content"][0]["text"].as_str().unwrap_or_default();
     assert!(answer["isError"] == true && text.contains(why), "{answer}");
     until_true(why, || stage.said().contains(why));

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use toolcrib_mcp::Config;
-use toolcrib_mcp::config::foreign::{Place, read_as, start_in};
-use toolcrib_mcp::config::{Client, Server};
+use toolcrib_mcp::config::import::{ImportSource, read_as, set_start_folder};
+use toolcrib_mcp::config::{ClientKind, Server};
 
 use crate::{Run, run_in};
 
@@ -54,10 +54,10 @@ impl Desk {
     }
 
     /// What the library reads from one of the files.
-    fn server(&self, client: Client, file: &str, name: &str) -> Server {
+    fn server(&self, client: ClientKind, file: &str, name: &str) -> Server {
         let file = self.at(file);
         let text = fs::read_to_string(&file).unwrap();
-        let place = Place { file: &file, folder: &self.at("project") };
+        let place = ImportSource { file: &file, folder: &self.at("project") };
         read_as(client, &text, &place).unwrap().servers.remove(name).unwrap()
     }
 }
@@ -76,7 +76,7 @@ fn copy(from: &Path, to: &Path, project: &str) {
     }
 }
 
-/// Client, file and servers of what was found, as `--json` tells it.
+/// ClientKind, file and servers of what was found, as `--json` tells it.
 fn found(answer: &Value) -> Vec<(String, String, Vec<String>)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let files = answer["found"].as_array().unwrap().iter();
@@ -137,7 +137,7 @@ fn every_clients_files_are_found() {
 #[test]
 fn one_client_may_be_asked_for() {
     let desk = Desk::with_samples("one");
-    for client in Client::ALL.map(Client::name) {
+    for client in ClientKind::ALL.map(ClientKind::name) {
         let run = desk.import(&["--from", client, "--json", "--project"]);
         assert_eq!(run.code, 0, "{run:?}");
         let files: Vec<String> = found(&run.json()).into_iter().map(|(_, file, _)| file).collect();
@@ -227,12 +227,12 @@ fn what_is_written_is_what_was_read() {
         assert!(config.servers[*name] == hermes.servers[*name], "{name}");
     }
     for (client, file, names) in others {
-        let client = Client::named(client).unwrap();
+        let client = ClientKind::from_name(client).unwrap();
         for name in names {
             let own = name.strip_suffix("-cursor").unwrap_or(name);
             let mut server = desk.server(client, file.strip_prefix("ROOT/").unwrap(), own);
             if file.starts_with("ROOT/project/") {
-                start_in(&mut server, &desk.at("project"));
+                set_start_folder(&mut server, &desk.at("project"));
             }
             assert!(config.servers[*name] == server, "{name}");
         }

@@ -12,15 +12,15 @@ async fn a_login_is_used_by_the_gateway() {
     let client = setup.client().await.unwrap();
     let running = connect(client, &setup.upstream.url).await.unwrap();
     assert!(running.list_all_tools().await.unwrap().is_empty());
-    let knobs = setup.fake.knobs();
-    assert!(!knobs.inside.is_empty());
+    let settings = setup.fake.settings();
+    assert!(!settings.inside.is_empty());
     assert!(
-        knobs.inside.iter().all(|given| given == "Bearer CANARY-access-2"),
+        settings.inside.iter().all(|given| given == "Bearer CANARY-access-2"),
         "{:?}",
-        knobs.inside
+        settings.inside
     );
-    assert_eq!((knobs.refreshes, knobs.registrations), (0, 1));
-    drop(knobs);
+    assert_eq!((settings.refreshes, settings.registrations), (0, 1));
+    drop(settings);
 
     let kept = setup.kept();
     assert_eq!(kept["version"], 1);
@@ -59,7 +59,10 @@ async fn only_the_answer_to_this_login_counts() {
         let answer = browser().get(url.clone()).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{url}");
         assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/plain; charset=utf-8");
-        assert_eq!(answer.text().await.unwrap(), "This is not the answer that Toolcrib waits for.");
+        assert_eq!(
+            answer.text().await.unwrap(),
+            "This is not the callback that Toolcrib waits for."
+        );
     }
     let rebound =
         browser().get(back.clone()).header(header::HOST, "evil.com").send().await.unwrap();
@@ -77,13 +80,13 @@ async fn only_the_answer_to_this_login_counts() {
 async fn an_answer_of_another_issuer_is_refused() {
     for iss in ["https://evil.example.com", ""] {
         let setup = Setup::new();
-        setup.fake.knobs().iss = Some(iss.to_owned());
+        setup.fake.settings().iss = Some(iss.to_owned());
         let error = setup.login().await.unwrap_err();
         assert!(matches!(error, Error::Issuer { .. }), "{iss:?}: {error:?}");
         assert_eq!(setup.file(), None);
     }
     let setup = Setup::new();
-    setup.fake.knobs().metadata.insert("issuer".to_owned(), json!("https://evil.example.com"));
+    setup.fake.settings().metadata.insert("issuer".to_owned(), json!("https://evil.example.com"));
     let error = setup.start().await.unwrap_err();
     assert!(matches!(error, Error::Issuer { .. }), "{error:?}");
 }
@@ -106,9 +109,12 @@ async fn a_sign_in_is_not_sent_into_the_private_network() {
     for address in addresses {
         for endpoint in ["authorization_endpoint", "token_endpoint", "registration_endpoint"] {
             let setup = Setup::new();
-            setup.fake.knobs().metadata.insert(endpoint.to_owned(), json!(address));
+            setup.fake.settings().metadata.insert(endpoint.to_owned(), json!(address));
             let error = setup.start().await.unwrap_err();
-            assert!(matches!(error, Error::Barred { .. }), "{endpoint} {address}: {error:?}");
+            assert!(
+                matches!(error, Error::DisallowedAddress { .. }),
+                "{endpoint} {address}: {error:?}"
+            );
         }
     }
 }
@@ -116,18 +122,18 @@ async fn a_sign_in_is_not_sent_into_the_private_network() {
 #[tokio::test]
 async fn a_server_that_does_not_say_where_to_sign_in_is_not_guessed_at() {
     let setup = Setup::new();
-    setup.fake.knobs().silent = true;
+    setup.fake.settings().silent = true;
     assert!(matches!(setup.start().await, Err(Error::NoMetadata { .. })));
-    assert_eq!(setup.fake.knobs().registrations, 0);
+    assert_eq!(setup.fake.settings().registrations, 0);
 }
 
 #[tokio::test]
 async fn a_redirect_does_not_carry_the_code_elsewhere() {
     let setup = Setup::new();
-    setup.fake.knobs().token_redirect = Some(setup.fake.at("elsewhere"));
+    setup.fake.settings().token_redirect = Some(setup.fake.at("elsewhere"));
     let error = setup.login().await.unwrap_err();
     assert!(matches!(error, Error::Exchange { .. }), "{error:?}");
-    assert_eq!((setup.fake.knobs().elsewhere, setup.file()), (0, None));
+    assert_eq!((setup.fake.settings().elsewhere, setup.file()), (0, None));
 }
 
 #[tokio::test]
@@ -145,7 +151,7 @@ async fn no_from_the_person_and_no_answer_at_all() {
     let error = done.unwrap_err();
     assert_eq!(error.to_string(), "the sign-in to `mail` was refused: access_denied?[2J");
 
-    let login = setup.start().await.unwrap().within(Duration::from_millis(50));
+    let login = setup.start().await.unwrap().with_timeout(Duration::from_millis(50));
     let back = sign_in(login.url().clone()).await;
     assert!(matches!(login.finish().await, Err(Error::TimedOut { .. })));
     assert!(browser().get(back).send().await.is_err(), "the listener is gone");
@@ -155,7 +161,7 @@ async fn no_from_the_person_and_no_answer_at_all() {
 async fn the_ways_to_be_known() {
     let mut setup = Setup::new();
     // A registration that gives a secret: it is kept, and used for the refresh.
-    setup.fake.knobs().client_secret = Some("CANARY-secret".to_owned());
+    setup.fake.settings().client_secret = Some("CANARY-secret".to_owned());
     setup.login().await.unwrap();
     setup.age();
     setup.client().await.unwrap();
@@ -164,34 +170,34 @@ async fn the_ways_to_be_known() {
     let basic = |authorization: &Option<String>| {
         authorization.as_ref().is_some_and(|text| text.starts_with("Basic "))
     };
-    assert_eq!(setup.fake.knobs().refreshes, 2);
-    assert!(setup.fake.knobs().token_authorization.drain(..).all(|given| basic(&given)));
+    assert_eq!(setup.fake.settings().refreshes, 2);
+    assert!(setup.fake.settings().token_authorization.drain(..).all(|given| basic(&given)));
 
     // A client of the config, with its secret; nothing is registered, no secret is kept.
     setup.upstream.client =
-        ClientId::Given { id: "ours".to_owned(), secret: Some("CANARY-config".into()) };
+        ClientIdentity::Configured { id: "ours".to_owned(), secret: Some("CANARY-config".into()) };
     assert_needs_login(setup.client().await, &setup);
     setup.login().await.unwrap();
     setup.age();
     setup.client().await.unwrap();
-    assert!(setup.fake.knobs().token_authorization.drain(..).all(|given| basic(&given)));
-    assert_eq!(setup.fake.knobs().registrations, 1);
+    assert!(setup.fake.settings().token_authorization.drain(..).all(|given| basic(&given)));
+    assert_eq!(setup.fake.settings().registrations, 1);
     assert_eq!(setup.kept()["credentials"]["client_id"], "ours");
     assert!(!setup.kept().to_string().contains("CANARY-config"));
 
     // A document, where it is read; a registration elsewhere.
     let document = "https://toolcrib.example.com/client.json";
-    setup.upstream.client = ClientId::Document(document.parse().unwrap());
-    setup.fake.knobs().client_secret = None;
+    setup.upstream.client = ClientIdentity::MetadataDocument(document.parse().unwrap());
+    setup.fake.settings().client_secret = None;
     setup.login().await.unwrap();
-    assert_eq!(setup.fake.knobs().registrations, 2);
+    assert_eq!(setup.fake.settings().registrations, 2);
     setup
         .fake
-        .knobs()
+        .settings()
         .metadata
         .insert("client_id_metadata_document_supported".to_owned(), json!(true));
     setup.login().await.unwrap();
-    assert_eq!(setup.fake.knobs().registrations, 2);
+    assert_eq!(setup.fake.settings().registrations, 2);
     assert_eq!(setup.kept()["credentials"]["client_id"], document);
     setup.client().await.unwrap();
 }

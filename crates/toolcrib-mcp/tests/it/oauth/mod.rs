@@ -1,9 +1,9 @@
 //! Signing in to an upstream, using it, and everything that may go wrong in between.
 
-mod kept;
 mod login;
 mod refresh;
 mod secrets;
+mod stored_credentials;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -16,29 +16,29 @@ use rmcp::transport::auth::AuthClient;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::{Value, json};
 use toolcrib_mcp::oauth::{
-    self, ClientId, Error, Login, NeedsLogin, Upstream, client_for, needs_login,
+    self, ClientIdentity, Error, Login, NeedsLogin, SignInTarget, client_for, needs_login,
 };
 use toolcrib_server::private_file::PrivateFolder;
 use url::Url;
 
-use crate::fake_sign_in::Fake;
+use crate::fake_oauth_server::FakeOAuthServer;
 
 type Client = AuthClient<reqwest::Client>;
 
 /// A fake upstream and an empty state folder.
 struct Setup {
-    fake: Fake,
-    upstream: Upstream,
+    fake: FakeOAuthServer,
+    upstream: SignInTarget,
     state: tempfile::TempDir,
 }
 
 impl Setup {
     fn new() -> Self {
-        let fake = Fake::start();
-        let upstream = Upstream {
+        let fake = FakeOAuthServer::start();
+        let upstream = SignInTarget {
             name: "mail".to_owned(),
             url: fake.at("mcp").parse().unwrap(),
-            client: ClientId::Register,
+            client: ClientIdentity::Register,
             scopes: Vec::new(),
             trusted_hosts: Vec::new(),
         };

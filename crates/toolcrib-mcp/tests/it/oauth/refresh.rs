@@ -27,15 +27,15 @@ async fn calls_that_find_the_token_old_refresh_it_once() {
         client.get_access_token(),
         client.get_access_token()
     );
-    let valid = setup.fake.knobs().valid.clone().unwrap();
+    let valid = setup.fake.settings().valid.clone().unwrap();
     assert_eq!(
         (tokens.0.unwrap(), tokens.1.unwrap(), tokens.2.unwrap()),
         (valid.clone(), valid.clone(), valid.clone())
     );
-    assert_eq!(setup.fake.knobs().refreshes, 1);
+    assert_eq!(setup.fake.settings().refreshes, 1);
     assert_eq!(setup.kept()["credentials"]["token_response"]["access_token"], valid.as_str());
     running.list_all_tools().await.unwrap();
-    assert_eq!(setup.fake.knobs().inside.last().unwrap(), &format!("Bearer {valid}"));
+    assert_eq!(setup.fake.settings().inside.last().unwrap(), &format!("Bearer {valid}"));
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn calls_that_are_turned_away_refresh_it_once_too() {
     setup.login().await.unwrap();
     let running = connect(setup.client().await.unwrap(), &setup.upstream.url).await.unwrap();
     // The clock says the token is good; the server has withdrawn it.
-    setup.fake.knobs().valid = None;
+    setup.fake.settings().valid = None;
     let calls = (0..8).map(|_| {
         let peer = running.peer().clone();
         tokio::spawn(async move { peer.list_all_tools().await.map(drop) })
@@ -52,7 +52,7 @@ async fn calls_that_are_turned_away_refresh_it_once_too() {
     for call in calls.collect::<Vec<_>>() {
         call.await.unwrap().unwrap();
     }
-    assert_eq!(setup.fake.knobs().refreshes, 1);
+    assert_eq!(setup.fake.settings().refreshes, 1);
 }
 
 #[tokio::test]
@@ -62,15 +62,15 @@ async fn two_gateways_do_not_spend_the_same_refresh_token() {
     setup.age();
     // The first to ask waits for its token while the other starts.
     let (open, gate) = watch::channel(false);
-    setup.fake.knobs().token_gate = Some(gate);
-    let before = setup.fake.knobs().token_requests;
+    setup.fake.settings().token_gate = Some(gate);
+    let before = setup.fake.settings().token_requests;
     let release = async {
-        until(|| setup.fake.knobs().token_requests > before).await;
+        until(|| setup.fake.settings().token_requests > before).await;
         open.send(true).unwrap();
     };
     let (one, two, ()) = tokio::join!(setup.client(), setup.client(), release);
     let (one, two) = (one.unwrap(), two.unwrap());
-    let valid = setup.fake.knobs().valid.clone().unwrap();
+    let valid = setup.fake.settings().valid.clone().unwrap();
     assert_eq!(one.get_access_token().await.unwrap(), valid);
     assert_eq!(two.get_access_token().await.unwrap(), valid);
 }
@@ -82,17 +82,17 @@ async fn a_refresh_outlives_the_connection_that_asked_for_it() {
     setup.age();
     let aged = setup.kept();
     let (open, gate) = watch::channel(false);
-    setup.fake.knobs().token_gate = Some(gate);
-    let before = setup.fake.knobs().token_requests;
+    setup.fake.settings().token_gate = Some(gate);
+    let before = setup.fake.settings().token_requests;
     // The connection is given up while the sign-in has the request and has not answered it.
     tokio::select! {
         _ = setup.client() => panic!("there is no token yet"),
-        () = until(|| setup.fake.knobs().token_requests > before) => {}
+        () = until(|| setup.fake.settings().token_requests > before) => {}
     }
     open.send(true).unwrap();
     until(|| setup.kept() != aged).await;
-    assert_eq!(setup.fake.knobs().refreshes, 1);
-    let valid = setup.fake.knobs().valid.clone().unwrap();
+    assert_eq!(setup.fake.settings().refreshes, 1);
+    let valid = setup.fake.settings().valid.clone().unwrap();
     assert_eq!(setup.kept()["credentials"]["token_response"]["access_token"], valid.as_str());
 }
 
@@ -111,8 +111,9 @@ async fn a_refused_refresh_needs_a_login() {
         setup.login().await.unwrap();
         let running = connect(setup.client().await.unwrap(), &setup.upstream.url).await.unwrap();
         setup.age();
-        setup.fake.knobs().valid = None;
-        setup.fake.knobs().token_answer = Some((StatusCode::BAD_REQUEST, json!({ "error": code })));
+        setup.fake.settings().valid = None;
+        setup.fake.settings().token_answer =
+            Some((StatusCode::BAD_REQUEST, json!({ "error": code })));
         assert_needs_login(setup.client().await, &setup);
         assert_eq!(setup.file(), None, "what was refused is not tried again");
         assert_needs_login(setup.client().await, &setup);
@@ -121,7 +122,7 @@ async fn a_refused_refresh_needs_a_login() {
         let error = running.list_all_tools().await.unwrap_err();
         assert_eq!(needs_login("mail", &error), Some(setup.needs_login()), "{error:?}");
         // And so does the next login's connection, before and after.
-        setup.fake.knobs().token_answer = None;
+        setup.fake.settings().token_answer = None;
         setup.login().await.unwrap();
         connect(setup.client().await.unwrap(), &setup.upstream.url).await.unwrap();
     }
@@ -146,8 +147,8 @@ async fn a_sign_in_that_is_down_for_now_costs_no_login() {
     let setup = Setup::new();
     setup.login().await.unwrap();
     setup.age();
-    setup.fake.knobs().token_answer = Some((StatusCode::SERVICE_UNAVAILABLE, json!("later")));
+    setup.fake.settings().token_answer = Some((StatusCode::SERVICE_UNAVAILABLE, json!("later")));
     assert!(matches!(setup.client().await, Err(Error::Unavailable { .. })));
-    setup.fake.knobs().token_answer = None;
+    setup.fake.settings().token_answer = None;
     setup.client().await.unwrap();
 }

@@ -32,7 +32,7 @@ async fn no_secret_reaches_a_log_an_error_or_a_debug_text() {
     };
 
     let setup = Setup::new();
-    setup.fake.knobs().client_secret = Some("CANARY-secret".to_owned());
+    setup.fake.settings().client_secret = Some("CANARY-secret".to_owned());
     let login = setup.start().await.unwrap();
     tracing::info!("{login:?} {:?}", setup.upstream);
     drop(login);
@@ -43,7 +43,7 @@ async fn no_secret_reaches_a_log_an_error_or_a_debug_text() {
     running.list_all_tools().await.unwrap();
     setup.age();
     running.list_all_tools().await.unwrap();
-    setup.fake.knobs().valid = None;
+    setup.fake.settings().valid = None;
     let error = running.list_all_tools().await;
     tracing::info!("{error:?}");
 
@@ -62,14 +62,14 @@ async fn no_secret_reaches_a_log_an_error_or_a_debug_text() {
         (StatusCode::INTERNAL_SERVER_ERROR, echo),
         (StatusCode::BAD_REQUEST, refusal),
     ] {
-        setup.fake.knobs().token_answer = None;
+        setup.fake.settings().token_answer = None;
         setup.login().await.unwrap();
         setup.age();
-        setup.fake.knobs().token_answer = Some((status, answer));
+        setup.fake.settings().token_answer = Some((status, answer));
         say(&setup.client().await.unwrap_err());
         say(&setup.login().await.unwrap_err());
     }
-    setup.fake.knobs().token_answer = None;
+    setup.fake.settings().token_answer = None;
     setup.login().await.unwrap();
     setup.change(|kept| kept["credentials"]["token_response"]["expires_in"] = json!("CANARY"));
     say(&setup.client().await.unwrap_err());

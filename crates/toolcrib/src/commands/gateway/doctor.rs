@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
-use toolcrib_mcp::{Checkup, Era, Phase};
+use toolcrib_mcp::{ProtocolEra, ServerHealth, ServerPhase};
 use toolcrib_proxy::unsupported_mode_notices;
 use toolcrib_tokens::VocabularyCounter;
 
@@ -68,43 +68,43 @@ struct ServerReport {
     notes: Vec<String>,
 }
 
-impl From<Checkup> for ServerReport {
-    fn from(checkup: Checkup) -> Self {
+impl From<ServerHealth> for ServerReport {
+    fn from(checkup: ServerHealth) -> Self {
         let status = checkup.status;
         let era = status.era.map(|era| match era {
-            Era::Legacy => "handshake",
-            Era::Modern => "stateless",
+            ProtocolEra::Legacy => "handshake",
+            ProtocolEra::Modern => "stateless",
         });
         // Matched on rustls' message, because the error has already been turned into text.
         let is_unknown_authority =
-            status.why.as_ref().is_some_and(|why| why.contains("certificate: UnknownIssuer"));
+            status.reason.as_ref().is_some_and(|why| why.contains("certificate: UnknownIssuer"));
         let hint = status.hint.or_else(|| match status.phase {
-            Phase::Down if checkup.over == "http" && is_unknown_authority => {
+            ServerPhase::Down if checkup.transport == "http" && is_unknown_authority => {
                 Some(UNKNOWN_AUTHORITY_HINT.into())
             }
-            Phase::Down if checkup.over == "http" => {
+            ServerPhase::Down if checkup.transport == "http" => {
                 Some("check its `url`, and that this machine can reach it".into())
             }
-            Phase::Down => Some("run its command in a terminal and read its output".into()),
+            ServerPhase::Down => Some("run its command in a terminal and read its output".into()),
             _ => None,
         });
         Self {
             state: match status.phase {
-                Phase::Off => "off",
-                Phase::Connecting => "connecting",
-                Phase::Up => "up",
-                Phase::Down => "down",
-                Phase::NeedsLogin => "needs login",
+                ServerPhase::Off => "off",
+                ServerPhase::Connecting => "connecting",
+                ServerPhase::Up => "up",
+                ServerPhase::Down => "down",
+                ServerPhase::NeedsLogin => "needs login",
             },
-            transport: checkup.over,
-            era: era.map(|era| format!("{era} {}", status.version.unwrap_or_default())),
+            transport: checkup.transport,
+            era: era.map(|era| format!("{era} {}", status.protocol_version.unwrap_or_default())),
             tools: checkup.tools,
             tokens: checkup.tokens,
             prompts: checkup.prompts,
             resources: checkup.resources,
-            started_in_ms: status.started_in.map(|took| took.as_millis()),
-            calls_itself: status.calls_itself,
-            error: status.why,
+            started_in_ms: status.startup_time.map(|took| took.as_millis()),
+            calls_itself: status.reported_name,
+            error: status.reason,
             hint,
             notes: checkup.notes,
             name: checkup.name,
@@ -125,9 +125,9 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
             config.sections.gateway,
             VocabularyCounter::for_model("gpt-5").shared(),
         );
-        gateway.settled().await;
-        let rows = gateway.checkup().into_iter().map(ServerReport::from).collect();
-        let totals = (gateway.cost(), gateway.decision(), gateway.remarks());
+        gateway.wait_until_settled().await;
+        let rows = gateway.server_health().into_iter().map(ServerReport::from).collect();
+        let totals = (gateway.token_cost(), gateway.deferral_decision(), gateway.config_warnings());
         gateway.stop(SHUTDOWN_TIMEOUT).await;
         Ok((rows, totals))
     })?;

@@ -1,7 +1,7 @@
 //! `toolcrib login`: signs in to a server that requires OAuth.
 
 use toolcrib_mcp::config::{Server, Transport};
-use toolcrib_mcp::oauth::{Login, Upstream};
+use toolcrib_mcp::oauth::{Login, SignInTarget};
 use toolcrib_server::expand::from_system;
 
 use super::{block_on, load_config_with_servers, state_folder};
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &LoginArgs, output: &mut Output) -> Result<bool, Failure
     })
 }
 
-fn account(name: &str, server: &Server) -> Result<Upstream, Failure> {
+fn account(name: &str, server: &Server) -> Result<SignInTarget, Failure> {
     let place = format!("`{name}`");
     let server = server.expanded(name, &from_system);
     let server = server.map_err(|error| Failure::input(&place, &error, error.hint.clone()))?;
@@ -59,5 +59,5 @@ fn account(name: &str, server: &Server) -> Result<Upstream, Failure> {
     };
     let invalid =
         || Failure::input(&place, &"its `url` is not a valid URL", "correct it in the config");
-    Upstream::new(name, url, oauth).ok_or_else(invalid)
+    SignInTarget::new(name, url, oauth).ok_or_else(invalid)
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::TokenCounter;
-use toolcrib_mcp::{Config, Environment, Gateway};
+use toolcrib_mcp::{Config, Gateway, HostEnvironment};
 use toolcrib_server::private_file::PrivateFolder;
 use toolcrib_tokens::EstimateCounter;
 
@@ -91,7 +91,7 @@ fn start_gateway_with(config: Config, counter: Arc<dyn TokenCounter>) -> Arc<Gat
     Gateway::start(config, environment(), counter)
 }
 
-fn environment() -> Environment {
+fn environment() -> HostEnvironment {
     // An update may have removed the file that this process was started from; the link still leads to it.
     let own_executable = if cfg!(target_os = "linux") {
         OsString::from("/proc/self/exe")
@@ -104,7 +104,10 @@ fn environment() -> Environment {
             "warning: tool lists, logins and tokens are not saved, because there is no state folder; set HOME or XDG_STATE_HOME",
         );
     }
-    Environment { warden: vec![own_executable, "warden".into(), "--".into()], state }
+    HostEnvironment {
+        warden_command: vec![own_executable, "warden".into(), "--".into()],
+        state_folder: state,
+    }
 }
 
 /// Returns the folder for tokens, logins and saved tool lists. `None` without a home folder: in a folder for temporary

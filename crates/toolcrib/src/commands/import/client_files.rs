@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use toolcrib_mcp::config::Client;
+use toolcrib_mcp::config::ClientKind;
 
 /// The folders that contain the files of clients.
 pub(super) struct ClientFolders {
@@ -41,7 +41,7 @@ impl ClientFolders {
     }
 
     /// The user's own files of a client.
-    pub(super) fn user_files(&self, client: Client) -> Vec<PathBuf> {
+    pub(super) fn user_files(&self, client: ClientKind) -> Vec<PathBuf> {
         let (home, config) = (self.home.as_ref(), self.config.as_ref());
         let below = |root: Option<&PathBuf>, names: &[&str]| -> Vec<PathBuf> {
             names.iter().filter_map(|name| Some(root?.join(name))).collect()
@@ -52,39 +52,41 @@ impl ClientFolders {
                 .collect()
         };
         match client {
-            Client::ClaudeCode => below(home, &[".claude.json"]),
-            Client::ClaudeDesktop => in_app_folders(&["Claude/claude_desktop_config.json"]),
-            Client::Cursor => below(home, &[".cursor/mcp.json"]),
-            Client::VsCode => in_app_folders(&["Code/User/mcp.json", "Code/User/settings.json"]),
-            Client::Codex => below(home, &[".codex/config.toml"]),
-            Client::Opencode => {
+            ClientKind::ClaudeCode => below(home, &[".claude.json"]),
+            ClientKind::ClaudeDesktop => in_app_folders(&["Claude/claude_desktop_config.json"]),
+            ClientKind::Cursor => below(home, &[".cursor/mcp.json"]),
+            ClientKind::VsCode => {
+                in_app_folders(&["Code/User/mcp.json", "Code/User/settings.json"])
+            }
+            ClientKind::Codex => below(home, &[".codex/config.toml"]),
+            ClientKind::Opencode => {
                 below(config, &["opencode/opencode.json", "opencode/opencode.jsonc"])
             }
-            Client::Gemini => below(home, &[".gemini/settings.json"]),
-            Client::Windsurf => below(home, &[".codeium/windsurf/mcp_config.json"]),
-            Client::Cline => {
+            ClientKind::Gemini => below(home, &[".gemini/settings.json"]),
+            ClientKind::Windsurf => below(home, &[".codeium/windsurf/mcp_config.json"]),
+            ClientKind::Cline => {
                 in_app_folders(&["Code/User/globalStorage/saoudrizwan.claude-dev/settings/\
                                          cline_mcp_settings.json"])
             }
-            Client::Hermes => below(self.hermes.as_ref(), &["config.yaml"]),
-            Client::Other => vec![],
+            ClientKind::Hermes => below(self.hermes.as_ref(), &["config.yaml"]),
+            ClientKind::Other => vec![],
         }
     }
 
     /// The files of a client in the working folder. If that is the home folder, the user's own files are excluded.
-    pub(super) fn project_files(&self, client: Client) -> Vec<PathBuf> {
+    pub(super) fn project_files(&self, client: ClientKind) -> Vec<PathBuf> {
         let names: &[&str] = match client {
-            Client::ClaudeCode => &[".mcp.json"],
-            Client::Cursor => &[".cursor/mcp.json"],
-            Client::VsCode => &[".vscode/mcp.json", ".vscode/settings.json"],
-            Client::Codex => &[".codex/config.toml"],
-            Client::Opencode => &["opencode.json", "opencode.jsonc"],
-            Client::Gemini => &[".gemini/settings.json"],
-            Client::ClaudeDesktop
-            | Client::Windsurf
-            | Client::Cline
-            | Client::Hermes
-            | Client::Other => &[],
+            ClientKind::ClaudeCode => &[".mcp.json"],
+            ClientKind::Cursor => &[".cursor/mcp.json"],
+            ClientKind::VsCode => &[".vscode/mcp.json", ".vscode/settings.json"],
+            ClientKind::Codex => &[".codex/config.toml"],
+            ClientKind::Opencode => &["opencode.json", "opencode.jsonc"],
+            ClientKind::Gemini => &[".gemini/settings.json"],
+            ClientKind::ClaudeDesktop
+            | ClientKind::Windsurf
+            | ClientKind::Cline
+            | ClientKind::Hermes
+            | ClientKind::Other => &[],
         };
         let users = self.user_files(client);
         let is_users = |file: &PathBuf| {

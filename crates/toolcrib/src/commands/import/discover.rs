@@ -7,8 +7,10 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use toolcrib_mcp::config::foreign::{Place, Scope, project_folder, read_as, read_value, start_in};
-use toolcrib_mcp::config::{Client, Foreign, Server, Transport};
+use toolcrib_mcp::config::import::{
+    ImportSource, SettingsOwner, project_folder, read_as, read_value, set_start_folder,
+};
+use toolcrib_mcp::config::{ClientKind, ImportedConfig, Server, Transport};
 use toolcrib_server::ConfigError;
 
 use super::client_files::ClientFolders;
@@ -28,7 +30,7 @@ pub(super) struct DiscoveredFiles {
 
 #[derive(Serialize)]
 pub(super) struct FoundFile {
-    pub(super) client: Client,
+    pub(super) client: ClientKind,
     pub(super) file: PathBuf,
     /// Whether the file is in the working folder.
     pub(super) project: bool,
@@ -50,7 +52,7 @@ pub(super) struct ServerReason {
 
 #[derive(Serialize)]
 pub(super) struct UnreadableFile {
-    client: Client,
+    client: ClientKind,
     pub(super) file: PathBuf,
     pub(super) error: String,
     pub(super) hint: String,
@@ -59,14 +61,14 @@ pub(super) struct UnreadableFile {
 /// A file in the working folder that was not read.
 #[derive(Serialize)]
 pub(super) struct SkippedFile {
-    client: Client,
+    client: ClientKind,
     pub(super) file: PathBuf,
     pub(super) reason: &'static str,
 }
 
 /// Reads the files of one client, or of all clients.
 pub(super) fn discover(
-    from: Option<Client>,
+    from: Option<ClientKind>,
     project: bool,
     merge: &mut ServerMerge,
 ) -> Result<DiscoveredFiles, Failure> {
@@ -75,13 +77,13 @@ pub(super) fn discover(
     })?;
     let folders = ClientFolders::from_variables(|name| std::env::var_os(name), folder);
     let mut files = DiscoveredFiles::default();
-    for client in Client::ALL {
+    for client in ClientKind::ALL {
         let is_wanted = from.is_none_or(|from| from == client);
         for file in folders.user_files(client).into_iter().filter(|file| file.is_file()) {
             match read(client, &file, &folders.folder) {
                 // A project's server must not take the name of a server in any of the user's clients.
                 Ok(foreign) if !is_wanted => merge.reserve(foreign.names),
-                Ok(foreign) => files.add(foreign, file, Scope::User, merge),
+                Ok(foreign) => files.add(foreign, file, SettingsOwner::User, merge),
                 Err((error, hint)) if is_wanted => {
                     files.broken.push(UnreadableFile { client, file, error, hint });
                 }
@@ -89,7 +91,9 @@ pub(super) fn discover(
             }
         }
     }
-    for client in Client::ALL.into_iter().filter(|client| from.is_none_or(|from| from == *client)) {
+    for client in
+        ClientKind::ALL.into_iter().filter(|client| from.is_none_or(|from| from == *client))
+    {
         for file in folders.project_files(client).into_iter().filter(|file| file.exists()) {
             if !project {
                 let reason = "files in the working folder are read only with `--project`";
@@ -97,7 +101,7 @@ pub(super) fn discover(
                 continue;
             }
             match read(client, &file, &folders.folder) {
-                Ok(foreign) => files.add(foreign, file, Scope::Project, merge),
+                Ok(foreign) => files.add(foreign, file, SettingsOwner::Project, merge),
                 Err((error, hint)) => {
                     files.broken.push(UnreadableFile { client, file, error, hint });
                 }
@@ -107,11 +111,15 @@ pub(super) fn discover(
     Ok(files)
 }
 
-fn read(client: Client, file: &Path, folder: &Path) -> Result<Foreign, (String, String)> {
+fn read(
+    client: ClientKind,
+    file: &Path,
+    folder: &Path,
+) -> Result<ImportedConfig, (String, String)> {
     let parts = |failure: Failure| (failure.to_string(), failure.hint());
     let text = read_regular(file).map_err(parts)?;
-    let place = Place { file, folder };
-    let mut foreign = if client == Client::Hermes {
+    let place = ImportSource { file, folder };
+    let mut foreign = if client == ClientKind::Hermes {
         let value = yaml::parse(&text).map_err(|error| (error.to_string(), error.hint().into()))?;
         read_value(client, &value, &place)
     } else {
@@ -124,15 +132,21 @@ fn read(client: Client, file: &Path, folder: &Path) -> Result<Foreign, (String, 
 
 impl DiscoveredFiles {
     /// Adds the servers of a file.
-    fn add(&mut self, foreign: Foreign, file: PathBuf, scope: Scope, merge: &mut ServerMerge) {
-        let Foreign { client, servers, disabled, names, mut warnings } = foreign;
+    fn add(
+        &mut self,
+        foreign: ImportedConfig,
+        file: PathBuf,
+        scope: SettingsOwner,
+        merge: &mut ServerMerge,
+    ) {
+        let ImportedConfig { client, servers, disabled, names, mut warnings } = foreign;
         // For example the settings of an editor without MCP servers.
         if servers.is_empty() && warnings.is_empty() {
             return;
         }
         let mut found = FoundFile {
             client,
-            project: scope == Scope::Project,
+            project: scope == SettingsOwner::Project,
             servers: Vec::new(),
             disabled: Vec::new(),
             skipped: Vec::new(),
@@ -141,8 +155,8 @@ impl DiscoveredFiles {
         };
         for (name, server) in servers {
             let given = match scope {
-                Scope::User => merge.add(client, &name, server),
-                Scope::Project => {
+                SettingsOwner::User => merge.add(client, &name, server),
+                SettingsOwner::Project => {
                     let sent = sent_references::notices(&name, &server);
                     let anchored = anchored(server.clone(), project_folder(&found.file));
                     if let Err(reason) = merge.add_project(&name, &server, anchored) {
@@ -165,7 +179,7 @@ impl DiscoveredFiles {
             }
             found.servers.push(given);
         }
-        if scope == Scope::User {
+        if scope == SettingsOwner::User {
             merge.reserve(names);
         }
         found.odd = warnings;
@@ -185,6 +199,6 @@ fn anchored(mut server: Server, folder: Option<&Path>) -> Server {
             *cwd = folder.join(&*cwd);
         }
     }
-    start_in(&mut server, folder);
+    set_start_folder(&mut server, folder);
     server
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toolcrib_mcp::config::{Client, Server};
+use toolcrib_mcp::config::{ClientKind, Server};
 
 /// Maximum length of a name in the config, in characters.
 const MAX_NAME_CHARS: usize = 128;
@@ -25,7 +25,7 @@ impl ServerMerge {
     }
 
     /// Adds a server of the user's, and returns the name it gets.
-    pub(super) fn add(&mut self, client: Client, name: &str, server: Server) -> String {
+    pub(super) fn add(&mut self, client: ClientKind, name: &str, server: Server) -> String {
         let mut candidate = name.to_owned();
         let mut attempt = 1;
         loop {

@@ -1,0 +1,333 @@
+//! One server in another client's file, and forgiving ways to read its keys.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use toolcrib_server::{HttpSettings, url};
+
+use super::super::{OAuth, Server, Transport, check};
+use crate::Secret;
+
+/// What was builder so far.
+#[derive(Default)]
+pub(super) struct ImportBuilder {
+    pub(super) servers: BTreeMap<String, Server>,
+    /// Why servers are switched off.
+    pub(super) disabled: BTreeMap<String, String>,
+    /// Of all entries, those that were left out included.
+    pub(super) names: BTreeSet<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl ImportBuilder {
+    /// Reads every server of a map. A map that is not there holds none.
+    pub(super) fn each(
+        &mut self,
+        key: &str,
+        map: Option<&Value>,
+        convert: &dyn Fn(&str) -> String,
+        read: impl Fn(&mut ServerEntry<'_>) -> Option<Server>,
+    ) {
+        let Some(map) = map.filter(|map| !map.is_null()) else { return };
+        let Some(map) = map.as_object() else {
+            self.warnings.push(format!("`{key}` is not an object, left out"));
+            return;
+        };
+        for (name, value) in map {
+            let mut entry = ServerEntry { name, keys: Map::new(), warnings: Vec::new(), convert };
+            let server = entry.server(value, &read);
+            let off = server.as_ref().and_then(|_| entry.switched_off());
+            self.warnings.append(&mut entry.warnings);
+            self.names.insert(name.clone());
+            if let Some(server) = server {
+                self.disabled.remove(name);
+                self.servers.insert(name.clone(), server);
+            }
+            if let Some(reason) = off {
+                self.switch_off(name, reason);
+            }
+        }
+    }
+
+    /// Switches a server off, if there is one of that name.
+    pub(super) fn switch_off(&mut self, name: &str, reason: String) {
+        if let Some(server) = self.servers.get_mut(name) {
+            server.enabled = false;
+            self.disabled.entry(name.to_owned()).or_insert(reason);
+        }
+    }
+}
+
+/// One server, as its client's file has it.
+pub(super) struct ServerEntry<'a> {
+    name: &'a str,
+    keys: Map<String, Value>,
+    warnings: Vec<String>,
+    /// How this client's references are written our way.
+    convert: &'a dyn Fn(&str) -> String,
+}
+
+impl ServerEntry<'_> {
+    fn server(
+        &mut self,
+        value: &Value,
+        read: impl Fn(&mut Self) -> Option<Server>,
+    ) -> Option<Server> {
+        if check::check_name("server", self.name).is_err() {
+            self.warnings.push("a server with an empty or overlong name, left out".into());
+            return None;
+        }
+        let Some(keys) = value.as_object() else {
+            self.warnings.push(format!("`{}` is not an object, left out", self.name));
+            return None;
+        };
+        self.keys.clone_from(keys);
+        let server = read(self)?;
+        if is_toolcrib(&server.transport) {
+            let problem = "is Toolcrib itself, left out: it would call itself without end";
+            self.warnings.push(format!("`{}` {problem}", self.name));
+            return None;
+        }
+        if let Err(fault) = check::server(&server) {
+            let key = fault.path.first().map_or("command", String::as_str);
+            self.warn(key, &format!("{}; the server is left out", fault.problem));
+            return None;
+        }
+        Some(server)
+    }
+
+    /// Remarks on a key. Values are never in it.
+    pub(super) fn warn(&mut self, key: &str, problem: &str) {
+        self.warnings.push(format!("`{}`: `{key}` {problem}", self.name));
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.keys.get(key).is_some_and(|value| !value.is_null())
+    }
+
+    pub(super) fn value(&self, key: &str) -> Option<&Value> {
+        self.keys.get(key).filter(|value| !value.is_null())
+    }
+
+    /// A text as it stands; for words such as those of `type`.
+    pub(super) fn word(&mut self, key: &str) -> Option<String> {
+        let word = self.value(key)?.as_str().map(str::to_owned);
+        if word.is_none() {
+            self.warn(key, "is not a text, left out");
+        }
+        word
+    }
+
+    /// A text with its references written our way.
+    pub(super) fn text(&mut self, key: &str) -> Option<String> {
+        self.word(key).map(|text| (self.convert)(&text))
+    }
+
+    /// A list of texts, as they stand.
+    pub(super) fn words(&mut self, key: &str) -> Option<Vec<String>> {
+        let list = self.value(key)?.as_array().cloned();
+        let Some(list) = list else {
+            self.warn(key, "is not a list, left out");
+            return None;
+        };
+        let words: Vec<String> = list.iter().filter_map(scalar).collect();
+        if words.len() < list.len() {
+            self.warn(key, "has entries that are not texts, left out");
+        }
+        Some(words)
+    }
+
+    /// Named texts. Numbers and flags become text, as they would in an environment.
+    pub(super) fn map(&mut self, key: &str) -> BTreeMap<String, Secret> {
+        let Some(map) = self.value(key).map(|value| value.as_object().cloned()) else {
+            return BTreeMap::new();
+        };
+        let Some(map) = map else {
+            self.warn(key, "is not an object, left out");
+            return BTreeMap::new();
+        };
+        let mut values = BTreeMap::new();
+        for (name, value) in map {
+            match scalar(&value) {
+                Some(text) => {
+                    values.insert(name, (self.convert)(&text).into());
+                }
+                None if value.is_null() => {}
+                None => self.warn(key, &format!("has no text for `{name}`, left out")),
+            }
+        }
+        values
+    }
+
+    pub(super) fn flag(&mut self, key: &str) -> Option<bool> {
+        let flag = self.value(key)?.as_bool();
+        if flag.is_none() {
+            self.warn(key, "is neither true nor false, left out");
+        }
+        flag
+    }
+
+    /// Why the entry itself switches its server off: `disabled` or `enabled`, which all clients write alike. A value
+    /// that is neither yes nor no switches it off, too.
+    fn switched_off(&mut self) -> Option<String> {
+        for (key, off) in [("disabled", true), ("enabled", false)] {
+            let Some(value) = self.value(key) else { continue };
+            match parse_flag(value) {
+                Some(flag) if flag == off => return Some(format!("`{key}` is {flag}")),
+                Some(_) => {}
+                None => {
+                    self.warn(key, "is neither true nor false: the server stays off");
+                    return Some(format!("`{key}` cannot be read"));
+                }
+            }
+        }
+        None
+    }
+
+    /// A time, given in units of so many seconds.
+    pub(super) fn seconds(
+        &mut self,
+        key: &str,
+        unit: f64,
+        range: &RangeInclusive<f64>,
+    ) -> Option<f64> {
+        let number = self.value(key)?.as_f64();
+        let Some(number) = number else {
+            self.warn(key, "is not a number, left out");
+            return None;
+        };
+        let seconds = number * unit;
+        let used = seconds.clamp(*range.start(), *range.end());
+        if (used - seconds).abs() > 0.0 {
+            self.warn(key, &format!("is out of range, {used} seconds are used"));
+        }
+        Some(used)
+    }
+
+    /// `command`, `args`, `env` and `cwd`.
+    pub(super) fn stdio(&mut self) -> Option<Transport> {
+        let Some(command) = self.text("command") else {
+            if !self.has("command") {
+                self.warn("command", "is missing, and so is `url`; the server is left out");
+            }
+            return None;
+        };
+        let args = self.words("args").unwrap_or_default();
+        Some(Transport::Stdio {
+            command,
+            args: args.iter().map(|arg| (self.convert)(arg).into()).collect(),
+            env: self.map("env"),
+            cwd: self.text("cwd").filter(|cwd| !cwd.is_empty()).map(PathBuf::from),
+        })
+    }
+
+    /// An address under `key`, `headers`, and how to log in.
+    pub(super) fn http(&mut self, key: &str) -> Option<Transport> {
+        if !self.has(key) {
+            self.warn(key, "is missing; the server is left out");
+        }
+        let url = self.text(key)?;
+        let path = url.split(['?', '#']).next().unwrap_or_default();
+        if path.trim_end_matches('/').ends_with("/sse") && !self.has("type") {
+            self.warn(key, "looks like the older HTTP+SSE transport, which we do not speak");
+        }
+        Some(Transport::Http { url, headers: self.map("headers"), oauth: self.oauth() })
+    }
+
+    /// `oauth`, or Cursor's `auth`.
+    fn oauth(&mut self) -> OAuth {
+        let table = ["oauth", "auth"].iter().find_map(|key| self.value(key)?.as_object());
+        let Some(table) = table else { return OAuth::default() };
+        let text =
+            |keys: &[&str]| keys.iter().find_map(|key| table.get(*key)?.as_str()).map(self.convert);
+        let scopes = table.get("scopes").or_else(|| table.get("scope"));
+        let scopes = match scopes {
+            Some(Value::String(text)) => text.split_whitespace().map(str::to_owned).collect(),
+            Some(Value::Array(list)) => list.iter().filter_map(scalar).collect(),
+            _ => Vec::new(),
+        };
+        OAuth {
+            trusted_hosts: Vec::new(),
+            client_id: text(&["clientId", "client_id", "CLIENT_ID"]),
+            client_secret: text(&["clientSecret", "client_secret", "CLIENT_SECRET"])
+                .map(Secret::from),
+            scopes,
+        }
+    }
+
+    /// Takes over lists of tools that may be used and that may not.
+    pub(super) fn tools(&mut self, server: &mut Server, allow: &str, deny: &str) {
+        // Gemini may write `tool(argument)`.
+        let bare = |tool: String| tool.split('(').next().unwrap_or_default().trim().to_owned();
+        let mut list = |key: &str| -> Option<Vec<String>> {
+            Some(self.words(key)?.into_iter().map(bare).filter(|tool| !tool.is_empty()).collect())
+        };
+        let (allowed, denied) = (list(allow), list(deny));
+        server.deny = denied.unwrap_or_default();
+        match allowed {
+            // There an empty list lets nothing through; with us it would let everything.
+            Some(tools) if tools.is_empty() => server.deny = vec!["*".into()],
+            Some(tools) => server.allow = tools,
+            None => {}
+        }
+    }
+
+    /// Remarks on keys that say which tools need no approval.
+    pub(super) fn approvals(&mut self, keys: &[&str]) {
+        for key in keys {
+            let says_something = match self.value(key) {
+                Some(Value::Array(list)) => !list.is_empty(),
+                Some(Value::Bool(flag)) => *flag,
+                _ => false,
+            };
+            if says_something {
+                self.warn(key, "is left out: approvals stay with your client");
+            }
+        }
+    }
+}
+
+/// A flag, also in quotes or as a number.
+pub(super) fn parse_flag(value: &Value) -> Option<bool> {
+    let word = match value {
+        Value::Bool(flag) => return Some(*flag),
+        Value::String(word) => word.trim().to_ascii_lowercase(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    match word.as_str() {
+        "true" | "1" | "yes" | "on" => Some(true),
+        "false" | "0" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+/// Whether a server is this program: started by name, by a runner, or at its own address.
+fn is_toolcrib(transport: &Transport) -> bool {
+    let is_name = |text: &str| {
+        let name = Path::new(text).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = name.rsplit('\\').next().unwrap_or_default();
+        let name = name.split('@').next().unwrap_or_default();
+        name.strip_suffix(".exe").unwrap_or(name) == "toolcrib"
+    };
+    match transport {
+        Transport::Stdio { command, args, .. } => {
+            // A folder of that name may be any server's business; with `mcp` behind it, it is run.
+            let runs = |pair: &[Secret]| is_name(pair[0].expose()) && pair[1].expose() == "mcp";
+            is_name(command) || args.windows(2).any(runs)
+        }
+        Transport::Http { url, .. } => {
+            url::is_local(url, HttpSettings::default().listen.port(), "/mcp")
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Gemini CLI: `mcpServers` with `httpUrl`, lists of tools, milliseconds, and `$NAME` for variables.
+
+use serde_json::Value;
+
+use super::super::{Server, Transport, check};
+use super::entry::{ImportBuilder, ServerEntry};
+use super::mcp_servers;
+
+pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
+    let convert = |text: &str| convert_references(&mcp_servers::variables_only(text));
+    builder.each("mcpServers", value.get("mcpServers"), &convert, server);
+    // The file may name the servers that are used, and those that are not.
+    let names = |list: Option<&Value>| {
+        let list = list?.as_array()?;
+        Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>())
+    };
+    let mcp = |key: &str| value.get("mcp").and_then(|mcp| mcp.get(key));
+    // The second of each pair is how earlier versions wrote it.
+    for (key, list) in
+        [("mcp.excluded", mcp("excluded")), ("excludeMCPServers", value.get("excludeMCPServers"))]
+    {
+        for name in names(list).into_iter().flatten() {
+            builder.switch_off(&name, format!("`{key}` names it"));
+        }
+    }
+    for (key, list) in
+        [("mcp.allowed", mcp("allowed")), ("allowMCPServers", value.get("allowMCPServers"))]
+    {
+        let Some(allowed) = names(list) else { continue };
+        let others: Vec<String> =
+            builder.servers.keys().filter(|name| !allowed.contains(name)).cloned().collect();
+        for name in others {
+            builder.switch_off(&name, format!("`{key}` does not name it"));
+        }
+    }
+}
+
+fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
+    let transport = transport(entry)?;
+    let mut server = Server::new(transport);
+    if let Some(seconds) = entry.seconds("timeout", 0.001, &check::CALL) {
+        server.call_timeout = seconds;
+    }
+    entry.tools(&mut server, "includeTools", "excludeTools");
+    entry.approvals(&["trust"]);
+    if entry.has("authProviderType") {
+        entry.warn("authProviderType", "is not known to us: log in with `oauth`");
+    }
+    Some(server)
+}
+
+/// There an address goes before a program, and `httpUrl` before `url`.
+fn transport(entry: &mut ServerEntry<'_>) -> Option<Transport> {
+    if entry.has("httpUrl") {
+        return entry.http("httpUrl");
+    }
+    if !entry.has("url") {
+        return entry.stdio();
+    }
+    if mcp_servers::transport_kind(entry)? == mcp_servers::TransportKind::Unspecified {
+        entry.warn("url", "may be HTTP+SSE to Gemini CLI, and is Streamable HTTP to us");
+    }
+    entry.http("url")
+}
+
+/// `$NAME` is a variable, and itself where there is none of that name.
+fn convert_references(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let end = from[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let name = &from[1..end.map_or(from.len(), |end| end + 1)];
+        if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            // Without `env:`, the default would make a reference to a file or an input of these two.
+            out.push_str(if matches!(name, "file" | "input") { "${env:" } else { "${" });
+            out.push_str(name);
+            out.push_str(":-$");
+            out.push_str(name);
+            out.push('}');
+        } else {
+            out.push('$');
+            out.push_str(name);
+        }
+        rest = &from[1 + name.len()..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::convert_references;
+
+    #[test]
+    fn bare_names_become_references_that_may_be_unset() {
+        for (text, expected) in [
+            ("$TOKEN", "${TOKEN:-$TOKEN}"),
+            ("Bearer $A_1-b", "Bearer ${A_1:-$A_1}-b"),
+            ("${TOKEN}", "${TOKEN}"),
+            ("costs 5$ or $5", "costs 5$ or $5"),
+            ("$", "$"),
+            ("$file", "${env:file:-$file}"),
+            ("$${file:/a}", "$${file:/a}"),
+        ] {
+            assert_eq!(convert_references(text), expected);
+        }
+    }
+}

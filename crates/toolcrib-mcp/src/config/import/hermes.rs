@@ -1,0 +1,65 @@
+//! Hermes: `mcp_servers` in `config.yaml`, with seconds, and flags that may stand in quotes.
+
+use serde_json::Value;
+
+use super::super::{Server, check};
+use super::entry::{ImportBuilder, ServerEntry, parse_flag};
+use super::mcp_servers;
+
+pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
+    builder.each("mcp_servers", value.get("mcp_servers"), &reference, server);
+}
+
+/// `${NAME}` and `${env:NAME}` are the same there. `${env:file:PATH}` must not become a reference of ours.
+fn reference(text: &str) -> String {
+    mcp_servers::variables_only(&text.replace("${env:", "${"))
+}
+
+fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
+    // An address goes before a command, and what `transport` does not say is Streamable HTTP.
+    let transport = match (entry.has("url"), mcp_servers::transport_kind(entry)?) {
+        (true, _) => entry.http("url")?,
+        (false, _) => entry.stdio()?,
+    };
+    let mut server = Server::new(transport);
+    server.parallel = flag(entry, "supports_parallel_tool_calls").unwrap_or(true);
+    if let Some(seconds) = entry.seconds("timeout", 1.0, &check::CALL) {
+        server.call_timeout = seconds;
+    }
+    if let Some(seconds) = entry.seconds("connect_timeout", 1.0, &check::START) {
+        server.start_timeout = seconds;
+    }
+    // In Hermes, `include` overrides `exclude`, and an empty `include` allows every tool.
+    match (names(entry, "include"), names(entry, "exclude")) {
+        (Some(include), _) if !include.is_empty() => server.allow = include,
+        (Some(_), Some(exclude)) => server.deny = exclude,
+        _ => {
+            entry.warn("tools", "has an entry that is not a tool name, so the server is left out");
+            return None;
+        }
+    }
+    for key in ["client_cert", "client_key", "ssl_verify"] {
+        if entry.has(key) {
+            entry.warn(key, "is ignored: the authorities that the system trusts are used");
+        }
+    }
+    Some(server)
+}
+
+/// The tool names under a key; `None` if an entry is not a name. A filter that we cannot read must not allow
+/// more tools than it does in Hermes.
+fn names(entry: &ServerEntry<'_>, key: &str) -> Option<Vec<String>> {
+    match entry.value("tools").and_then(|tools| tools.get(key)) {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::String(name)) => Some(vec![name.clone()]),
+        Some(Value::Array(names)) => {
+            names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
+        }
+        Some(_) => None,
+    }
+}
+
+/// A flag, also in quotes.
+fn flag(entry: &mut ServerEntry<'_>, key: &str) -> Option<bool> {
+    parse_flag(entry.value(key)?).or_else(|| entry.flag(key))
+}

@@ -1,0 +1,213 @@
+//! Servers that people have already configured for another client, taken from that client's file.
+//!
+//! The file is builder out by its shape and then read the way its client reads it: keys nobody knows
+//! are passed over, and what cannot be honoured costs a warning and never the servers beside it. What
+//! such a file says in its own way, `{env:NAME}` or milliseconds, is written our way here; references
+//! are not looked up yet. No warning and no error repeats a value.
+
+mod claude_code;
+mod claude_desktop;
+mod cline;
+mod codex;
+mod cursor;
+mod detect;
+mod entry;
+mod gemini;
+mod hermes;
+mod mcp_servers;
+mod opencode;
+mod project_folder;
+mod server_choices;
+mod vscode;
+mod windsurf;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use toolcrib_server::config::MAX_CONFIG_BYTES;
+
+use super::{ConfigError, Server};
+pub use project_folder::{project_folder, set_start_folder};
+pub use server_choices::{ServerChoices, SettingsOwner};
+
+/// A client whose file we read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClientKind {
+    /// Claude Code: `~/.claude.json`, `.mcp.json`.
+    ClaudeCode,
+    /// Claude Desktop: `claude_desktop_config.json`.
+    ClaudeDesktop,
+    /// Cursor: `.cursor/mcp.json`.
+    Cursor,
+    /// VS Code: `mcp.json`, or `mcp.servers` in `settings.json`.
+    #[serde(rename = "vscode")]
+    VsCode,
+    /// Codex: `config.toml`.
+    Codex,
+    /// opencode: `opencode.json`.
+    Opencode,
+    /// Gemini CLI: `settings.json`.
+    Gemini,
+    /// Windsurf: `mcp_config.json`.
+    Windsurf,
+    /// Cline: `cline_mcp_settings.json`.
+    Cline,
+    /// Hermes: `config.yaml`.
+    Hermes,
+    /// Any other with `mcpServers`.
+    Other,
+}
+
+impl ClientKind {
+    /// All that have a file of their own.
+    pub const ALL: [Self; 10] = [
+        Self::ClaudeCode,
+        Self::ClaudeDesktop,
+        Self::Cursor,
+        Self::VsCode,
+        Self::Codex,
+        Self::Opencode,
+        Self::Gemini,
+        Self::Windsurf,
+        Self::Cline,
+        Self::Hermes,
+    ];
+
+    /// Its name, as it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::ClaudeDesktop => "claude-desktop",
+            Self::Cursor => "cursor",
+            Self::VsCode => "vscode",
+            Self::Codex => "codex",
+            Self::Opencode => "opencode",
+            Self::Gemini => "gemini",
+            Self::Windsurf => "windsurf",
+            Self::Cline => "cline",
+            Self::Hermes => "hermes",
+            Self::Other => "other",
+        }
+    }
+
+    /// The client of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|client| client.name() == name)
+    }
+}
+
+impl fmt::Display for ClientKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What another client's file says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportedConfig {
+    /// Whose file it is.
+    pub client: ClientKind,
+    /// Its servers.
+    pub servers: BTreeMap<String, Server>,
+    /// Those of them that are switched off, each with the reason.
+    pub disabled: BTreeMap<String, String>,
+    /// The names of all its entries, those that were left out included.
+    pub names: BTreeSet<String>,
+    /// What was not taken as it stands.
+    pub warnings: Vec<String>,
+}
+
+/// Where a file is, and where we are.
+#[derive(Debug, Clone, Copy)]
+pub struct ImportSource<'a> {
+    /// The file: its name tells clients apart, and paths in it may be relative to its folder.
+    pub file: &'a Path,
+    /// The current folder: Claude Code keeps servers by project.
+    pub folder: &'a Path,
+}
+
+/// Reads another client's file; `None` where it is none that we know. The servers of a project's file start in the
+/// project's folder.
+pub fn read(text: &str, source: &ImportSource<'_>) -> Result<Option<ImportedConfig>, ConfigError> {
+    let ending = source.file.extension().unwrap_or_default();
+    if ending.eq_ignore_ascii_case("toml") {
+        // Our own file is TOML too: what is wrong with it, its own reader tells.
+        let codex = parse_toml(text).ok().filter(detect::is_codex);
+        let read = |value: Value| {
+            project_folder::start_in_project_folder(
+                read_value(ClientKind::Codex, &value, source),
+                source,
+            )
+        };
+        return Ok(codex.map(read));
+    }
+    let value = parse_json(text)?;
+    let client = detect::client(&value, source.file);
+    Ok(client.map(|client| {
+        project_folder::start_in_project_folder(read_value(client, &value, source), source)
+    }))
+}
+
+/// Reads the file of a known client. Hermes writes YAML: only its JSON subset is read here, and callers with a
+/// YAML parser use [`read_value`].
+pub fn read_as(
+    client: ClientKind,
+    text: &str,
+    source: &ImportSource<'_>,
+) -> Result<ImportedConfig, ConfigError> {
+    let value = if client == ClientKind::Codex { parse_toml(text)? } else { parse_json(text)? };
+    Ok(read_value(client, &value, source))
+}
+
+/// Reads the file of a client that is known, parsed from whatever it is written in.
+pub fn read_value(client: ClientKind, value: &Value, source: &ImportSource<'_>) -> ImportedConfig {
+    let mut builder = entry::ImportBuilder::default();
+    match client {
+        ClientKind::ClaudeCode => claude_code::read(value, source, &mut builder),
+        ClientKind::ClaudeDesktop => claude_desktop::read(value, &mut builder),
+        ClientKind::Cursor => cursor::read(value, &mut builder),
+        ClientKind::VsCode => vscode::read(value, &mut builder),
+        ClientKind::Codex => codex::read(value, &mut builder),
+        ClientKind::Opencode => opencode::read(value, source, &mut builder),
+        ClientKind::Gemini => gemini::read(value, &mut builder),
+        ClientKind::Windsurf => windsurf::read(value, &mut builder),
+        ClientKind::Cline => cline::read(value, &mut builder),
+        ClientKind::Hermes => hermes::read(value, &mut builder),
+        ClientKind::Other => mcp_servers::read(value, &mut builder),
+    }
+    let entry::ImportBuilder { servers, disabled, names, warnings } = builder;
+    ImportedConfig { client, servers, disabled, names, warnings }
+}
+
+fn within_bounds(text: &str) -> Result<(), ConfigError> {
+    if text.len() <= MAX_CONFIG_BYTES {
+        return Ok(());
+    }
+    Err(ConfigError::new("more than 4 MiB", "keep only the part about servers"))
+}
+
+/// JSON, with comments and trailing commas. The parser refuses what is nested over 512 deep.
+pub fn parse_json(text: &str) -> Result<Value, ConfigError> {
+    within_bounds(text)?;
+    let text = text.trim_start_matches('\u{feff}');
+    jsonc_parser::parse_to_serde_value(text, &jsonc_parser::ParseOptions::default()).map_err(
+        |error| {
+            let problem = format!("not JSON: {}", error.kind());
+            ConfigError::new(problem, "comments and trailing commas are fine, the rest is JSON")
+                .at_byte(text, error.range().start)
+        },
+    )
+}
+
+/// TOML, as the same kind of value. The parser refuses what is nested over 80 deep.
+fn parse_toml(text: &str) -> Result<Value, ConfigError> {
+    within_bounds(text)?;
+    let text = text.trim_start_matches('\u{feff}');
+    toml::from_str(text)
+        .map_err(|error| ConfigError::from_toml(text, &error, "the file must be TOML"))
+}

@@ -1,0 +1,74 @@
+//! The project that a file belongs to. Relative arguments of its servers begin at the project's folder.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use toolcrib_server::expand::{Reference, from_system};
+
+use super::super::{Server, Transport};
+use super::{ImportSource, ImportedConfig};
+
+/// The project's folder, if the file is one that clients look for in a project. Some clients use the same names in the
+/// home folder for the user's own file.
+pub fn project_folder(file: &Path) -> Option<&Path> {
+    let folder = file.parent()?;
+    let folder_name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let project = match (folder_name, file.file_name()?.to_str()?) {
+        (".cursor" | ".vscode" | ".gemini" | ".codex", _) => folder.parent()?,
+        (_, ".mcp.json") => folder,
+        // In `.config/opencode` it is the user's own.
+        (_, "opencode.json" | "opencode.jsonc") if !folder.ends_with(".config/opencode") => folder,
+        _ => return None,
+    };
+    project.is_absolute().then_some(project)
+}
+
+/// Sets the folder that a server starts in, unless it has one.
+pub fn set_start_folder(server: &mut Server, folder: &Path) {
+    if let Transport::Stdio { cwd, .. } = &mut server.transport
+        && cwd.is_none()
+    {
+        // References in `cwd` are expanded, and the name of a folder may look like one.
+        *cwd = Some(folder.to_string_lossy().replace("${", "$${").into());
+    }
+}
+
+/// Starts the servers of a project's file in the project's folder. The user's own files are left as they are.
+pub(super) fn start_in_project_folder(
+    mut imported: ImportedConfig,
+    source: &ImportSource<'_>,
+) -> ImportedConfig {
+    let Some(folder) = project_folder(source.file) else { return imported };
+    if from_system(Reference::Home).is_some_and(|home| Path::new(&home) == folder) {
+        return imported;
+    }
+    for server in imported.servers.values_mut() {
+        set_start_folder(server, folder);
+    }
+    imported
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_a_project_is_told_by_the_file() {
+        for (file, expected) in [
+            ("/a/.mcp.json", Some("/a")),
+            ("/a/.dotfiles/.mcp.json", Some("/a/.dotfiles")),
+            ("/a/.cursor/mcp.json", Some("/a")),
+            ("/a/.vscode/settings.json", Some("/a")),
+            ("/a/.gemini/settings.json", Some("/a")),
+            ("/a/.codex/config.toml", Some("/a")),
+            ("/a/opencode.jsonc", Some("/a")),
+            ("/a/.config/opencode/opencode.json", None),
+            ("/a/.claude.json", None),
+            ("/a/any.json", None),
+            (".mcp.json", None),
+            ("/", None),
+        ] {
+            assert_eq!(project_folder(Path::new(file)), expected.map(Path::new), "{file}");
+        }
+    }
+}

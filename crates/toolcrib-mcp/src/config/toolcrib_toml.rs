@@ -1,0 +1,146 @@
+//! The gateway's sections of our own file: `[servers]`, `[profiles]` and `[gateway]`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toolcrib_core::{DeferPolicy, Settings};
+use toolcrib_server::config::{ConfigFile, InvalidSetting};
+
+use super::{Config, ConfigError, OAuth, Server, Transport, check};
+use crate::Secret;
+
+/// The sections of the file that are the gateway's.
+pub const SECTIONS: [&str; 3] = ["servers", "profiles", "gateway"];
+
+/// The page that lists the keys.
+const DOCS: &str = "docs/gateway-config.md";
+
+/// A server, as people write it.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct RawServer {
+    command: Option<String>,
+    args: Option<Vec<Secret>>,
+    env: Option<BTreeMap<String, Secret>>,
+    cwd: Option<PathBuf>,
+    url: Option<String>,
+    headers: Option<BTreeMap<String, Secret>>,
+    oauth: Option<OAuth>,
+    enabled: Option<bool>,
+    prefix: Option<String>,
+    allow: Vec<String>,
+    deny: Vec<String>,
+    defer: Option<DeferPolicy>,
+    always_load: Vec<String>,
+    start_timeout: Option<f64>,
+    call_timeout: Option<f64>,
+    timeouts: BTreeMap<Spanned<String>, f64>,
+    parallel: Option<bool>,
+}
+
+impl RawServer {
+    /// A program or a URL, and no key that belongs to the other.
+    fn transport(&mut self) -> Result<Transport, InvalidSetting> {
+        let either = "a server has `command`, or `url`";
+        match (self.command.take(), self.url.take()) {
+            (Some(_), Some(_)) => {
+                Err(InvalidSetting::new(&["url"], "stands beside `command`", either))
+            }
+            (None, None) => {
+                Err(InvalidSetting::new(&[], "has neither `command` nor `url`", either))
+            }
+            (Some(command), None) => {
+                let other = [("headers", self.headers.is_some()), ("oauth", self.oauth.is_some())];
+                if let Some((key, _)) = other.into_iter().find(|(_, is_there)| *is_there) {
+                    return Err(InvalidSetting::new(
+                        &[key],
+                        "stands beside `command`",
+                        "it goes with `url`",
+                    ));
+                }
+                Ok(Transport::Stdio {
+                    command,
+                    args: self.args.take().unwrap_or_default(),
+                    env: self.env.take().unwrap_or_default(),
+                    cwd: self.cwd.take(),
+                })
+            }
+            (None, Some(url)) => {
+                let other = [
+                    ("args", self.args.is_some()),
+                    ("env", self.env.is_some()),
+                    ("cwd", self.cwd.is_some()),
+                ];
+                if let Some((key, _)) = other.into_iter().find(|(_, is_there)| *is_there) {
+                    return Err(InvalidSetting::new(
+                        &[key],
+                        "stands beside `url`",
+                        "it goes with `command`",
+                    ));
+                }
+                Ok(Transport::Http {
+                    url,
+                    headers: self.headers.take().unwrap_or_default(),
+                    oauth: self.oauth.take().unwrap_or_default(),
+                })
+            }
+        }
+    }
+
+    fn server(mut self) -> Result<Server, InvalidSetting> {
+        let plain = Server::new(self.transport()?);
+        // The first pattern that matches counts, and a table has no order of its own: use that of the text.
+        let mut timeouts: Vec<_> = self.timeouts.into_iter().collect();
+        timeouts.sort_by_key(|(pattern, _)| pattern.span().start);
+        Ok(Server {
+            enabled: self.enabled.unwrap_or(plain.enabled),
+            prefix: self.prefix,
+            allow: self.allow,
+            deny: self.deny,
+            defer: self.defer,
+            always_load: self.always_load,
+            start_timeout: self.start_timeout.unwrap_or(plain.start_timeout),
+            call_timeout: self.call_timeout.unwrap_or(plain.call_timeout),
+            timeouts: timeouts.into_iter().map(|(key, time)| (key.into_inner(), time)).collect(),
+            parallel: self.parallel.unwrap_or(plain.parallel),
+            ..plain
+        })
+    }
+}
+
+impl Config {
+    /// Reads a text with the gateway's sections and the engine's settings, and nothing else.
+    ///
+    /// ```
+    /// use toolcrib_mcp::Config;
+    /// let config = Config::from_toml("[servers.time]\ncommand = 'uvx'\nargs = ['mcp-server-time']")?;
+    /// assert!(config.servers["time"].enabled);
+    /// let error = Config::from_toml("[servers.time]\ncomand = 'uvx'").unwrap_err();
+    /// assert!(error.to_string().ends_with("at line 2, column 1"));
+    /// # Ok::<(), toolcrib_mcp::config::ConfigError>(())
+    /// ```
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        let file = ConfigFile::parse(text)?;
+        let settings = Settings::from_shared_toml(text, &SECTIONS)
+            .map_err(|error| ConfigError::new(error.to_string(), error.hint()))?;
+        Self::read(&file, settings)
+    }
+
+    /// Reads the gateway's sections, [`SECTIONS`], of a file that has others, too.
+    pub fn read(file: &ConfigFile<'_>, settings: Settings) -> Result<Self, ConfigError> {
+        let written: BTreeMap<String, RawServer> = file.section("servers", DOCS)?;
+        let profiles = file.section("profiles", DOCS)?;
+        let gateway = file.section("gateway", DOCS)?;
+        let mut servers = BTreeMap::new();
+        for (name, server) in written {
+            let server =
+                server.server().map_err(|fault| file.locate(fault.within(&["servers", &name])))?;
+            servers.insert(name, server);
+        }
+        let config = Self { settings, servers, profiles, gateway };
+        check::config(&config).map_err(|fault| file.locate(fault))?;
+        Ok(config)
+    }
+}

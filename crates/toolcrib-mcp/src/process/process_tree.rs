@@ -1,0 +1,161 @@
+//! Everything below a warden: its child, and on Linux the orphans that it adopts as a child subreaper.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read as _};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, test_kill_process_group,
+    wait,
+};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+
+use super::{GracePeriods, children};
+
+/// How often to look for processes that have newly fallen to us, while ending.
+const RESCAN_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChildExit {
+    Exited(i32),
+    Killed(i32),
+}
+
+impl ChildExit {
+    /// The code that shells give it.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Exited(code) => code as u8,
+            Self::Killed(signal) => (128 + signal) as u8,
+        }
+    }
+}
+
+/// Everything below a warden.
+pub(super) struct ProcessTree {
+    /// The process that the warden started.
+    pub(super) child: Option<Pid>,
+    /// The server's process group, once it is known.
+    pub(super) group: Option<Pid>,
+    /// How the child ended, once it was reaped.
+    pub(super) child_exit: Option<ChildExit>,
+    /// Called as soon as the child has ended, without waiting for its descendants.
+    pub(super) on_child_exit: fn(ChildExit),
+    /// Readable when a child has died.
+    pub(super) child_exits: UnixStream,
+    /// Readable when we were signalled to end.
+    pub(super) stop_signals: UnixStream,
+    /// Processes that were sent SIGTERM already: a second one makes some programs abort their shutdown.
+    signalled: BTreeSet<i32>,
+}
+
+impl ProcessTree {
+    /// Prepares for signals and orphans. To be called before anything is started, so that none is missed.
+    pub(super) fn new() -> io::Result<Self> {
+        let (child_exits, stop_signals) =
+            (on_signals(&[SIGCHLD])?, on_signals(&[SIGTERM, SIGINT, SIGHUP])?);
+        #[cfg(target_os = "linux")]
+        rustix::process::set_child_subreaper(Some(getpid()))?;
+        let signalled = BTreeSet::new();
+        Ok(Self {
+            child: None,
+            group: None,
+            child_exit: None,
+            on_child_exit: |_| {},
+            child_exits,
+            stop_signals,
+            signalled,
+        })
+    }
+
+    /// Ends everything, within the sum of the grace periods.
+    pub(super) fn terminate(&mut self, grace: GracePeriods) {
+        let GracePeriods { after_eof, after_sigterm, after_sigkill } = grace;
+        let _ = self.wait_until_gone(after_eof, None)
+            || self.wait_until_gone(after_sigterm, Some(Signal::TERM))
+            || self.wait_until_gone(after_sigkill, Some(Signal::KILL));
+    }
+
+    /// Sends `signal` to all there are and all that turn up, until none is left or the time is over.
+    fn wait_until_gone(&mut self, limit: Duration, signal: Option<Signal>) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            if self.reap() {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            if let Some(signal) = signal {
+                self.signal(signal);
+            }
+            let mut fds = [PollFd::new(&self.child_exits, PollFlags::IN)];
+            let _ = poll(&mut fds, Timespec::try_from(left.min(RESCAN_INTERVAL)).ok().as_ref());
+        }
+    }
+
+    /// Signals the server's group as long as our child holds the group's number, and each child.
+    fn signal(&mut self, signal: Signal) {
+        let again = signal == Signal::KILL;
+        let children = children::children_of(getpid());
+        // Once the child is reaped, its number may be reused. Without `/proc`, the group is all that is known.
+        let is_held = self.child_exit.is_none() && self.group == self.child;
+        let group = self.group.filter(|_| is_held || children.is_err());
+        if let Some(group) = group
+            && (self.signalled.insert(-group.as_raw_pid()) || again)
+        {
+            let _ = kill_process_group(group, signal);
+        }
+        let signalled = self.group.filter(|group| self.signalled.contains(&-group.as_raw_pid()));
+        for child in children.unwrap_or_default() {
+            let as_member = signalled.is_some() && child.group == signalled;
+            if again || (!as_member && self.signalled.insert(child.pid.as_raw_pid())) {
+                let _ = kill_process(child.pid, signal);
+            }
+        }
+    }
+
+    /// Reaps every child that has died, and returns whether none is left.
+    pub(super) fn reap(&mut self) -> bool {
+        // Emptied first, so that a child that dies from now on makes it readable again.
+        let mut bytes = [0; 64];
+        while matches!((&self.child_exits).read(&mut bytes), Ok(1..)) {}
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if Some(pid) == self.child => {
+                    let ended = match (status.exit_status(), status.terminating_signal()) {
+                        (Some(code), _) => ChildExit::Exited(code),
+                        (None, Some(signal)) => ChildExit::Killed(signal),
+                        (None, None) => continue,
+                    };
+                    self.child_exit = Some(ended);
+                    (self.on_child_exit)(ended);
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return false,
+                Err(_) => return self.is_group_gone(),
+            }
+        }
+    }
+
+    /// Without children of ours left: on Linux orphans are our children, so nobody is left at all.
+    fn is_group_gone(&self) -> bool {
+        cfg!(target_os = "linux")
+            || self.group.is_none_or(|group| test_kill_process_group(group).is_err())
+    }
+}
+
+/// A socket that becomes readable when one of the signals comes.
+fn on_signals(signals: &[i32]) -> io::Result<UnixStream> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    for signal in signals {
+        signal_hook::low_level::pipe::register(*signal, theirs.try_clone()?)?;
+    }
+    Ok(ours)
+}

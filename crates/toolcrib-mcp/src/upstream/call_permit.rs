@@ -1,0 +1,101 @@
+//! Permission to send a call: limits the concurrent calls to one server and to all servers together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{ConnectionHandle, Upstream};
+
+/// Maximum time that a call waits for a server that is connecting.
+const CONNECT_WAIT: Duration = Duration::from_secs(10);
+
+/// Permission to send one call.
+#[derive(Debug)]
+pub(crate) struct CallPermit {
+    pub(crate) connection: Arc<ConnectionHandle>,
+    _server: OwnedSemaphorePermit,
+    shared: Option<OwnedSemaphorePermit>,
+}
+
+impl CallPermit {
+    /// Releases the permit that counts towards all servers together, and keeps the server's own.
+    pub(crate) fn release_shared_permit(&mut self) {
+        self.shared = None;
+    }
+}
+
+/// Why a call cannot be sent.
+#[derive(Debug)]
+pub(crate) enum PermitError {
+    /// The server is not connected, for this reason.
+    ServerDown(String),
+    /// Too many calls wait for the server.
+    QueueFull(QueueFull),
+}
+
+/// The maximum number of calls already waits for this server.
+#[derive(Debug, thiserror::Error)]
+#[error("{max} calls wait for `{server}` already")]
+pub(crate) struct QueueFull {
+    server: Arc<str>,
+    max: usize,
+}
+
+impl Upstream {
+    /// Waits until a call may be sent.
+    pub(crate) async fn acquire_call_permit(&self) -> Result<CallPermit, PermitError> {
+        let down = || PermitError::ServerDown(self.status().unavailable_reason());
+        let mut slot = None;
+        if self.connection().is_none() || self.call_permits.available_permits() == 0 {
+            slot = Some(self.enter_queue().map_err(PermitError::QueueFull)?);
+        }
+        // The server's tools may be known from an earlier run while it is still starting. Wait for it instead of
+        // failing the model's call.
+        let mut status = self.watch();
+        let attempted = status.wait_for(|status| !status.is_first_attempt());
+        let _ = tokio::time::timeout(CONNECT_WAIT, attempted).await;
+        if self.connection().is_none() {
+            return Err(down());
+        }
+        let server = if let Ok(permit) = Arc::clone(&self.call_permits).try_acquire_owned() {
+            permit
+        } else {
+            if slot.is_none() {
+                slot = Some(self.enter_queue().map_err(PermitError::QueueFull)?);
+            }
+            Arc::clone(&self.call_permits).acquire_owned().await.map_err(|_| down())?
+        };
+        drop(slot);
+        let shared =
+            Arc::clone(&self.shared.call_permits).acquire_owned().await.map_err(|_| down())?;
+        // The connection may have ended in the meantime.
+        let connection = self.connection().ok_or_else(down)?;
+        Ok(CallPermit { connection, _server: server, shared: Some(shared) })
+    }
+
+    /// Takes a slot among the requests that wait for this server.
+    pub(crate) fn enter_queue(&self) -> Result<QueueSlot<'_>, QueueFull> {
+        let max = self.shared.limits.server_queue;
+        let full = || QueueFull { server: Arc::clone(&self.name), max };
+        QueueSlot::take(&self.queued_calls, max).ok_or_else(full)
+    }
+}
+
+/// A slot in a server's queue, released on drop.
+pub(crate) struct QueueSlot<'a>(&'a AtomicUsize);
+
+impl<'a> QueueSlot<'a> {
+    fn take(queued: &'a AtomicUsize, max: usize) -> Option<Self> {
+        let before = queued.fetch_add(1, Ordering::Relaxed);
+        let slot = Self(queued);
+        (before < max).then_some(slot)
+    }
+}
+
+impl Drop for QueueSlot<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

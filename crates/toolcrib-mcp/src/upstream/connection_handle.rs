@@ -1,0 +1,139 @@
+//! A handle to a live connection, and the requests in progress on it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{ClientRequest, RequestId, RequestMetaObject, ServerPeerInfo};
+use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use toolcrib_text::clean::one_line;
+
+use super::open_requests::Progress;
+use super::tap::Tap;
+use super::upstream_error::UpstreamError;
+use crate::hidden_text::clean_error;
+
+/// A handle to a live connection. Clones share the connection.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionHandle {
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) tap: Arc<Tap>,
+    pub(crate) server_info: Arc<ServerPeerInfo>,
+}
+
+/// A request in progress. Dropping it before the answer arrives cancels the request.
+#[derive(Debug)]
+pub(crate) struct PendingRequest {
+    handle: Option<RequestHandle<RoleClient>>,
+    tap: Arc<Tap>,
+    id: RequestId,
+    progress: mpsc::Receiver<Progress>,
+}
+
+/// Something that happened to a request.
+#[derive(Debug)]
+pub(crate) enum RequestEvent {
+    /// The server sent a progress notification with these parameters.
+    Progress(Progress),
+    /// The request is over.
+    Done(Result<Value, UpstreamError>),
+}
+
+impl ConnectionHandle {
+    /// Whether the server uses the modern protocol, which has no handshake.
+    pub(crate) fn is_modern(&self) -> bool {
+        !self.server_info.protocol_version.has_initialize()
+    }
+
+    /// Sends a request.
+    pub(crate) async fn send(
+        &self,
+        request: ClientRequest,
+        meta: Option<RequestMetaObject>,
+    ) -> Result<PendingRequest, UpstreamError> {
+        let mut options = PeerRequestOptions::no_options();
+        options.meta = meta;
+        let sent = self.peer.send_request_with_option(request, options).await;
+        let handle = sent.map_err(|error| upstream_error(&self.tap, error))?;
+        let id = handle.id.clone();
+        let progress = self.tap.take_progress(&id).unwrap_or_else(|| mpsc::channel(1).1);
+        Ok(PendingRequest { handle: Some(handle), tap: Arc::clone(&self.tap), id, progress })
+    }
+
+    /// Sends a request and waits for its result.
+    pub(crate) async fn request(
+        &self,
+        request: ClientRequest,
+        timeout: Duration,
+    ) -> Result<Value, UpstreamError> {
+        let mut pending = self.send(request, None).await?;
+        let answer = async {
+            loop {
+                if let RequestEvent::Done(result) = pending.next_event().await {
+                    return result;
+                }
+            }
+        };
+        match tokio::time::timeout(timeout, answer).await {
+            Ok(result) => result,
+            Err(_) => Err(UpstreamError::Timeout(timeout.as_secs_f64())),
+        }
+    }
+}
+
+impl PendingRequest {
+    /// The id that it was sent with.
+    pub(crate) fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// Waits for the next event. Progress that arrived before the answer is returned before it.
+    pub(crate) async fn next_event(&mut self) -> RequestEvent {
+        let Some(handle) = &mut self.handle else {
+            return RequestEvent::Done(Err(UpstreamError::Closed("the request is over".into())));
+        };
+        let answer = tokio::select! {
+            biased;
+            Some(progress) = self.progress.recv() => return RequestEvent::Progress(progress),
+            answer = &mut handle.rx => answer,
+            () = self.tap.closed() => Ok(Err(ServiceError::TransportClosed)),
+        };
+        self.handle = None;
+        let result = match answer {
+            Ok(Ok(_)) => self
+                .tap
+                .take_result(&self.id)
+                .ok_or_else(|| UpstreamError::Unexpected("an answer without a result".into())),
+            Ok(Err(error)) => Err(upstream_error(&self.tap, error)),
+            Err(_) => Err(upstream_error(&self.tap, ServiceError::TransportClosed)),
+        };
+        RequestEvent::Done(result)
+    }
+}
+
+impl Drop for PendingRequest {
+    fn drop(&mut self) {
+        self.tap.forget_request(&self.id);
+        if let Some(handle) = self.handle.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let cancelled = handle.cancel(Some("the caller left".into()));
+            runtime.spawn(self.tap.cancellations.track_future(cancelled));
+        }
+    }
+}
+
+fn upstream_error(tap: &Tap, error: ServiceError) -> UpstreamError {
+    match error {
+        ServiceError::McpError(error) => UpstreamError::Rejected(clean_error(error)),
+        ServiceError::TransportClosed => UpstreamError::Closed(
+            tap.close_reason().unwrap_or_else(|| "the connection is closed".into()),
+        ),
+        ServiceError::Cancelled { .. } => UpstreamError::Cancelled,
+        error @ ServiceError::TransportSend(_) => {
+            UpstreamError::Closed(tap.mask(&super::error_text(&error)))
+        }
+        other => UpstreamError::Unexpected(tap.mask(&one_line(&other.to_string()))),
+    }
+}

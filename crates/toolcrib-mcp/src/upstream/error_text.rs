@@ -1,0 +1,67 @@
+//! The text of a connection error, for people and models.
+//!
+//! The SDK's errors name its own types, and the HTTP client's errors contain the full URL, which may hold a key. Both are
+//! left out here.
+
+use std::error::Error;
+
+use rmcp::service::{ClientInitializeError, ServiceError};
+use rmcp::transport::DynamicTransportError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+
+/// The messages of an error and its sources, on one line.
+pub(super) fn error_text(error: &(dyn Error + 'static)) -> String {
+    let mut messages: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(inner) = inner_error(error) {
+            next = Some(inner);
+            continue;
+        }
+        let text = match error.downcast_ref::<reqwest::Error>() {
+            Some(http) if http.is_timeout() => "no answer in time".into(),
+            Some(http) if http.is_connect() => "cannot connect".into(),
+            Some(http) if http.is_body() || http.is_decode() => "the response was cut off".into(),
+            Some(_) => "the request failed".into(),
+            None => toolcrib_text::clean::one_line(&error.to_string()),
+        };
+        if !messages.iter().any(|before| before.contains(&text)) {
+            messages.push(text);
+        }
+        next = error.source();
+    }
+    messages.join(": ")
+}
+
+/// The inner error of one that only names a layer of the SDK.
+fn inner_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    if let Some(ClientInitializeError::TransportError { error, .. }) = error.downcast_ref() {
+        return Some(&*error.error);
+    }
+    if let Some(ServiceError::TransportSend(error)) = error.downcast_ref() {
+        return Some(&*error.error);
+    }
+    if let Some(error) = error.downcast_ref::<DynamicTransportError>() {
+        return Some(&*error.error);
+    }
+    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) => Some(error),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_url_that_may_contain_a_key_is_left_out() {
+        let url = "http://127.0.0.1:1/mcp?key=CANARY";
+        let error =
+            toolcrib_tls::client_builder().build().unwrap().get(url).send().await.unwrap_err();
+        assert!(error.to_string().contains("CANARY"));
+        let error = StreamableHttpError::Client(error);
+        let text = error_text(&error);
+        assert!(text.starts_with("cannot connect: ") && !text.contains("CANARY"), "{text}");
+    }
+}

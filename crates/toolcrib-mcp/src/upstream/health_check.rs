@@ -1,0 +1,30 @@
+//! Checks whether a connected server still answers.
+
+use std::time::Duration;
+
+use rmcp::model::{
+    ClientRequest, ListToolsRequest, PingRequest, RequestNoParam, RequestOptionalParam,
+};
+
+use super::connection_handle::ConnectionHandle;
+use super::upstream_error::UpstreamError;
+
+/// Sends a small request. Any answer, even an error, counts as healthy.
+pub(super) async fn check(
+    connection: &ConnectionHandle,
+    timeout: Duration,
+) -> Result<(), UpstreamError> {
+    // The modern protocol has no ping. `server/discover` would not do: the SDK answers it from its cache, and blocks
+    // other messages while it sends one. So one page of the tool list is requested.
+    let request = if connection.is_modern() {
+        let list: ListToolsRequest = RequestOptionalParam::default();
+        ClientRequest::ListToolsRequest(list)
+    } else {
+        let ping: PingRequest = RequestNoParam::default();
+        ClientRequest::PingRequest(ping)
+    };
+    match connection.request(request, timeout).await {
+        Ok(_) | Err(UpstreamError::Rejected(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

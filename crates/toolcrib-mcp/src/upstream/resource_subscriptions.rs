@@ -1,0 +1,92 @@
+//! Subscriptions to the resources of one server, on behalf of the gateway's clients.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use rmcp::model::{
+    ClientRequest, SubscribeRequest, SubscribeRequestParams, UnsubscribeRequest,
+    UnsubscribeRequestParams,
+};
+
+use super::{ConnectionHandle, Upstream, UpstreamError};
+use crate::config::seconds;
+
+/// Marks a resource as unconfirmed on drop: a request that was dropped before its answer may or may not have changed
+/// the server's subscription, so the next client that subscribes or unsubscribes must send it again.
+struct UnconfirmedOnDrop<'a> {
+    upstream: &'a Upstream,
+    uri: &'a str,
+}
+
+impl Drop for UnconfirmedOnDrop<'_> {
+    fn drop(&mut self) {
+        let unconfirmed = &self.upstream.unconfirmed_resources;
+        unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).insert(self.uri.to_owned());
+    }
+}
+
+impl Upstream {
+    /// Takes over the subscriptions of the server that this one replaces.
+    pub(crate) fn adopt_subscriptions(&self, before: &Self) {
+        let watched = before.watched_resources();
+        self.watched_resources.lock().unwrap_or_else(PoisonError::into_inner).extend(watched);
+    }
+
+    /// Subscribes to a resource or unsubscribes from it. `wanted` is evaluated once the lock is held, since subscribe
+    /// and unsubscribe may race. May be dropped at any await.
+    pub(crate) async fn watch_resource(
+        &self,
+        uri: &str,
+        wanted: impl Fn() -> bool,
+    ) -> Result<(), UpstreamError> {
+        let _lock = self.subscription_lock.lock().await;
+        let watch = wanted();
+        {
+            let mut watched = self.watched_resources.lock().unwrap_or_else(PoisonError::into_inner);
+            let changed = if watch { watched.insert(uri.to_owned()) } else { watched.remove(uri) };
+            let is_unconfirmed = self
+                .unconfirmed_resources
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(uri);
+            if !changed && !is_unconfirmed {
+                return Ok(());
+            }
+        }
+        let Some(connection) = self.connection() else { return Ok(()) };
+        if connection.is_modern() {
+            self.resources_changed.notify_one();
+            return Ok(());
+        }
+        let timeout = seconds(self.config().start_timeout);
+        let unconfirmed = UnconfirmedOnDrop { upstream: self, uri };
+        let result = subscribe(&connection, uri, watch, timeout).await;
+        std::mem::forget(unconfirmed);
+        if watch && result.is_err() {
+            self.watched_resources.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
+        }
+        result
+    }
+
+    pub(super) fn watched_resources(&self) -> Vec<String> {
+        let watched = self.watched_resources.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.iter().cloned().collect()
+    }
+}
+
+/// Sends a subscribe or unsubscribe request to a legacy server.
+pub(super) async fn subscribe(
+    connection: &ConnectionHandle,
+    uri: &str,
+    watch: bool,
+    timeout: Duration,
+) -> Result<(), UpstreamError> {
+    let request = if watch {
+        ClientRequest::SubscribeRequest(SubscribeRequest::new(SubscribeRequestParams::new(uri)))
+    } else {
+        ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(UnsubscribeRequestParams::new(
+            uri,
+        )))
+    };
+    connection.request(request, timeout).await.map(drop)
+}

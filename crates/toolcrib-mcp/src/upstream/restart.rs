@@ -1,0 +1,122 @@
+//! Keeps one server connected: connects, and restarts it after a delay whenever the connection ends.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::connect;
+use super::connection::Connection;
+use super::connection_failure::ConnectionFailure;
+use super::restart_backoff::{self, RestartBackoff};
+use super::{ProtocolEra, ServerPhase, Upstream};
+use crate::config::seconds;
+
+/// How long a starting server holds its start permit. A slower one continues without, and the next server may start.
+const START_PERMIT_TIME: Duration = Duration::from_secs(3);
+/// Maximum time for sending the last cancellations to a server that is stopped.
+const CANCELLATION_TIMEOUT: Duration = Duration::from_millis(200);
+
+impl Upstream {
+    /// Connects, and restarts the server whenever its connection ends, until the gateway stops it.
+    pub(crate) async fn run_with_restarts(self: Arc<Self>) {
+        if !self.config().enabled {
+            return;
+        }
+        let mut backoff = RestartBackoff::default();
+        let mut restarts = 0;
+        loop {
+            let (connected_for, failure) = tokio::select! {
+                ended = self.connect_once() => ended,
+                () = self.stopped() => break,
+            };
+            self.connection.store(None);
+            let jitter = restart_backoff::jitter(&self.name, restarts);
+            let delay = backoff.next_delay(connected_for, jitter);
+            restarts += 1;
+            tracing::warn!(server = %self.name, why = failure.reason, retry_in_ms = delay.as_millis(), "server is down");
+            self.set_status(|status| {
+                status.phase =
+                    if failure.needs_login { ServerPhase::NeedsLogin } else { ServerPhase::Down };
+                status.needs_login = failure.needs_login;
+                status.reason = Some(failure.reason);
+                status.hint = failure.hint;
+            });
+            tokio::select! {
+                () = tokio::time::sleep(delay) => {}
+                () = self.stop.cancelled() => break,
+            }
+            self.shared.metrics.restarted(&self.name);
+            self.set_status(|status| status.phase = ServerPhase::Connecting);
+        }
+        self.connection.store(None);
+        self.set_status(|status| status.phase = ServerPhase::Off);
+    }
+
+    /// Waits until the server is stopped, then gives pending cancellations a moment to reach it.
+    async fn stopped(&self) {
+        self.stop.cancelled().await;
+        if let Some(connection) = self.connection() {
+            let cancellations = &connection.tap.cancellations;
+            cancellations.close();
+            let _ = tokio::time::timeout(CANCELLATION_TIMEOUT, cancellations.wait()).await;
+        }
+    }
+
+    /// Runs one connection from beginning to end. Returns how long it lasted and why it ended.
+    async fn connect_once(&self) -> (Duration, ConnectionFailure) {
+        let Ok(permit) = self.shared.start_permits.acquire().await else {
+            return (Duration::ZERO, ConnectionFailure::new("stopping"));
+        };
+        let began = Instant::now();
+        let timeout = seconds(self.config().start_timeout);
+        let connected = async {
+            let mut connecting = std::pin::pin!(tokio::time::timeout(timeout, self.connect()));
+            let soon = tokio::time::timeout(START_PERMIT_TIME, &mut connecting).await;
+            // A slow server does not keep the next ones from starting.
+            drop(permit);
+            match soon {
+                Ok(connected) => connected,
+                Err(_) => connecting.await,
+            }
+        };
+        let connected = connected.await;
+        let mut connection = match connected {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(failure)) => return (Duration::ZERO, failure),
+            Err(_) => return (Duration::ZERO, ConnectionFailure::timed_out(timeout)),
+        };
+        let up = Instant::now();
+        let handle = connection.handle.clone();
+        let era = if handle.is_modern() { ProtocolEra::Modern } else { ProtocolEra::Legacy };
+        tracing::info!(server = %self.name, tools = self.lists().map_or(0, |lists| lists.tools.len()), ms = began.elapsed().as_millis(), "server is up");
+        self.connection.store(Some(Arc::new(handle.clone())));
+        self.set_status(|status| status.set_connected(era, began.elapsed(), &handle.server_info));
+        let failure = self.monitor_until_closed(&mut connection).await;
+        let failure = connection.masked(failure);
+        self.connection.store(None);
+        // Reading its exit status and stderr may take a moment; the status changes now.
+        self.set_status(|status| {
+            status.phase = ServerPhase::Down;
+            status.reason = Some(failure.reason.clone());
+        });
+        let failure = connection.close(failure).await;
+        (up.elapsed(), failure)
+    }
+
+    async fn connect(&self) -> Result<Connection, ConnectionFailure> {
+        let (updates, mut updated) = mpsc::channel(64);
+        let connection = connect::connect(self, updates).await?;
+        let (name, resource_updates) =
+            (Arc::clone(&self.name), self.shared.resource_updates.clone());
+        tokio::spawn(async move {
+            while let Some(uri) = updated.recv().await {
+                let _ = resource_updates.send((Arc::clone(&name), uri)).await;
+            }
+        });
+        match self.refresh_lists(&connection.handle).await {
+            Ok(()) => Ok(connection),
+            Err(error) => Err(connection.close(ConnectionFailure::new(error)).await),
+        }
+    }
+}

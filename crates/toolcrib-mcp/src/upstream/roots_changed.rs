@@ -1,0 +1,22 @@
+//! Notifies a server that its client's roots changed.
+
+use rmcp::model::{ClientNotification, RootsListChangedNotification};
+
+use super::Upstream;
+
+impl Upstream {
+    /// Notifies a legacy server that its client's roots changed.
+    ///
+    /// A client may keep changing its roots while the server does not read, so at most one notification waits for the
+    /// one before it. It covers all changes up to the time it is sent.
+    pub(crate) async fn notify_roots_changed(&self) {
+        let Ok(waiting) = self.roots_waiting.try_lock() else { return };
+        let _sending = self.roots_sending.lock().await;
+        drop(waiting);
+        if let Some(connection) = self.connection().filter(|connection| !connection.is_modern()) {
+            let changed = RootsListChangedNotification::default();
+            let changed = ClientNotification::RootsListChangedNotification(changed);
+            let _ = connection.peer.send_notification(changed).await;
+        }
+    }
+}

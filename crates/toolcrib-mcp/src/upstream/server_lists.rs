@@ -1,0 +1,210 @@
+//! The lists of a server (tools, prompts, resources, resource templates) as it sent them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rmcp::model::{
+    ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
+    ListToolsRequest, PaginatedRequestParams, RequestOptionalParam,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolcrib_text::clean::one_line;
+use toolcrib_text::shorten;
+
+use super::connection_handle::ConnectionHandle;
+use super::definitions::{Definitions, DefinitionsWriter};
+use super::entry_limits::{cut_description, withhold_reason};
+use super::message_budget::memory_of;
+use super::upstream_error::UpstreamError;
+use crate::config::Limits;
+
+/// The lists of a server. Also the format of the state file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ServerLists {
+    pub(crate) tools: Definitions,
+    pub(crate) prompts: Definitions,
+    pub(crate) resources: Definitions,
+    pub(crate) templates: Definitions,
+    /// What was left out of the lists, and why.
+    #[serde(default)]
+    pub(crate) notes: Vec<String>,
+}
+
+/// Maximum size of all lists of one server together, in bytes of memory. They are kept as text, and a thousand tools
+/// take a few megabytes. All lists but the tools also exist as parsed values, and are counted in both forms. While lists change, the old
+/// and the new ones exist at the same time, and tools are also in the catalog, so the cost is several times this.
+const LISTS_BYTES: usize = 16 << 20;
+
+/// Which list of a server.
+#[derive(Debug, Clone, Copy)]
+enum ListKind {
+    Tools,
+    Prompts,
+    Resources,
+    Templates,
+}
+
+impl ListKind {
+    /// The key of the entries in the server's answer.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    fn request(self, cursor: Option<String>) -> ClientRequest {
+        let params =
+            cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        match self {
+            Self::Tools => {
+                ClientRequest::ListToolsRequest(page_request(params) as ListToolsRequest)
+            }
+            Self::Prompts => {
+                ClientRequest::ListPromptsRequest(page_request(params) as ListPromptsRequest)
+            }
+            Self::Resources => {
+                ClientRequest::ListResourcesRequest(page_request(params) as ListResourcesRequest)
+            }
+            Self::Templates => ClientRequest::ListResourceTemplatesRequest(
+                page_request(params) as ListResourceTemplatesRequest
+            ),
+        }
+    }
+}
+
+/// A request for one page of any list.
+pub(crate) fn page_request<M: Default>(
+    params: Option<PaginatedRequestParams>,
+) -> RequestOptionalParam<M, PaginatedRequestParams> {
+    RequestOptionalParam {
+        method: M::default(),
+        params,
+        extensions: rmcp::model::Extensions::default(),
+    }
+}
+
+impl ServerLists {
+    /// Fetches all lists of a server. `timeout` is for each page.
+    pub(crate) async fn fetch(
+        connection: &ConnectionHandle,
+        limits: &Limits,
+        timeout: Duration,
+    ) -> Result<Self, UpstreamError> {
+        let capabilities = &connection.server_info.capabilities;
+        let mut notes = Vec::new();
+        let mut fetcher =
+            ListFetcher { connection, limits, timeout, bytes_left: LISTS_BYTES, notes: &mut notes };
+        // A server that declares no capabilities may still have tools. The other lists are optional.
+        let tools = if capabilities.tools.is_some()
+            || (capabilities.prompts.is_none() && capabilities.resources.is_none())
+        {
+            fetcher.fetch_pages(ListKind::Tools).await?
+        } else {
+            Definitions::default()
+        };
+        let (mut prompts, mut resources, mut templates) = Default::default();
+        if capabilities.prompts.is_some() {
+            prompts = fetcher.fetch_optional(ListKind::Prompts).await?;
+        }
+        if capabilities.resources.is_some() {
+            resources = fetcher.fetch_optional(ListKind::Resources).await?;
+            templates = fetcher.fetch_optional(ListKind::Templates).await?;
+        }
+        Ok(Self { tools, prompts, resources, templates, notes })
+    }
+}
+
+/// Fetches the lists of one server.
+struct ListFetcher<'a> {
+    connection: &'a ConnectionHandle,
+    limits: &'a Limits,
+    /// Timeout of one page.
+    timeout: Duration,
+    /// How many bytes the remaining lists may take.
+    bytes_left: usize,
+    notes: &'a mut Vec<String>,
+}
+
+impl ListFetcher<'_> {
+    /// Fetches a list that the server may answer with an error; then a note says so, and the list is empty.
+    async fn fetch_optional(&mut self, list: ListKind) -> Result<Definitions, UpstreamError> {
+        match self.fetch_pages(list).await {
+            Err(UpstreamError::Rejected(error)) => {
+                let message = shorten(&one_line(&error.message), 200).into_owned();
+                self.notes.push(format!("its {} cannot be listed: {message}", list.key()));
+                Ok(Definitions::default())
+            }
+            other => other,
+        }
+    }
+
+    /// Fetches every page of a list, within the limits.
+    async fn fetch_pages(&mut self, list: ListKind) -> Result<Definitions, UpstreamError> {
+        let (connection, limits, timeout) = (self.connection, self.limits, self.timeout);
+        let mut entries = DefinitionsWriter::default();
+        let mut withheld = BTreeMap::new();
+        let mut cursor = None;
+        let mut truncated = None;
+        for _ in 0..limits.pages {
+            let mut page = connection.request(list.request(cursor.take()), timeout).await?;
+            let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            if let Some(Value::Array(page)) = page.get_mut(list.key()).map(Value::take) {
+                truncated = self.add_page(list, page, &mut entries, &mut withheld);
+            }
+            // By the specification an empty string is a cursor too, but some servers send it with the last page.
+            cursor = next.filter(|next| !next.is_empty() && truncated.is_none());
+            if cursor.is_none() {
+                break;
+            }
+        }
+        for (reason, count) in withheld {
+            self.notes.push(format!("{count} of its {} are withheld: {reason}", list.key()));
+        }
+        if cursor.is_some() {
+            truncated = Some(format!("its {} have more than {} pages", list.key(), limits.pages));
+        }
+        if let Some(reason) = truncated {
+            self.notes.push(format!("{reason}; the first {} are used", entries.len()));
+        }
+        Ok(entries.finish())
+    }
+
+    /// Adds the entries of a page. Returns why the list is truncated, if it is.
+    fn add_page(
+        &mut self,
+        list: ListKind,
+        page: Vec<Value>,
+        entries: &mut DefinitionsWriter,
+        withheld: &mut BTreeMap<String, usize>,
+    ) -> Option<String> {
+        let all = entries.len() + page.len();
+        let is_tool = matches!(list, ListKind::Tools);
+        for mut entry in page {
+            if entries.len() >= self.limits.server_tools {
+                return Some(format!("it lists {all} or more {}", list.key()));
+            }
+            if !is_tool {
+                cut_description(&mut entry);
+                if let Some(reason) = withhold_reason(&entry) {
+                    *withheld.entry(reason).or_default() += 1;
+                    continue;
+                }
+            }
+            let text = entry.to_string();
+            let bytes = text.len() + if is_tool { 0 } else { memory_of(&entry) };
+            let Some(bytes_left) = self.bytes_left.checked_sub(bytes) else {
+                let key = list.key();
+                return Some(format!(
+                    "its {key} exceed the {LISTS_BYTES} bytes that all its lists may take"
+                ));
+            };
+            self.bytes_left = bytes_left;
+            entries.push(&text);
+        }
+        None
+    }
+}

@@ -1,0 +1,24 @@
+//! Why a request to a server has no result.
+
+use rmcp::model::ErrorData;
+use thiserror::Error;
+
+/// Why a request to a server has no result.
+#[derive(Debug, Clone, Error)]
+pub(crate) enum UpstreamError {
+    /// The server answered with an error. It goes to the client, without hidden characters.
+    #[error("{}", .0.message)]
+    Rejected(ErrorData),
+    /// The connection ended first.
+    #[error("{0}")]
+    Closed(String),
+    /// The server did not answer in time. The limit in seconds.
+    #[error("no answer within {0:.0} s")]
+    Timeout(f64),
+    /// The caller cancelled the request.
+    #[error("cancelled")]
+    Cancelled,
+    /// The server's message is not a valid answer.
+    #[error("{0}")]
+    Unexpected(String),
+}

@@ -1,0 +1,259 @@
+//! An MCP server behind a sign-in, both ours: every answer can be bent by a test.
+//!
+//! It runs on a thread and a runtime of its own, so that a test which reads its own thread's log
+//! reads only the client. Every secret that it makes starts with `CANARY`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use axum::extract::{Form, Json, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use axum::{Router, body::Body};
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
+use url::Url;
+
+/// What the fake does, and what it saw.
+#[derive(Default)]
+pub(crate) struct FakeSettings {
+    /// Laid over the authorization server's metadata.
+    pub(crate) metadata: Map<String, Value>,
+    /// Publishes nothing about the sign-in.
+    pub(crate) silent: bool,
+    /// Sent as `iss` instead of the issuer; empty sends none.
+    pub(crate) iss: Option<String>,
+    /// Answers to the next requests for tokens, instead of tokens.
+    pub(crate) token_answer: Option<(StatusCode, Value)>,
+    /// Sends requests for tokens elsewhere.
+    pub(crate) token_redirect: Option<String>,
+    /// Given out at registration.
+    pub(crate) client_secret: Option<String>,
+    /// Requests for tokens that have come in.
+    pub(crate) token_requests: u32,
+    /// Requests for tokens are answered once this is true.
+    pub(crate) token_gate: Option<watch::Receiver<bool>>,
+    pub(crate) expires_in: u64,
+    /// The access token that opens the server.
+    pub(crate) valid: Option<String>,
+    pub(crate) refresh: Option<String>,
+    pub(crate) refreshes: u32,
+    pub(crate) elsewhere: u32,
+    pub(crate) registrations: u32,
+    /// `Authorization` of every request for tokens and of every request that got in.
+    pub(crate) token_authorization: Vec<Option<String>>,
+    pub(crate) inside: Vec<String>,
+    codes: BTreeMap<String, String>,
+    made: u32,
+}
+
+#[derive(Clone)]
+pub(crate) struct FakeOAuthServer {
+    pub(crate) base: Url,
+    settings: Arc<Mutex<FakeSettings>>,
+}
+
+struct Empty;
+impl ServerHandler for Empty {}
+
+impl FakeOAuthServer {
+    pub(crate) fn start() -> Self {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async move {
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let base = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+                let settings = FakeSettings { expires_in: 3600, ..FakeSettings::default() };
+                let fake = FakeOAuthServer { base, settings: Arc::new(Mutex::new(settings)) };
+                sender.send(fake.clone()).unwrap();
+                axum::serve(listener, fake.routes()).await.unwrap();
+            });
+        });
+        receiver.recv().unwrap()
+    }
+
+    pub(crate) fn settings(&self) -> MutexGuard<'_, FakeSettings> {
+        self.settings.lock().unwrap()
+    }
+
+    pub(crate) fn at(&self, path: &str) -> String {
+        self.base.join(path).unwrap().to_string()
+    }
+
+    pub(crate) fn issuer(&self) -> String {
+        self.base.as_str().trim_end_matches('/').to_owned()
+    }
+
+    fn lets_in(&self, given: Option<&str>) -> bool {
+        let mut settings = self.settings();
+        let valid = settings.valid.as_ref().map(|token| format!("Bearer {token}"));
+        let open = given.is_some() && given == valid.as_deref();
+        settings.inside.extend(given.filter(|_| open).map(str::to_owned));
+        open
+    }
+
+    fn routes(&self) -> Router {
+        let config = StreamableHttpServerConfig::default();
+        let server =
+            StreamableHttpService::new(|| Ok(Empty), Arc::<LocalSessionManager>::default(), config);
+        let inside = Router::new()
+            .nest_service("/mcp", server.clone())
+            .nest_service("/other", server)
+            .layer(from_fn_with_state(self.clone(), door));
+        Router::new()
+            .route("/.well-known/oauth-protected-resource/{*path}", get(resource))
+            .route("/.well-known/oauth-authorization-server", get(metadata))
+            .route("/register", post(register))
+            .route("/authorize", get(authorize))
+            .route("/token", post(token))
+            .route("/elsewhere", post(elsewhere))
+            .with_state(self.clone())
+            .merge(inside)
+    }
+}
+
+async fn door(State(fake): State<FakeOAuthServer>, request: Request, next: Next) -> Response {
+    let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if fake.lets_in(given) {
+        return next.run(request).await;
+    }
+    let path = request.uri().path().trim_start_matches('/').to_owned();
+    let url = fake.at(&format!(".well-known/oauth-protected-resource/{path}"));
+    let challenge = format!("Bearer resource_metadata=\"{url}\", scope=\"tools\"");
+    (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, challenge)]).into_response()
+}
+
+async fn resource(State(fake): State<FakeOAuthServer>, request: Request<Body>) -> Response {
+    if fake.settings().silent {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    let path = request.uri().path().replace("/.well-known/oauth-protected-resource/", "");
+    Json(json!({ "resource": fake.at(&path), "authorization_servers": [fake.issuer()] }))
+        .into_response()
+}
+
+async fn metadata(State(fake): State<FakeOAuthServer>) -> Response {
+    if fake.settings().silent {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    let mut document = json!({
+        "issuer": fake.issuer(),
+        "authorization_endpoint": fake.at("authorize"),
+        "token_endpoint": fake.at("token"),
+        "registration_endpoint": fake.at("register"),
+        "response_types_supported": ["code"],
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": true,
+    });
+    for (name, value) in &fake.settings().metadata {
+        document[name] = value.clone();
+    }
+    Json(document).into_response()
+}
+
+async fn register(State(fake): State<FakeOAuthServer>, Json(asked): Json<Value>) -> Json<Value> {
+    let mut settings = fake.settings();
+    settings.registrations += 1;
+    let mut answer = json!({
+        "client_id": format!("client-{}", settings.registrations),
+        "redirect_uris": asked["redirect_uris"],
+    });
+    if let Some(secret) = &settings.client_secret {
+        answer["client_secret"] = secret.clone().into();
+    }
+    Json(answer)
+}
+
+async fn authorize(
+    State(fake): State<FakeOAuthServer>,
+    Query(asked): Query<HashMap<String, String>>,
+) -> Response {
+    let mut settings = fake.settings();
+    assert_eq!(asked["response_type"], "code");
+    assert_eq!(asked["code_challenge_method"], "S256");
+    assert!(asked["resource"].starts_with(fake.base.as_str()), "{asked:?}");
+    settings.made += 1;
+    let code = format!("CANARY-code-{}", settings.made);
+    settings.codes.insert(code.clone(), asked["code_challenge"].clone());
+    let mut back: Url = asked["redirect_uri"].parse().unwrap();
+    back.query_pairs_mut().append_pair("code", &code).append_pair("state", &asked["state"]);
+    let iss = settings.iss.clone().unwrap_or_else(|| fake.issuer());
+    if !iss.is_empty() {
+        back.query_pairs_mut().append_pair("iss", &iss);
+    }
+    Redirect::to(back.as_str()).into_response()
+}
+
+async fn token(
+    State(fake): State<FakeOAuthServer>,
+    headers: HeaderMap,
+    Form(asked): Form<HashMap<String, String>>,
+) -> Response {
+    fake.settings().token_requests += 1;
+    let gate = fake.settings().token_gate.clone();
+    if let Some(mut gate) = gate {
+        gate.wait_for(|open| *open).await.unwrap();
+    }
+    let mut settings = fake.settings();
+    let authorization =
+        headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned());
+    settings.token_authorization.push(authorization);
+    if let Some((status, answer)) = &settings.token_answer {
+        return (*status, Json(answer.clone())).into_response();
+    }
+    if let Some(target) = &settings.token_redirect {
+        return Redirect::temporary(target).into_response();
+    }
+    assert!(asked["resource"].starts_with(fake.base.as_str()), "{asked:?}");
+    let granted = if asked["grant_type"] == "refresh_token" {
+        settings.refreshes += 1;
+        settings.refresh.as_ref() == Some(&asked["refresh_token"])
+    } else {
+        let challenge = settings.codes.remove(&asked["code"]);
+        challenge == Some(base64url(&Sha256::digest(&asked["code_verifier"])))
+    };
+    if !granted {
+        return (StatusCode::BAD_REQUEST, Json(json!({ "error": "invalid_grant" })))
+            .into_response();
+    }
+    settings.made += 1;
+    let (access, refresh) =
+        (format!("CANARY-access-{}", settings.made), format!("CANARY-refresh-{}", settings.made));
+    settings.valid = Some(access.clone());
+    settings.refresh = Some(refresh.clone());
+    Json(json!({
+        "access_token": access,
+        "refresh_token": refresh,
+        "token_type": "Bearer",
+        "expires_in": settings.expires_in,
+        "id_token": "CANARY-id",
+        "scope": "tools",
+    }))
+    .into_response()
+}
+
+async fn elsewhere(State(fake): State<FakeOAuthServer>) -> StatusCode {
+    fake.settings().elsewhere += 1;
+    StatusCode::OK
+}
+
+fn base64url(bytes: &[u8]) -> String {
+    const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits = chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte))
+            << (8 * (3 - chunk.len()));
+        for source in 0..=chunk.len() {
+            text.push(char::from(SIGNS[(bits >> (18 - 6 * source) & 63) as usize]));
+        }
+    }
+    text
+}

@@ -1,0 +1,422 @@
+//! Every client's file, whole: what is imported_sample, and what is said about the rest.
+//!
+//! Servers are compared as values. `Debug` hides their secrets, so a failure names the server.
+
+use std::path::Path;
+
+use serde_json::json;
+use toolcrib_core::DeferPolicy;
+use toolcrib_mcp::config::import::{
+    ImportSource, project_folder, read, read_value, set_start_folder,
+};
+use toolcrib_mcp::config::{ClientKind, OAuth, Server, Transport};
+use toolcrib_server::expand::Reference;
+
+use crate::{address, imported_sample, in_folder, program, sample, texts};
+
+#[track_caller]
+fn check(name: &str, client: ClientKind, servers: &[(&str, Server)], warnings: &[&str]) {
+    let found = imported_sample(name);
+    assert_eq!(found.client, client);
+    let names: Vec<&str> = found.servers.keys().map(String::as_str).collect();
+    assert_eq!(names, servers.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let (file, _) = sample(name);
+    for (name, server) in servers {
+        let mut server = server.clone();
+        if let Some(folder) = project_folder(&file) {
+            set_start_folder(&mut server, folder);
+        }
+        assert!(found.servers[*name] == server, "{name}: {:#?}", found.servers[*name]);
+    }
+    assert_eq!(found.warnings, warnings);
+}
+
+fn oauth(id: &str, scopes: &[&str]) -> OAuth {
+    OAuth { client_id: Some(id.into()), scopes: texts(scopes), ..OAuth::default() }
+}
+
+const SSE: &str = "asks for the older HTTP+SSE transport, which we do not speak; the server is \
+                   left out";
+
+#[test]
+fn claude_codes_user_file_with_this_project() {
+    let env = [("NOTES_HOME", "${HOME}/notes"), ("NOTES_TOKEN", "CANARY-env-1")];
+    let headers = [("Authorization", "Bearer ${DOCS_TOKEN:-CANARY-default-1}")];
+    let docs = address("https://docs.example.com/mcp", &headers, oauth("docs-client", &[]));
+    check(
+        "home/.claude.json",
+        ClientKind::ClaudeCode,
+        &[
+            (
+                "docs",
+                Server {
+                    enabled: false,
+                    defer: Some(DeferPolicy::Never),
+                    call_timeout: 90.0,
+                    ..docs
+                },
+            ),
+            ("local", program("./serve", &[], &[])),
+            ("notes", program("npx", &["-y", "notes-server", "--api-key", "CANARY-args-1"], &env)),
+        ],
+        &[
+            &format!("`events`: `type` {SSE}"),
+            "`toolcrib` is Toolcrib itself, left out: it would call itself without end",
+        ],
+    );
+}
+
+#[test]
+fn claude_codes_project_file() {
+    let headers = [("X-Api-Key", "${TICKETS_KEY}")];
+    let url = "${TICKETS_URL:-https://tickets.example.com}/mcp";
+    check(
+        "project/.mcp.json",
+        ClientKind::ClaudeCode,
+        &[("tickets", address(url, &headers, OAuth::default()))],
+        &[
+            "`tickets`: `headersHelper` is not run: set `headers`, from a variable or a file",
+            "`gateway` is Toolcrib itself, left out: it would call itself without end",
+        ],
+    );
+}
+
+#[test]
+fn claude_desktop() {
+    let args = ["-y", "files-server", "/home/me/Documents"];
+    check(
+        "home/.config/Claude/claude_desktop_config.json",
+        ClientKind::ClaudeDesktop,
+        &[("files", program("npx", &args, &[("GREETING", "$${not a variable}")]))],
+        &[],
+    );
+}
+
+#[test]
+fn cursor() {
+    let headers = [("Authorization", "Bearer ${env:DESIGN_TOKEN}")];
+    let secret = Some("CANARY-oauth-1".into());
+    let oauth = OAuth { client_secret: secret, ..oauth("design", &["read", "write"]) };
+    let url = "https://design.example.com/mcp?key=CANARY-query-1";
+    check(
+        "home/.cursor/mcp.json",
+        ClientKind::Cursor,
+        &[
+            ("design", address(url, &headers, oauth)),
+            ("files", program("node", &["${userHome}/files.js"], &[])),
+        ],
+        &["`files`: `envFile` is not read: name its variables under `env`"],
+    );
+}
+
+#[test]
+fn vs_codes_own_file_and_its_settings() {
+    let env = [("PORT", "8080"), ("WIKI_KEY", "${input:wiki-key}")];
+    let headers = [("X-Key", "CANARY-header-1")];
+    check(
+        "project/.vscode/mcp.json",
+        ClientKind::VsCode,
+        &[
+            ("search", address("https://search.example.com/mcp", &headers, OAuth::default())),
+            ("wiki", in_folder(program("uvx", &["wiki-server"], &env), "${workspaceFolder}")),
+        ],
+        &[
+            "`wiki`: `envFile` is not read: name its variables under `env`",
+            "`wiki`: `WIKI_KEY` asks for an input: put it into a variable and write `${NAME}` \
+             instead",
+            &format!("`old`: `type` {SSE}"),
+        ],
+    );
+    let clock = program("clock-server", &[], &[]);
+    check("home/.config/Code/User/settings.json", ClientKind::VsCode, &[("clock", clock)], &[]);
+}
+
+#[test]
+fn codex() {
+    let env = [("BUILD_TOKEN", "${BUILD_TOKEN:-}"), ("CI", "${CI:-}"), ("MODE", "fast")];
+    let headers = [
+        ("Authorization", "Bearer ${ISSUES_TOKEN}"),
+        ("X-Team", "core"),
+        ("X-User", "${ISSUES_USER}"),
+    ];
+    let scopes = OAuth { scopes: texts(&["issues:read"]), ..OAuth::default() };
+    check(
+        "home/.codex/config.toml",
+        ClientKind::Codex,
+        &[
+            (
+                "build",
+                Server {
+                    start_timeout: 12.5,
+                    call_timeout: 300.0,
+                    allow: texts(&["run", "status"]),
+                    deny: texts(&["deploy"]),
+                    ..in_folder(
+                        program("build-server", &["--format", "$${raw}"], &env),
+                        "/srv/build",
+                    )
+                },
+            ),
+            (
+                "issues",
+                Server {
+                    enabled: false,
+                    ..address("https://issues.example.com/mcp", &headers, scopes)
+                },
+            ),
+            ("locked", Server { deny: texts(&["*"]), ..program("locked-server", &[], &[]) }),
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn opencode_in_both_editions() {
+    let (file, _) = sample("home/.config/opencode/opencode.jsonc");
+    let key = format!("${{file:{}}}", file.with_file_name("db.key").display());
+    let env = [("DB_KEY", &*key), ("DB_URL", "${DB_URL}")];
+    let headers = [("Authorization", "Bearer ${REMOTE_TOKEN}")];
+    let remote = address("https://remote.example.com/mcp", &headers, oauth("oc", &["a", "b"]));
+    check(
+        "home/.config/opencode/opencode.jsonc",
+        ClientKind::Opencode,
+        &[
+            ("db", Server { call_timeout: 15.0, ..program("bun", &["x", "db-server"], &env) }),
+            ("remote", Server { enabled: false, ..remote }),
+        ],
+        &["`provided`: `command` is missing; the server is left out"],
+    );
+    let second = program("second-server", &[], &[]);
+    let second = Server { enabled: false, start_timeout: 60.0, call_timeout: 5.0, ..second };
+    check("project/opencode.json", ClientKind::Opencode, &[("second", second)], &[]);
+}
+
+#[test]
+fn gemini_cli() {
+    let headers = [("X-Goog-Api-Key", "${MAPS_KEY:-$MAPS_KEY}")];
+    let python = program("python", &["-m", "server"], &[("KEY", "${KEY:-$KEY}")]);
+    check(
+        "home/.gemini/settings.json",
+        ClientKind::Gemini,
+        &[
+            (
+                "maps",
+                Server {
+                    enabled: false,
+                    call_timeout: 5.0,
+                    allow: texts(&["route", "geocode"]),
+                    deny: texts(&["delete_place"]),
+                    ..address("https://maps.example.com/mcp", &headers, OAuth::default())
+                },
+            ),
+            ("python", in_folder(python, "./server")),
+            ("stream", address("https://stream.example.com/mcp", &[], OAuth::default())),
+        ],
+        &[
+            "`maps`: `trust` is left out: approvals stay with your client",
+            "`stream`: `url` may be HTTP+SSE to Gemini CLI, and is Streamable HTTP to us",
+        ],
+    );
+}
+
+#[test]
+fn windsurf() {
+    let headers = [("Authorization", "Bearer ${env:AUTOMATION_TOKEN}")];
+    let url = "https://automation.example.com/mcp/k3y0123456789abcdef";
+    check(
+        "home/.codeium/windsurf/mcp_config.json",
+        ClientKind::Windsurf,
+        &[
+            (
+                "automation",
+                Server { deny: texts(&["send_mail"]), ..address(url, &headers, OAuth::default()) },
+            ),
+            ("off", Server { enabled: false, ..program("off-server", &[], &[]) }),
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn cline() {
+    let weather = address("https://weather.example.com/mcp", &[], OAuth::default());
+    check(
+        "home/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+        ClientKind::Cline,
+        &[
+            ("legacy", address("https://legacy.example.com/sse", &[], OAuth::default())),
+            ("weather", Server { enabled: false, call_timeout: 45.0, ..weather }),
+        ],
+        &[
+            "`weather`: `alwaysAllow` is left out: approvals stay with your client",
+            "`legacy`: `url` looks like the older HTTP+SSE transport, which we do not speak",
+            "`legacy`: `url` is HTTP+SSE to Cline, and Streamable HTTP to us",
+        ],
+    );
+}
+
+#[test]
+fn hermes() {
+    // The file is YAML, which the program reads; what it says is the same in JSON.
+    let value = json!({"mcp_servers": {
+        "crm": {
+            "url": "https://crm.example.com/mcp",
+            "headers": {"Authorization": "Bearer ${env:CRM_TOKEN}"},
+            "timeout": 180, "connect_timeout": 20, "tools": {"exclude": "delete_account"},
+        },
+        "music": {
+            "command": "npx", "args": ["-y", "music-server"], "env": {"PLAYER": "den"},
+            "supports_parallel_tool_calls": false, "tools": {"include": ["play"], "exclude": ["stop"]},
+        },
+        "old": {"url": "http://localhost:8000/sse", "transport": "sse"},
+        "parked": {"command": "parked-server", "enabled": "no"},
+    }});
+    let source = ImportSource { file: Path::new("config.yaml"), folder: Path::new("/") };
+    let found = read_value(ClientKind::Hermes, &value, &source);
+    let headers = [("Authorization", "Bearer ${CRM_TOKEN}")];
+    let crm = Server {
+        call_timeout: 180.0,
+        start_timeout: 20.0,
+        deny: texts(&["delete_account"]),
+        ..address("https://crm.example.com/mcp", &headers, OAuth::default())
+    };
+    let music = Server {
+        parallel: false,
+        allow: texts(&["play"]),
+        ..program("npx", &["-y", "music-server"], &[("PLAYER", "den")])
+    };
+    let parked = Server { enabled: false, ..program("parked-server", &[], &[]) };
+    let expected = [("crm", crm), ("music", music), ("parked", parked)];
+    assert_eq!(found.servers, expected.map(|(name, server)| (name.to_owned(), server)).into());
+    let problem =
+        "asks for the older HTTP+SSE transport, which we do not speak; the server is left out";
+    assert_eq!(found.warnings, [format!("`old`: `transport` {problem}")]);
+}
+
+/// Otherwise a project's file could send any file of the user's to its server.
+#[test]
+fn our_references_to_files_are_plain_text_in_other_clients_files() {
+    let reads_no_file = |source: Reference<'_>| {
+        assert!(!matches!(source, Reference::File(_)), "{source:?}");
+        None
+    };
+    let plain = "${file:/etc/passwd}";
+    let others = ["${env:file:/etc/passwd}", "${A:-${file:/etc/passwd}}", "$${file:/etc/passwd}"];
+    for client in ClientKind::ALL.into_iter().chain([ClientKind::Other]) {
+        // opencode has `{file:PATH}` itself.
+        if client == ClientKind::Opencode {
+            continue;
+        }
+        for text in others.into_iter().chain([plain]) {
+            let servers = json!({
+                "a": {"command": text, "args": [text], "env": {"A": text}, "cwd": text},
+                "b": {"url": format!("http://a/{text}"), "headers": {"A": text},
+                    "oauth": {"clientSecret": text}},
+            });
+            let value = json!({"mcpServers": servers, "servers": servers, "mcp_servers": servers});
+            let source = ImportSource { file: Path::new("any"), folder: Path::new("/") };
+            let found = read_value(client, &value, &source);
+            assert_eq!(found.servers.len(), 2, "{client}: {:?}", found.warnings);
+            let expanded = |name: &str| found.servers[name].expanded(name, &reads_no_file);
+            let _ = expanded("b");
+            let program = expanded("a");
+            if text == plain {
+                let Transport::Stdio { command, args, .. } = program.unwrap().transport else {
+                    panic!("{client}: no program");
+                };
+                assert_eq!((&*command, args[0].expose()), (plain, plain), "{client}");
+            }
+        }
+    }
+}
+
+#[test]
+fn references_to_folders_are_plain_text_where_the_client_has_none() {
+    for (client, is_plain) in [(ClientKind::ClaudeCode, true), (ClientKind::Cursor, false)] {
+        let text = "${userHome} ${workspaceFolder}";
+        let value = json!({"mcpServers": {"a": {"command": "x", "args": [text]}}});
+        let source = ImportSource { file: Path::new("any"), folder: Path::new("/") };
+        let found = read_value(client, &value, &source);
+        let plain = "$${userHome} $${workspaceFolder}";
+        let expected = program("x", &[if is_plain { plain } else { text }], &[]);
+        assert!(found.servers["a"] == expected, "{client}");
+    }
+}
+
+#[test]
+fn servers_of_a_projects_file_start_in_its_folder() {
+    let text = r#"{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x", "cwd": "/b"}}}"#;
+    for (file, expected) in [
+        ("/srv/${A}/.mcp.json", Some("/srv/$${A}")),
+        ("/srv/.cursor/mcp.json", Some("/srv")),
+        ("/srv/any.json", None),
+    ] {
+        let source = ImportSource { file: Path::new(file), folder: Path::new("/") };
+        let found = read(text, &source).unwrap().unwrap();
+        let server = program("x", &[], &[]);
+        assert!(found.servers["b"] == in_folder(server.clone(), "/b"), "{file}");
+        let server = match expected {
+            Some(folder) => in_folder(server, folder),
+            None => server,
+        };
+        assert!(found.servers["a"] == server, "{file}");
+    }
+}
+
+#[test]
+fn what_is_broken_in_one_server_costs_the_others_nothing() {
+    let text = r#"{"mcpServers": {
+        "fine": {"command": "a", "args": ["x", {"no": 1}], "env": {"A": ["no"], "B": true}},
+        "list": [], "empty": {}, "": {"command": "b"}, "number": {"command": 5},
+        "dash": {"command": "-c"}, "ftp": {"url": "ftp://x"}, "ws": {"type": "ws", "url": "ws://x"},
+        "user": {"url": "https://u:s3cret@example.com"}, "npx": {"command": "npx", "args": ["toolcrib@1", "mcp"]}
+    }}"#;
+    let source = ImportSource { file: Path::new("any.json"), folder: Path::new("/") };
+    let found = read(text, &source).unwrap().unwrap();
+    assert_eq!(found.client, ClientKind::Other);
+    assert_eq!(found.servers.keys().collect::<Vec<_>>(), ["fine"]);
+    assert!(found.servers["fine"] == program("a", &["x"], &[("B", "true")]));
+    assert_eq!(
+        found.warnings,
+        [
+            "`fine`: `args` has entries that are not texts, left out",
+            "`fine`: `env` has no text for `A`, left out",
+            "`list` is not an object, left out",
+            "`empty`: `command` is missing, and so is `url`; the server is left out",
+            "a server with an empty or overlong name, left out",
+            "`number`: `command` is not a text, left out",
+            "`dash`: `command` begins with `-`; the server is left out",
+            "`ftp`: `url` is not an http or https address; the server is left out",
+            "`ws`: `type` names a transport we do not know; the server is left out",
+            "`user`: `url` has a user name or password in it; the server is left out",
+            "`npx` is Toolcrib itself, left out: it would call itself without end",
+        ]
+    );
+}
+
+#[test]
+fn other_files_are_nobodys() {
+    let source = |file| ImportSource { file: Path::new(file), folder: Path::new("/") };
+    for (file, text) in [
+        ("a.json", "{}"),
+        ("a.json", "[]"),
+        ("a.json", "null"),
+        ("a.json", r#"{"mcp": 1, "servers": []}"#),
+        ("toolcrib.toml", "[servers.a]\ncommand = 'x'"),
+        ("toolcrib.toml", "not toml"),
+    ] {
+        assert_eq!(read(text, &source(file)).unwrap(), None, "{text}");
+    }
+}
+
+#[test]
+fn too_large_or_too_deep_is_refused() {
+    let source = ImportSource { file: Path::new("a.json"), folder: Path::new("/") };
+    let large = format!("{{\"mcpServers\": {{}} {}}}", " ".repeat(4 << 20));
+    assert_eq!(read(&large, &source).unwrap_err().to_string(), "more than 4 MiB");
+    let deep = "{\"mcpServers\":".repeat(100_000);
+    let error = read(&deep, &source).unwrap_err().to_string();
+    assert!(error.starts_with("not JSON: Maximum nesting depth exceeded at line 1"), "{error}");
+    let codex = ImportSource { file: Path::new("a.toml"), ..source };
+    assert_eq!(read(&format!("mcp_servers = {}", "[".repeat(100_000)), &codex).unwrap(), None);
+}

@@ -1,0 +1,104 @@
+//! What is written is read back the same.
+
+use proptest::prelude::*;
+use toolcrib_core::DeferPolicy;
+use toolcrib_mcp::config::{OAuth, Server, Transport, server_toml};
+use toolcrib_mcp::{Config, Secret};
+
+use crate::{SAMPLES, imported_sample};
+
+#[track_caller]
+fn round(name: &str, server: &Server) {
+    let text = server_toml(name, server);
+    let read = Config::from_toml(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert!(read.servers.len() == 1 && read.servers[name] == *server, "{text}");
+}
+
+#[test]
+fn every_sample_comes_back() {
+    for name in SAMPLES {
+        for (name, server) in imported_sample(name).servers {
+            round(&name, &server);
+        }
+    }
+}
+
+#[test]
+fn only_what_was_said_is_written() {
+    let text = "[servers.\"a b\"]\ncommand = \"x\"\nargs = [\"a\\\"\\\\\\n\\u0001\"]\n";
+    let server = &Config::from_toml(text).unwrap().servers["a b"];
+    assert_eq!(server_toml("a b", server), text);
+}
+
+fn text() -> impl Strategy<Value = String> {
+    // No NUL, which no program can be given.
+    any::<String>().prop_map(|text| text.replace('\0', ""))
+}
+
+fn secrets() -> impl Strategy<Value = std::collections::BTreeMap<String, Secret>> {
+    prop::collection::btree_map("[A-Za-z0-9_-]{1,8}", "[ -~äß]{0,12}".prop_map(Secret::from), 0..3)
+}
+
+fn patterns() -> impl Strategy<Value = Vec<String>> {
+    prop::collection::vec("[a-z*?/ .\"]{0,8}[a-z*]", 0..3)
+}
+
+fn transport() -> impl Strategy<Value = Transport> {
+    let program =
+        ("[a-z~/][ -~]{0,8}", prop::collection::vec(text(), 0..4), secrets(), any::<bool>());
+    let program = program.prop_map(|(command, args, env, cwd)| Transport::Stdio {
+        command,
+        args: args.into_iter().map(Secret::from).collect(),
+        env,
+        cwd: cwd.then(|| "/a b".into()),
+    });
+    let oauth = (prop::option::of(text()), prop::option::of(text()), patterns());
+    let address = (secrets(), oauth).prop_map(|(headers, (id, secret, scopes))| Transport::Http {
+        url: "https://example.com/mcp?a=\"b\"".into(),
+        headers,
+        oauth: OAuth {
+            client_id: id,
+            client_secret: secret.map(Secret::from),
+            trusted_hosts: scopes.clone(),
+            scopes,
+        },
+    });
+    prop_oneof![program, address]
+}
+
+prop_compose! {
+    fn server()(
+        transport in transport(),
+        (enabled, parallel) in any::<(bool, bool)>(),
+        prefix in prop::option::of("[a-z_\"]{0,5}"),
+        (allow, deny, always_load) in (patterns(), patterns(), patterns()),
+        defer in prop_oneof![
+            Just(None),
+            Just(Some(DeferPolicy::Never)),
+            Just(Some(DeferPolicy::Automatic)),
+            Just(Some(DeferPolicy::Always)),
+        ],
+        (start_timeout, call_timeout) in (0.1..1_800.0, 0.1..86_400.0),
+        timeouts in prop::collection::btree_map("[a-z*]{1,5}", 0.1..86_400.0, 0..4),
+        backwards in any::<bool>(),
+    ) -> Server {
+        let mut timeouts: Vec<(String, f64)> = timeouts.into_iter().collect();
+        if backwards {
+            timeouts.reverse();
+        }
+        Server {
+            enabled, parallel, prefix, allow, deny, always_load, defer, start_timeout, call_timeout,
+            timeouts,
+            ..Server::new(transport)
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_server_comes_back(name in "[^\\p{Cc}]{0,20}[a-z]", server in server()) {
+        // A name that would be shown as another is refused.
+        prop_assume!(toolcrib_text::clean::one_line(&name) == name);
+        round(&name, &server);
+    }
+}
