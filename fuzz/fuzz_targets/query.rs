@@ -104,13 +104,13 @@ fn sum(explanation: &Explanation) -> f32 {
         exact_bonus,
         filter_bonus,
         substring_bonus,
-        nearness,
+        similarity,
         confidence: _,
         coverage: _,
         unknown: _,
     } = explanation;
-    if let Some(both) = nearness {
-        return both.words + both.vectors + both.cover + exact_bonus;
+    if let Some(both) = similarity {
+        return both.words + both.vectors + both.coverage_bonus + exact_bonus;
     }
     let words: f32 = words.iter().map(|word| word.points).sum();
     let bonuses = pair_bonus + phrase_bonus + name_bonus + server_bonus + exact_bonus;

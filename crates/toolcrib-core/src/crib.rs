@@ -15,7 +15,7 @@ use crate::conversation::{Conversation, Ledger};
 use crate::query::Query;
 use crate::query::Words;
 use crate::rank::{
-    self, EmbeddingWork, Explanation, Hit, Judgement, RankInputs, Ranker, RankerKind, Ranking,
+    self, EmbeddingWork, Explanation, FitDecision, Hit, RankInputs, Ranker, RankerKind, Ranking,
     Vectors,
 };
 use crate::scope::Scope;
@@ -236,9 +236,9 @@ impl Crib {
 
     /// Whether these hits, best first as [`rank`](Self::rank) gives them, are an answer, and why. `None`
     /// where another system's ranker ranks: what its scores mean has not been measured.
-    pub fn judge(&self, ranked: &[Hit]) -> Option<Judgement> {
+    pub fn decide_fit(&self, ranked: &[Hit]) -> Option<FitDecision> {
         let rates = self.settings.rank.ranker.has_confidence();
-        rates.then(|| rank::judge(ranked, self.settings.search.refuse))
+        rates.then(|| rank::decide_fit(ranked, self.settings.search.refuse))
     }
 
     /// Every number behind a tool's rank; `None` for a tool that is not searched.

@@ -91,7 +91,7 @@ pub fn evaluate(
         results.times.push(begin.elapsed().as_secs_f64() * 1e6);
         let name = |id| crib.catalog().tool(id).name().to_owned();
         let ranked: Vec<String> = hits.iter().map(|hit| name(hit.id)).collect();
-        let answered = crib.judge(&hits).map(|judgement| judgement.fit != Fit::None);
+        let answered = crib.decide_fit(&hits).map(|judgement| judgement.fit != Fit::None);
         if judged.gold.is_empty() {
             results.unservable_answered.push(answered);
         } else {

@@ -70,9 +70,9 @@ impl Ranker for Bm25 {
         let (terms, cut) = Self::terms(words, inputs.limits.query_words);
         let mut sums = vec![0.0; self.lengths.len()];
         for (term, times) in &terms {
-            let Some((list, rarity)) = self.listed(term, scope, &corpus) else { continue };
+            let Some((list, idf)) = self.listed(term, scope, &corpus) else { continue };
             for (id, count) in list.iter().filter(|(id, _)| scope.contains(*id)) {
-                sums[id.index()] += *times as f32 * rarity * self.impact(*id, *count, &corpus);
+                sums[id.index()] += *times as f32 * idf * self.impact(*id, *count, &corpus);
             }
         }
         let mut scored: Vec<(ToolId, f32)> =
@@ -150,7 +150,7 @@ impl Bm25 {
         Corpus { tools, average: words as f32 / tools.max(1) as f32, k1, b }
     }
 
-    /// The tools with a word and its rarity; `None` for one that no tool in scope has.
+    /// The tools with a word and its idf; `None` for one that no tool in scope has.
     fn listed(
         &self,
         term: &str,

@@ -7,20 +7,20 @@
 
 use rustc_hash::FxHashMap;
 
-use super::filter::Named;
+use super::filter::NamedTools;
 use super::index::{Index, Term};
-use super::plan::{Plan, Slot};
+use super::query_plan::{QueryPlan, QueryWord};
 use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
 use crate::scope::Scope;
 use crate::text::words;
 
 /// How far a name that was asked for entirely raises a score.
-const NAME: f32 = 0.5;
+const NAME_WEIGHT: f32 = 0.5;
 /// How much of its neighbours' mean a tool gets.
-const SERVER: f32 = 0.15;
+const SERVER_WEIGHT: f32 = 0.15;
 /// What a quoted phrase is worth, in average words of the query.
-const PHRASE: f32 = 1.0;
+const PHRASE_WEIGHT: f32 = 1.0;
 
 /// What the second look adds, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -40,11 +40,11 @@ pub(super) struct Bonus {
 impl Bonus {
     /// The sum, in one fixed order, so that every reader gets the same float.
     pub(super) fn total(&self, base: f32) -> f32 {
-        self.words(base) + self.exact
+        self.word_score(base) + self.exact
     }
 
     /// The same without what a name brings that is spelled out.
-    pub(super) fn words(&self, base: f32) -> f32 {
+    pub(super) fn word_score(&self, base: f32) -> f32 {
         base + self.pairs + self.phrases + self.name + self.server
     }
 }
@@ -58,41 +58,43 @@ pub(super) struct Candidate {
 }
 
 /// The questions, ready to be asked.
-pub(super) struct SecondLook<'a> {
+pub(super) struct BonusScorer<'a> {
     index: &'a Index,
     catalog: &'a Catalog,
     scope: &'a Scope,
-    plan: &'a Plan,
-    named: &'a Named,
+    plan: &'a QueryPlan,
+    named: &'a NamedTools,
     phrases: Vec<String>,
     /// How well the query asks for each of its terms, sorted by term.
-    covered: Vec<(Term, f32)>,
+    term_factors: Vec<(Term, f32)>,
     /// One bit for each first word of a pair, by its last six bits.
-    firsts: u64,
+    first_terms_mask: u64,
 }
 
-impl<'a> SecondLook<'a> {
+impl<'a> BonusScorer<'a> {
     pub(super) fn new(
         index: &'a Index,
         catalog: &'a Catalog,
         scope: &'a Scope,
-        (plan, words): (&'a Plan, &Words),
-        named: &'a Named,
+        (plan, words): (&'a QueryPlan, &Words),
+        named: &'a NamedTools,
     ) -> Self {
-        let members = plan.slots.iter().flat_map(|slot| &slot.members);
-        let mut covered: Vec<(Term, f32)> = members.map(|m| (m.term, m.share)).collect();
-        covered.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
-        covered.dedup_by_key(|(term, _)| *term);
+        let terms = plan.words.iter().flat_map(|word| &word.terms);
+        let mut term_factors: Vec<(Term, f32)> =
+            terms.map(|term| (term.term, term.factor)).collect();
+        term_factors.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        term_factors.dedup_by_key(|(term, _)| *term);
         let phrases = words.phrases.iter().map(|phrase| words::fold_name(phrase)).collect();
-        let firsts = plan.pairs.iter().fold(0, |mask, (first, _, _)| mask | 1 << (first % 64));
-        Self { index, catalog, scope, plan, named, phrases, covered, firsts }
+        let first_terms_mask =
+            plan.pairs.iter().fold(0, |mask, (first, _, _)| mask | 1 << (first % 64));
+        Self { index, catalog, scope, plan, named, phrases, term_factors, first_terms_mask }
     }
 
     /// Looks at all candidates; the neighbours' part needs them together.
-    pub(super) fn at(&self, bases: &[(ToolId, f32)]) -> Vec<Candidate> {
+    pub(super) fn score_all(&self, bases: &[(ToolId, f32)]) -> Vec<Candidate> {
         let mut candidates: Vec<Candidate> = bases
             .iter()
-            .map(|(id, base)| Candidate { id: *id, base: *base, bonus: self.alone(*id, *base) })
+            .map(|(id, base)| Candidate { id: *id, base: *base, bonus: self.own_bonus(*id, *base) })
             .collect();
         let mut sums: FxHashMap<usize, f32> = FxHashMap::default();
         for candidate in &candidates {
@@ -108,11 +110,11 @@ impl<'a> SecondLook<'a> {
             let neighbours = sizes[&server].saturating_sub(1);
             if neighbours > 0 {
                 candidate.bonus.server =
-                    SERVER * (sums[&server] - own).max(0.0) / neighbours as f32;
+                    SERVER_WEIGHT * (sums[&server] - own).max(0.0) / neighbours as f32;
             }
         }
         for candidate in &mut candidates {
-            candidate.bonus.exact = self.named.worth(candidate.id);
+            candidate.bonus.exact = self.named.bonus(candidate.id);
         }
         candidates
     }
@@ -126,10 +128,10 @@ impl<'a> SecondLook<'a> {
     }
 
     /// What a candidate gets whatever the others are.
-    fn alone(&self, id: ToolId, base: f32) -> Bonus {
+    fn own_bonus(&self, id: ToolId, base: f32) -> Bonus {
         let pairs = self.pairs(id);
         let phrases = self.phrases(id);
-        let name = (base + pairs + phrases) * NAME * self.name_share(id);
+        let name = (base + pairs + phrases) * NAME_WEIGHT * self.name_coverage(id);
         Bonus { pairs, phrases, name, ..Bonus::default() }
     }
 
@@ -138,7 +140,7 @@ impl<'a> SecondLook<'a> {
         let mut sum = 0.0;
         let mut found = 0u128;
         for pair in self.index.sequence(id).windows(2) {
-            if self.firsts >> (pair[0] % 64) & 1 == 0 {
+            if self.first_terms_mask >> (pair[0] % 64) & 1 == 0 {
                 continue;
             }
             let known = self.plan.pairs.iter().position(|(a, b, _)| [*a, *b] == *pair);
@@ -151,26 +153,26 @@ impl<'a> SecondLook<'a> {
         sum
     }
 
-    fn name_share(&self, id: ToolId) -> f32 {
+    fn name_coverage(&self, id: ToolId) -> f32 {
         let (mut asked, mut all) = (0.0, 0.0);
         for term in self.index.name_terms(id) {
-            let rarity = self.index.rarity(*term, self.scope);
-            let covered = self.covered.binary_search_by_key(term, |(known, _)| *known);
-            asked += covered.map_or(0.0, |at| self.covered[at].1) * rarity;
-            all += rarity;
+            let idf = self.index.idf(*term, self.scope);
+            let term_factors = self.term_factors.binary_search_by_key(term, |(known, _)| *known);
+            asked += term_factors.map_or(0.0, |at| self.term_factors[at].1) * idf;
+            all += idf;
         }
         if all > 0.0 { asked / all } else { 0.0 }
     }
 
     fn phrases(&self, id: ToolId) -> f32 {
-        if self.phrases.is_empty() || self.plan.slots.is_empty() {
+        if self.phrases.is_empty() || self.plan.words.is_empty() {
             return 0.0;
         }
         let tool = self.catalog.tool(id);
         let text = words::fold_name(&format!("{} {}", tool.name(), tool.description()));
-        let there = self.phrases.iter().filter(|phrase| text.contains(phrase.as_str())).count();
-        let worth = |slot: &Slot| slot.weight * slot.members[0].idf;
-        let average = self.plan.slots.iter().map(worth).sum::<f32>() / self.plan.slots.len() as f32;
-        PHRASE * average * there as f32
+        let matched = self.phrases.iter().filter(|phrase| text.contains(phrase.as_str())).count();
+        let worth = |word: &QueryWord| word.weight * word.terms[0].idf;
+        let average = self.plan.words.iter().map(worth).sum::<f32>() / self.plan.words.len() as f32;
+        PHRASE_WEIGHT * average * matched as f32
     }
 }

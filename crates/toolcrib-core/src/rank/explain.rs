@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::bonus::Candidate;
-use super::confidence::{Signals, confidence};
+use super::confidence::{ConfidenceInputs, confidence};
 use super::fields::{self, FIELDS, Field};
-use super::index::{Index, total_weight};
-use super::plan::{Plan, TermMatch};
+use super::index::{Index, total_weighted_frequency};
+use super::query_plan::{QueryPlan, TermMatch};
 use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
 use crate::text::{is_filler, is_stop, stem, words};
@@ -97,7 +97,7 @@ pub struct ScorePart {
     pub weight: f32,
     /// The discount for a stand-in.
     pub share: f32,
-    /// The rarity of the term.
+    /// The idf of the term.
     pub idf: f32,
     /// What the term is worth in this tool, over all fields, saturated.
     pub impact: f32,
@@ -135,37 +135,38 @@ impl Explanation {
     }
 
     /// The same with its confidence: before vectors are put to it, so that its score is the words'.
-    pub(super) fn rated(self, plan: &Plan, cosine: Option<f32>) -> Self {
-        let (words, exact) = (self.word_score(), self.exact_bonus > 0.0);
-        let signals = Signals { cosine, words, asked: plan.asked, exact };
-        let (confidence, coverage) = (confidence(&signals), signals.coverage());
+    pub(super) fn with_confidence(self, plan: &QueryPlan, similarity: Option<f32>) -> Self {
+        let (word_score, exact) = (self.word_score(), self.exact_bonus > 0.0);
+        let query_weight = plan.query_weight;
+        let inputs = ConfidenceInputs { similarity, word_score, query_weight, exact };
+        let (confidence, coverage) = (confidence(&inputs), inputs.coverage());
         Self { confidence: Some(confidence), coverage: Some(coverage), ..self }
     }
 }
 
 /// Whether a word of a query says nothing about a tool.
-fn idle(word: &str) -> bool {
+fn is_ignored(word: &str) -> bool {
     is_stop(word) || is_filler(&stem(word))
 }
 
 impl Index {
     /// What the words of a plan gave a tool. One that is no candidate has no rank, but its words have
     /// their numbers all the same.
-    pub(super) fn explained(
+    pub(super) fn explain_words(
         &self,
         catalog: &Catalog,
         query: &Words,
-        plan: &Plan,
+        plan: &QueryPlan,
         id: ToolId,
         found: Option<Candidate>,
     ) -> Explanation {
         let (occurrences, lengths) = self.occurrences(catalog, id);
         let mut points = Vec::new();
-        for slot in &plan.slots {
-            let best = slot.members.iter().filter_map(|member| {
+        for word in &plan.words {
+            let best = word.terms.iter().filter_map(|member| {
                 let counts = occurrences.get(&member.term)?.counts;
-                let impact = fields::saturate(total_weight(&counts, &lengths));
-                Some((slot.weight * member.share * member.idf * impact, impact, member, counts))
+                let impact = fields::saturate(total_weighted_frequency(&counts, &lengths));
+                Some((word.weight * member.factor * member.idf * impact, impact, member, counts))
             });
             let Some((worth, impact, member, counts)) = best.max_by(|a, b| a.0.total_cmp(&b.0))
             else {
@@ -173,15 +174,22 @@ impl Index {
             };
             let in_fields = FIELDS.into_iter().filter(|field| counts[*field as usize] > 0);
             let in_fields = in_fields.map(|field| {
-                (field, fields::weight(field, counts[field as usize], lengths[field as usize]))
+                (
+                    field,
+                    fields::weighted_frequency(
+                        field,
+                        counts[field as usize],
+                        lengths[field as usize],
+                    ),
+                )
             });
             points.push(ScorePart {
-                word: slot.word.clone(),
+                word: word.word.clone(),
                 term: self.text(member.term).to_owned(),
                 via: member.via,
                 points: worth,
-                weight: slot.weight,
-                share: member.share,
+                weight: word.weight,
+                share: member.factor,
                 idf: member.idf,
                 impact,
                 fields: in_fields.collect(),
@@ -191,14 +199,14 @@ impl Index {
         let bonus = found.map(|found| found.bonus).unwrap_or_default();
         // A query of filters alone gives each tool that passes one point.
         let filter_bonus = match found {
-            Some(found) if plan.slots.is_empty() => found.base,
+            Some(found) if plan.words.is_empty() => found.base,
             _ => 0.0,
         };
         let base = words_alone + filter_bonus;
         let asked = words::all(&query.text);
-        let known = |word: &String| plan.slots.iter().any(|slot| stem(&slot.word) == stem(word));
+        let known = |word: &String| plan.words.iter().any(|known| stem(&known.word) == stem(word));
         let mut unknown: Vec<String> =
-            asked.into_iter().filter(|word| !idle(word) && !known(word)).collect();
+            asked.into_iter().filter(|word| !is_ignored(word) && !known(word)).collect();
         unknown.dedup();
         Explanation {
             score: bonus.total(base),

@@ -48,7 +48,7 @@ pub(super) const FIELDS: [Field; 9] = [
 ];
 
 /// What a word in a field is worth.
-struct Worth {
+struct FieldWeighting {
     /// Its weight.
     weight: f32,
     /// How much of the weight a long field loses.
@@ -60,18 +60,18 @@ struct Worth {
 impl Field {
     /// Chosen on ten retrieval sets, each left out in turn: docs/ranking.md. The plateau is broad;
     /// most of these may change by half without moving the mean by .002.
-    fn worth(self) -> Worth {
-        let worth = |weight, b, pivot| Worth { weight, b, pivot };
+    fn weighting(self) -> FieldWeighting {
+        let weighting = |weight, b, pivot| FieldWeighting { weight, b, pivot };
         match self {
-            Self::Name => worth(2.5, 0.4, 3.0),
-            Self::Title => worth(1.5, 0.4, 3.0),
-            Self::Keywords => worth(1.5, 0.4, 5.0),
-            Self::Description => worth(1.0, 0.4, 8.0),
-            Self::Parameters => worth(0.8, 0.5, 5.0),
-            Self::ParameterText => worth(0.6, 0.3, 25.0),
-            Self::Values => worth(0.5, 0.5, 5.0),
-            Self::Server => worth(1.5, 0.5, 2.0),
-            Self::Instructions => worth(0.3, 0.5, 25.0),
+            Self::Name => weighting(2.5, 0.4, 3.0),
+            Self::Title => weighting(1.5, 0.4, 3.0),
+            Self::Keywords => weighting(1.5, 0.4, 5.0),
+            Self::Description => weighting(1.0, 0.4, 8.0),
+            Self::Parameters => weighting(0.8, 0.5, 5.0),
+            Self::ParameterText => weighting(0.6, 0.3, 25.0),
+            Self::Values => weighting(0.5, 0.5, 5.0),
+            Self::Server => weighting(1.5, 0.5, 2.0),
+            Self::Instructions => weighting(0.3, 0.5, 25.0),
         }
     }
 }
@@ -83,8 +83,8 @@ const K1: f32 = 0.8;
 ///
 /// The square root makes repetition pay little within a field, the saturation below makes it pay
 /// little over all of them: a description stuffed with words does not win.
-pub(super) fn weight(field: Field, count: u32, length: u32) -> f32 {
-    let Worth { weight, b, pivot } = field.worth();
+pub(super) fn weighted_frequency(field: Field, count: u32, length: u32) -> f32 {
+    let FieldWeighting { weight, b, pivot } = field.weighting();
     weight * (count as f32).sqrt() / (1.0 - b + b * length as f32 / pivot)
 }
 
@@ -145,14 +145,14 @@ mod tests {
 
     #[test]
     fn repetition_saturates() {
-        let once = saturate(weight(Field::Description, 1, 8));
-        let stuffed = saturate(weight(Field::Description, 50, 60));
+        let once = saturate(weighted_frequency(Field::Description, 1, 8));
+        let stuffed = saturate(weighted_frequency(Field::Description, 50, 60));
         assert!(stuffed < 2.0 * once, "{stuffed} against {once}");
         assert!(saturate(1e9) <= K1 + 1.0);
     }
 
     #[test]
     fn a_long_field_says_less_with_each_word() {
-        assert!(weight(Field::Name, 1, 2) > weight(Field::Name, 1, 6));
+        assert!(weighted_frequency(Field::Name, 1, 2) > weighted_frequency(Field::Name, 1, 6));
     }
 }

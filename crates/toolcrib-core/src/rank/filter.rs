@@ -9,15 +9,15 @@ use crate::spelling::{self, How, Meaning};
 use crate::text::{stem, words};
 
 /// What a name that is spelled out is worth: more than any number of words.
-const EXACT: f32 = 1_000.0;
+const EXACT_NAME_BONUS: f32 = 1_000.0;
 /// The same for a name without its prefix: the whole name of another tool goes before it.
-const EXACT_TAIL: f32 = 500.0;
+const UNPREFIXED_NAME_BONUS: f32 = 500.0;
 
 /// Tools that one query can name.
-const MOST: usize = 64;
+const MAX_NAMED_TOOLS: usize = 64;
 
 /// The scope and the query's own conditions.
-pub(super) struct Filter<'a> {
+pub(super) struct QueryFilter<'a> {
     index: &'a Index,
     catalog: &'a Catalog,
     pub(super) scope: &'a Scope,
@@ -28,10 +28,10 @@ pub(super) struct Filter<'a> {
     in_name: bool,
     must_not: Vec<Option<Term>>,
     /// Whether everything passes: the common case, asked thousands of times a query.
-    open: bool,
+    passes_all: bool,
 }
 
-impl<'a> Filter<'a> {
+impl<'a> QueryFilter<'a> {
     pub(super) fn new(
         index: &'a Index,
         inputs: &RankInputs<'a>,
@@ -41,13 +41,14 @@ impl<'a> Filter<'a> {
         let terms = |list: &[String]| -> Vec<Option<Term>> {
             let words =
                 list.iter().flat_map(|text| words::all(text)).take(index.limits.query_words);
-            words.map(|word| index.term(&stem(&word))).collect()
+            words.map(|word| index.term_of_stem(&stem(&word))).collect()
         };
         let (must, must_not) = (terms(&words.must), terms(&words.must_not));
         let servers = &words.servers;
-        let open = scope.is_all() && servers.is_empty() && must.is_empty() && must_not.is_empty();
+        let passes_all =
+            scope.is_all() && servers.is_empty() && must.is_empty() && must_not.is_empty();
         let (catalog, in_name) = (inputs.catalog, inputs.must_in_name);
-        Self { index, catalog, scope, servers, must, in_name, must_not, open }
+        Self { index, catalog, scope, servers, must, in_name, must_not, passes_all }
     }
 
     /// Whether it leaves out tools in scope, so that it is an answer even without words.
@@ -56,10 +57,10 @@ impl<'a> Filter<'a> {
     }
 
     pub(super) fn passes(&self, id: ToolId) -> bool {
-        self.open || self.meets(id)
+        self.passes_all || self.passes_conditions(id)
     }
 
-    fn meets(&self, id: ToolId) -> bool {
+    fn passes_conditions(&self, id: ToolId) -> bool {
         let has = |term: &Option<Term>| {
             let id = id.index() as u32;
             term.is_some_and(|term| self.index.postings(term).0.binary_search(&id).is_ok())
@@ -76,9 +77,9 @@ impl<'a> Filter<'a> {
 }
 
 /// The tools a query names, and what that is worth to each.
-pub(super) struct Named(Vec<(ToolId, f32)>);
+pub(super) struct NamedTools(Vec<(ToolId, f32)>);
 
-impl Named {
+impl NamedTools {
     pub(super) fn in_query(
         index: &Index,
         inputs: &RankInputs<'_>,
@@ -99,20 +100,20 @@ impl Named {
     }
 
     fn add(&mut self, index: &Index, inputs: &RankInputs<'_>, scope: &Scope, spelling: &str) {
-        let (ids, worth) = match inputs.spellings.resolve(inputs.catalog, scope, &[], spelling) {
-            Meaning::One(id, How::Exact | How::Whole) => (vec![id], EXACT),
-            Meaning::One(id, How::Tail) => (vec![id], EXACT_TAIL),
+        let (ids, bonus) = match inputs.spellings.resolve(inputs.catalog, scope, &[], spelling) {
+            Meaning::One(id, How::Exact | How::Whole) => (vec![id], EXACT_NAME_BONUS),
+            Meaning::One(id, How::Tail) => (vec![id], UNPREFIXED_NAME_BONUS),
             Meaning::Several(mut ids) => {
                 // A tail that fits everything says nothing; the earlier names stand for the rest.
                 ids.sort_unstable_by_key(|id| index.name_rank(*id));
-                ids.truncate(MOST);
-                (ids, EXACT_TAIL)
+                ids.truncate(MAX_NAMED_TOOLS);
+                (ids, UNPREFIXED_NAME_BONUS)
             }
             Meaning::Nothing => return,
         };
         for id in ids {
-            if self.0.len() < MOST && self.worth(id) == 0.0 {
-                self.0.push((id, worth));
+            if self.0.len() < MAX_NAMED_TOOLS && self.bonus(id) == 0.0 {
+                self.0.push((id, bonus));
             }
         }
     }
@@ -121,8 +122,8 @@ impl Named {
         self.0.iter().map(|(id, _)| *id)
     }
 
-    pub(super) fn worth(&self, id: ToolId) -> f32 {
-        self.0.iter().find(|(known, _)| *known == id).map_or(0.0, |(_, worth)| *worth)
+    pub(super) fn bonus(&self, id: ToolId) -> f32 {
+        self.0.iter().find(|(known, _)| *known == id).map_or(0.0, |(_, bonus)| *bonus)
     }
 }
 

@@ -1,102 +1,106 @@
-//! One score from two signals.
+//! Combines word score and vector similarity into one score.
 //!
-//! A cosine means the same in every query and every catalog, so it counts as it is. What the words found
-//! is set against two things: against all that was asked, since half of a query's words is weak proof, and
-//! against the best that any tool has, since it is that one which a rare word points at. In a long
-//! request words count for more: its vector is a mean of many things, while each word that fits still
-//! fits.
+//! A cosine similarity means the same in every query and catalog, so it is added as it is. The word score is
+//! normalised in two ways: by the weight of the entire query, since half of a query's words is weak evidence,
+//! and by the best word score of any tool, since that is the tool a rare word points at. In long requests words
+//! count more: the vector of a long request is an average of many things, while each matching word remains as
+//! meaningful.
 //!
-//! No number here is taken over the catalog, so nothing of a tool that is hidden can show.
+//! No quantity here is taken over the catalog, so hidden tools cannot influence a score.
 
-/// What having all that was asked adds. This and the next three are where trials on catalogs that the
-/// table had not seen levelled off: training/README.md.
-const COVERAGE: f32 = 0.12;
-/// A name and a description may say a word several times over; from here on more is no more proof.
-pub(super) const MOST_COVERED: f32 = 1.5;
-/// What having the most of all tools adds.
-const BEST_WORDS: f32 = 0.12;
-/// A query of this many words lets both signals speak as they are.
-const USUAL: f32 = 16.0;
+/// Weight of the query coverage. This and the next three constants are where trials on catalogs that the table
+/// had not seen levelled off: training/README.md.
+const COVERAGE_WEIGHT: f32 = 0.12;
+/// Maximum query coverage. A name and a description may contain a word several times; beyond this, more is no
+/// further evidence.
+pub(super) const MAX_COVERAGE: f32 = 1.5;
+/// Weight of the word score relative to the best word score.
+const BEST_SCORE_WEIGHT: f32 = 0.12;
+/// In a query of this many words the word signal has weight 1.
+const REFERENCE_QUERY_WORDS: f32 = 16.0;
 
-/// What a query's signals are measured against.
+/// The quantities of a query that its signals are normalised by.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Yardstick {
-    /// What the query's words weigh.
-    pub(super) asked: f32,
-    /// The best word score.
-    pub(super) best_words: f32,
-    /// How many words the query has.
-    pub(super) length: usize,
+pub(super) struct QueryNorms {
+    /// The total weight of the query's words.
+    pub(super) query_weight: f32,
+    /// The best word score of any candidate.
+    pub(super) best_word_score: f32,
+    /// The number of words of the query.
+    pub(super) query_words: usize,
 }
 
-/// What each signal gave.
+/// The contribution of each signal to the score.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Fused {
+pub(super) struct FusedScore {
     pub(super) words: f32,
     pub(super) vectors: f32,
 }
 
-impl Fused {
-    /// The score, in one fixed order, so that every reader gets the same float.
+impl FusedScore {
+    /// The score, summed in one fixed order, so that search and `explain` get the same float.
     pub(super) fn total(self, exact: f32) -> f32 {
         self.words + self.vectors + exact
     }
 }
 
-impl Yardstick {
-    /// How loud the words speak: from a quarter in queries of up to seven words to three times from 119
-    /// words on.
-    fn voice(&self) -> f32 {
-        1.0 + (self.length.max(1) as f32 / USUAL).ln().clamp(-0.75, 2.0)
+impl QueryNorms {
+    /// The weight of the word signal: from 0.25 in queries of up to seven words to 3 in queries of 119 words
+    /// and more.
+    fn word_signal_weight(&self) -> f32 {
+        1.0 + (self.query_words.max(1) as f32 / REFERENCE_QUERY_WORDS).ln().clamp(-0.75, 2.0)
     }
 }
 
-/// How much of what was asked a word score covers.
-pub(super) fn coverage(words: f32, asked: f32) -> f32 {
-    if asked > 0.0 { (words / asked).min(MOST_COVERED) } else { 0.0 }
+/// The share of the query's weight that a word score covers, from 0 to [`MAX_COVERAGE`].
+pub(super) fn query_coverage(word_score: f32, query_weight: f32) -> f32 {
+    if query_weight > 0.0 { (word_score / query_weight).min(MAX_COVERAGE) } else { 0.0 }
 }
 
-/// The one decision on how the two signals are mixed.
-pub(super) fn fuse(words: f32, cosine: f32, by: &Yardstick) -> Fused {
-    let of_best = if by.best_words > 0.0 { words / by.best_words } else { 0.0 };
-    let words = by.voice() * (COVERAGE * coverage(words, by.asked) + BEST_WORDS * of_best);
-    Fused { words, vectors: cosine }
+/// Combines the two signals. The only function that decides how they are mixed.
+pub(super) fn fuse(word_score: f32, similarity: f32, norms: &QueryNorms) -> FusedScore {
+    let of_best =
+        if norms.best_word_score > 0.0 { word_score / norms.best_word_score } else { 0.0 };
+    let coverage = query_coverage(word_score, norms.query_weight);
+    let words =
+        norms.word_signal_weight() * (COVERAGE_WEIGHT * coverage + BEST_SCORE_WEIGHT * of_best);
+    FusedScore { words, vectors: similarity }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn by(asked: f32, best_words: f32, length: usize) -> Yardstick {
-        Yardstick { asked, best_words, length }
+    fn norms(query_weight: f32, best_word_score: f32, query_words: usize) -> QueryNorms {
+        QueryNorms { query_weight, best_word_score, query_words }
     }
 
     #[test]
-    fn more_of_either_is_a_better_score() {
-        let score = |words, cosine| fuse(words, cosine, &by(9.0, 8.0, 8)).total(0.0);
+    fn the_score_grows_with_either_signal() {
+        let score = |words, cosine| fuse(words, cosine, &norms(9.0, 8.0, 8)).total(0.0);
         assert!(score(8.0, 0.25) > score(4.0, 0.25) && score(4.0, 0.3) > score(4.0, 0.2));
-        assert!((fuse(0.0, 0.7, &by(9.0, 8.0, 8)).total(1_000.0) - 1_000.7).abs() < 1e-3);
+        assert!((fuse(0.0, 0.7, &norms(9.0, 8.0, 8)).total(1_000.0) - 1_000.7).abs() < 1e-3);
     }
 
     #[test]
-    fn words_that_cover_little_say_little_though_they_be_the_best() {
-        let full = fuse(8.0, 0.0, &by(8.0, 8.0, 16));
-        let slight = fuse(2.0, 0.0, &by(8.0, 2.0, 16));
+    fn low_coverage_scores_low_even_for_the_best_tool() {
+        let full = fuse(8.0, 0.0, &norms(8.0, 8.0, 16));
+        let slight = fuse(2.0, 0.0, &norms(8.0, 2.0, 16));
         assert!((full.words - 0.24).abs() < 1e-6 && (slight.words - 0.15).abs() < 1e-6);
-        let stuffed = fuse(80.0, 0.0, &by(8.0, 80.0, 16));
+        let stuffed = fuse(80.0, 0.0, &norms(8.0, 80.0, 16));
         assert!((stuffed.words - 0.3).abs() < 1e-6, "{}", stuffed.words);
     }
 
     #[test]
-    fn words_speak_louder_in_a_long_request() {
-        let words = |length| fuse(8.0, 0.0, &by(8.0, 8.0, length)).words;
+    fn words_have_more_weight_in_a_long_request() {
+        let words = |query_words| fuse(8.0, 0.0, &norms(8.0, 8.0, query_words)).words;
         assert_eq!((words(0), words(1), words(16)), (0.06, 0.06, 0.24));
         assert!(words(8) < 0.08 && words(48) > 0.5 && (words(1_000) - 0.72).abs() < 1e-6);
     }
 
     #[test]
-    fn a_signal_that_says_nothing_adds_nothing() {
-        assert_eq!(fuse(0.0, 0.5, &by(0.0, 0.0, 3)), Fused { words: 0.0, vectors: 0.5 });
-        assert_eq!(fuse(0.0, 0.0, &by(4.0, 2.0, 3)), Fused::default());
+    fn a_zero_signal_adds_nothing() {
+        assert_eq!(fuse(0.0, 0.5, &norms(0.0, 0.0, 3)), FusedScore { words: 0.0, vectors: 0.5 });
+        assert_eq!(fuse(0.0, 0.0, &norms(4.0, 2.0, 3)), FusedScore::default());
     }
 }

@@ -1,22 +1,22 @@
-//! Words and vectors together.
+//! The hybrid ranker: words and vectors.
 //!
-//! The words find what says what was asked; the vectors find what means it. Whoever is among the best
-//! by either is a candidate and gets both numbers, the second look at its words included, and `fuse`
-//! makes one score of them; where a request has several needs, `cover` sees to it that each is served.
-//! What a hidden tool says counts in neither, and a name that is spelled out goes before everything, as
-//! it does with words alone.
+//! The word index finds tools that contain the words of the query; the vectors find tools with a similar
+//! meaning. The best tools of either become candidates and get both scores, including the bonuses for their
+//! words, and `fuse` combines them. If a request has several needs, `coverage_bonus` makes sure that each is
+//! served. Hidden tools influence neither signal. A tool that the query names comes first, as in the ranker
+//! that uses words alone.
 
 use std::cell::RefCell;
 
-use super::asked::Asked;
 use super::bonus::Candidate;
-use super::confidence::{Signals, confidence};
-use super::cover::Cover;
+use super::confidence::{ConfidenceInputs, confidence};
+use super::coverage_bonus::CoverageBonuses;
 use super::explain::{Explanation, Similarity};
-use super::filter::Filter;
-use super::fuse::{Fused, Yardstick, fuse};
+use super::filter::QueryFilter;
+use super::fuse::{FusedScore, QueryNorms, fuse};
 use super::index::Index;
-use super::plan::Plan;
+use super::query_plan::QueryPlan;
+use super::query_vectors::QueryVectors;
 use super::{Hit, RankInputs, Ranker, Ranking};
 use crate::catalog::{Catalog, ToolId};
 use crate::limits::Limits;
@@ -24,58 +24,59 @@ use crate::query::Words;
 use crate::scope::Scope;
 use crate::text::words;
 
-/// Candidates that the vectors bring in; twice as many where a request has several needs.
-const NEAREST: usize = 64;
-/// The first so many hits say how well the query is served: the nearest of them need not be the first.
-const FOREMOST: usize = 5;
-/// How much less sure a hit is for each point of score that it is behind the best, in cosines. Fitted with
-/// the curves in `confidence`.
-const BEHIND: f32 = 1.3;
+/// Number of candidates that the vectors contribute; twice as many for a request with independent needs.
+const VECTOR_CANDIDATES: usize = 64;
+/// How many of the best hits determine how well the query is served: the most similar of them need not be the
+/// first.
+const TOP_HITS: usize = 5;
+/// How much the similarity used for confidence is reduced for each point of score that a hit is behind the
+/// best. In cosine units per point; fitted together with the curves in `confidence`.
+const SCORE_GAP_PENALTY: f32 = 1.3;
 
 thread_local! {
-    /// Kept between queries, so that a query allocates nothing of a catalog's size.
+    /// Reused between queries, so that a query does not allocate memory of the size of the catalog.
     static COSINES: RefCell<Vec<f32>> = RefCell::default();
 }
 
-/// Our ranker: the index of the words. The vectors come with the inputs.
+/// The hybrid ranker. It holds the word index; the vectors come with the inputs.
 #[derive(Debug)]
 pub(crate) struct Hybrid(Index);
 
-/// A candidate, how near it is, and what that and its words give it.
-struct Found {
+/// A candidate with its similarity to the query and its scores.
+struct ScoredCandidate {
     candidate: Candidate,
-    nearness: f32,
-    fused: Fused,
-    /// For its place among the tools for several needs.
-    added: f32,
+    similarity: f32,
+    fused: FusedScore,
+    /// Its bonus for serving a need that no better candidate serves.
+    coverage_bonus: f32,
 }
 
-impl Found {
-    /// All but what its place gives it.
-    fn own(&self) -> f32 {
+impl ScoredCandidate {
+    fn score_without_coverage(&self) -> f32 {
         self.fused.total(self.candidate.bonus.exact)
     }
 }
 
-/// Everything that may be an answer to a query.
-struct Look {
-    asked: Asked,
-    found: Vec<Found>,
-    cover: Cover,
-    yardstick: Yardstick,
-    /// The best score but for names and places, and how near the nearest of the foremost is.
-    best: (f32, f32),
+/// All candidates of a query, scored.
+struct CandidateScores {
+    query: QueryVectors,
+    candidates: Vec<ScoredCandidate>,
+    coverage: CoverageBonuses,
+    norms: QueryNorms,
+    /// The best fused score, without bonuses for names and coverage.
+    best_score: f32,
+    /// The highest similarity among the [`TOP_HITS`] best candidates.
+    top_similarity: f32,
 }
 
-impl Look {
-    /// How near a hit counts as being when it is asked how sure it is: as near as the nearest of the
-    /// foremost, less what it is behind the best. What it has for serving another need than those before
-    /// it makes up for that. None where the table has no piece of the query: then nothing is near, and
-    /// that says nothing.
-    fn surely(&self, fused: Fused, added: f32) -> Option<f32> {
-        let (best, nearest) = self.best;
-        let behind = (best - fused.total(0.0) - added).max(0.0);
-        (nearest != 0.0).then_some(nearest - BEHIND * behind)
+impl CandidateScores {
+    /// The similarity used for confidence: the highest similarity among the best hits, reduced by how far
+    /// the score of this hit is behind the best. The coverage bonus counts, so a hit for another need is not
+    /// penalised. `None` if the table has no piece of the query: then all similarities are 0, which does not
+    /// mean that no tool fits.
+    fn confidence_similarity(&self, fused: FusedScore, coverage_bonus: f32) -> Option<f32> {
+        let gap = (self.best_score - fused.total(0.0) - coverage_bonus).max(0.0);
+        (self.top_similarity != 0.0).then_some(self.top_similarity - SCORE_GAP_PENALTY * gap)
     }
 }
 
@@ -84,87 +85,110 @@ impl Hybrid {
         Self(Index::build(catalog, limits))
     }
 
-    fn look(&self, inputs: &RankInputs<'_>, query: &Words, scope: &Scope, plan: &Plan) -> Look {
+    fn score_candidates(
+        &self,
+        inputs: &RankInputs<'_>,
+        words: &Words,
+        scope: &Scope,
+        plan: &QueryPlan,
+    ) -> CandidateScores {
         COSINES.with_borrow_mut(|cosines| {
-            let asked = Asked::new(inputs.vectors, &query.text, &plan.corrections);
-            let rows = inputs.vectors.rows(inputs.catalog, &self.0.limits);
-            rows.scan(&asked.whole, cosines);
-            let most = if asked.apart { 2 * NEAREST } else { NEAREST };
-            let nearest = |filter: &Filter<'_>| self.nearest(cosines, most, filter);
-            let candidates = self.0.candidates(inputs, query, scope, plan, nearest);
-            let scores = candidates.iter().map(|found| found.bonus.words(found.base));
-            let best_words = scores.fold(0.0, f32::max);
-            let mut length = 0;
-            words::each(&query.text, &mut |_| length += 1);
-            let yardstick = Yardstick { asked: plan.asked, best_words, length };
-            let to_needs = candidates.iter().map(|found| asked.to_needs(rows, found.id));
-            let to_needs: Vec<Vec<f32>> = to_needs.collect();
-            let mut found: Vec<Found> = Vec::with_capacity(candidates.len());
-            for (candidate, to_needs) in candidates.into_iter().zip(&to_needs) {
-                let nearness = asked.nearness(cosines[candidate.id.index()], to_needs);
-                let words = candidate.bonus.words(candidate.base);
-                let fused = fuse(words, nearness, &yardstick);
-                found.push(Found { candidate, nearness, fused, added: 0.0 });
+            let query = QueryVectors::new(inputs.vectors, &words.text, &plan.corrections);
+            let index = inputs.vectors.index(inputs.catalog, &self.0.limits);
+            index.scan(&query.whole, cosines);
+            let factor = if query.needs_are_independent { 2 } else { 1 };
+            let nearest = |filter: &QueryFilter<'_>| {
+                self.nearest(cosines, factor * VECTOR_CANDIDATES, filter)
+            };
+            let candidates = self.0.candidates(inputs, words, scope, plan, nearest);
+            let word_scores = candidates.iter().map(|found| found.bonus.word_score(found.base));
+            let best_word_score = word_scores.fold(0.0, f32::max);
+            let mut query_words = 0;
+            words::each(&words.text, &mut |_| query_words += 1);
+            let norms =
+                QueryNorms { query_weight: plan.query_weight, best_word_score, query_words };
+            let need_similarities: Vec<Vec<f32>> =
+                candidates.iter().map(|found| query.need_similarities(index, found.id)).collect();
+            let mut scored: Vec<ScoredCandidate> = Vec::with_capacity(candidates.len());
+            for (candidate, need_similarities) in candidates.into_iter().zip(&need_similarities) {
+                let similarity = query.similarity(cosines[candidate.id.index()], need_similarities);
+                let word_score = candidate.bonus.word_score(candidate.base);
+                let fused = fuse(word_score, similarity, &norms);
+                scored.push(ScoredCandidate { candidate, similarity, fused, coverage_bonus: 0.0 });
             }
-            let cover = self.place(&mut found, &to_needs);
-            let best = foremost(&found);
-            Look { asked, found, cover, yardstick, best }
+            let coverage = self.add_coverage_bonuses(&mut scored, &need_similarities);
+            let (best_score, top_similarity) = best_score_and_similarity(&scored);
+            CandidateScores {
+                query,
+                candidates: scored,
+                coverage,
+                norms,
+                best_score,
+                top_similarity,
+            }
         })
     }
 
-    /// Gives each candidate what it has for its place, where there are several needs.
-    fn place(&self, found: &mut [Found], to_needs: &[Vec<f32>]) -> Cover {
-        if to_needs.first().is_none_or(Vec::is_empty) {
-            return Cover::default();
+    /// Gives each candidate its coverage bonus, if the request has several needs.
+    fn add_coverage_bonuses(
+        &self,
+        scored: &mut [ScoredCandidate],
+        need_similarities: &[Vec<f32>],
+    ) -> CoverageBonuses {
+        if need_similarities.first().is_none_or(Vec::is_empty) {
+            return CoverageBonuses::default();
         }
-        let scores: Vec<f32> = found.iter().map(Found::own).collect();
-        let rank = |at: usize| self.0.name_rank(found[at].candidate.id);
-        let cover = Cover::new(&scores, to_needs, |a, b| rank(a).cmp(&rank(b)));
-        for (found, added) in found.iter_mut().zip(&cover.added) {
-            found.added = *added;
+        let scores: Vec<f32> = scored.iter().map(ScoredCandidate::score_without_coverage).collect();
+        let rank = |at: usize| self.0.name_rank(scored[at].candidate.id);
+        let coverage =
+            CoverageBonuses::new(&scores, need_similarities, |a, b| rank(a).cmp(&rank(b)));
+        for (candidate, bonus) in scored.iter_mut().zip(&coverage.bonuses) {
+            candidate.coverage_bonus = *bonus;
         }
-        cover
+        coverage
     }
 
-    /// The tools nearest to the query that pass, at most `most` of them. A right angle is not near.
-    fn nearest(&self, cosines: &[f32], most: usize, filter: &Filter<'_>) -> Vec<ToolId> {
-        let order = |a: &(ToolId, f32), b: &(ToolId, f32)| self.0.order(*a, *b);
-        // When there are this many, the farther ones go.
-        let full = 8 * most;
-        let mut kept: Vec<(ToolId, f32)> = Vec::with_capacity(full);
-        let mut least = f32::MIN_POSITIVE;
+    /// The tools with the highest positive cosines that pass the filter, at most `count`, in no particular
+    /// order.
+    fn nearest(&self, cosines: &[f32], count: usize, filter: &QueryFilter<'_>) -> Vec<ToolId> {
+        let order = |a: &(ToolId, f32), b: &(ToolId, f32)| self.0.compare(*a, *b);
+        // When this many are collected, all but the best `count` are dropped.
+        let capacity = 8 * count;
+        let mut kept: Vec<(ToolId, f32)> = Vec::with_capacity(capacity);
+        let mut threshold = f32::MIN_POSITIVE;
         for (at, cosine) in cosines.iter().enumerate() {
             let id = ToolId::at(at);
-            if *cosine < least || !filter.passes(id) {
+            if *cosine < threshold || !filter.passes(id) {
                 continue;
             }
             kept.push((id, *cosine));
-            if kept.len() == full {
-                kept.select_nth_unstable_by(most - 1, order);
-                kept.truncate(most);
-                least = kept[most - 1].1;
+            if kept.len() == capacity {
+                kept.select_nth_unstable_by(count - 1, order);
+                kept.truncate(count);
+                threshold = kept[count - 1].1;
             }
         }
-        if kept.len() > most {
-            kept.select_nth_unstable_by(most - 1, order);
-            kept.truncate(most);
+        if kept.len() > count {
+            kept.select_nth_unstable_by(count - 1, order);
+            kept.truncate(count);
         }
         kept.into_iter().map(|(id, _)| id).collect()
     }
 }
 
-/// The best score but for names and places, and how near the nearest of the foremost is.
-fn foremost(found: &[Found]) -> (f32, f32) {
-    let mut scores: Vec<(f32, f32)> =
-        found.iter().map(|found| (found.fused.total(0.0), found.nearness)).collect();
-    // Ties go to the nearer, so that it does not matter which of them is among the foremost.
+/// The best fused score without bonuses for names and coverage, and the highest similarity among the
+/// [`TOP_HITS`] best candidates by that score.
+fn best_score_and_similarity(scored: &[ScoredCandidate]) -> (f32, f32) {
+    let mut pairs: Vec<(f32, f32)> =
+        scored.iter().map(|found| (found.fused.total(0.0), found.similarity)).collect();
+    // Ties are broken by similarity, so the result does not depend on which of them is selected.
     let order = |a: &(f32, f32), b: &(f32, f32)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
-    if scores.len() > FOREMOST {
-        scores.select_nth_unstable_by(FOREMOST - 1, order);
-        scores.truncate(FOREMOST);
+    if pairs.len() > TOP_HITS {
+        pairs.select_nth_unstable_by(TOP_HITS - 1, order);
+        pairs.truncate(TOP_HITS);
     }
-    let most = |a: (f32, f32), b: (f32, f32)| (a.0.max(b.0), a.1.max(b.1));
-    scores.into_iter().reduce(most).unwrap_or_default()
+    let maximum = |a: (f32, f32), b: (f32, f32)| (a.0.max(b.0), a.1.max(b.1));
+    pairs.into_iter().reduce(maximum).unwrap_or_default()
 }
 
 impl Ranker for Hybrid {
@@ -175,20 +199,20 @@ impl Ranker for Hybrid {
         scope: &Scope,
         limit: usize,
     ) -> Ranking {
-        let plan = Plan::new(&self.0, inputs.catalog, words, scope);
-        let look = self.look(inputs, words, scope, &plan);
-        let hits = look.found.iter().map(|found| {
-            let Found { candidate, fused, added, .. } = found;
-            let signals = Signals::of(candidate, &plan, look.surely(*fused, *added));
+        let plan = QueryPlan::new(&self.0, inputs.catalog, words, scope);
+        let scores = self.score_candidates(inputs, words, scope, &plan);
+        let hits = scores.candidates.iter().map(|found| {
+            let ScoredCandidate { candidate, fused, coverage_bonus, .. } = found;
+            let similarity = scores.confidence_similarity(*fused, *coverage_bonus);
             Hit {
                 id: candidate.id,
-                score: found.own() + added,
-                coverage_bonus: *added,
+                score: found.score_without_coverage() + coverage_bonus,
+                coverage_bonus: *coverage_bonus,
                 exact: candidate.bonus.exact > 0.0,
-                confidence: Some(confidence(&signals)),
+                confidence: Some(confidence(&ConfidenceInputs::of(candidate, &plan, similarity))),
             }
         });
-        let hits = self.0.first(hits.collect(), limit);
+        let hits = self.0.top_hits(hits.collect(), limit);
         Ranking { hits, corrections: plan.corrections, cut: plan.cut }
     }
 
@@ -199,35 +223,38 @@ impl Ranker for Hybrid {
         scope: &Scope,
         id: ToolId,
     ) -> Explanation {
-        let plan = Plan::new(&self.0, inputs.catalog, words, scope);
-        let look = self.look(inputs, words, scope, &plan);
-        let found = look.found.iter().find(|found| found.candidate.id == id);
+        let plan = QueryPlan::new(&self.0, inputs.catalog, words, scope);
+        let scores = self.score_candidates(inputs, words, scope, &plan);
+        let found = scores.candidates.iter().find(|found| found.candidate.id == id);
         let candidate = found.map(|found| found.candidate);
-        let by_words = self.0.explained(inputs.catalog, words, &plan, id, candidate);
+        let by_words = self.0.explain_words(inputs.catalog, words, &plan, id, candidate);
         let exact = by_words.exact_bonus;
-        let rows = inputs.vectors.rows(inputs.catalog, &self.0.limits);
-        let cosine = rows.dot(id.index(), &look.asked.whole);
-        let to_needs = look.asked.to_needs(rows, id);
-        let nearness = look.asked.nearness(cosine, &to_needs);
+        let index = inputs.vectors.index(inputs.catalog, &self.0.limits);
+        let cosine = index.dot(id.index(), &scores.query.whole);
+        let need_similarities = scores.query.need_similarities(index, id);
+        let similarity = scores.query.similarity(cosine, &need_similarities);
         let word_score = by_words.word_score();
-        let fused = fuse(word_score, nearness, &look.yardstick);
-        let cover = found.map_or_else(|| look.cover.adds(&to_needs), |found| found.added);
-        let near = look.surely(fused, cover);
+        let fused = fuse(word_score, similarity, &scores.norms);
+        let coverage_bonus = found.map_or_else(
+            || scores.coverage.bonus_for(&need_similarities),
+            |found| found.coverage_bonus,
+        );
+        let confidence_similarity = scores.confidence_similarity(fused, coverage_bonus);
         Explanation {
-            score: fused.total(exact) + cover,
+            score: fused.total(exact) + coverage_bonus,
             similarity: Some(Similarity {
                 word_score,
-                query_weight: look.yardstick.asked,
-                best_word_score: look.yardstick.best_words,
+                query_weight: scores.norms.query_weight,
+                best_word_score: scores.norms.best_word_score,
                 words: fused.words,
                 cosine,
-                needs: look.asked.needs.len(),
-                needs_apart: look.asked.apart,
-                coverage_bonus: cover,
-                confidence_similarity: near,
+                needs: scores.query.needs.len(),
+                needs_apart: scores.query.needs_are_independent,
+                coverage_bonus,
+                confidence_similarity,
                 vectors: fused.vectors,
             }),
-            ..by_words.rated(&plan, near)
+            ..by_words.with_confidence(&plan, confidence_similarity)
         }
     }
 
@@ -244,7 +271,7 @@ mod tests {
     use crate::rank::{RankSettings, Vectors};
     use crate::spelling::Spellings;
 
-    /// Far more tools than are kept; in the catalog the later names come first.
+    /// Far more tools than are kept. The catalog has them in reverse order of their names.
     const TOOLS: usize = 2_000;
 
     fn catalog() -> Catalog {
@@ -256,9 +283,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
-        /// Many ties: what parts them is the name, whichever way the candidates were thinned out.
+        /// With many equal cosines the earlier names win, however the candidates were thinned out.
         #[test]
-        fn the_nearest_are_those_that_sorting_everything_gives(
+        fn the_nearest_are_the_same_as_after_sorting_everything(
             steps in proptest::collection::vec(any::<u8>(), TOOLS),
             values in 2..48_u8,
             every in 1..6_usize,
@@ -275,7 +302,7 @@ mod tests {
                 limits: &limits,
                 must_in_name: false,
             };
-            let filter = Filter::new(&hybrid.0, &inputs, &words, &scope);
+            let filter = QueryFilter::new(&hybrid.0, &inputs, &words, &scope);
             let cosines: Vec<f32> = steps.iter().map(|step| f32::from(step % values) / 64.0).collect();
             let above = |id: &ToolId| cosines[id.index()] > 0.0;
             let mut all: Vec<ToolId> = scope.ids().filter(above).collect();
@@ -284,9 +311,9 @@ mod tests {
                 let name = |id: &ToolId| catalog.tool(*id).name();
                 by_cosine.then_with(|| name(a).cmp(name(b)))
             });
-            all.truncate(NEAREST);
+            all.truncate(VECTOR_CANDIDATES);
             all.sort();
-            let mut near = hybrid.nearest(&cosines, NEAREST, &filter);
+            let mut near = hybrid.nearest(&cosines, VECTOR_CANDIDATES, &filter);
             near.sort();
             prop_assert_eq!(near, all);
         }

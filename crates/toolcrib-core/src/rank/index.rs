@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::fields::{self, FIELDS, Field};
-use super::plan::TermMatch;
-use super::relation;
+use super::query_plan::TermMatch;
+use super::related_terms;
 use crate::catalog::{Catalog, ToolId};
 use crate::limits::Limits;
 use crate::scope::Scope;
@@ -22,22 +22,22 @@ pub(crate) struct Index {
     /// Words as the catalog writes them, so that a query's need no stemming.
     words: FxHashMap<Box<str>, Term>,
     /// For each term, what may stand for it: synonyms, then relatives by prefix.
-    stand_ins: FxHashMap<Term, Box<[(Term, TermMatch)]>>,
+    related_terms: FxHashMap<Term, Box<[(Term, TermMatch)]>>,
     /// Every term's text, sorted, to look up neighbours in spelling.
     sorted: Vec<(Box<str>, Term)>,
     /// Where in `sorted` each term stands.
-    places: Vec<u32>,
+    sorted_positions: Vec<u32>,
     /// Where each term's postings begin; one more entry than terms.
     starts: Vec<u32>,
     tools: Vec<u32>,
     impacts: Vec<f32>,
-    /// Each term's rarity in the whole catalog.
-    rarities: Vec<f32>,
+    /// Each term's idf in the whole catalog.
+    idfs: Vec<f32>,
     /// What a second look at a tool reads, in one place: how many distinct terms its name has, those
     /// terms (a run-together name stands as its words), and then the terms of its name, server and
-    /// first sentence in order, [`GAP`] between them.
-    records: Lists,
-    /// Each tool's server, by position in the catalog's list; [`GAP`] for none.
+    /// first sentence in order, [`NO_TERM`] between them.
+    tool_terms: TermLists,
+    /// Each tool's server, by position in the catalog's list; [`NO_TERM`] for none.
     server_of: Vec<u32>,
     /// Each tool's place among all names in order: the last word on ties.
     name_ranks: Vec<u32>,
@@ -45,17 +45,17 @@ pub(crate) struct Index {
 }
 
 /// No term, no server.
-pub(super) const GAP: u32 = u32::MAX;
+pub(super) const NO_TERM: u32 = u32::MAX;
 
 /// A list of terms for each tool, all in one allocation.
 #[derive(Debug, Default)]
-struct Lists {
+struct TermLists {
     terms: Vec<Term>,
     /// Where each list begins; one more entry than lists once all are in.
     starts: Vec<u32>,
 }
 
-impl Lists {
+impl TermLists {
     fn begin(&mut self) {
         self.starts.push(self.terms.len() as u32);
     }
@@ -85,8 +85,8 @@ impl Index {
         index.limits = limits.clone();
         index.name_ranks = name_ranks(catalog);
         let frequencies = index.starts.windows(2).map(|pair| (pair[1] - pair[0]) as usize);
-        index.rarities = frequencies.map(|frequency| idf(frequency, catalog.len())).collect();
-        index.server_of = vec![GAP; catalog.len()];
+        index.idfs = frequencies.map(|frequency| idf(frequency, catalog.len())).collect();
+        index.server_of = vec![NO_TERM; catalog.len()];
         for (at, (_, ids)) in catalog.servers().iter().enumerate() {
             for id in ids {
                 index.server_of[id.index()] = at as u32;
@@ -96,23 +96,23 @@ impl Index {
     }
 
     /// The term of a word that the catalog writes just so.
-    pub(super) fn known_word(&self, word: &str) -> Option<Term> {
+    pub(super) fn term_of_word(&self, word: &str) -> Option<Term> {
         self.words.get(word).copied()
     }
 
     /// What may stand for a term, whether or not it is in anyone's scope.
-    pub(super) fn stand_ins(&self, term: Term) -> &[(Term, TermMatch)] {
-        self.stand_ins.get(&term).map_or(&[], |list| list)
+    pub(super) fn related_terms(&self, term: Term) -> &[(Term, TermMatch)] {
+        self.related_terms.get(&term).map_or(&[], |list| list)
     }
 
     /// The term of this stem.
-    pub(super) fn term(&self, stem: &str) -> Option<Term> {
+    pub(super) fn term_of_stem(&self, stem: &str) -> Option<Term> {
         self.terms.get(stem).copied()
     }
 
     /// The text of a term.
     pub(super) fn text(&self, term: Term) -> &str {
-        &self.sorted[self.places[term as usize] as usize].0
+        &self.sorted[self.sorted_positions[term as usize] as usize].0
     }
 
     /// The tools with a term, in catalog order, and what it is worth in each.
@@ -131,9 +131,9 @@ impl Index {
     }
 
     /// How rare a term is in the scope; looked up where the scope is the whole catalog.
-    pub(super) fn rarity(&self, term: Term, scope: &Scope) -> f32 {
+    pub(super) fn idf(&self, term: Term, scope: &Scope) -> f32 {
         if scope.is_all() {
-            return self.rarities[term as usize];
+            return self.idfs[term as usize];
         }
         idf(self.document_frequency(term, scope), scope.len())
     }
@@ -151,24 +151,24 @@ impl Index {
     }
 
     pub(super) fn name_terms(&self, id: ToolId) -> &[Term] {
-        let record = self.records.get(id);
+        let record = self.tool_terms.get(id);
         &record[1..=record[0] as usize]
     }
 
     pub(super) fn sequence(&self, id: ToolId) -> &[Term] {
-        let record = self.records.get(id);
+        let record = self.tool_terms.get(id);
         &record[1 + record[0] as usize..]
     }
 
     /// Whether a term stands in a tool's name, its server's included.
     pub(super) fn is_in_full_name(&self, id: ToolId, term: Term) -> bool {
-        let mut parts = self.sequence(id).split(|term| *term == GAP).take(2);
+        let mut parts = self.sequence(id).split(|term| *term == NO_TERM).take(2);
         self.name_terms(id).contains(&term) || parts.any(|part| part.contains(&term))
     }
 
     /// The position of a tool's server in [`Catalog::servers`].
     pub(super) fn server_of(&self, id: ToolId) -> Option<usize> {
-        Some(self.server_of[id.index()]).filter(|at| *at != GAP).map(|at| at as usize)
+        Some(self.server_of[id.index()]).filter(|at| *at != NO_TERM).map(|at| at as usize)
     }
 
     pub(super) fn name_rank(&self, id: ToolId) -> u32 {
@@ -181,14 +181,15 @@ impl Index {
         let numbers = self.starts.len()
             + self.tools.len()
             + self.impacts.len()
-            + self.rarities.len()
-            + self.places.len()
-            + self.records.len()
+            + self.idfs.len()
+            + self.sorted_positions.len()
+            + self.tool_terms.len()
             + self.server_of.len()
             + self.name_ranks.len();
         let words: usize = self.words.keys().map(|word| word.len() + 24).sum();
-        let stand_ins: usize = self.stand_ins.values().map(|list| 8 * list.len() + 24).sum();
-        text + words + stand_ins + 4 * numbers
+        let related_terms: usize =
+            self.related_terms.values().map(|list| 8 * list.len() + 24).sum();
+        text + words + related_terms + 4 * numbers
     }
 
     /// Every word of a tool that is indexed.
@@ -202,7 +203,7 @@ impl Index {
     }
 
     /// How often each term of a tool stands in each field, and how long the fields are: what the
-    /// weights were made from, for an explanation.
+    /// weights were computed from, for an explanation.
     pub(super) fn occurrences(
         &self,
         catalog: &Catalog,
@@ -212,7 +213,7 @@ impl Index {
         let mut lengths = [0; FIELDS.len()];
         self.each_word(catalog, id, &mut |field, word| {
             lengths[field as usize] += 1;
-            if let Some(term) = self.term(&stem(word)) {
+            if let Some(term) = self.term_of_stem(&stem(word)) {
                 let entry = found.entry(term).or_insert(Occurrence { counts: [0; FIELDS.len()] });
                 entry.counts[field as usize] += 1;
             }
@@ -228,12 +229,15 @@ pub(super) fn idf(frequency: usize, total: usize) -> f32 {
 }
 
 /// The weight of one term in one tool: the sum over its fields.
-pub(super) fn total_weight(counts: &[u32; FIELDS.len()], lengths: &[u32; FIELDS.len()]) -> f32 {
+pub(super) fn total_weighted_frequency(
+    counts: &[u32; FIELDS.len()],
+    lengths: &[u32; FIELDS.len()],
+) -> f32 {
     let mut sum = 0.0;
     for field in FIELDS {
         let at = field as usize;
         if counts[at] > 0 {
-            sum += fields::weight(field, counts[at], lengths[at]);
+            sum += fields::weighted_frequency(field, counts[at], lengths[at]);
         }
     }
     sum
@@ -245,7 +249,7 @@ struct Builder {
     /// Words seen before, so that each is stemmed once.
     words: FxHashMap<Box<str>, Term>,
     postings: Vec<(Term, u32, f32)>,
-    records: Lists,
+    tool_terms: TermLists,
     /// The words of the tool at hand.
     seen: Vec<(Term, Field)>,
 }
@@ -266,17 +270,17 @@ impl Builder {
             for (_, field) in same {
                 counts[*field as usize] += 1;
             }
-            let impact = fields::saturate(total_weight(&counts, &lengths));
+            let impact = fields::saturate(total_weighted_frequency(&counts, &lengths));
             self.postings.push((term, id.index() as u32, impact));
         }
-        self.note_order(catalog.tool(id));
+        self.record_order(catalog.tool(id));
         self.seen = seen;
     }
 
     /// Notes the name's terms, and the order of the words that a phrase may be found in.
-    fn note_order(&mut self, tool: &Tool) {
+    fn record_order(&mut self, tool: &Tool) {
         let own = tool.name_without_server();
-        self.records.begin();
+        self.tool_terms.begin();
         let mut name: Vec<Term> = Vec::new();
         words::each(own, &mut |word| {
             if is_stop(word) {
@@ -293,17 +297,17 @@ impl Builder {
                 }
             }
         });
-        self.records.terms.push(name.len() as u32);
-        self.records.terms.extend(name);
+        self.tool_terms.terms.push(name.len() as u32);
+        self.tool_terms.terms.extend(name);
         let sentence = first_sentence_of(tool.description(), 200);
         for text in [own, tool.server().unwrap_or_default(), sentence] {
             words::each(text, &mut |word| {
                 if !is_stop(word) {
                     let term = self.intern(word);
-                    self.records.terms.push(term);
+                    self.tool_terms.terms.push(term);
                 }
             });
-            self.records.terms.push(GAP);
+            self.tool_terms.terms.push(NO_TERM);
         }
     }
 
@@ -325,7 +329,7 @@ impl Builder {
 
     /// Orders the postings by term; each term's tools stay in catalog order.
     fn finish(mut self) -> Index {
-        self.records.begin();
+        self.tool_terms.begin();
         let mut starts = vec![0u32; self.terms.len() + 1];
         for (term, _, _) in &self.postings {
             starts[*term as usize + 1] += 1;
@@ -345,20 +349,20 @@ impl Builder {
         let mut sorted: Vec<_> =
             self.terms.iter().map(|(text, term)| (text.clone(), *term)).collect();
         sorted.sort_unstable();
-        let mut places = vec![0u32; sorted.len()];
+        let mut sorted_positions = vec![0u32; sorted.len()];
         for (at, (_, term)) in sorted.iter().enumerate() {
-            places[*term as usize] = at as u32;
+            sorted_positions[*term as usize] = at as u32;
         }
         Index {
-            stand_ins: relation::stand_ins(&self.terms, &sorted),
+            related_terms: related_terms::find_all(&self.terms, &sorted),
             words: self.words,
-            places,
+            sorted_positions,
             terms: self.terms,
             sorted,
             starts,
             tools,
             impacts,
-            records: self.records,
+            tool_terms: self.tool_terms,
             ..Index::default()
         }
     }

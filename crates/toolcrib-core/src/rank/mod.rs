@@ -13,33 +13,34 @@
 //! What a hidden tool says never counts, in any of them: frequencies are taken within the caller's
 //! scope.
 
-mod asked;
 mod bm25;
 mod bonus;
 mod confidence;
-mod cover;
+mod coverage_bonus;
 mod explain;
 mod fields;
 mod filter;
+mod fit;
 mod fuse;
 mod hybrid;
 mod index;
 mod needs;
 mod overlap;
-mod plan;
-mod relation;
-mod score;
-mod table;
+mod query_plan;
+mod query_vectors;
+mod related_terms;
+mod vector_table;
 mod vectors;
+mod word_ranker;
 
-pub use confidence::{Fit, FitReason, Judgement};
 pub use explain::{Explanation, ScorePart, Similarity};
 pub use fields::Field;
-pub use plan::TermMatch;
-pub use table::VectorTable;
+pub use fit::{Fit, FitDecision, FitReason};
+pub use query_plan::TermMatch;
+pub use vector_table::VectorTable;
 pub use vectors::EmbeddingWork;
 
-pub(crate) use confidence::{is_worth_showing, judge};
+pub(crate) use fit::{decide_fit, is_confident_enough_to_show};
 pub(crate) use vectors::Vectors;
 
 use std::fmt;
@@ -76,7 +77,7 @@ pub struct RankSettings {
 }
 
 impl RankSettings {
-    /// Whether an index made under these settings serves under the others too.
+    /// Whether an index computed under these settings serves under the others too.
     pub(crate) fn same_index(&self, other: &Self) -> bool {
         self.ranker == other.ranker && self.bm25.parameters == other.bm25.parameters
     }
@@ -148,7 +149,7 @@ pub(crate) struct RankInputs<'a> {
     pub(crate) must_in_name: bool,
 }
 
-/// One way of ranking, made ready for one catalog.
+/// One way of ranking, computed ready for one catalog.
 pub(crate) trait Ranker: fmt::Debug + Send + Sync {
     /// The best `limit` tools in scope for the words.
     fn search(

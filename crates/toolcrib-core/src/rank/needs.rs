@@ -7,50 +7,50 @@
 //! something else.
 
 /// A sentence with more words than this is parted.
-const LONG: usize = 20;
+const LONG_SENTENCE_WORDS: usize = 20;
 /// What is shorter, in words, is no need of its own.
-const SHORT: usize = 3;
+const MIN_NEED_WORDS: usize = 3;
 /// Words that a clause of a long sentence has at least; what is shorter joins the next.
-const CLAUSE: usize = 5;
+const MIN_CLAUSE_WORDS: usize = 5;
 /// The same where a request is one need otherwise: "mail it".
-const SHORT_CLAUSE: usize = 2;
+const MIN_SHORT_CLAUSE_WORDS: usize = 2;
 /// Needs that are looked at; each costs a comparison with every candidate.
-const MOST: usize = 8;
+const MAX_NEEDS: usize = 8;
 /// Words that begin a clause.
-const JOINING: [&str; 6] = ["and", "then", "also", "additionally", "finally", "plus"];
+const CONJUNCTIONS: [&str; 6] = ["and", "then", "also", "additionally", "finally", "plus"];
 
 /// The needs of a request, where it has several; none otherwise.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) texts: Vec<String>,
     /// Whether each is a sentence or a long clause, and says more by itself than the whole does.
-    pub(super) apart: bool,
+    pub(super) independent: bool,
 }
 
-pub(super) fn of(text: &str) -> Needs {
+pub(super) fn split(text: &str) -> Needs {
     let mut texts = Vec::new();
     for sentence in sentences(text) {
-        if length(sentence) > LONG {
-            clauses(sentence, CLAUSE, &mut texts);
+        if word_count(sentence) > LONG_SENTENCE_WORDS {
+            clauses(sentence, MIN_CLAUSE_WORDS, &mut texts);
         } else {
             texts.push(sentence.to_owned());
         }
     }
-    texts.retain(|need| length(need) >= SHORT);
-    let apart = texts.len() > 1;
-    if !apart {
+    texts.retain(|need| word_count(need) >= MIN_NEED_WORDS);
+    let independent = texts.len() > 1;
+    if !independent {
         texts.clear();
-        sentences(text).for_each(|sentence| clauses(sentence, SHORT_CLAUSE, &mut texts));
-        texts.retain(|need| length(need) >= SHORT_CLAUSE);
+        sentences(text).for_each(|sentence| clauses(sentence, MIN_SHORT_CLAUSE_WORDS, &mut texts));
+        texts.retain(|need| word_count(need) >= MIN_SHORT_CLAUSE_WORDS);
     }
     if texts.len() < 2 {
         return Needs::default();
     }
-    texts.truncate(MOST);
-    Needs { texts, apart }
+    texts.truncate(MAX_NEEDS);
+    Needs { texts, independent }
 }
 
-fn length(text: &str) -> usize {
+fn word_count(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
@@ -72,7 +72,7 @@ fn clauses(sentence: &str, least: usize, needs: &mut Vec<String>) {
     let mut clause = String::new();
     let mut words = 0;
     for word in sentence.split_whitespace() {
-        let joins = JOINING.iter().any(|joining| word.eq_ignore_ascii_case(joining));
+        let joins = CONJUNCTIONS.iter().any(|joining| word.eq_ignore_ascii_case(joining));
         if joins && words >= least {
             needs.push(std::mem::take(&mut clause));
             words = 0;
@@ -104,16 +104,16 @@ fn clauses(sentence: &str, least: usize, needs: &mut Vec<String>) {
 mod tests {
     use super::*;
 
-    fn apart(text: &str) -> Vec<String> {
-        let needs = of(text);
-        assert!(needs.apart, "{needs:?}");
+    fn independent_needs(text: &str) -> Vec<String> {
+        let needs = split(text);
+        assert!(needs.independent, "{needs:?}");
         needs.texts
     }
 
     #[test]
     fn one_need_is_not_parted() {
         for text in ["", "list open issues", "What is 3.5 % of 1,200? Thanks!", "black and white"] {
-            assert_eq!(of(text), Needs::default(), "{text}");
+            assert_eq!(split(text), Needs::default(), "{text}");
         }
     }
 
@@ -129,14 +129,14 @@ mod tests {
             ("list users, please", &[]),
         ] {
             let texts = needs.iter().map(|need| (*need).to_owned()).collect();
-            assert_eq!(of(text), Needs { texts, apart: false }, "{text}");
+            assert_eq!(split(text), Needs { texts, independent: false }, "{text}");
         }
     }
 
     #[test]
     fn sentences_are_needs() {
         assert_eq!(
-            apart(
+            independent_needs(
                 "Find the invoice of May. Convert it to PDF\nMail it to v1.2@acme.io; then log off"
             ),
             [
@@ -153,7 +153,7 @@ mod tests {
         let text = "I am planning a trip to Lisbon next month, so find a cheap flight from Oslo and \
                     then book a hotel near the old town for four nights, please do";
         assert_eq!(
-            apart(text),
+            independent_needs(text),
             [
                 "I am planning a trip to Lisbon next month,",
                 "so find a cheap flight from Oslo",
@@ -164,6 +164,6 @@ mod tests {
 
     #[test]
     fn there_is_a_bound() {
-        assert_eq!(of(&"read the next page. ".repeat(50)).texts.len(), MOST);
+        assert_eq!(split(&"read the next page. ".repeat(50)).texts.len(), MAX_NEEDS);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each term of the query scores three in a tool's name, else one in its description, wherever in
 //! a word it stands; a query that *is* a name, with its server's in front or without, scores a hundred
-//! more. No rarity, no lengths, nothing
+//! more. No idf, no lengths, nothing
 //! that depends on another tool. Ties go to the tool that came first.
 
 use super::explain::{Explanation, ScorePart};

@@ -5,7 +5,7 @@ use crate::catalog::Catalog;
 use crate::conversation::Conversation;
 use crate::crib::Crib;
 use crate::query::Words;
-use crate::rank::{Fit, Hit, Ranking, is_worth_showing};
+use crate::rank::{Fit, Hit, Ranking, is_confident_enough_to_show};
 use crate::turn_context::TurnContext;
 use toolcrib_text::json::data;
 use toolcrib_text::shorten;
@@ -33,7 +33,7 @@ impl Crib {
         if words.cut || ranked.cut {
             finds.notes.push("The query is too long: only its beginning was read.".into());
         }
-        let fit = self.judge(&ranked.hits).map(|judgement| judgement.fit);
+        let fit = self.decide_fit(&ranked.hits).map(|judgement| judgement.fit);
         finds.fit = finds.fit.max(fit);
         if ranked.hits.is_empty() || fit == Some(Fit::None) {
             finds.lost = true;
@@ -60,7 +60,7 @@ impl Crib {
             ranked.hits.iter().filter(|hit| !hit.exact).map(|hit| hit.score - hit.coverage_bonus);
         let cutoff = best.fold(0.0, f32::max) * search.cutoff;
         let follows = |hit: &Hit| {
-            let worth = !search.refuse || is_worth_showing(hit);
+            let worth = !search.refuse || is_confident_enough_to_show(hit);
             hit.score >= cutoff && worth && !alone
         };
         let first = ranked.hits.first().map(|hit| hit.id);

@@ -1,7 +1,7 @@
 //! How sure a hit is, and what becomes of a query that no tool fits.
 
 use serde_json::{Value, json};
-use toolcrib_core::rank::{Fit, FitReason, Judgement};
+use toolcrib_core::rank::{Fit, FitDecision, FitReason};
 use toolcrib_core::reply::{AvailableTools, ReplyFormat};
 use toolcrib_core::{
     CallOutcome, Conversation, Crib, Preset, Query, Reply, Scope, SearchRequest, Settings,
@@ -176,7 +176,7 @@ fn rankers_of_other_systems_say_nothing_about_it() {
         }
         let Query::Words(words) = crib.parse("issue", &scope) else { panic!() };
         let ranked = crib.rank(&words, &scope, 5);
-        assert_eq!(crib.judge(&ranked), None, "{preset}");
+        assert_eq!(crib.decide_fit(&ranked), None, "{preset}");
         let why = crib.explain(&words, &scope, ranked[0].id).unwrap();
         assert_eq!((why.confidence, why.coverage), (None, None), "{preset}");
     }
@@ -257,12 +257,12 @@ fn a_judgement_comes_with_its_reason_in_words() {
     let scope = Scope::all(crib.catalog());
     let judged = |query: &str| {
         let Query::Words(words) = crib.parse(query, &scope) else { panic!("{query}") };
-        crib.judge(&crib.rank(&words, &scope, 1)).unwrap()
+        crib.decide_fit(&crib.rank(&words, &scope, 1)).unwrap()
     };
-    assert_eq!(judged("mail__send"), Judgement { fit: Fit::Strong, reason: FitReason::Named });
-    assert_eq!(judged("xylophone"), Judgement { fit: Fit::None, reason: FitReason::NoHits });
+    assert_eq!(judged("mail__send"), FitDecision { fit: Fit::Strong, reason: FitReason::Named });
+    assert_eq!(judged("xylophone"), FitDecision { fit: Fit::None, reason: FitReason::NoHits });
     let told = |query: &str| judged(query).reason.to_string();
-    assert_eq!(told("mail__send"), "the first hit is named outright");
+    assert_eq!(told("mail__send"), "the query names the first hit");
     assert!(told(LOST).starts_with("the first hit has confidence 0.0"), "{}", told(LOST));
     assert!(told(LOST).contains(", below 0."), "{}", told(LOST));
 }

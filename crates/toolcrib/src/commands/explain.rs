@@ -67,7 +67,7 @@ pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<bool, Failu
         });
     }
     let is_any_ranked = tools.iter().any(|tool| tool.rank.is_some());
-    let judged = crib.judge(&ranked);
+    let judged = crib.decide_fit(&ranked);
     let judged = judged.map(|by| JudgedFit { fit: by.fit, because: by.reason.to_string() });
     let report = ExplainReport { query: args.query.clone(), judged, tools };
     if output.is_json() {

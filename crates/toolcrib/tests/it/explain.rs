@@ -111,5 +111,5 @@ fn how_sure_a_tool_is_and_whether_anything_fits_is_told_with_the_reason() {
     let told = format!("\nfit strong: {}\n", answer["because"].as_str().unwrap());
     assert!(run.out.ends_with(&told), "{}", run.out);
     let run = toolcrib(&["explain", "github__create_issue"]);
-    assert!(run.out.ends_with("\nfit strong: the first hit is named outright\n"), "{}", run.out);
+    assert!(run.out.ends_with("\nfit strong: the query names the first hit\n"), "{}", run.out);
 }

@@ -8,32 +8,32 @@ use std::borrow::Cow;
 
 use super::Correction;
 use super::index::{Index, Term, idf};
-use super::relation::are_relatives;
+use super::related_terms::are_relatives;
 use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
 use crate::scope::Scope;
 use crate::text::{is_common, is_filler, is_stop, related, stem, words};
 
 /// What a synonym is worth, against the word itself.
-const SYNONYM: f32 = 0.4;
+const SYNONYM_FACTOR: f32 = 0.4;
 /// What it is worth when the catalog does not know the word at all.
-const SYNONYM_ALONE: f32 = 0.7;
+const SYNONYM_OF_UNKNOWN_FACTOR: f32 = 0.7;
 /// What a relative by prefix is worth: `analyst` for `analysis`.
-const RELATIVE: f32 = 0.4;
+const RELATIVE_FACTOR: f32 = 0.4;
 /// What a completion is worth: `repository` for `repo`, where `repo` is unknown.
-const COMPLETION: f32 = 0.6;
+const COMPLETION_FACTOR: f32 = 0.6;
 /// What the neighbour of a typo is worth.
-const TYPO: f32 = 0.5;
-/// What two neighbours found side by side are worth beyond each, of their rarity.
-const PAIR: f32 = 0.3;
+const TYPO_FACTOR: f32 = 0.5;
+/// What two neighbours found side by side are worth beyond each, of their idf.
+const PAIR_WEIGHT: f32 = 0.3;
 /// Everyday words and numbers count half.
-const HALF: f32 = 0.5;
+const COMMON_WORD_WEIGHT: f32 = 0.5;
 /// Terms that may stand for one word, of each kind.
-const STAND_INS: usize = 12;
-/// A stand-in that is in more than this share of the tools tells nothing and costs time.
-const TOO_COMMON: f32 = 0.05;
+const MAX_RELATED_TERMS: usize = 12;
+/// A stand-in that is in more than this factor of the tools tells nothing and costs time.
+const MAX_RELATED_SHARE: f32 = 0.05;
 /// In a catalog this small nothing is too common.
-const NOT_COMMON: usize = 20;
+const MIN_RELATED_LIMIT: usize = 20;
 
 /// How a term came to serve a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -51,104 +51,109 @@ pub enum TermMatch {
 
 /// One word of the query and the terms that serve it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Slot {
+pub(super) struct QueryWord {
     pub(super) word: String,
     /// What the word is worth in this query.
     pub(super) weight: f32,
-    pub(super) members: Vec<Member>,
+    pub(super) terms: Vec<MatchingTerm>,
 }
 
 /// A term that serves a slot.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Member {
+pub(super) struct MatchingTerm {
     pub(super) term: Term,
     pub(super) via: TermMatch,
     /// The discount of its kind.
-    pub(super) share: f32,
-    /// Its rarity, capped by the word's own.
+    pub(super) factor: f32,
+    /// Its idf, capped by the word's own.
     pub(super) idf: f32,
 }
 
 /// A query, ready to run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Plan {
-    pub(super) slots: Vec<Slot>,
+pub(super) struct QueryPlan {
+    pub(super) words: Vec<QueryWord>,
     /// Neighbouring words of the query that the catalog knows, with what finding them side by side
     /// is worth.
     pub(super) pairs: Vec<(Term, Term, f32)>,
-    /// What the query weighs: the weight of each of its words times its rarity, also of those that
+    /// What the query weighs: the weight of each of its words times its idf, also of those that
     /// nothing in scope has.
-    pub(super) asked: f32,
+    pub(super) query_weight: f32,
     pub(super) corrections: Vec<Correction>,
     /// Whether words were left out for their number.
     pub(super) cut: bool,
 }
 
-impl Plan {
+impl QueryPlan {
     pub(super) fn new(index: &Index, catalog: &Catalog, words: &Words, scope: &Scope) -> Self {
         let mut plan = Self::default();
-        let asked = Asked::new(index, &words.text);
+        let asked = DistinctWords::new(index, &words.text);
         plan.cut = asked.cut;
         // Only what is left when the filler is gone says something, unless nothing is left.
-        let telling = asked.words.iter().any(|word| !word.filler);
-        let slots = Slots { index, catalog, scope };
-        let mut own: Vec<Option<Member>> = Vec::with_capacity(asked.words.len());
+        let has_content_words = asked.words.iter().any(|word| !word.filler);
+        let lookup = TermLookup { index, catalog, scope };
+        let mut own: Vec<Option<MatchingTerm>> = Vec::with_capacity(asked.words.len());
         for word in &asked.words {
-            let idle = telling && word.filler;
-            own.push(if idle { None } else { plan.slot(&slots, word) });
+            let is_skipped = has_content_words && word.filler;
+            own.push(if is_skipped { None } else { plan.add_word(&lookup, word) });
         }
-        let spoken = asked.order.iter().filter(|at| !(telling && asked.words[**at].filler));
-        let neighbours: Vec<Option<Member>> = spoken.map(|at| own[*at]).collect();
-        plan.pair(&neighbours);
+        let content_words =
+            asked.order.iter().filter(|at| !(has_content_words && asked.words[**at].filler));
+        let neighbours: Vec<Option<MatchingTerm>> = content_words.map(|at| own[*at]).collect();
+        plan.add_pairs(&neighbours);
         plan
     }
 
     /// Notes the neighbours among words that the catalog has.
-    fn pair(&mut self, neighbours: &[Option<Member>]) {
+    fn add_pairs(&mut self, neighbours: &[Option<MatchingTerm>]) {
         for pair in neighbours.windows(2) {
             if let [Some(a), Some(b)] = pair
                 && a.term != b.term
                 && !self.pairs.iter().any(|(x, y, _)| (*x, *y) == (a.term, b.term))
             {
-                self.pairs.push((a.term, b.term, PAIR * (a.idf + b.idf)));
+                self.pairs.push((a.term, b.term, PAIR_WEIGHT * (a.idf + b.idf)));
             }
         }
     }
 
     /// Adds the slot of one word; returns the member that is the word itself.
-    fn slot(&mut self, slots: &Slots<'_>, asked: &AskedWord<'_>) -> Option<Member> {
-        let AskedWord { word, stemmed, term, count, .. } = asked;
-        let own = term.and_then(|term| slots.at(term, TermMatch::Word, 1.0, None));
-        let mut members: Vec<Member> = own.into_iter().collect();
-        slots.stand_ins(*term, stemmed, own.map(|own| own.idf), &mut members);
-        if members.is_empty() {
-            slots.completions(stemmed, &mut members);
+    fn add_word(
+        &mut self,
+        lookup: &TermLookup<'_>,
+        asked: &DistinctWord<'_>,
+    ) -> Option<MatchingTerm> {
+        let DistinctWord { word, stemmed, term, count, .. } = asked;
+        let own = term.and_then(|term| lookup.matching_term(term, TermMatch::Word, 1.0, None));
+        let mut terms: Vec<MatchingTerm> = own.into_iter().collect();
+        lookup.related_terms(*term, stemmed, own.map(|own| own.idf), &mut terms);
+        if terms.is_empty() {
+            lookup.completions(stemmed, &mut terms);
         }
-        if members.is_empty() {
-            slots.typos(word, stemmed, &mut members);
-            if let Some(best) = members.iter().min_by(|a, b| a.idf.total_cmp(&b.idf)) {
-                let read_as = slots.surface(best);
+        if terms.is_empty() {
+            lookup.typos(word, stemmed, &mut terms);
+            if let Some(best) = terms.iter().min_by(|a, b| a.idf.total_cmp(&b.idf)) {
+                let read_as = lookup.surface_form(best);
                 self.corrections.push(Correction { word: word.clone(), read_as });
             }
         }
         let mut weight = (*count as f32).sqrt();
         if is_common(word) || word.bytes().all(|b| b.is_ascii_digit()) {
-            weight *= HALF;
+            weight *= COMMON_WORD_WEIGHT;
         }
-        // The word's own rarity comes first, and caps that of its stand-ins. A word that nobody has is
-        // as telling as one that a single tool has.
-        let rarity = members.iter().map(|member| member.idf).reduce(f32::max);
-        self.asked += weight * rarity.unwrap_or_else(|| idf(1, slots.scope.len().max(1)));
-        if members.is_empty() {
+        // The word's own idf comes first, and caps that of its stand-ins. A word that nobody has is
+        // as has_content_words as one that a single tool has.
+        let highest = terms.iter().map(|term| term.idf).reduce(f32::max);
+        self.query_weight += weight * highest.unwrap_or_else(|| idf(1, lookup.scope.len().max(1)));
+        if terms.is_empty() {
             return None;
         }
-        self.slots.push(Slot { word: word.clone(), weight, members });
+        self.words.push(QueryWord { word: word.clone(), weight, terms });
         own
     }
 }
 
 /// A distinct word of a query.
-struct AskedWord<'a> {
+struct DistinctWord<'a> {
     word: String,
     stemmed: Cow<'a, str>,
     /// The term, where the catalog has it.
@@ -159,20 +164,20 @@ struct AskedWord<'a> {
 
 /// The words of a query, each once, and the order they were said in.
 #[derive(Default)]
-struct Asked<'a> {
-    words: Vec<AskedWord<'a>>,
+struct DistinctWords<'a> {
+    words: Vec<DistinctWord<'a>>,
     order: Vec<usize>,
     cut: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> DistinctWords<'a> {
     fn new(index: &'a Index, text: &str) -> Self {
         let mut asked = Self::default();
         words::each(text, &mut |word| {
             if is_stop(word) {
                 return;
             }
-            let known = index.known_word(word);
+            let known = index.term_of_word(word);
             let stemmed = known.map_or_else(
                 || Cow::Owned(stem(word).into_owned()),
                 |term| Cow::Borrowed(index.text(term)),
@@ -188,9 +193,9 @@ impl<'a> Asked<'a> {
                     return;
                 }
                 None => {
-                    let term = known.or_else(|| index.term(&stemmed));
+                    let term = known.or_else(|| index.term_of_stem(&stemmed));
                     let filler = is_filler(&stemmed);
-                    asked.words.push(AskedWord {
+                    asked.words.push(DistinctWord {
                         word: word.to_owned(),
                         stemmed,
                         term,
@@ -207,27 +212,33 @@ impl<'a> Asked<'a> {
 }
 
 /// Looks up terms for one caller.
-struct Slots<'a> {
+struct TermLookup<'a> {
     index: &'a Index,
     catalog: &'a Catalog,
     scope: &'a Scope,
 }
 
-impl Slots<'_> {
-    fn at(&self, term: Term, via: TermMatch, share: f32, cap: Option<f32>) -> Option<Member> {
+impl TermLookup<'_> {
+    fn matching_term(
+        &self,
+        term: Term,
+        via: TermMatch,
+        factor: f32,
+        cap: Option<f32>,
+    ) -> Option<MatchingTerm> {
         let frequency = self.index.document_frequency(term, self.scope);
-        let most = ((self.scope.len() as f32 * TOO_COMMON) as usize).max(NOT_COMMON);
+        let most = ((self.scope.len() as f32 * MAX_RELATED_SHARE) as usize).max(MIN_RELATED_LIMIT);
         // Too common to tell tools apart, unless nothing else serves the word.
         if frequency == 0 || (via != TermMatch::Word && cap.is_some() && frequency > most) {
             return None;
         }
         let idf = idf(frequency, self.scope.len());
         let idf = cap.map_or(idf, |cap| idf.min(cap));
-        Some(Member { term, via, share, idf })
+        Some(MatchingTerm { term, via, factor, idf })
     }
 
     /// A term as it is written in a tool in scope: a stem is nothing to show.
-    fn surface(&self, member: &Member) -> String {
+    fn surface_form(&self, member: &MatchingTerm) -> String {
         let text = self.index.text(member.term);
         let (tools, _) = self.index.postings(member.term);
         let ids = tools.iter().map(|tool| ToolId::at(*tool as usize));
@@ -249,33 +260,33 @@ impl Slots<'_> {
 
     /// Synonyms and relatives. A term that is there for other callers only has them too, so that
     /// this one cannot tell: for a word without a term they are looked up in the lists themselves.
-    fn stand_ins(
+    fn related_terms(
         &self,
         term: Option<Term>,
         stemmed: &str,
         cap: Option<f32>,
-        members: &mut Vec<Member>,
+        terms: &mut Vec<MatchingTerm>,
     ) {
-        let synonym = if cap.is_some() { SYNONYM } else { SYNONYM_ALONE };
+        let synonym = if cap.is_some() { SYNONYM_FACTOR } else { SYNONYM_OF_UNKNOWN_FACTOR };
         let mut relatives = 0;
         let mut add = |term: Term, via: TermMatch| {
-            let share = if via == TermMatch::Synonym { synonym } else { RELATIVE };
-            if via == TermMatch::Prefix && relatives == STAND_INS {
+            let factor = if via == TermMatch::Synonym { synonym } else { RELATIVE_FACTOR };
+            if via == TermMatch::Prefix && relatives == MAX_RELATED_TERMS {
                 return;
             }
-            if let Some(member) = self.at(term, via, share, cap) {
+            if let Some(member) = self.matching_term(term, via, factor, cap) {
                 relatives += usize::from(via == TermMatch::Prefix);
-                members.push(member);
+                terms.push(member);
             }
         };
         if let Some(term) = term {
-            for (other, via) in self.index.stand_ins(term) {
+            for (other, via) in self.index.related_terms(term) {
                 add(*other, *via);
             }
             return;
         }
         let synonyms: Vec<Term> =
-            related(stemmed).iter().filter_map(|s| self.index.term(s)).collect();
+            related(stemmed).iter().filter_map(|s| self.index.term_of_stem(s)).collect();
         for other in &synonyms {
             add(*other, TermMatch::Synonym);
         }
@@ -289,34 +300,36 @@ impl Slots<'_> {
     }
 
     /// Terms that an unknown word begins.
-    fn completions(&self, stemmed: &str, members: &mut Vec<Member>) {
+    fn completions(&self, stemmed: &str, terms: &mut Vec<MatchingTerm>) {
         if stemmed.chars().count() < 3 {
             return;
         }
-        // Counted after the scope has been asked, or a hidden tool's words would take up places.
-        let mut found: Vec<Member> = self
+        // Counted after the scope has been asked, or a hidden tool's words would take up sorted_positions.
+        let mut found: Vec<MatchingTerm> = self
             .index
             .with_prefix(stemmed)
-            .filter_map(|(_, term)| self.at(term, TermMatch::Prefix, COMPLETION, None))
-            .take(4 * STAND_INS)
+            .filter_map(|(_, term)| {
+                self.matching_term(term, TermMatch::Prefix, COMPLETION_FACTOR, None)
+            })
+            .take(4 * MAX_RELATED_TERMS)
             .collect();
         // The commonest are the likeliest to be meant.
-        let text = |member: &Member| self.index.text(member.term);
+        let text = |member: &MatchingTerm| self.index.text(member.term);
         found.sort_by(|a, b| a.idf.total_cmp(&b.idf).then_with(|| text(a).cmp(text(b))));
-        members.extend(found.into_iter().take(STAND_INS));
+        terms.extend(found.into_iter().take(MAX_RELATED_TERMS));
     }
 
     /// Terms one edit away from an unknown word. The first letter is taken as right: it nearly
     /// always is, and it makes the vocabulary thirty times smaller.
-    fn typos(&self, word: &str, stemmed: &str, members: &mut Vec<Member>) {
+    fn typos(&self, word: &str, stemmed: &str, terms: &mut Vec<MatchingTerm>) {
         let Some(first) = stemmed.get(..1).filter(|_| word.len() >= 4) else { return };
         for (text, term) in self.index.with_prefix(first).filter(|(text, _)| text.len() >= 4) {
             if text.len().abs_diff(stemmed.len()) <= 1
                 && is_one_edit(stemmed.as_bytes(), text.as_bytes())
-                && let Some(member) = self.at(term, TermMatch::Typo, TYPO, None)
+                && let Some(member) = self.matching_term(term, TermMatch::Typo, TYPO_FACTOR, None)
             {
-                members.push(member);
-                if members.len() == STAND_INS {
+                terms.push(member);
+                if terms.len() == MAX_RELATED_TERMS {
                     return;
                 }
             }
@@ -353,7 +366,7 @@ mod tests {
         let index = Index::build(&catalog, &Limits::default());
         let asked = |text: &str| {
             let words = Words::plain(text, &Limits::default());
-            Plan::new(&index, &catalog, &words, &Scope::all(&catalog)).asked
+            QueryPlan::new(&index, &catalog, &words, &Scope::all(&catalog)).query_weight
         };
         let (once, twice) = (idf(1, 3), idf(2, 3));
         for (text, weight) in [
@@ -370,7 +383,7 @@ mod tests {
         }
         let nobody = Scope::none(&catalog);
         let words = Words::plain("ping", &Limits::default());
-        assert!(Plan::new(&index, &catalog, &words, &nobody).asked >= 0.0);
+        assert!(QueryPlan::new(&index, &catalog, &words, &nobody).query_weight >= 0.0);
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use rustc_hash::FxHashMap;
 
 use super::index::Term;
-use super::plan::TermMatch;
+use super::query_plan::TermMatch;
 use crate::text::related;
 
 /// Bytes that relatives have in common.
 const ROOT: usize = 5;
 
 /// For each term its synonyms in the vocabulary, then its relatives by prefix, in order.
-pub(super) fn stand_ins(
+pub(super) fn find_all(
     terms: &FxHashMap<Box<str>, Term>,
     sorted: &[(Box<str>, Term)],
 ) -> FxHashMap<Term, Box<[(Term, TermMatch)]>> {

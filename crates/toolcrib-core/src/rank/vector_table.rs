@@ -1,10 +1,10 @@
-//! Which table of token vectors a catalog is read with.
+//! The table of token vectors that a catalog is embedded with.
 
 use std::sync::Arc;
 
 use toolcrib_embed::EmbeddingModel;
 
-/// The table inside the program, or another that the caller has loaded.
+/// The built-in table, or one that the caller has loaded.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,7 +28,7 @@ use toolcrib_embed::EmbeddingModel;
 pub struct VectorTable(Option<Arc<EmbeddingModel>>);
 
 impl VectorTable {
-    /// The one inside the program is read when it is first asked for.
+    /// The model. The built-in one is parsed on first use.
     pub(super) fn model(&self) -> &EmbeddingModel {
         self.0.as_deref().unwrap_or_else(|| EmbeddingModel::builtin())
     }
@@ -40,7 +40,7 @@ impl From<EmbeddingModel> for VectorTable {
     }
 }
 
-/// The same table, and not one with the same numbers: there are ten megabytes of them.
+/// Compares by identity. Comparing contents would read ten megabytes.
 impl PartialEq for VectorTable {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
