@@ -40,7 +40,7 @@ struct SavedFile<K> {
 impl SavedLists {
     /// What is kept below a state folder, if there is one.
     pub(crate) fn new(state: Option<&PrivateFolder>) -> Self {
-        let folder = state.map(|state| state.folder("servers"));
+        let folder = state.map(|state| state.subfolder("servers"));
         let folder = folder.filter(|folder| match folder.check() {
             // A folder that cannot be read or created today is tried again at every list.
             Ok(_) | Err(PrivateFileError::Io { .. }) => true,

@@ -137,7 +137,7 @@ impl Proxy {
             tracing::warn!("{notice}");
         }
         let callers = Callers::new(&config, shared_key, Arc::clone(&admin), None)?;
-        admin.set_callers(!config.callers.is_empty());
+        admin.set_has_callers(!config.callers.is_empty());
         Ok(Self {
             routes: Routes::new(&config)?,
             callers: ArcSwap::from_pointee(callers),
@@ -168,7 +168,7 @@ impl Proxy {
         let before = self.callers.load_full();
         let admin = Arc::clone(&self.admin);
         let now = Arc::new(Callers::new(config, before.shared_key(), admin, Some(&before))?);
-        self.admin.set_callers(!config.callers.is_empty());
+        self.admin.set_has_callers(!config.callers.is_empty());
         self.callers.store(Arc::clone(&now));
         before.revoke_missing(&now);
         Ok(self.config.changed_keys(config))

@@ -72,6 +72,6 @@ fn body_rejected(api: Api, rejected: BodyRejected) -> Response {
         BodyRejected::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
     };
     let mut response = error_response(api, status, &rejected.to_string());
-    rejected.set_retry(&mut response);
+    rejected.set_retry_after(&mut response);
     response
 }

@@ -1,7 +1,7 @@
 //! The accept loop, and the life of one connection.
 //!
-//! `axum::serve` has neither timeouts nor a limit on connections, so hyper is driven here. HTTP/1.1 only: every
-//! client that we know speaks it, and what HTTP/2 adds for an attacker needs limits of its own.
+//! `axum::serve` has neither timeouts nor a limit on connections, so this module drives hyper itself. HTTP/1.1 only:
+//! every known client supports it, and HTTP/2 would need limits of its own against attackers.
 
 use std::convert::Infallible;
 use std::io;
@@ -36,10 +36,10 @@ use crate::rate_limited_log::RateLimitedLog;
 use crate::request_body::{BodyState, TimedBody};
 use crate::tls::ServerTls;
 
-/// Maximum time to wait for a file descriptor before the next attempt to accept a connection.
-const NO_FILE: Duration = Duration::from_secs(1);
+/// Maximum time to wait for a free file descriptor before accepting again.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// What a service may want to know of the connection that a request came on, in the extensions of the request.
+/// What services can learn about the connection of a request. Stored in the extensions of the request.
 #[derive(Debug, Clone)]
 pub struct ConnectionContext {
     remote: SocketAddr,
@@ -47,19 +47,19 @@ pub struct ConnectionContext {
 }
 
 impl ConnectionContext {
-    /// Whose share of a limit the request counts against: the remote address, or the IPv6 network of 64 bits
-    /// that it is in. `None` on loopback, which everybody on this machine shares.
+    /// The address whose share of a limit the request counts against: the remote address, or its /64 network for
+    /// IPv6. `None` on loopback, which all programs on this machine share.
     pub fn client(&self) -> Option<IpAddr> {
         client_of(self.remote.ip())
     }
 
-    /// The total that the bodies of all requests share.
+    /// The memory budget that the bodies of all requests share.
     pub fn bodies(&self) -> &BodyBudget {
         &self.bodies
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug, Clone)]
 pub(crate) struct Acceptor {
     pub(crate) router: Router,
@@ -67,12 +67,12 @@ pub(crate) struct Acceptor {
     pub(crate) timeouts: Timeouts,
     pub(crate) bodies: BodyBudget,
     pub(crate) tls: Option<ServerTls>,
-    /// Cancelled when no new request may begin.
+    /// Cancelled when no new request may start.
     pub(crate) stop: CancellationToken,
 }
 
 impl Acceptor {
-    /// Serves connections until the server is stopped and every one of them has ended.
+    /// Serves connections until the server is stopped and all of them have ended.
     pub(crate) async fn run(self, listener: TcpListener) {
         let (tasks, stop) = (TaskTracker::new(), self.stop.clone());
         tokio::select! {
@@ -92,7 +92,7 @@ impl Acceptor {
                     let slot = self.connections.admit(remote).await;
                     tasks.spawn(self.clone().serve(stream, remote, slot));
                 }
-                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) if concerns_one_connection(&error) => {}
                 Err(error) => {
                     if let Some(times) = failures.count() {
                         tracing::error!(times, "cannot accept a connection: {error}");
@@ -100,21 +100,21 @@ impl Acceptor {
                     // Most likely the process has too many open files.
                     let closed = self.connections.one_closed();
                     self.connections.evict_longest_idle();
-                    let _ = tokio::time::timeout(NO_FILE, closed).await;
+                    let _ = tokio::time::timeout(ACCEPT_RETRY_DELAY, closed).await;
                 }
             }
         }
     }
 
-    /// Serves one connection until it ends, makes no progress, or must make room for others.
+    /// Serves one connection until it ends, times out, or is evicted to make room for others.
     async fn serve(self, stream: TcpStream, remote: SocketAddr, slot: ConnectionSlot) {
-        // A response is several small writes. Nagle's algorithm would hold each back until the one before is
-        // acknowledged, and with delayed acknowledgements that takes 40 ms.
+        // A response is several small writes. Nagle's algorithm would delay each until the previous one is
+        // acknowledged, which takes 40 ms with delayed acknowledgements.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
             return self.serve_stream(stream, remote, &slot).await;
         };
-        // Of the same time as the head of the first request, which can only come after it.
+        // The same timeout as for the head of the first request, which follows the handshake.
         let handshake = tokio::time::timeout(self.timeouts.header, tls.accept(stream));
         tokio::select! {
             () = slot.activity.evicted() => {}
@@ -133,8 +133,8 @@ impl Acceptor {
         let activity = &slot.activity;
         let io = TokioIo::new(ConnectionStream::new(stream, Arc::clone(activity)));
         let service = service_fn(|request| self.answer(request, remote, slot));
-        // The timeouts here distinguish a head that is being received from a connection that is idle; hyper's
-        // own timeout is one for both.
+        // hyper's own timeout is off, because it does not distinguish a head that is being received from an idle
+        // connection.
         let mut http = http1::Builder::new();
         http.header_read_timeout(None).keep_alive(slot.overload.is_none());
         let mut connection = pin!(http.serve_connection(io, service));
@@ -168,10 +168,10 @@ impl Acceptor {
             None => self.route(request, remote, &body_state).await,
         };
         if body_state.is_stalled() {
-            // However the service took the end of the body, this was the reason.
+            // Whatever the service made of the error, the timeout was its cause.
             response = body_stalled(self.timeouts.body);
         } else if body_state.is_unread() && !awaits_permission {
-            // Meanwhile no request is in flight: a refused client must not be able to hold a connection.
+            // The connection counts as idle meanwhile, so that a rejected client cannot hold on to it.
             drop(in_flight);
             body_state.discard().await;
             in_flight = slot.activity.begin_request();
@@ -199,8 +199,8 @@ impl Acceptor {
     }
 }
 
-/// Whether an error concerns one connection, which its client has given up, and not the listener.
-fn is_of_one_connection(error: &io::Error) -> bool {
+/// Whether an error concerns only one connection, which its client has closed, and not the listener.
+fn concerns_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
@@ -208,7 +208,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 fn overloaded(overload: Overload) -> Response {
     let error = match overload {
         Overload::Total => "all connections of this server are busy",
-        Overload::Address => "this address has as many requests in flight as it may have",
+        Overload::Address => "all connections of this client address are busy",
     };
     let hint =
         "try again later; the limits are `connections` and `connections_per_address` of `[http]`";

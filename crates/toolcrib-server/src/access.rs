@@ -1,7 +1,7 @@
-//! The bearer token: generated at the first start, kept in a file that only its owner may read.
+//! The bearer token: generated at the first start and stored in a file that only its owner may read.
 //!
-//! There is no default token, and no way to listen on a network address without one. A token can be replaced
-//! while the listener runs, which ends whatever the old one had begun.
+//! There is no default token, and no way to listen on a network address without one. A token can be replaced while the
+//! listener runs; sessions and streams that were opened with the old one then end.
 
 use std::io;
 use std::net::IpAddr;
@@ -20,19 +20,19 @@ pub const TOKEN_FILE: &str = "token";
 /// Maximum size of the token file, in bytes.
 const MAX_FILE_BYTES: u64 = 4096;
 
-/// Minimum length of a token. Shorter ones could be guessed over the network; a generated one has 64 characters.
+/// Minimum length of a token, in characters. Shorter ones could be guessed over the network; generated ones have 64.
 const MIN_LENGTH: usize = 16;
 
-/// What a caller must send.
+/// What a client must send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing: the listener is on loopback, and no token is configured.
+    /// Nothing. For a listener on loopback without a configured token.
     Open,
-    /// This token, on every route but the health check and those of services that check their own keys.
+    /// This token, on every route except the health check and those of services that check their own keys.
     Bearer(Secret),
 }
 
-/// The [`Access`] of a listener, which can be replaced while it runs. A clone is the same one.
+/// The [`Access`] of a listener, which can be replaced while it runs. Clones share it.
 #[derive(Debug, Clone)]
 pub struct AccessControl(Arc<ArcSwap<AccessState>>);
 
@@ -40,7 +40,7 @@ pub struct AccessControl(Arc<ArcSwap<AccessState>>);
 struct AccessState {
     access: Access,
     credential: Credential,
-    /// Tokens that were required before, since the start.
+    /// Former tokens since the process started.
     revoked: Vec<Secret>,
 }
 
@@ -49,22 +49,22 @@ impl AccessState {
         Self { access, credential: Credential::default(), revoked }
     }
 
-    /// The same listener with other access.
+    /// The state after access was replaced.
     fn replaced_by(&self, access: Access) -> Self {
         let token = |access: &Access| match access {
             Access::Bearer(token) => Some(token.clone()),
             Access::Open => None,
         };
-        let now = token(&access);
+        let current = token(&access);
         let mut revoked = self.revoked.clone();
         revoked.extend(token(&self.access));
-        revoked.retain(|token| Some(token) != now.as_ref());
+        revoked.retain(|token| Some(token) != current.as_ref());
         Self::new(access, revoked)
     }
 }
 
-/// What a request was let in with, in the extensions of the request. Everything that outlives the request ends
-/// when the credential is revoked.
+/// The credential of an accepted request, stored in the request's extensions. Everything that outlives the request
+/// must end when the credential is revoked.
 #[derive(Debug, Clone, Default)]
 pub struct Credential(CancellationToken);
 
@@ -74,7 +74,7 @@ impl Credential {
         self.0.cancelled_owned().await;
     }
 
-    /// Whether both are revoked together.
+    /// Whether both are the same credential, so that they are revoked together.
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.0 == other.0
     }
@@ -86,12 +86,12 @@ impl Credential {
 }
 
 impl AccessControl {
-    /// The key that a caller without a key of its own must send; `None` if none is needed.
+    /// The key that clients without a key of their own must send; `None` if none is required.
     pub fn key(&self) -> Option<Secret> {
         self.current().0
     }
 
-    /// The key that a caller without a key of its own must send, and the credential that such a caller gets.
+    /// The key that clients without a key of their own must send, and the credential that they get.
     pub fn current(&self) -> (Option<Secret>, Credential) {
         let current = self.0.load();
         let key = match &current.access {
@@ -101,12 +101,12 @@ impl AccessControl {
         (key, current.credential.clone())
     }
 
-    /// Whether `given` is a token that was required before and is not any more.
+    /// Whether `given` is a former token.
     pub fn is_revoked_token(&self, given: &str) -> bool {
         self.0.load().revoked.iter().any(|token| token.matches(given))
     }
 
-    /// Whether a text contains the token or a former one.
+    /// Whether a text contains the current token or a former one.
     pub fn is_token_in(&self, text: &str) -> bool {
         let current = self.0.load();
         let token = match &current.access {
@@ -116,8 +116,8 @@ impl AccessControl {
         token.into_iter().chain(&current.revoked).any(|token| token.is_in(text))
     }
 
-    /// Requires `access` from now on, and revokes what was let in before if that is a change. Returns whether
-    /// it is.
+    /// Requires `access` from now on. If that is a change, revokes the credential of earlier requests and returns
+    /// `true`.
     pub fn replace(&self, access: Access) -> bool {
         let current = self.0.load();
         if current.access == access {
@@ -128,7 +128,7 @@ impl AccessControl {
         true
     }
 
-    /// Decides with `matches` whether a caller has the token, if one is needed.
+    /// Checks with `matches` that a client has sent the token, if one is required. Returns the credential.
     pub(crate) fn check<E>(
         &self,
         matches: impl FnOnce(&Secret) -> Result<(), E>,
@@ -153,10 +153,10 @@ impl From<Option<Secret>> for AccessControl {
     }
 }
 
-/// Why there is no token to compare with. The server must not start then.
+/// Why there is no usable token. The server must not start then.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// Other users could read the file, and may know the token.
+    /// Other users can read the file, so they may know the token.
     #[error("other users may read the token in `{}` (mode {mode:o})", path.display())]
     ReadableByOthers {
         /// The file.
@@ -164,19 +164,21 @@ pub enum TokenError {
         /// Its permission bits.
         mode: u32,
     },
-    /// The token in the file or in the config is too short to be one.
-    #[error("the token {} has fewer than {MIN_LENGTH} characters, or others than visible ASCII", source_of(path.as_deref()))]
+    /// The token in the file or in the config is too short, or has invalid characters.
+    #[error("the token {} has fewer than {MIN_LENGTH} characters, or characters other than visible ASCII", source_of(path.as_deref()))]
     Weak {
         /// The file; `None` for a token from the config.
         path: Option<PathBuf>,
     },
     /// The file or its folder cannot be used.
-    #[error("the token file is not used: {0}")]
+    #[error("the token file cannot be used: {0}")]
     File(#[source] PrivateFileError),
-    /// There is no folder to keep a token in.
-    #[error("a listener off loopback needs a token, and there is no state folder to keep one in")]
+    /// There is no folder to store a token in.
+    #[error(
+        "a listener on a network address needs a token, and there is no state folder to store one in"
+    )]
     NoState,
-    /// The system gives no random numbers.
+    /// The operating system provides no random numbers.
     #[error("cannot generate a token: {0}")]
     Random(#[source] io::Error),
 }
@@ -186,10 +188,10 @@ impl TokenError {
     pub fn hint(&self) -> String {
         match self {
             Self::ReadableByOthers { path, .. } | Self::Weak { path: Some(path) } => {
-                format!("delete `{}`; the next start makes a new token", path.display())
+                format!("delete `{}`; the next start generates a new token", path.display())
             }
             Self::Weak { path: None } => {
-                "leave the token out of the config: one is made at the first start".to_owned()
+                "leave the token out of the config: one is generated at the first start".to_owned()
             }
             Self::File(error) => error.hint(),
             Self::NoState => "set `http.token` in the config, or HOME".to_owned(),
@@ -203,8 +205,8 @@ fn source_of(path: Option<&Path>) -> String {
 }
 
 impl Access {
-    /// What a listener on `address` requires: the configured token if there is one; otherwise the
-    /// generated token, or nothing on a loopback address.
+    /// Decides what a listener on `address` requires: the configured token if there is one; otherwise nothing on a
+    /// loopback address, and the generated token on any other.
     pub fn decide(
         address: IpAddr,
         configured: Option<Secret>,
@@ -219,7 +221,7 @@ impl Access {
     }
 }
 
-/// The token in the state folder, generated if there is none: 256 bits from the operating system.
+/// Returns the token in the state folder. If there is none, generates one: 256 bits from the operating system.
 pub fn load_or_create(state: &PrivateFolder) -> Result<Secret, TokenError> {
     if let Some(token) = load(state)? {
         return Ok(token);
@@ -228,7 +230,7 @@ pub fn load_or_create(state: &PrivateFolder) -> Result<Secret, TokenError> {
     if state.create(TOKEN_FILE, token.as_bytes()).map_err(TokenError::File)? {
         return Ok(token.into());
     }
-    // A concurrent first start created the file: use its token.
+    // Another process that started at the same time created the file: use its token.
     let removed = || PrivateFileError::Io {
         path: state.file(TOKEN_FILE),
         source: io::ErrorKind::NotFound.into(),
@@ -255,7 +257,7 @@ fn load(state: &PrivateFolder) -> Result<Option<Secret>, TokenError> {
     }
 }
 
-/// Whether a token is too long to be guessed over the network.
+/// Whether a token is long enough not to be guessed over the network.
 pub(crate) fn is_strong(token: &str) -> bool {
     token.len() >= MIN_LENGTH && token.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -1,7 +1,7 @@
-//! Who may see figures about all callers: the holder of the admin token.
+//! Who may see the statistics and metrics of all callers: the holder of the admin token.
 //!
-//! Statistics and metrics tell who uses what, and how much. As long as there is one user, everybody who may send
-//! requests sees them. With several callers, or once an admin token is configured, only the admin sees all of them.
+//! Statistics and metrics reveal who uses what, and how much. While there is a single user, every client that may send
+//! requests sees them. If the config has callers or an admin token, only the admin sees all of them.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -17,33 +17,33 @@ use crate::access::is_strong;
 use crate::guard::Guard;
 use crate::metrics::{self, Registry};
 
-/// Where the token may be sent if `Authorization` is taken: the header of the proxy's keys.
+/// Alternative to `Authorization` for the token: the header of the proxy's keys.
 const KEY_HEADER: &str = "x-toolcrib-key";
 
-/// What an operator can do if the token is missing or wrong.
+/// What to do if the token is missing or wrong.
 pub const ADMIN_HINT: &str = "set `admin_token` in `[http]`, and send it as `Authorization: Bearer TOKEN` or as `x-toolcrib-key`";
 
-/// The rules, which change when the config is loaded again.
+/// Who is the admin, and whether one is required. Changes when the config is reloaded.
 #[derive(Debug, Default)]
 pub struct AdminAccess(RwLock<Rules>);
 
 #[derive(Debug, Default)]
 struct Rules {
     token: Option<Secret>,
-    /// Former tokens since the start of the process.
+    /// Former tokens since the process started.
     revoked: Vec<Secret>,
     has_callers: bool,
 }
 
-/// An admin token that could be guessed.
+/// The admin token could be guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("`http.admin_token` has fewer than 16 characters, or others than visible ASCII")]
+#[error("`http.admin_token` has fewer than 16 characters, or characters other than visible ASCII")]
 pub struct WeakAdminToken;
 
 impl WeakAdminToken {
     /// What the operator can do about it.
     pub fn hint(self) -> &'static str {
-        "make one with `openssl rand -hex 32`, or leave it out"
+        "generate one with `openssl rand -hex 32`, or leave it out"
     }
 }
 
@@ -68,36 +68,36 @@ impl AdminAccess {
         rules.revoked.retain(|revoked| Some(revoked) != token.as_ref());
     }
 
-    /// Whether this is a former admin token.
+    /// Whether `given` is a former admin token.
     pub fn is_revoked_token(&self, given: &str) -> bool {
         let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
         rules.revoked.iter().any(|token| token.matches(given))
     }
 
-    /// Whether a text contains the token or a former one.
+    /// Whether a text contains the current token or a former one.
     pub fn is_token_in(&self, text: &str) -> bool {
         let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
         rules.token.iter().chain(&rules.revoked).any(|token| token.is_in(text))
     }
 
-    /// Says whether there are callers with keys of their own.
-    pub fn set_callers(&self, has_callers: bool) {
+    /// Sets whether the config has callers with keys of their own.
+    pub fn set_has_callers(&self, has_callers: bool) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).has_callers = has_callers;
     }
 
-    /// Whether figures about all callers are for the admin only.
+    /// Whether only the admin may see the statistics and metrics of all callers.
     pub fn is_required(&self) -> bool {
         let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
         rules.has_callers || rules.token.is_some()
     }
 
-    /// Whether this is the admin token.
+    /// Whether `given` is the admin token.
     pub fn matches(&self, given: &str) -> bool {
         let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
         rules.token.as_ref().is_some_and(|token| token.matches(given))
     }
 
-    /// Whether a request has the admin token.
+    /// Whether a request contains the admin token.
     pub fn is_admin(&self, headers: &HeaderMap) -> bool {
         let values =
             |name: &str| headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
@@ -109,12 +109,13 @@ impl AdminAccess {
     }
 }
 
-/// The route of the metrics. `guard` is asked as long as no admin is required; it checked host and origin before.
+/// The route of the metrics. If no admin is required, `guard` checks the listener's token. Host and origin have
+/// already been checked.
 pub(crate) fn metrics_route(registry: Registry, guard: Guard, admin: Arc<AdminAccess>) -> Router {
     let registry = Arc::new(registry);
     let answer = move |request: Request| {
         let headers = request.headers();
-        let refused = if admin.is_required() {
+        let denied = if admin.is_required() {
             (!admin.is_admin(headers)).then(not_admin)
         } else {
             guard
@@ -122,9 +123,9 @@ pub(crate) fn metrics_route(registry: Registry, guard: Guard, admin: Arc<AdminAc
                 .err()
                 .map(axum::response::IntoResponse::into_response)
         };
-        std::future::ready(refused.unwrap_or_else(|| {
-            let kind = [(CONTENT_TYPE, HeaderValue::from_static(metrics::MEDIA_TYPE))];
-            (kind, metrics::encode(&registry)).into_response()
+        std::future::ready(denied.unwrap_or_else(|| {
+            let content_type = [(CONTENT_TYPE, HeaderValue::from_static(metrics::MEDIA_TYPE))];
+            (content_type, metrics::encode(&registry)).into_response()
         }))
     };
     Router::new().route("/metrics", get(answer))
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_admin_is_known_by_a_token_that_cannot_be_guessed() {
+    fn the_admin_is_recognised_by_a_strong_token() {
         let admin = AdminAccess::default();
         assert!(!admin.is_required() && !admin.matches(""));
         assert_eq!(AdminToken::new("short".into()).unwrap_err(), WeakAdminToken);
@@ -164,12 +165,12 @@ mod tests {
         }
         assert!(admin.is_token_in("key=0123456789abcdef") && !admin.is_token_in("key=0123"));
         admin.set_token(None);
-        assert!(admin.is_token_in("key=0123456789abcdef"), "it is revoked");
+        assert!(admin.is_token_in("key=0123456789abcdef"), "revoked tokens count, too");
         assert!(!admin.is_required() && admin.is_revoked_token("0123456789abcdef"));
         admin.set_token(Some(AdminToken::new("0123456789abcdef".into()).unwrap()));
-        assert!(!admin.is_revoked_token("0123456789abcdef"), "it is the token again");
+        assert!(!admin.is_revoked_token("0123456789abcdef"), "it is the current token again");
         admin.set_token(None);
-        admin.set_callers(true);
+        admin.set_has_callers(true);
         assert!(admin.is_required());
     }
 }

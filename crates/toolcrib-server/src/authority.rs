@@ -1,31 +1,31 @@
 //! Hosts and origins as browsers send them.
 //!
-//! Names are accepted only in the canonical spelling: lower case, no trailing dot, dotted IPv4, shortest
-//! IPv6. Accepting other spellings is how checks of `Host` and `Origin` are bypassed.
+//! Names are accepted only in their canonical spelling: lower case, no trailing dot, dotted IPv4, shortest IPv6.
+//! Attackers bypass checks of `Host` and `Origin` with other spellings.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The origin of a web page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
-    secure: bool,
+    is_https: bool,
     pub(crate) authority: Authority,
 }
 
 impl Origin {
-    /// `None` for anything but the canonical spelling.
-    pub(crate) fn read(text: &str) -> Option<Self> {
+    /// Parses the canonical spelling; `None` for any other.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
-        let secure = match scheme {
+        let is_https = match scheme {
             "https" => true,
             "http" => false,
             _ => return None,
         };
-        let mut authority = Authority::read(rest)?;
-        // Browsers omit the default port of the scheme; a config may spell it out.
-        let default = if secure { 443 } else { 80 };
+        let mut authority = Authority::parse(rest)?;
+        // Browsers omit the default port of the scheme, but a config may contain it.
+        let default = if is_https { 443 } else { 80 };
         authority.port = authority.port.filter(|port| *port != default);
-        Some(Self { secure, authority })
+        Some(Self { is_https, authority })
     }
 }
 
@@ -44,8 +44,8 @@ enum Host {
 }
 
 impl Authority {
-    /// `None` for anything but the canonical spelling.
-    pub(crate) fn read(text: &str) -> Option<Self> {
+    /// Parses the canonical spelling; `None` for any other.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (inside, after) = rest.split_once(']')?;
@@ -57,12 +57,12 @@ impl Authority {
                 (Host::V6(address), port)
             }
             None => match text.split_once(':') {
-                Some((name, port)) => (Host::read(name)?, Some(port)),
-                None => (Host::read(text)?, None),
+                Some((name, port)) => (Host::parse(name)?, Some(port)),
+                None => (Host::parse(text)?, None),
             },
         };
         let port = match port {
-            Some(text) => Some(read_port(text)?),
+            Some(text) => Some(parse_port(text)?),
             None => None,
         };
         Some(Self { host, port })
@@ -76,14 +76,14 @@ impl Authority {
         }
     }
 
-    /// Whether it is the same host, on the same port if this one names a port.
+    /// Whether `other` is the same host, and has the same port if this one has a port.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.host == other.host && (self.port.is_none() || self.port == other.port)
     }
 }
 
 impl Host {
-    fn read(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         if let Ok(address) = text.parse() {
             return Some(Self::V4(address));
         }
@@ -91,15 +91,15 @@ impl Host {
             byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_'
         };
         let label = |label: &str| !label.is_empty() && label.bytes().all(plain);
-        // A name that ends in a number is an IPv4 address in another spelling: `2130706433`, `127.1`, `0x7f.1`.
+        // A name that ends in a number is a non-canonical IPv4 address: `2130706433`, `127.1`, `0x7f.1`.
         let last = text.rsplit('.').next()?;
         let number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
         (text.split('.').all(label) && !number).then(|| Self::Name(text.to_owned()))
     }
 }
 
-/// Digits only: `u16::from_str` would also accept `+80` and `00080`.
-fn read_port(text: &str) -> Option<u16> {
+/// Parses a port of digits only: `u16::from_str` would also accept `+80` and `00080`.
+fn parse_port(text: &str) -> Option<u16> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     if digits { text.parse().ok() } else { None }
 }

@@ -1,8 +1,8 @@
-//! A total for the request bodies that are in memory, shared by all services of a listener.
+//! A limit on the total size of the request bodies in memory, shared by all services of a listener.
 //!
-//! A limit for each body is not enough: many clients that send large bodies at the same time would take as much
-//! memory as all of them together. Bytes count from when they are received until the service has released the
-//! body. Bytes that a client only announces do not count: otherwise announcing costs nothing and locks out others.
+//! A limit for each body is not enough, because many clients can send large bodies at the same time. A byte counts
+//! from when it is received until the service releases the body. Bytes that a client only announces do not count:
+//! announcing costs nothing, so a client could lock out the others with it.
 
 use axum::http::header;
 use axum::response::Response;
@@ -10,19 +10,19 @@ use axum::response::Response;
 use crate::error_response::RETRY_AFTER;
 use crate::memory_budget::{MemoryBudget, MemoryShare};
 
-/// The bodies of one listener. A clone is the same total.
+/// The memory for the bodies of one listener. Clones share it.
 #[derive(Debug, Clone)]
 pub struct BodyBudget(MemoryBudget);
 
-/// A body for which there is no memory.
+/// Why there is no memory for a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyRejected {
-    /// Other requests take up the total.
+    /// The bodies of other requests take up the total.
     #[error(
         "the bodies of other requests in flight take up all memory for bodies: try again later (`body_bytes` of `[http]`)"
     )]
     Busy,
-    /// It would never fit.
+    /// The body is larger than the total.
     #[error(
         "the body is larger than the total for all bodies, {0} bytes (`body_bytes` of `[http]`)"
     )]
@@ -30,8 +30,8 @@ pub enum BodyRejected {
 }
 
 impl BodyRejected {
-    /// Sets the time to wait on a response with this error_response, if waiting helps.
-    pub fn set_retry(self, response: &mut Response) {
+    /// Sets `Retry-After` on a response with this error, if waiting helps.
+    pub fn set_retry_after(self, response: &mut Response) {
         if self == Self::Busy {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
         }
@@ -39,13 +39,13 @@ impl BodyRejected {
 }
 
 impl BodyBudget {
-    /// A total of so many bytes.
+    /// Creates a budget of `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self(MemoryBudget::new(limit))
     }
 
-    /// A body of which nothing has been received. `announced` is its length, as far as it is known: if that does
-    /// not fit now, it is refused before the client sends it.
+    /// Starts a body of which nothing has been received. `announced` is its length as far as it is known. A body
+    /// that would not fit now is rejected before the client sends it.
     pub fn begin(&self, announced: usize) -> Result<BodyPermit, BodyRejected> {
         let mut permit = BodyPermit { share: self.0.share(), limit: self.0.limit() };
         permit.grow(announced)?;
@@ -54,7 +54,7 @@ impl BodyBudget {
     }
 }
 
-/// The bytes of one body. Dropping it releases them.
+/// The bytes that one body takes. Dropping it releases them.
 #[derive(Debug)]
 pub struct BodyPermit {
     share: MemoryShare,
@@ -67,8 +67,8 @@ impl BodyPermit {
         if self.share.grow(bytes) {
             return Ok(());
         }
-        let all = self.share.bytes().checked_add(bytes);
-        let is_too_large = all.is_none_or(|all| all > self.limit);
+        let total = self.share.bytes().checked_add(bytes);
+        let is_too_large = total.is_none_or(|total| total > self.limit);
         Err(if is_too_large { BodyRejected::TooLarge(self.limit) } else { BodyRejected::Busy })
     }
 }
@@ -84,10 +84,10 @@ mod tests {
         one.grow(60).unwrap();
         two.grow(40).unwrap();
         assert_eq!(two.grow(1), Err(BodyRejected::Busy), "one over the limit");
-        assert_eq!(budget.begin(1).unwrap_err(), BodyRejected::Busy, "it need not be sent");
+        assert_eq!(budget.begin(1).unwrap_err(), BodyRejected::Busy, "rejected before it is sent");
         drop(one);
         two.grow(60).unwrap();
-        assert_eq!(two.grow(1), Err(BodyRejected::TooLarge(100)), "alone it is over the limit");
+        assert_eq!(two.grow(1), Err(BodyRejected::TooLarge(100)), "over the limit on its own");
         drop(two);
         assert_eq!(budget.begin(101).unwrap_err(), BodyRejected::TooLarge(100));
         assert_eq!(budget.begin(usize::MAX).unwrap_err(), BodyRejected::TooLarge(100));

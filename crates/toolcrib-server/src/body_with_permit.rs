@@ -1,5 +1,5 @@
-//! A response body that keeps a value alive until the body has been sent: a place among the requests in flight, or a
-//! share of a memory total.
+//! A response body that holds a permit until it has been sent: a place among the requests in flight, or a share of a
+//! memory budget.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,17 +7,17 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-/// A body that drops a value once the body was sent or given up. Frames pass unchanged, trailers included.
+/// A body that drops its permit once it has been sent or dropped. Frames pass unchanged, including trailers.
 #[derive(Debug)]
 pub struct BodyWithPermit<T> {
     body: Body,
-    _held: T,
+    _permit: T,
 }
 
 impl<T> BodyWithPermit<T> {
-    /// Keeps `held` for as long as `body`.
-    pub fn new(body: Body, held: T) -> Self {
-        Self { body, _held: held }
+    /// Holds `permit` as long as `body` exists.
+    pub fn new(body: Body, permit: T) -> Self {
+        Self { body, _permit: permit }
     }
 }
 

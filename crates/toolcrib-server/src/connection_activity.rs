@@ -1,7 +1,7 @@
-//! What one connection is doing, and since when: the facts that timeouts and eviction decide on.
+//! What one connection is doing, and since when: the input of timeouts and eviction.
 //!
-//! The stream reports bytes, the HTTP service reports requests. Each state has its own timeout; a request in
-//! flight has none, because an event stream may be quiet for as long as its service likes.
+//! The stream reports bytes, the HTTP service reports requests. Each phase has its own timeout, except a request in
+//! flight: an event stream may be silent for any time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Maximum times without progress.
+/// Maximum times of the phases of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {
-    /// From the first byte of a request, or from the connect, to the end of the request's head.
+    /// From the first byte of a request, or the start of the connection, to the end of the request's head.
     pub(crate) header: Duration,
     /// Between two requests.
     pub(crate) idle: Duration,
-    /// Between two pieces of a request body.
+    /// Between two chunks of a request body.
     pub(crate) body: Duration,
 }
 
@@ -36,7 +36,7 @@ struct Progress {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The head of a request is being received. A new connection begins here.
+    /// The head of a request is being received. A new connection starts in this phase.
     Head,
     /// From the end of a request's head to the last byte of its response.
     InFlight,
@@ -50,30 +50,30 @@ impl ConnectionActivity {
         Self { progress: Mutex::new(progress), evicted: Notify::new() }
     }
 
-    /// Bytes arrived. The head of a request begins with the first byte and is not extended by others:
-    /// otherwise one byte every few seconds would hold a connection open forever.
-    pub(crate) fn received(&self) {
+    /// Records that bytes arrived. The timeout of a request's head starts at its first byte, and later bytes do not
+    /// restart it: otherwise one byte every few seconds would keep a connection open forever.
+    pub(crate) fn bytes_received(&self) {
         let mut progress = self.lock();
         if progress.phase == Phase::Idle {
             progress.enter(Phase::Head);
         }
     }
 
-    /// Bytes were sent. The end of a long response may still be on its way when its request is over.
-    pub(crate) fn sent(&self) {
+    /// Records that bytes were sent. The end of a long response may still be sent after its request is over.
+    pub(crate) fn bytes_sent(&self) {
         let mut progress = self.lock();
         if progress.phase == Phase::Idle {
             progress.since = Instant::now();
         }
     }
 
-    /// The head of a request is complete; the request is in flight until the returned value is dropped.
+    /// Records that the head of a request is complete. The request is in flight until the returned value is dropped.
     pub(crate) fn begin_request(self: &Arc<Self>) -> InFlight {
         self.lock().enter(Phase::InFlight);
         InFlight(Arc::clone(self))
     }
 
-    /// Since when no request is in flight; `None` while one is, and for a connection that is being closed.
+    /// Since when no request is in flight; `None` while one is, and for an evicted connection.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let progress = self.lock();
         (progress.phase != Phase::InFlight && !progress.is_evicted).then_some(progress.since)
@@ -84,7 +84,7 @@ impl ConnectionActivity {
         self.lock().is_evicted
     }
 
-    /// Closes the connection, unless a request is in flight or it is being closed already.
+    /// Evicts the connection, unless a request is in flight or it is already evicted. Returns whether it did.
     pub(crate) fn evict(&self) -> bool {
         let mut progress = self.lock();
         if progress.phase == Phase::InFlight || progress.is_evicted {
@@ -100,10 +100,10 @@ impl ConnectionActivity {
         self.evicted.notified().await;
     }
 
-    /// When to check the connection next; `None` if it is overdue and must be closed now.
+    /// When to check the connection next; `None` if it has timed out and must be closed.
     ///
-    /// No check is further away than the shortest timeout, so a state that begins after this call is checked
-    /// before it is overdue. That replaces a timer that every request would have to reset.
+    /// The next check is never later than the shortest timeout, so a phase that starts after this call is checked in
+    /// time. Rejected: a timer that every request resets, which would slow down every request.
     pub(crate) fn next_check(&self, timeouts: &Timeouts) -> Option<Instant> {
         let (progress, now) = (*self.lock(), Instant::now());
         let latest = now + timeouts.header.min(timeouts.idle);
@@ -147,7 +147,7 @@ mod tests {
         body: Duration::from_secs(30),
     };
 
-    /// Whether the connection is still open after so many seconds, checked only when it asks to be.
+    /// Whether the connection is still open after so many seconds, checked only at the times that it names.
     async fn survives(activity: &ConnectionActivity, seconds: u64) -> bool {
         let end = Instant::now() + Duration::from_secs(seconds);
         loop {
@@ -162,29 +162,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_state_has_its_timeout_and_a_request_in_flight_has_none() {
+    async fn each_phase_has_its_timeout_and_a_request_in_flight_has_none() {
         let activity = Arc::new(ConnectionActivity::new());
         assert!(survives(&activity, 29).await);
-        activity.received();
+        activity.bytes_received();
         assert!(!survives(&activity, 1).await, "a new connection has 30 s for its first request");
 
         let activity = Arc::new(ConnectionActivity::new());
         let request = activity.begin_request();
-        assert!(survives(&activity, 3600).await, "a quiet stream stays");
+        assert!(survives(&activity, 3600).await, "a silent stream stays open");
         assert!(!activity.evict() && activity.idle_since().is_none());
         drop(request);
         assert!(survives(&activity, 119).await);
-        activity.received();
+        activity.bytes_received();
         for _ in 0..29 {
             assert!(survives(&activity, 1).await);
-            activity.received();
+            activity.bytes_received();
         }
-        assert!(!survives(&activity, 1).await, "more bytes do not extend the time for a head");
+        assert!(!survives(&activity, 1).await, "more bytes do not extend the timeout of a head");
 
         let activity = Arc::new(ConnectionActivity::new());
         drop(activity.begin_request());
         assert!(survives(&activity, 119).await);
-        activity.sent();
+        activity.bytes_sent();
         assert!(survives(&activity, 119).await, "the end of a response is still being sent");
         assert!(!survives(&activity, 1).await);
     }

@@ -1,15 +1,15 @@
-//! How many connections the process can afford: each takes a file descriptor, and so does everything else.
+//! How many connections the process may have: each takes one of its file descriptors.
 
 use crate::connections::ConnectionLimits;
 
-/// Maximum number of connections by default, however many files the process may open. An idle connection takes
-/// some 10 KB of memory.
+/// Upper limit of the default, even if the process may open more files. An idle connection takes about 10 KB of
+/// memory.
 const MAX_DEFAULT: usize = 10_000;
 
-/// The limits to use. `total` and `per_address` are as configured.
+/// Returns the limits to use. `total` and `per_address` are the configured ones.
 ///
-/// By default, half of the files that the process may open are for connections: the request that a client sends
-/// to the proxy needs another connection to the provider. A configured total may take three quarters of them.
+/// By default, half of the files that the process may open are for connections, because each request to the proxy
+/// needs another connection to the provider. A configured total may use three quarters of them.
 pub(crate) fn connection_limits(
     total: Option<usize>,
     per_address: Option<usize>,
@@ -18,17 +18,18 @@ pub(crate) fn connection_limits(
 }
 
 fn limits(files: usize, total: Option<usize>, per_address: Option<usize>) -> ConnectionLimits {
-    let (most, default) = ((files / 4 * 3).max(1), (files / 2).clamp(1, MAX_DEFAULT));
-    if let Some(total) = total.filter(|total| *total > most) {
+    let (max, default) = ((files / 4 * 3).max(1), (files / 2).clamp(1, MAX_DEFAULT));
+    if let Some(total) = total.filter(|total| *total > max) {
         tracing::warn!(
             configured = total,
-            used = most,
+            used = max,
             files,
             "`http.connections` is more than three quarters of the files that this process may open; raise `ulimit -n`"
         );
     }
-    let total = total.unwrap_or(default).min(most);
-    // One address must not take everything. A proxy server on another machine is one address, hence not less.
+    let total = total.unwrap_or(default).min(max);
+    // One address must not take all connections. It gets half of them, because a reverse proxy on another machine is
+    // a single address.
     ConnectionLimits { total, per_address: per_address.unwrap_or((total / 2).max(1)) }
 }
 
@@ -38,7 +39,7 @@ fn max_files() -> usize {
     getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize)
 }
 
-/// Other systems have no such limit on sockets.
+/// Returns no limit: other systems have none on sockets.
 #[cfg(not(unix))]
 fn max_files() -> usize {
     usize::MAX
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_total_stays_below_the_limit_of_files() {
+    fn the_total_stays_below_the_limit_on_files() {
         let limit = |files, total, each| {
             let ConnectionLimits { total, per_address } = limits(files, total, each);
             (total, per_address)

@@ -1,8 +1,8 @@
-//! Connections for hyper: small reads, and reports of what arrives and leaves.
+//! The stream of a connection, for hyper: it reads small chunks and reports bytes received and sent.
 //!
-//! hyper doubles its read buffer whenever one read fills it, up to 400 KB, and keeps it for as long as
-//! the connection lives. Clients of the proxy send 100 KB and more and then wait for minutes, hundreds of
-//! them at a time. With reads of at most [`MAX_READ`] bytes the buffer stays small.
+//! hyper doubles its read buffer whenever one read fills it, up to 400 KB, and keeps it for the lifetime of the
+//! connection. Hundreds of the proxy's clients send 100 KB or more at a time and then wait for minutes. With reads of
+//! at most [`MAX_READ`] bytes the buffer stays small.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use crate::connection_activity::ConnectionActivity;
 /// Maximum size of one read, in bytes.
 const MAX_READ: usize = 16 << 10;
 
-/// A connection that reads at most [`MAX_READ`] bytes at a time and reports what it receives and sends.
+/// A stream that reads at most [`MAX_READ`] bytes at a time and reports bytes received and sent.
 #[derive(Debug)]
 pub(crate) struct ConnectionStream<S> {
     stream: S,
@@ -28,9 +28,9 @@ impl<S> ConnectionStream<S> {
         Self { stream, activity }
     }
 
-    fn reported(&self, written: io::Result<usize>) -> io::Result<usize> {
+    fn report_sent(&self, written: io::Result<usize>) -> io::Result<usize> {
         if matches!(written, Ok(bytes) if bytes > 0) {
-            self.activity.sent();
+            self.activity.bytes_sent();
         }
         written
     }
@@ -48,7 +48,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for ConnectionStream<S> {
         let read = part.filled().len();
         buf.advance(read);
         if read > 0 {
-            self.activity.received();
+            self.activity.bytes_received();
         }
         Poll::Ready(Ok(()))
     }
@@ -61,7 +61,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ConnectionStream<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
-        Poll::Ready(self.reported(written))
+        Poll::Ready(self.report_sent(written))
     }
 
     fn poll_write_vectored(
@@ -70,7 +70,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ConnectionStream<S> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices));
-        Poll::Ready(self.reported(written))
+        Poll::Ready(self.report_sent(written))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,10 +1,9 @@
-//! How many connections there may be, in total and for each remote address, and which one must close when
-//! there are too many.
+//! Limits the number of connections, in total and for each remote address, and evicts one when there are too many.
 //!
-//! A stranger can open connections without a token, so a full table never refuses a newcomer while any
-//! connection is idle: the longest idle one closes. Connections with a request in flight are never closed for
-//! that. If all of them are busy, the newcomer gets one of [`SPARE_SLOTS`] places in which only the health check is
-//! served and everything else is answered with 503.
+//! Anyone can open connections without a token. So a full table never turns a new connection away while any other is
+//! idle: the longest idle one is evicted. A connection with a request in flight is never evicted. If all of them are
+//! busy, a new connection gets one of [`SPARE_SLOTS`] extra slots, in which only the health check is served and every
+//! other request gets 503.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,18 +15,18 @@ use tokio::sync::Notify;
 use crate::connection_activity::ConnectionActivity;
 use crate::rate_limited_log::RateLimitedLog;
 
-/// Places above the total for connections that get no service but the health check.
+/// Slots in addition to the limit, in which only the health check is served.
 pub(crate) const SPARE_SLOTS: usize = 16;
 
 /// Maximum numbers of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConnectionLimits {
     pub(crate) total: usize,
-    /// For one remote address. Loopback addresses have none: everybody on this machine shares them.
+    /// For one remote address. Does not apply to loopback, which all programs on this machine share.
     pub(crate) per_address: usize,
 }
 
-/// Which limit was reached with every connection busy.
+/// The limit that is reached while every connection is busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overload {
     Total,
@@ -38,41 +37,41 @@ pub(crate) enum Overload {
 #[derive(Debug)]
 pub(crate) struct Connections {
     limits: ConnectionLimits,
-    table: Mutex<Table>,
+    table: Mutex<ConnectionTable>,
     closed: Notify,
     total_log: RateLimitedLog,
     address_log: RateLimitedLog,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct ConnectionTable {
     next: u64,
-    open: HashMap<u64, Open>,
+    open: HashMap<u64, OpenConnection>,
     /// The number of open connections of each client that has any.
-    by_client: HashMap<IpAddr, usize>,
+    count_by_client: HashMap<IpAddr, usize>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenConnection {
     client: Option<IpAddr>,
     activity: Arc<ConnectionActivity>,
 }
 
-impl Table {
-    /// Closes the longest idle connection, of this client if one is named.
+impl ConnectionTable {
+    /// Evicts the longest idle connection, of `client` if given. Returns whether there was one.
     fn evict_longest_idle(&self, client: Option<IpAddr>) -> bool {
         let of_client = self.open.values().filter(|open| client.is_none() || open.client == client);
         let idle = of_client.filter_map(|open| Some((open.activity.idle_since()?, open)));
-        // A request may begin between the two looks; then nothing is closed and the newcomer is told so.
+        // A request may start between the two checks. Then nothing is evicted, and the result is `false`.
         idle.min_by_key(|(since, _)| *since).is_some_and(|(_, open)| open.activity.evict())
     }
 
     fn insert(&mut self, client: Option<IpAddr>, activity: Arc<ConnectionActivity>) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.open.insert(id, Open { client, activity });
+        self.open.insert(id, OpenConnection { client, activity });
         if let Some(client) = client {
-            *self.by_client.entry(client).or_default() += 1;
+            *self.count_by_client.entry(client).or_default() += 1;
         }
         id
     }
@@ -80,7 +79,7 @@ impl Table {
     fn remove(&mut self, id: u64) {
         let client = self.open.remove(&id).and_then(|open| open.client);
         if let Some(client) = client
-            && let Entry::Occupied(mut count) = self.by_client.entry(client)
+            && let Entry::Occupied(mut count) = self.count_by_client.entry(client)
         {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -89,13 +88,13 @@ impl Table {
         }
     }
 
-    /// Whether this client, or all clients together, have so many connections that are not being closed.
-    fn has(&self, limit: usize, client: Option<IpAddr>) -> bool {
+    /// Whether this client, or all clients together, have at least `limit` connections that are not evicted.
+    fn is_at_limit(&self, limit: usize, client: Option<IpAddr>) -> bool {
         let open = match &client {
-            Some(client) => self.by_client.get(client).copied().unwrap_or_default(),
+            Some(client) => self.count_by_client.get(client).copied().unwrap_or_default(),
             None => self.open.len(),
         };
-        // Only then is it worth looking at each of them.
+        // The cheap check first: `count` looks at every connection.
         open >= limit && self.count(client) >= limit
     }
 
@@ -116,7 +115,7 @@ impl Connections {
         })
     }
 
-    /// A place for a new connection. Waits only for connections that are about to close.
+    /// Returns a slot for a new connection. Waits only for connections that are about to close.
     pub(crate) async fn admit(self: &Arc<Self>, remote: SocketAddr) -> ConnectionSlot {
         let client = client_of(remote.ip());
         let overload = self.make_room(client);
@@ -135,14 +134,14 @@ impl Connections {
                         overload,
                     };
                 }
-                // More newcomers than connections that have closed so far, or all spare places are taken.
+                // The evicted connections have not closed yet, or all spare slots are taken.
                 table.evict_longest_idle(None);
             }
             closed.await;
         }
     }
 
-    /// Closes the longest idle connection, if there is one. For a process that has no file left.
+    /// Evicts the longest idle connection, if any. For a process that has run out of file descriptors.
     pub(crate) fn evict_longest_idle(&self) -> bool {
         self.lock().evict_longest_idle(None)
     }
@@ -152,57 +151,57 @@ impl Connections {
         self.closed.notified().await;
     }
 
-    /// Keeps both limits with one more connection, or tells which one cannot be kept.
+    /// Evicts a connection if one more would exceed a limit. Returns the limit if every connection is busy.
     fn make_room(&self, client: Option<IpAddr>) -> Option<Overload> {
         let ConnectionLimits { total, per_address } = self.limits;
         let table = self.lock();
-        if client.is_some() && table.has(per_address, client) {
-            let closes = table.evict_longest_idle(client);
+        if client.is_some() && table.is_at_limit(per_address, client) {
+            let is_evicted = table.evict_longest_idle(client);
             if let Some(times) = self.address_log.count() {
                 tracing::warn!(
                     times,
                     limit = per_address,
-                    "an address reached its limit of connections; {}",
-                    outcome(closes)
+                    "an address has reached its limit on connections; {}",
+                    outcome(is_evicted)
                 );
             }
-            return (!closes).then_some(Overload::Address);
+            return (!is_evicted).then_some(Overload::Address);
         }
-        if table.has(total, None) {
-            let closes = table.evict_longest_idle(None);
+        if table.is_at_limit(total, None) {
+            let is_evicted = table.evict_longest_idle(None);
             if let Some(times) = self.total_log.count() {
                 tracing::warn!(
                     times,
                     limit = total,
-                    "the limit of connections is reached; {}",
-                    outcome(closes)
+                    "the limit on connections is reached; {}",
+                    outcome(is_evicted)
                 );
             }
-            return (!closes).then_some(Overload::Total);
+            return (!is_evicted).then_some(Overload::Total);
         }
         None
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn outcome(closes: bool) -> &'static str {
-    if closes {
-        "its longest idle connection is closed for a new one"
+fn outcome(is_evicted: bool) -> &'static str {
+    if is_evicted {
+        "the longest idle connection is closed for a new one"
     } else {
-        "all of them are busy, and new requests are answered with 503"
+        "all of them are busy, and new requests get 503"
     }
 }
 
-/// The place of one connection, free again when it is dropped.
+/// The slot of one connection. Dropping it frees the slot.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     connections: Arc<Connections>,
     id: u64,
     pub(crate) activity: Arc<ConnectionActivity>,
-    /// Why this connection gets no service but the health check.
+    /// If set, only the health check is served on this connection.
     pub(crate) overload: Option<Overload>,
 }
 
@@ -213,8 +212,8 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// Whose share a connection counts against: the address, or for IPv6 its network of 64 bits, which is what one
-/// customer of a provider has. `None` on loopback.
+/// The address whose share a connection counts against. For IPv6 that is the /64 network, which is what one customer
+/// of a provider usually has. `None` on loopback.
 pub(crate) fn client_of(address: IpAddr) -> Option<IpAddr> {
     match address.to_canonical() {
         address if address.is_loopback() => None,
@@ -239,13 +238,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_longest_idle_connection_gives_way_and_a_busy_one_never() {
+    async fn the_longest_idle_connection_is_evicted_and_a_busy_one_never() {
         let connections = connections(3, 3);
         let busy = connections.admit(at("127.0.0.1")).await;
         let request = busy.activity.begin_request();
         let older = connections.admit(at("127.0.0.1")).await;
         let newer = connections.admit(at("127.0.0.1")).await;
-        assert!(!older.activity.is_evicted(), "at the limit all stay");
+        assert!(!older.activity.is_evicted(), "at the limit none is evicted");
         let fourth = connections.admit(at("127.0.0.1")).await;
         assert!(older.activity.is_evicted() && !newer.activity.is_evicted());
         assert_eq!(fourth.overload, None);
@@ -255,13 +254,13 @@ mod tests {
         assert_eq!(fifth.overload, Some(Overload::Total), "all are busy");
         assert!([&busy, &newer, &fourth].iter().all(|slot| !slot.activity.is_evicted()));
         let sixth = connections.admit(at("127.0.0.1")).await;
-        assert!(fifth.activity.is_evicted(), "a spare place, too, is only for who uses it");
-        assert_eq!(sixth.overload, None, "its place was made by closing the fifth");
+        assert!(fifth.activity.is_evicted(), "an idle connection in a spare slot is evicted, too");
+        assert_eq!(sixth.overload, None, "evicting the fifth made room for it");
         drop((request, requests));
     }
 
     #[tokio::test]
-    async fn an_address_has_a_share_and_loopback_has_all() {
+    async fn an_address_has_a_limit_and_loopback_has_none() {
         let connections = connections(8, 2);
         for (one, other) in [("10.0.0.1", "10.0.0.2"), ("2001:db8::1", "2001:db8:0:1::1")] {
             let first = connections.admit(at(one)).await;
@@ -283,14 +282,14 @@ mod tests {
         }
         assert!(local.iter().all(|slot| !slot.activity.is_evicted() && slot.overload.is_none()));
         assert_eq!(
-            connections.lock().by_client.len(),
+            connections.lock().count_by_client.len(),
             0,
-            "shares of clients that left are forgotten"
+            "no counts are kept for clients without connections"
         );
     }
 
     #[tokio::test]
-    async fn a_newcomer_waits_for_a_place_to_become_free() {
+    async fn a_new_connection_waits_for_a_free_slot() {
         let connections = connections(1, 1);
         let mut slots = vec![connections.admit(at("127.0.0.1")).await];
         for _ in 0..SPARE_SLOTS {
@@ -300,7 +299,7 @@ mod tests {
         let mut next = std::pin::pin!(connections.admit(at("127.0.0.1")));
         tokio::select! {
             biased;
-            _ = &mut next => panic!("one more than there are places"),
+            _ = &mut next => panic!("admitted without a free slot"),
             () = std::future::ready(()) => {}
         }
         slots.remove(0);

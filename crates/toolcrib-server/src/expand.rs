@@ -1,14 +1,14 @@
-//! References in a config, such as `${NAME}`, replaced by their values.
+//! Expands references in a config, such as `${NAME}`.
 //!
-//! Pure: the lookup is a function argument, and [`from_system`] is the real one. A reference that has no
-//! value is an error that names the reference, because a program that is started with half a token fails
-//! in ways that are hard to understand. Values are not expanded again.
+//! Pure: the lookup is a function argument, and [`from_system`] is the real one. A reference without a value is an
+//! error that names it, because a program that is started with an incomplete token fails in ways that are hard to
+//! understand. Values are not expanded again.
 //!
 //! | reference | value |
 //! |---|---|
 //! | `${NAME}`, `${env:NAME}` | an environment variable |
 //! | `${NAME:-text}` | the same, or `text` if it is not set |
-//! | `${file:PATH}` | the contents of a file, without a line break at its end; the path is absolute or begins with `~/` |
+//! | `${file:PATH}` | the contents of a file, without the final line break; the path is absolute or begins with `~/` |
 //! | `${userHome}` | the home folder |
 //! | `${workspaceFolder}` | the current folder |
 //! | `$${` | a literal `${` |
@@ -20,10 +20,10 @@ use thiserror::Error;
 
 use crate::Secret;
 
-/// Maximum nesting of defaults inside defaults. Real configs have one level at most.
-const DEPTH: usize = 8;
-/// Maximum size of a file that is referenced, in bytes.
-const FILE_BYTES: u64 = 64 << 10;
+/// Maximum nesting of defaults inside defaults. Real configs have at most one level.
+const MAX_DEPTH: usize = 8;
+/// Maximum size of a referenced file, in bytes.
+const MAX_FILE_BYTES: u64 = 64 << 10;
 
 /// What a reference refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,29 +38,29 @@ pub enum Reference<'a> {
     Folder,
 }
 
-/// A reference that has no value. It holds names, never values.
+/// A reference that has no value. Contains names, never values.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReferenceError {
-    /// A variable.
+    /// An environment variable that is not set.
     #[error("the variable `{0}` is not set")]
     UnsetVariable(String),
-    /// A file.
+    /// A file that cannot be read.
     #[error("the file `{0}` cannot be read")]
     UnreadableFile(String),
-    /// A file whose path begins at the working folder, which may be anybody's.
+    /// A file with a relative path. It would depend on the working folder, which may come from anyone.
     #[error("the path of `${{file:{0}}}` is relative")]
     RelativeFile(String),
     /// An input that an editor would ask its user for.
-    #[error("`${{input:{0}}}` asks a person, and nobody is asked here")]
+    #[error("`${{input:{0}}}` needs an editor that asks its user, and Toolcrib cannot ask")]
     Input(String),
-    /// The home folder.
-    #[error("the home folder is not known")]
+    /// The home folder is unknown.
+    #[error("the home folder is unknown")]
     UnknownHome,
-    /// The current folder.
-    #[error("the current folder is not known")]
+    /// The current folder is unknown.
+    #[error("the current folder is unknown")]
     UnknownFolder,
     /// A `${` without its `}`, or an unknown reference between them.
-    #[error("a `${{` that begins no reference we know")]
+    #[error("a `${{` does not begin a known reference")]
     Malformed,
 }
 
@@ -69,25 +69,27 @@ impl ReferenceError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::UnsetVariable(_) => {
-                "set it where Toolcrib is started, or give a default: `${NAME:-text}`"
+                "set it in the environment of Toolcrib, or give a default: `${NAME:-text}`"
             }
             Self::UnreadableFile(_) => {
-                "check the path and its permissions; 64 KiB at most, as UTF-8"
+                "check the path and its permissions; the file must be UTF-8 of at most 64 KiB"
             }
             Self::RelativeFile(_) => {
-                "give the full path, or one that begins with `~/`: Toolcrib may be started in any folder"
+                "write an absolute path, or one that begins with `~/`: Toolcrib may be started in any folder"
             }
-            Self::Input(_) => "put it into a variable and write `${NAME}` instead",
+            Self::Input(_) => {
+                "put the value into an environment variable and write `${NAME}` instead"
+            }
             Self::UnknownHome => "set HOME",
-            Self::UnknownFolder => "start Toolcrib in a folder that is there",
+            Self::UnknownFolder => "start Toolcrib in a folder that exists",
             Self::Malformed => {
-                "`${NAME}`, `${NAME:-text}` and `${file:PATH}` are known; `$${` means `${`"
+                "write `${NAME}`, `${NAME:-text}` or `${file:PATH}`; for a literal `${`, write `$${`"
             }
         }
     }
 }
 
-/// A secret with its references replaced.
+/// Expands the references in a secret.
 pub fn expand_secret(
     text: &Secret,
     lookup: &impl Fn(Reference<'_>) -> Option<String>,
@@ -95,7 +97,7 @@ pub fn expand_secret(
     expand_text(text.expose(), lookup).map(Secret::from)
 }
 
-/// A text with its references replaced.
+/// Expands the references in a text.
 pub fn expand_text(
     text: &str,
     lookup: &impl Fn(Reference<'_>) -> Option<String>,
@@ -119,16 +121,17 @@ fn expand_at(
             continue;
         }
         out.push_str(before);
-        let end = closing(from).ok_or(ReferenceError::Malformed)?;
-        out.push_str(&resolved(&from[2..end], lookup, depth)?);
+        let end = closing_brace(from).ok_or(ReferenceError::Malformed)?;
+        out.push_str(&resolve(&from[2..end], lookup, depth)?);
         rest = &from[end + 1..];
     }
     out.push_str(rest);
     Ok(out)
 }
 
-/// The position of the `}` that ends the reference at the start of `text`, skipping references in its default.
-fn closing(text: &str) -> Option<usize> {
+/// Returns the position of the `}` that ends the reference at the start of `text`, skipping references in its
+/// default.
+fn closing_brace(text: &str) -> Option<usize> {
     let mut open = 0_usize;
     let bytes = text.as_bytes();
     for (at, byte) in bytes.iter().enumerate() {
@@ -146,7 +149,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-fn resolved(
+fn resolve(
     inner: &str,
     lookup: &impl Fn(Reference<'_>) -> Option<String>,
     depth: usize,
@@ -178,19 +181,19 @@ fn resolved(
     }
     match (lookup(Reference::Variable(name)), default) {
         (Some(value), _) => Ok(value),
-        (None, Some(default)) if depth < DEPTH => expand_at(default, lookup, depth + 1),
+        (None, Some(default)) if depth < MAX_DEPTH => expand_at(default, lookup, depth + 1),
         (None, Some(_)) => Err(ReferenceError::Malformed),
         (None, None) => Err(ReferenceError::UnsetVariable(name.to_owned())),
     }
 }
 
-/// Whether a text can be the name of a variable. `ProgramFiles(x86)` is one, too.
+/// Whether a text can be the name of an environment variable. `ProgramFiles(x86)` is one, too.
 pub fn is_variable_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '(' | ')'))
 }
 
-/// The lookup in the environment, files and folders of this machine.
+/// Looks a reference up on this machine: in the environment, in files, and in folders.
 pub fn from_system(source: Reference<'_>) -> Option<String> {
     let home = || std::env::var("HOME").or_else(|_| std::env::var("USERPROFILE")).ok();
     match source {
@@ -204,8 +207,8 @@ pub fn from_system(source: Reference<'_>) -> Option<String> {
             };
             let mut text = String::new();
             let file = std::fs::File::open(path).ok()?;
-            file.take(FILE_BYTES + 1).read_to_string(&mut text).ok()?;
-            (text.len() as u64 <= FILE_BYTES).then_some(text)
+            file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).ok()?;
+            (text.len() as u64 <= MAX_FILE_BYTES).then_some(text)
         }
     }
 }

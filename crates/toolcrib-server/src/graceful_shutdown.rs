@@ -1,4 +1,4 @@
-//! Graceful shutdown: requests in flight may finish, streams without an end are closed.
+//! Graceful shutdown: requests in flight may finish, and open-ended streams are closed.
 
 use std::time::Duration;
 
@@ -12,30 +12,30 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::body_with_permit::BodyWithPermit;
 
-/// Maximum time that requests in flight may take to finish after a stop.
+/// Maximum time to wait for requests in flight.
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// Time for the last bytes of streams to be sent after they were closed.
+/// Time to send the last bytes of streams after they were closed.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 
-/// The shutdown of a server, as its services take part in it. A clone is the same shutdown.
+/// The shutdown of a server, as seen by its services. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct GracefulShutdown {
     in_flight: TaskTracker,
-    closed: CancellationToken,
+    streams_closed: CancellationToken,
 }
 
 impl GracefulShutdown {
-    /// Shutdown waits until the returned token is dropped. For requests that end on their own.
+    /// Makes shutdown wait until the returned token is dropped. For requests that end without help.
     pub fn track_request(&self) -> TaskTrackerToken {
         self.in_flight.token()
     }
 
-    /// Cancelled once shutdown no longer waits. Ends the streams that last as long as their client listens.
+    /// Cancelled when shutdown stops waiting. Streams that last as long as their client listens must end then.
     pub fn streams_closed(&self) -> &CancellationToken {
-        &self.closed
+        &self.streams_closed
     }
 
-    /// Makes shutdown wait for every request to `router`, until the last byte of its response.
+    /// Makes shutdown wait for every request to `router`, until the last byte of its response is sent.
     pub fn track(&self, router: Router) -> Router {
         let tracker = self.in_flight.clone();
         router.layer(from_fn(move |request: Request, next: Next| {
@@ -47,17 +47,17 @@ impl GracefulShutdown {
         }))
     }
 
-    /// Runs the shutdown once `stop` is cancelled.
+    /// Waits until `stop` is cancelled, then shuts down.
     pub(crate) async fn run(&self, stop: CancellationToken) {
         stop.cancelled().await;
         self.in_flight.close();
         if tokio::time::timeout(MAX_WAIT, self.in_flight.wait()).await.is_err() {
             tracing::warn!(
                 seconds = MAX_WAIT.as_secs(),
-                "requests that took too long were cut off"
+                "requests still in flight at shutdown were cut off"
             );
         }
-        self.closed.cancel();
+        self.streams_closed.cancel();
         tokio::time::sleep(FLUSH_TIME).await;
     }
 }

@@ -1,9 +1,8 @@
-//! Which requests are let in: the methods, the `Host` and `Origin` check, and the bearer token.
+//! Decides which requests are accepted: by method, `Host`, `Origin` and bearer token.
 //!
-//! Any web page that the user opens can send requests to this machine, and by rebinding its DNS name it
-//! can read the responses. It cannot choose the `Host` and `Origin` headers. So every request on every
-//! route must name an allowed host and, if it comes from a page, an allowed origin. [`Guard::check`] is
-//! the only place that decides.
+//! Any web page that the user opens can send requests to this machine, and by DNS rebinding it can read the responses.
+//! It cannot choose the `Host` and `Origin` headers. So every request on every route must have an allowed host and, if
+//! it comes from a page, an allowed origin. [`Guard::check`] is the only place that decides.
 
 use std::sync::Arc;
 
@@ -20,44 +19,45 @@ use crate::authority::{Authority, Origin};
 use crate::error_response;
 use crate::rate_limited_log::RateLimitedLog;
 
-/// The only route that requires no credential: it says that the process is alive, and nothing else.
+/// The only route that requires no credential. It reports that the process is alive, and nothing else.
 pub const HEALTH_PATH: &str = "/healthz";
 
-/// Why a request was refused. Contains nothing from the request itself.
+/// Why a request was denied. Contains nothing from the request itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AccessDenied {
-    /// Neither a `Host` header nor an authority.
+    /// It has neither a `Host` header nor an authority.
     #[error("the request names no host")]
     NoHost,
-    /// Two `Host` headers: software that reads the other one would see another request.
+    /// It has two `Host` headers. Other software might use the other one.
     #[error("the request names two hosts")]
     ManyHosts,
-    /// Not `name` or `name:port` in its canonical spelling.
+    /// The host is not `name` or `name:port` in canonical spelling.
     #[error("the request's host is malformed")]
     MalformedHost,
-    /// A well-formed name that is not allowed.
+    /// The host is well-formed and not allowed.
     #[error("the request's host is not served here")]
     ForeignHost,
-    /// Two `Origin` headers.
+    /// It has two `Origin` headers.
     #[error("the request names two origins")]
     ManyOrigins,
-    /// `Origin: null`, which any sandboxed frame, local file or redirect can send.
+    /// The origin is `null`, which any sandboxed frame, local file or redirect can send.
     #[error("the request's origin is `null`")]
     NullOrigin,
-    /// Not `http://host` or `https://host` with an optional port.
+    /// The origin is not `http://host` or `https://host` with an optional port.
     #[error("the request's origin is malformed")]
     MalformedOrigin,
-    /// A page whose origin is not allowed.
+    /// The origin is well-formed and not allowed.
     #[error("the request's origin is not allowed here")]
     ForeignOrigin,
-    /// No bearer token, although one is required.
-    #[error("a bearer token is needed")]
+    /// A bearer token is required, and there is none.
+    #[error("a bearer token is required")]
     NoToken,
-    /// A wrong bearer token.
+    /// The bearer token is wrong.
     #[error("the bearer token is wrong")]
     WrongToken,
-    /// `TRACE` returns a request with its credentials, and `CONNECT` opens a tunnel. No service needs either.
-    #[error("the method is refused on every path")]
+    /// The method is `TRACE`, which returns a request with its credentials, or `CONNECT`, which opens a tunnel. No
+    /// service needs either.
+    #[error("the method is not allowed on any path")]
     Method,
 }
 
@@ -65,7 +65,7 @@ impl AccessDenied {
     /// The number of reasons.
     const COUNT: usize = Self::Method as usize + 1;
 
-    /// What the operator or the caller can do about it.
+    /// What the operator or the client can do about it.
     pub fn hint(self) -> &'static str {
         match self {
             Self::NoHost | Self::ManyHosts => "send exactly one `Host` header",
@@ -76,11 +76,11 @@ impl AccessDenied {
             }
             Self::NullOrigin | Self::ForeignOrigin => "add the page's origin to `allowed_origins`",
             Self::NoToken | Self::WrongToken => "send `Authorization: Bearer TOKEN`",
-            Self::Method => "`TRACE` and `CONNECT` are not served",
+            Self::Method => "use another method: `TRACE` and `CONNECT` are not supported",
         }
     }
 
-    /// 401 if a token would help, 405 for a method that is not served, 403 otherwise.
+    /// 401 if a token would help, 405 for a method that is not allowed, 403 otherwise.
     pub fn status(self) -> StatusCode {
         match self {
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
@@ -105,14 +105,16 @@ impl IntoResponse for AccessDenied {
     }
 }
 
-/// An entry of `allowed_hosts` or `allowed_origins` that no request could ever match.
+/// An entry of `allowed_hosts` or `allowed_origins` that no request can match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAllowEntry {
     /// An entry of `allowed_hosts`.
-    #[error("`{0}` in `allowed_hosts` is no host: write `name` or `name:port`")]
+    #[error("`{0}` in `allowed_hosts` is not a host: write `name` or `name:port`")]
     Host(String),
     /// An entry of `allowed_origins`.
-    #[error("`{0}` in `allowed_origins` is no origin: write `https://name` or `https://name:port`")]
+    #[error(
+        "`{0}` in `allowed_origins` is not an origin: write `https://name` or `https://name:port`"
+    )]
     Origin(String),
 }
 
@@ -121,19 +123,19 @@ pub enum InvalidAllowEntry {
 pub struct Guard {
     hosts: Vec<Authority>,
     origins: Vec<Origin>,
-    /// `None` for routes that check keys of their own.
+    /// `None` for routes that check their own keys.
     access: Option<AccessControl>,
     denied_log: Arc<DeniedLog>,
 }
 
-/// Logs refused requests. Anybody can cause them, so each reason gets at most one line a minute, with a count.
+/// Logs denied requests. Anyone can cause them, so each reason gets at most one line a minute, with a count.
 #[derive(Debug, Default)]
 struct DeniedLog([RateLimitedLog; AccessDenied::COUNT]);
 
 impl DeniedLog {
-    fn count(&self, refused: AccessDenied) {
-        if let Some(requests) = self.0.get(refused as usize).and_then(RateLimitedLog::count) {
-            tracing::warn!(reason = %refused, requests, "request refused");
+    fn count(&self, reason: AccessDenied) {
+        if let Some(requests) = self.0.get(reason as usize).and_then(RateLimitedLog::count) {
+            tracing::warn!(%reason, requests, "request denied");
         }
     }
 }
@@ -147,11 +149,11 @@ impl Guard {
         access: impl Into<AccessControl>,
     ) -> Result<Self, InvalidAllowEntry> {
         let host = |text: &String| {
-            Authority::read(&text.to_ascii_lowercase())
+            Authority::parse(&text.to_ascii_lowercase())
                 .ok_or_else(|| InvalidAllowEntry::Host(text.clone()))
         };
         let origin = |text: &String| {
-            Origin::read(&text.to_ascii_lowercase())
+            Origin::parse(&text.to_ascii_lowercase())
                 .ok_or_else(|| InvalidAllowEntry::Origin(text.clone()))
         };
         Ok(Self {
@@ -162,14 +164,14 @@ impl Guard {
         })
     }
 
-    /// The same hosts and origins without the bearer token, for routes that check keys of their own.
+    /// Returns a guard with the same hosts and origins but no bearer token, for routes that check their own keys.
     #[must_use]
     pub fn without_token(&self) -> Self {
         Self { access: None, ..self.clone() }
     }
 
-    /// Decides about a request. `uri` has the authority of an HTTP/2 request or of an absolute request line.
-    /// Returns the credential that the request was let in with, if it needed one.
+    /// Decides whether a request is accepted. `uri` contains the authority of an HTTP/2 request or of an absolute
+    /// request line. Returns the request's credential, if one is required.
     pub fn check(
         &self,
         method: &Method,
@@ -190,15 +192,16 @@ impl Guard {
     }
 
     fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), AccessDenied> {
-        let header = single(headers, &HOST, AccessDenied::ManyHosts, AccessDenied::MalformedHost)?;
-        let named = [header, uri.authority().map(axum::http::uri::Authority::as_str)];
-        // If both are present, both must be allowed: software behind us may prefer either.
-        let mut named = named.into_iter().flatten().peekable();
-        if named.peek().is_none() {
+        let header =
+            single_value(headers, &HOST, AccessDenied::ManyHosts, AccessDenied::MalformedHost)?;
+        let hosts = [header, uri.authority().map(axum::http::uri::Authority::as_str)];
+        // If both are present, both must be allowed: other software may use either.
+        let mut hosts = hosts.into_iter().flatten().peekable();
+        if hosts.peek().is_none() {
             return Err(AccessDenied::NoHost);
         }
-        for text in named {
-            let host = Authority::read(text).ok_or(AccessDenied::MalformedHost)?;
+        for text in hosts {
+            let host = Authority::parse(text).ok_or(AccessDenied::MalformedHost)?;
             if !host.is_loopback() && !self.hosts.iter().any(|allowed| allowed.covers(&host)) {
                 return Err(AccessDenied::ForeignHost);
             }
@@ -207,11 +210,16 @@ impl Guard {
     }
 
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), AccessDenied> {
-        match single(headers, &ORIGIN, AccessDenied::ManyOrigins, AccessDenied::MalformedOrigin)? {
+        match single_value(
+            headers,
+            &ORIGIN,
+            AccessDenied::ManyOrigins,
+            AccessDenied::MalformedOrigin,
+        )? {
             None => Ok(()),
             Some("null") => Err(AccessDenied::NullOrigin),
             Some(text) => {
-                let origin = Origin::read(text).ok_or(AccessDenied::MalformedOrigin)?;
+                let origin = Origin::parse(text).ok_or(AccessDenied::MalformedOrigin)?;
                 if origin.authority.is_loopback() || self.origins.contains(&origin) {
                     Ok(())
                 } else {
@@ -223,11 +231,15 @@ impl Guard {
 
     /// Puts this guard in front of every route of `router`, its fallback included.
     pub fn protect(self, router: Router) -> Router {
-        router.layer(from_fn_with_state(Arc::new(self), guarded))
+        router.layer(from_fn_with_state(Arc::new(self), check_request))
     }
 }
 
-async fn guarded(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
+async fn check_request(
+    State(guard): State<Arc<Guard>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     match guard.check(request.method(), request.uri(), request.headers()) {
         Ok(credential) => {
             if let Some(credential) = credential {
@@ -235,16 +247,16 @@ async fn guarded(State(guard): State<Arc<Guard>>, mut request: Request, next: Ne
             }
             next.run(request).await
         }
-        Err(refused) => {
-            guard.denied_log.count(refused);
-            refused.into_response()
+        Err(denied) => {
+            guard.denied_log.count(denied);
+            denied.into_response()
         }
     }
 }
 
 fn check_token(token: &Secret, headers: &HeaderMap) -> Result<(), AccessDenied> {
     let given =
-        single(headers, &AUTHORIZATION, AccessDenied::WrongToken, AccessDenied::WrongToken)?;
+        single_value(headers, &AUTHORIZATION, AccessDenied::WrongToken, AccessDenied::WrongToken)?;
     let (scheme, value) =
         given.and_then(|text| text.split_once(' ')).ok_or(AccessDenied::NoToken)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
@@ -253,8 +265,8 @@ fn check_token(token: &Secret, headers: &HeaderMap) -> Result<(), AccessDenied> 
     if token.matches(value) { Ok(()) } else { Err(AccessDenied::WrongToken) }
 }
 
-/// The value of a header that may occur only once.
-fn single<'h>(
+/// Returns the value of a header that may occur only once.
+fn single_value<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
     many: AccessDenied,

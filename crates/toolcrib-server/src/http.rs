@@ -1,8 +1,8 @@
 //! The HTTP server: one listener, on which services mount their routers.
 //!
-//! It puts the [`Guard`] in front of every route, because a web page in a browser must not be able to
-//! reach a service on the same machine. It answers `/`, `/healthz` and `/metrics` itself, and when it is
-//! stopped it lets requests in flight finish.
+//! It puts the [`Guard`] in front of every route, because a web page in a browser must not be able to reach a service
+//! on the same machine. It serves `/`, `/healthz` and `/metrics` itself, and lets requests in flight finish when it is
+//! stopped.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,18 +29,18 @@ use crate::metrics::Registry;
 use crate::root_page;
 use crate::tls::ServerTls;
 
-/// Why the server does not run.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// An entry of the config can never match.
+    /// An entry of `allowed_hosts` or `allowed_origins` is invalid.
     #[error(transparent)]
     Guard(#[from] InvalidAllowEntry),
 }
@@ -50,7 +50,7 @@ impl ServeError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Listen { .. } => {
-                "another program may have the port: choose one with `--listen 127.0.0.1:PORT`"
+                "another program may use the port: choose another with `--listen 127.0.0.1:PORT`"
             }
             Self::Guard(_) => "correct `[http]` in the config",
         }
@@ -62,12 +62,12 @@ impl ServeError {
 pub enum Authentication {
     /// With the listener's bearer token, if it has one.
     BearerToken,
-    /// With keys that the service checks itself. `Authorization` is then not ours to check: it may hold a
-    /// credential that the service passes on.
+    /// With keys that the service checks itself. The guard then ignores `Authorization`, which may contain a
+    /// credential that the service forwards.
     OwnKeys,
 }
 
-/// A server that has its address and does not accept connections yet.
+/// A server that is bound to its address and does not accept connections yet.
 #[derive(Debug)]
 pub struct HttpServer {
     listener: TcpListener,
@@ -83,8 +83,8 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Binds `address`. The address and the token of `settings` are not used: the address may come from the
-    /// command line, and [`Access::decide`](crate::access::Access::decide) has turned the token into `access`.
+    /// Binds `address`. The address and token in `settings` are ignored: the address may come from the command line,
+    /// and [`Access::decide`](crate::access::Access::decide) has turned the token into `access`.
     pub fn bind(
         address: SocketAddr,
         settings: &HttpSettings,
@@ -120,19 +120,19 @@ impl HttpServer {
         self.address
     }
 
-    /// Serves HTTPS in place of HTTP.
+    /// Serves HTTPS instead of HTTP.
     #[must_use]
     pub fn with_tls(self, tls: ServerTls) -> Self {
         Self { tls: Some(tls), ..self }
     }
 
-    /// Who may see the metrics, if not everybody who may send requests.
+    /// Sets who may see the metrics. Without this, every client that may send requests.
     #[must_use]
     pub fn with_admin(self, admin: Arc<AdminAccess>) -> Self {
         Self { admin, ..self }
     }
 
-    /// The shutdown of this server, for the services on it.
+    /// Returns the shutdown of this server, for its services.
     pub fn graceful_shutdown(&self) -> GracefulShutdown {
         self.shutdown.clone()
     }
@@ -167,7 +167,7 @@ impl HttpServer {
     }
 }
 
-/// The routes that belong to no service, but for the metrics.
+/// The routes that belong to no service, except the metrics.
 fn own_routes() -> Router {
     root_page::routes().route(HEALTH_PATH, get(|| async { "ok\n" }))
 }

@@ -1,9 +1,8 @@
-//! Parts of a configuration as they may be printed: literals that could be tokens become `***`,
-//! references stay. [`bytes`] masks one known secret in anything else.
+//! Masks secrets in parts of a config before they are printed: literals that may be tokens become `***`, and
+//! references stay. [`bytes`] masks one known secret in any other data.
 //!
-//! Values of variables and headers are always masked. Command line arguments are mostly names of packages
-//! and folders, and a preview without them would be useless, so only those that look like secrets are
-//! masked.
+//! Values of environment variables and headers are always masked. Command line arguments are mostly names of packages
+//! and folders, and a preview without them would be useless, so only those that look like secrets are masked.
 
 use crate::Secret;
 use crate::expand::is_variable_name;
@@ -30,37 +29,37 @@ const PREFIXES: [&str; 12] = [
     "npm_",
 ];
 
-/// A URL without its secrets. One that begins with a reference is masked unless it is only a reference.
+/// Returns a URL without its secrets. One that begins with a reference is masked unless it is only a reference.
 pub fn url(url: &str) -> String {
     let shown = redact(url);
     let is_all_reference = url.contains("${") && is_reference(url);
     if shown == MASK && is_all_reference { url.to_owned() } else { shown }
 }
 
-/// A value, masked unless it is a reference.
+/// Masks a value unless it is a reference.
 pub fn value(value: &Secret) -> Secret {
     if is_reference(value.expose()) { value.clone() } else { MASK.into() }
 }
 
-/// Command line arguments, of which those that look like secrets are masked.
+/// Masks the command line arguments that look like secrets.
 pub fn arguments(args: &[Secret]) -> Vec<Secret> {
-    // Whether the argument before is an option whose value is a secret.
+    // Whether the previous argument is an option whose value is a secret.
     let mut after_secret_option = false;
     let mask = |arg: &Secret| {
         let text = arg.expose();
         let takes_value = is_secret_option(text) && !text.contains(['=', ' ', ':']);
         let is_value = std::mem::replace(&mut after_secret_option, takes_value);
         let hide = !is_reference(text) && (is_value || is_secret(text));
-        if hide { hidden(text) } else { arg.clone() }
+        if hide { mask_argument(text) } else { arg.clone() }
     };
     args.iter().map(mask).collect()
 }
 
-/// The bytes with a secret masked; `None` if they do not contain it, or if it is too short to be searched for.
+/// Masks a secret in these bytes; `None` if they do not contain it, or if it is too short to be searched for.
 pub fn bytes(bytes: &[u8], secret: &Secret) -> Option<Vec<u8>> {
     let key = secret.expose().as_bytes();
     let find = |bytes: &[u8]| bytes.windows(key.len()).position(|window| window == key);
-    let mut at = secret.is_searched().then(|| find(bytes)).flatten()?;
+    let mut at = secret.is_searchable().then(|| find(bytes)).flatten()?;
     let (mut masked, mut rest) = (Vec::with_capacity(bytes.len()), bytes);
     loop {
         masked.extend_from_slice(&rest[..at]);
@@ -82,11 +81,14 @@ fn is_reference(text: &str) -> bool {
         .find_map(|scheme| text.strip_prefix(scheme))
         .unwrap_or(text);
     text.is_empty()
-        || text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(is_plain)
+        || text
+            .strip_prefix("${")
+            .and_then(|rest| rest.strip_suffix('}'))
+            .is_some_and(has_no_literal)
 }
 
-/// Whether the inside of a reference has no literal text: a name whose default, if any, is that name again.
-fn is_plain(inner: &str) -> bool {
+/// Whether the inside of a reference has no literal text, except a default that repeats the name.
+fn has_no_literal(inner: &str) -> bool {
     let inner = inner.strip_prefix("env:").unwrap_or(inner);
     let (name, default) = inner.split_once(":-").unwrap_or((inner, ""));
     let same = default.is_empty() || default.strip_prefix('$') == Some(name);
@@ -112,8 +114,8 @@ fn is_secret(text: &str) -> bool {
         || !text.contains(['/', '@']) && looks_like_key(bare) && !text.starts_with("--")
 }
 
-/// The argument with its value masked; the name in front of the value stays.
-fn hidden(text: &str) -> Secret {
+/// Masks the value in an argument and keeps the name in front of it.
+fn mask_argument(text: &str) -> Secret {
     match text.find(['=', ':', ' ']) {
         Some(at)
             if text[..at].len() <= 40 && !looks_like_key(&text[..at]) && !text.contains("://") =>
@@ -129,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_stay_and_literals_go() {
+    fn references_stay_and_literals_are_masked() {
         for (text, expected) in [
             ("${TOKEN}", "${TOKEN}"),
             ("${env:TOKEN}", "${env:TOKEN}"),
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_secret_is_masked_wherever_it_is() {
+    fn a_known_secret_is_masked_everywhere() {
         let mask = |text: &str, secret: &str| {
             let masked = bytes(text.as_bytes(), &secret.into())?;
             Some(String::from_utf8(masked).unwrap())
@@ -157,11 +159,11 @@ mod tests {
         assert_eq!(mask("sk-012345, sk-012345x", secret).as_deref(), Some("***, ***x"));
         assert_eq!(mask("sk-01234", secret), None);
         assert_eq!(mask("", secret), None);
-        assert_eq!(mask("a key", "key"), None, "ordinary words stay");
+        assert_eq!(mask("a key", "key"), None, "too short to be searched for");
     }
 
     #[test]
-    fn arguments_show_unless_they_look_like_secrets() {
+    fn only_arguments_that_look_like_secrets_are_masked() {
         let args = [
             ("-y", "-y"),
             ("@scope/server@1.2.3", "@scope/server@1.2.3"),

@@ -1,11 +1,11 @@
-//! A limit on the memory that all requests take together, and each request's share of it.
+//! A limit on the memory of all requests together, and each request's share of it.
 //!
-//! A limit for each request does not bound their sum. What a share takes counts until it is dropped.
+//! Limits for single requests do not bound their sum. The bytes of a share count until it is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A limit on memory, in bytes. A clone is the same limit, with the same use.
+/// A limit on memory, in bytes. Clones share it.
 #[derive(Debug, Clone)]
 pub struct MemoryBudget(Arc<Total>);
 
@@ -16,23 +16,23 @@ struct Total {
 }
 
 impl MemoryBudget {
-    /// A limit of `limit` bytes, none of them used.
+    /// Creates a budget of `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Total { limit, used: AtomicUsize::new(0) }))
     }
 
-    /// The total, in bytes.
+    /// The limit, in bytes.
     pub fn limit(&self) -> usize {
         self.0.limit
     }
 
-    /// A share of no bytes.
+    /// Creates a share of 0 bytes.
     pub fn share(&self) -> MemoryShare {
         MemoryShare { total: Arc::clone(&self.0), bytes: 0 }
     }
 }
 
-/// The bytes that one request takes. Dropping it gives them back.
+/// The bytes that one request takes. Dropping it releases them.
 #[derive(Debug)]
 pub struct MemoryShare {
     total: Arc<Total>,
@@ -45,14 +45,13 @@ impl MemoryShare {
         self.bytes
     }
 
-    /// Takes more bytes if the total has them left. Returns whether it did.
+    /// Takes more bytes if that many are left. Returns whether it did.
     pub fn grow(&mut self, bytes: usize) -> bool {
         self.take(bytes, |left| left >= bytes)
     }
 
-    /// Changes its size to `bytes`, and returns whether that is allowed: a share may grow only while at least its
-    /// own new size is left for others. So a few large shares never use up the total, and small ones can still grow
-    /// next to them. A share that may not grow keeps its size.
+    /// Changes the size to `bytes`. Returns `false`, and keeps the old size, if less than the new size would be left
+    /// for others. So a few large shares never use up the budget, and small ones can still grow.
     pub fn resize_fairly(&mut self, bytes: usize) -> bool {
         if bytes > self.bytes {
             let more = bytes - self.bytes;
@@ -64,7 +63,7 @@ impl MemoryShare {
         true
     }
 
-    /// Gives all bytes back.
+    /// Releases all bytes.
     pub fn release(&mut self) {
         self.total.used.fetch_sub(std::mem::take(&mut self.bytes), Ordering::Relaxed);
     }
@@ -93,17 +92,17 @@ mod tests {
         let total = MemoryBudget::new(100);
         let (mut large, mut small) = (total.share(), total.share());
         assert!(large.resize_fairly(50));
-        assert!(!large.resize_fairly(51), "less would be left than it takes");
+        assert!(!large.resize_fairly(51), "less than its own size would be left");
         assert_eq!(large.bytes(), 50);
         assert!(small.resize_fairly(25) && !small.resize_fairly(26));
         assert!(large.resize_fairly(10), "a share may always shrink");
         assert!(small.resize_fairly(45));
         drop((large, small));
-        assert!(total.share().grow(100), "all of it was given back");
+        assert!(total.share().grow(100), "all bytes were released");
     }
 
     #[test]
-    fn shares_that_grow_use_all_of_it_and_no_more() {
+    fn growing_shares_can_use_the_complete_budget_and_no_more() {
         let total = MemoryBudget::new(100);
         let (mut one, mut two) = (total.share(), total.share());
         assert!(one.grow(60) && two.grow(40) && !two.grow(1) && !two.grow(usize::MAX));

@@ -1,7 +1,7 @@
-//! The metrics registry: one for the process, so that `/metrics` is one text.
+//! The metrics registry of the process, for `/metrics`.
 //!
-//! Each service registers its metrics when it is mounted. There is no global registry: tests run many
-//! services in one process.
+//! Each service registers its metrics when it is mounted. There is no global registry, because tests run many services
+//! in one process.
 
 use prometheus_client::encoding::text;
 pub use prometheus_client::registry::Registry;
@@ -9,17 +9,17 @@ pub use prometheus_client::registry::Registry;
 /// The media type of [`encode`]'s text.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// An empty registry. Every metric's name begins with `toolcrib_`.
+/// Creates an empty registry. The name of every metric begins with `toolcrib_`.
 pub fn registry() -> Registry {
     Registry::with_prefix("toolcrib")
 }
 
-/// All metrics as `OpenMetrics` text.
+/// Returns all metrics as `OpenMetrics` text.
 pub fn encode(registry: &Registry) -> String {
     let mut text = String::new();
     match text::encode(&mut text, registry) {
         Ok(()) => text,
-        // Writing to a string does not fail.
+        // Writing to a string never fails.
         Err(std::fmt::Error) => String::new(),
     }
 }

@@ -1,18 +1,19 @@
 //! Whether other users can change a file or a folder.
 //!
-//! A config decides which programs run, and the state folder holds tokens. Another user who can write to one of
-//! them, or to a folder above it, can act as us. The rule is the one of ssh's `StrictModes`: a path belongs to us
-//! or to root, and neither its group nor everybody may write to it, up to the home folder; outside the home
-//! folder, up to the root of the file system. A sticky folder such as `/tmp` is no exception.
+//! A config decides which programs run, and the state folder holds tokens. Another user who can write to one of them,
+//! or to a folder above it, can act as this user. The rule is that of ssh's `StrictModes`: a path must belong to this
+//! user or to root, and neither its group nor others may write to it. That applies to every folder up to the home
+//! folder, or up to the root of the file system for a path outside the home folder. A sticky folder such as `/tmp` is
+//! no exception.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a file or a folder is not used.
+/// Why a file or a folder is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum UntrustedPath {
-    /// Neither ours nor root's.
+    /// It belongs neither to this user nor to root.
     #[error("`{}` belongs to another user (uid {owner})", path.display())]
     Owner {
         /// The file or folder.
@@ -20,7 +21,7 @@ pub enum UntrustedPath {
         /// The user id of its owner.
         owner: u32,
     },
-    /// Others may change it.
+    /// Other users may write to it.
     #[error("other users may write to `{}` (mode {mode:o})", path.display())]
     Writable {
         /// The file or folder.
@@ -28,12 +29,12 @@ pub enum UntrustedPath {
         /// Its permission bits.
         mode: u32,
     },
-    /// The system refused to say.
+    /// Its metadata cannot be read.
     #[error("`{}`: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -43,7 +44,7 @@ impl UntrustedPath {
     pub fn hint(&self) -> String {
         match self {
             Self::Owner { path, .. } => {
-                format!("make it yours with `chown`, or move it away: `{}`", path.display())
+                format!("change its owner with `chown`, or move it away: `{}`", path.display())
             }
             Self::Writable { path, .. } => format!("run: chmod go-w {}", path.display()),
             Self::Io { path, .. } => format!("check `{}` and its permissions", path.display()),
@@ -51,28 +52,28 @@ impl UntrustedPath {
     }
 }
 
-/// Whether the group may write.
+/// Whether a path's group may write to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupWrite {
-    /// Never: for what Toolcrib creates itself.
+    /// Never. For what Toolcrib creates itself.
     AccessDenied,
-    /// If the group is the owner's private one, with the same number as the owner. Distributions that give every
-    /// user such a group set the umask 002, so most of their users' folders are writable by it.
+    /// Only the owner's private group, whose id equals the owner's. Distributions that give every user such a group
+    /// set the umask 002, so most of their users' folders are writable by it.
     PrivateGroup,
 }
 
 /// Checks the owner and the permissions of one file or folder.
 #[cfg(unix)]
-pub fn check(path: &Path, about: &Metadata, group: GroupWrite) -> Result<(), UntrustedPath> {
+pub fn check(path: &Path, metadata: &Metadata, group: GroupWrite) -> Result<(), UntrustedPath> {
     use std::os::unix::fs::MetadataExt as _;
-    let us = rustix::process::geteuid().as_raw();
-    let owner = about.uid();
-    if owner != us && owner != 0 {
+    let user = rustix::process::geteuid().as_raw();
+    let owner = metadata.uid();
+    if owner != user && owner != 0 {
         return Err(UntrustedPath::Owner { path: path.to_owned(), owner });
     }
-    let mode = about.mode() & 0o7777;
-    // Root's group is shared by several users on some systems.
-    let is_private = about.gid() == owner && owner != 0;
+    let mode = metadata.mode() & 0o7777;
+    // On some systems several users are in root's group.
+    let is_private = metadata.gid() == owner && owner != 0;
     let forbidden = if group == GroupWrite::PrivateGroup && is_private { 0o002 } else { 0o022 };
     if mode & forbidden != 0 {
         return Err(UntrustedPath::Writable { path: path.to_owned(), mode });
@@ -80,18 +81,18 @@ pub fn check(path: &Path, about: &Metadata, group: GroupWrite) -> Result<(), Unt
     Ok(())
 }
 
-/// Other systems have no such owners and permission bits.
+/// Does nothing: other systems have no such owners and permission bits.
 #[cfg(not(unix))]
-pub fn check(_path: &Path, _about: &Metadata, _group: GroupWrite) -> Result<(), UntrustedPath> {
+pub fn check(_path: &Path, _metadata: &Metadata, _group: GroupWrite) -> Result<(), UntrustedPath> {
     Ok(())
 }
 
-/// Checks `folder` and every folder above it, up to `home` if it is below that. The folder must exist.
+/// Checks `folder` and every folder above it, up to `home` if that is one of them. The folder must exist.
 pub fn check_folders(folder: &Path, home: Option<&Path>) -> Result<(), UntrustedPath> {
     for ancestor in folder.ancestors() {
-        let about = fs::metadata(ancestor)
+        let metadata = fs::metadata(ancestor)
             .map_err(|source| UntrustedPath::Io { path: ancestor.to_owned(), source })?;
-        check(ancestor, &about, GroupWrite::PrivateGroup)?;
+        check(ancestor, &metadata, GroupWrite::PrivateGroup)?;
         if home.is_some_and(|home| home == ancestor) {
             break;
         }
@@ -99,17 +100,17 @@ pub fn check_folders(folder: &Path, home: Option<&Path>) -> Result<(), Untrusted
     Ok(())
 }
 
-/// What to do with a symbolic link in place of a file.
+/// How to treat a symbolic link in place of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SymlinkPolicy {
-    /// Open the file that it leads to.
+    /// Open the file that it points to.
     Follow,
     /// Fail.
     Refuse,
 }
 
-/// Opens a regular file for reading, with what is known of it. Anything else is refused; a named pipe is not waited
-/// for. The metadata are those of the open file, since the path may name another file by now.
+/// Opens a regular file for reading, and returns its metadata as well. Fails for anything else, without waiting for a
+/// named pipe. The metadata are those of the open file, since the path may meanwhile lead to another one.
 pub fn open(path: &Path, symlinks: SymlinkPolicy) -> io::Result<(File, Metadata)> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -122,9 +123,9 @@ pub fn open(path: &Path, symlinks: SymlinkPolicy) -> io::Result<(File, Metadata)
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
     }
     let file = options.open(path)?;
-    let about = file.metadata()?;
-    if about.is_file() {
-        return Ok((file, about));
+    let metadata = file.metadata()?;
+    if metadata.is_file() {
+        return Ok((file, metadata));
     }
     Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
 }
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_folder_up_to_the_home_counts_and_none_above_it() {
+    fn every_folder_up_to_the_home_is_checked_and_none_above_it() {
         let root = tempfile::tempdir().unwrap();
         let home = root.path().join("home");
         let folder = home.join("a/b");
@@ -173,10 +174,10 @@ mod tests {
         use std::os::unix::fs::MetadataExt as _;
         let folder = tempfile::tempdir().unwrap();
         mode(folder.path(), 0o770);
-        let about = fs::metadata(folder.path()).unwrap();
-        assert!(check(folder.path(), &about, GroupWrite::AccessDenied).is_err());
-        let is_private = about.gid() == about.uid() && about.uid() != 0;
-        let checked = check(folder.path(), &about, GroupWrite::PrivateGroup);
+        let metadata = fs::metadata(folder.path()).unwrap();
+        assert!(check(folder.path(), &metadata, GroupWrite::AccessDenied).is_err());
+        let is_private = metadata.gid() == metadata.uid() && metadata.uid() != 0;
+        let checked = check(folder.path(), &metadata, GroupWrite::PrivateGroup);
         assert_eq!(checked.is_ok(), is_private, "{checked:?}");
     }
 }

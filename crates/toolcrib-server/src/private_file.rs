@@ -1,11 +1,12 @@
 //! Files that only their owner may read, in a folder that only its owner may change.
 //!
-//! A file is created with mode 0600 under a random name, written, flushed, and only then renamed to its own name, so
-//! that other users cannot read it and a crash leaves no partial file. Before anything is read or written, the folder
-//! and those above it are checked as [`ownership`] describes; a file that is a link, has a second name, or is open to
-//! others is refused, because another user may have put it there or know what is in it. The calls block. Tokens and
-//! credentials are a few hundred bytes, which is short enough for an async task; larger files belong on a blocking
-//! thread.
+//! A file is created with mode 0600 under a random name, written, flushed, and only then renamed, so that other users
+//! cannot read it and a crash leaves no partial file. Before anything is read or written, the folder and those above it
+//! are checked as described in [`ownership`]. A file that is a symbolic link, has several hard links, or is accessible
+//! to other users is rejected, because another user may have put it there or may have read it.
+//!
+//! The functions block. Tokens and credentials are a few hundred bytes, which is fine in an async task; larger files
+//! belong on a blocking thread.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use crate::ownership::{self, GroupWrite, SymlinkPolicy, UntrustedPath};
 use crate::random;
 
-/// Why a folder or a file in it is not used.
+/// Why a folder or a file in it cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateFileError {
     /// Other users can change the folder, a folder above it, or the file.
@@ -28,34 +29,34 @@ pub enum PrivateFileError {
         /// Its permission bits.
         mode: u32,
     },
-    /// It is a symbolic link.
+    /// The file is a symbolic link.
     #[error("`{}` is a symbolic link", path.display())]
     Link {
         /// The link.
         path: PathBuf,
     },
-    /// The file has further names, which may be in other users' folders.
-    #[error("`{}` has {count} names (hard links)", path.display())]
+    /// The file has several hard links, and the others may be in folders of other users.
+    #[error("`{}` has {count} hard links", path.display())]
     HardLinks {
         /// The file.
         path: PathBuf,
-        /// How many names it has.
+        /// The number of hard links.
         count: u64,
     },
-    /// It is too large to be a file of ours.
+    /// The file is too large to be one of Toolcrib's.
     #[error("`{}` is larger than {limit} bytes", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// Maximum size in bytes.
+        /// Maximum size, in bytes.
         limit: u64,
     },
-    /// The system refused.
+    /// An operation failed.
     #[error("`{}`: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -64,10 +65,10 @@ impl PrivateFileError {
     /// What the operator can do about it.
     pub fn hint(&self) -> String {
         match self {
-            // What is in the folder may be another user's by now.
+            // Another user may have changed the contents of the folder.
             Self::UntrustedPath(UntrustedPath::Writable { path, .. }) => {
                 let path = path.display();
-                format!("check what is in `{path}`, then run: chmod go-w {path}")
+                format!("check the contents of `{path}`, then run: chmod go-w {path}")
             }
             Self::UntrustedPath(error) => error.hint(),
             Self::ReadableByOthers { path, .. }
@@ -85,36 +86,36 @@ impl PrivateFileError {
 #[derive(Debug, Clone)]
 pub struct PrivateFolder {
     path: PathBuf,
-    /// The uppermost folder that is Toolcrib's own: from here on down nobody else may write, not even a group.
+    /// The uppermost folder that belongs to Toolcrib. In it and below, nobody else may write, not even a group.
     root: PathBuf,
     /// Folders above this one are not checked.
     home: Option<PathBuf>,
 }
 
 impl PrivateFolder {
-    /// The folder at `path`, which need not exist yet, for a user whose home is `home`.
+    /// Refers to the folder at `path`, which need not exist yet, of a user with the home folder `home`.
     pub fn new(path: impl Into<PathBuf>, home: Option<PathBuf>) -> Self {
         let path = path.into();
         Self { root: path.clone(), path, home }
     }
 
-    /// A folder in this one.
+    /// Refers to a folder in this one.
     #[must_use]
-    pub fn folder(&self, name: &str) -> Self {
+    pub fn subfolder(&self, name: &str) -> Self {
         Self { path: self.path.join(name), ..self.clone() }
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the file `name` is.
+    /// The path of the file `name`.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Whether the folder exists, if it can be used.
+    /// Whether the folder exists. Fails if it exists and must not be used.
     pub fn check(&self) -> Result<bool, PrivateFileError> {
         let real = match fs::canonicalize(&self.path) {
             Ok(real) => real,
@@ -123,7 +124,7 @@ impl PrivateFolder {
         };
         self.check_folders(&self.path, &self.root, self.home.as_deref())?;
         if real != self.path {
-            // Links above the folder lead elsewhere, where the folders count, too.
+            // There are symbolic links in the path, so the folders that they lead to are checked as well.
             let resolved = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
             let home = self.home.as_deref().map(resolved);
             self.check_folders(&real, &resolved(&self.root), home.as_deref())?;
@@ -138,13 +139,13 @@ impl PrivateFolder {
         home: Option<&Path>,
     ) -> Result<(), PrivateFileError> {
         for own in folder.ancestors().take_while(|ancestor| ancestor.starts_with(root)) {
-            let about = fs::metadata(own)
+            let metadata = fs::metadata(own)
                 .map_err(|source| PrivateFileError::Io { path: own.to_owned(), source })?;
-            if !about.is_dir() {
+            if !metadata.is_dir() {
                 let source = io::ErrorKind::NotADirectory.into();
                 return Err(PrivateFileError::Io { path: self.path.clone(), source });
             }
-            ownership::check(own, &about, GroupWrite::AccessDenied)?;
+            ownership::check(own, &metadata, GroupWrite::AccessDenied)?;
         }
         match root.parent() {
             Some(above) if home != Some(root) => Ok(ownership::check_folders(above, home)?),
@@ -153,18 +154,18 @@ impl PrivateFolder {
     }
 
     /// Creates the folder and its parents, without access for other users, if it does not exist.
-    pub fn prepare(&self) -> Result<(), PrivateFileError> {
+    pub fn create_if_missing(&self) -> Result<(), PrivateFileError> {
         if self.check()? {
             return Ok(());
         }
-        // What exists so far counts before anything is created in it.
+        // The folders that already exist are checked before anything is created in them.
         let home = self.home.as_deref();
         let is_above_home =
             |folder: &Path| home.is_some_and(|home| home != folder && home.starts_with(folder));
-        if let Some(there) = self.path.ancestors().skip(1).find(|ancestor| ancestor.exists())
-            && !is_above_home(there)
+        if let Some(existing) = self.path.ancestors().skip(1).find(|ancestor| ancestor.exists())
+            && !is_above_home(existing)
         {
-            ownership::check_folders(there, home)?;
+            ownership::check_folders(existing, home)?;
         }
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
@@ -176,19 +177,19 @@ impl PrivateFolder {
         self.check().map(|_| ())
     }
 
-    /// The bytes of the file `name`, or `None` if there is no such file.
+    /// Reads the file `name`; `None` if there is no such file.
     pub fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, PrivateFileError> {
         if !self.check()? {
             return Ok(None);
         }
         let path = self.file(name);
-        let (file, about) = match ownership::open(&path, SymlinkPolicy::Refuse) {
+        let (file, metadata) = match ownership::open(&path, SymlinkPolicy::Refuse) {
             Ok(opened) => opened,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(unopened(path, source)),
+            Err(source) => return Err(open_error(path, source)),
         };
-        check_file(&path, &about)?;
-        if about.len() > limit {
+        check_file(&path, &metadata)?;
+        if metadata.len() > limit {
             return Err(PrivateFileError::TooLarge { path, limit });
         }
         let mut bytes = Vec::new();
@@ -200,16 +201,16 @@ impl PrivateFolder {
 
     /// Writes `bytes` to the file `name`, replacing any file there.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), PrivateFileError> {
-        self.prepare()?;
+        self.create_if_missing()?;
         let path = self.file(name);
         let renamed = write_draft(&path, bytes)
             .and_then(|draft| fs::rename(&draft, &path).inspect_err(|_| discard(&draft)));
         renamed.map_err(|source| PrivateFileError::Io { path, source })
     }
 
-    /// Writes `bytes` to the file `name` unless there is one; returns whether it was written.
+    /// Writes `bytes` to the file `name` unless it exists. Returns whether it was written.
     pub fn create(&self, name: &str, bytes: &[u8]) -> Result<bool, PrivateFileError> {
-        self.prepare()?;
+        self.create_if_missing()?;
         let path = self.file(name);
         let created = write_draft(&path, bytes)
             .and_then(|draft| rename_to_new(&draft, &path).inspect_err(|_| discard(&draft)));
@@ -220,7 +221,7 @@ impl PrivateFolder {
         }
     }
 
-    /// Removes the file `name` if there is one.
+    /// Removes the file `name` if it exists.
     pub fn remove(&self, name: &str) -> Result<(), PrivateFileError> {
         if !self.check()? {
             return Ok(());
@@ -234,9 +235,9 @@ impl PrivateFolder {
         }
     }
 
-    /// Opens the file `name`, which is for locking alone, and creates it if necessary.
+    /// Opens the lock file `name`, and creates it if necessary.
     pub fn open_lock(&self, name: &str) -> Result<File, PrivateFileError> {
-        self.prepare()?;
+        self.create_if_missing()?;
         let path = self.file(name);
         let mut options = OpenOptions::new();
         options.create(true).append(true);
@@ -246,62 +247,63 @@ impl PrivateFolder {
             let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
             options.mode(0o600).custom_flags(flags.cast_signed());
         }
-        options.open(&path).map_err(|source| unopened(path, source))
+        options.open(&path).map_err(|source| open_error(path, source))
     }
 }
 
-/// Maximum size of a secret that an administrator placed, in bytes. A private key has a few thousand.
-const MAX_SECRET: u64 = 1 << 20;
+/// Maximum size of a secret file, in bytes. A private key has a few thousand.
+const MAX_SECRET_BYTES: u64 = 1 << 20;
 
-/// The bytes of a secret that an administrator placed anywhere, such as a private key. Links are followed, and the
-/// file may be root's and readable by a group: tools that renew certificates make such files. Only a file that every
-/// user of the machine can read is refused.
+/// Reads a secret that an administrator created, such as a private key. Symbolic links are followed, and the file may
+/// belong to root and be readable by a group, because tools that renew certificates create such files. Only a file that
+/// every user of the machine can read is rejected.
 pub fn read_secret(path: &Path) -> Result<Vec<u8>, PrivateFileError> {
     let failed = |source| PrivateFileError::Io { path: path.to_owned(), source };
-    let (file, about) = ownership::open(path, SymlinkPolicy::Follow).map_err(failed)?;
+    let (file, metadata) = ownership::open(path, SymlinkPolicy::Follow).map_err(failed)?;
     #[cfg(unix)]
     {
-        let mode = std::os::unix::fs::MetadataExt::mode(&about) & 0o777;
+        let mode = std::os::unix::fs::MetadataExt::mode(&metadata) & 0o777;
         if mode & 0o007 != 0 {
             return Err(PrivateFileError::ReadableByOthers { path: path.to_owned(), mode });
         }
     }
-    if about.len() > MAX_SECRET {
-        return Err(PrivateFileError::TooLarge { path: path.to_owned(), limit: MAX_SECRET });
+    if metadata.len() > MAX_SECRET_BYTES {
+        return Err(PrivateFileError::TooLarge { path: path.to_owned(), limit: MAX_SECRET_BYTES });
     }
     let mut bytes = Vec::new();
-    file.take(MAX_SECRET).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(MAX_SECRET_BYTES).read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
 
-/// Why a file was not opened. A link that is not followed is told from other failures by looking again.
-fn unopened(path: PathBuf, source: io::Error) -> PrivateFileError {
+/// Returns why a file could not be opened. The error for a symbolic link differs between systems, so the path is
+/// inspected again.
+fn open_error(path: PathBuf, source: io::Error) -> PrivateFileError {
     match fs::symlink_metadata(&path) {
-        Ok(about) if about.is_symlink() => PrivateFileError::Link { path },
+        Ok(metadata) if metadata.is_symlink() => PrivateFileError::Link { path },
         _ => PrivateFileError::Io { path, source },
     }
 }
 
 #[cfg(unix)]
-fn check_file(path: &Path, about: &fs::Metadata) -> Result<(), PrivateFileError> {
+fn check_file(path: &Path, metadata: &fs::Metadata) -> Result<(), PrivateFileError> {
     use std::os::unix::fs::MetadataExt as _;
-    ownership::check(path, about, GroupWrite::PrivateGroup).or_else(|error| match error {
-        // Reported below as readable by others, whose hint (`chmod 600`) also removes the write permission.
+    ownership::check(path, metadata, GroupWrite::PrivateGroup).or_else(|error| match error {
+        // Reported below as readable by others.
         UntrustedPath::Writable { .. } => Ok(()),
         error => Err(error),
     })?;
-    let mode = about.mode() & 0o777;
+    let mode = metadata.mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(PrivateFileError::ReadableByOthers { path: path.to_owned(), mode });
     }
-    if about.nlink() != 1 {
-        return Err(PrivateFileError::HardLinks { path: path.to_owned(), count: about.nlink() });
+    if metadata.nlink() != 1 {
+        return Err(PrivateFileError::HardLinks { path: path.to_owned(), count: metadata.nlink() });
     }
     Ok(())
 }
 
 #[cfg(not(unix))]
-fn check_file(_path: &Path, _about: &fs::Metadata) -> Result<(), PrivateFileError> {
+fn check_file(_path: &Path, _metadata: &fs::Metadata) -> Result<(), PrivateFileError> {
     Ok(())
 }
 
@@ -316,26 +318,27 @@ fn write_draft(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     Ok(draft)
 }
 
-/// Renames a draft unless there is such a file, which a concurrent first run may have made.
+/// Renames a draft unless the file exists. Another process may create it at the same time.
 fn rename_to_new(draft: &Path, path: &Path) -> io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
     {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
         match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
-            // Not every file system can do it.
+            // Not every file system supports this.
             Err(
                 rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP,
             ) => {}
             renamed => return Ok(renamed?),
         }
     }
-    // A link fails if the file exists. For a moment the file has two names, and a concurrent reader refuses it.
+    // Creating a hard link fails if the file exists. For a moment the file has two links, and a concurrent reader
+    // rejects it.
     fs::hard_link(draft, path)?;
     discard(draft);
     Ok(())
 }
 
-/// Removes a draft. A draft that cannot be removed does no harm, so the error is ignored.
+/// Removes a draft. A draft that stays does no harm, so errors are ignored.
 fn discard(draft: &Path) {
     let _ = fs::remove_file(draft);
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// `N` bytes from the operating system, as lower-case hex.
+/// Returns `N` random bytes from the operating system, as lower-case hex.
 pub fn hex<const N: usize>() -> io::Result<String> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;

@@ -1,4 +1,5 @@
-//! A log line about something that a stranger can cause as often as they like: at most one a minute, with a count.
+//! Rate-limited logging for events that anyone can cause as often as they like: at most one line a minute, with the
+//! number of events.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -39,7 +40,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn one_line_a_minute_with_all_events_in_it() {
+    async fn one_line_a_minute_reports_all_events() {
         let log = RateLimitedLog::default();
         assert_eq!(log.count(), Some(1));
         for _ in 0..41 {

@@ -1,4 +1,4 @@
-//! The body of a request, as the connection sees it.
+//! Request bodies with a timeout, and what the connection must know about them.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,18 +11,18 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, timeout};
 
-/// Maximum size of the rest of a body that is received for the sake of the response, in bytes. The largest body
-/// that a service takes by default.
+/// Maximum size of the unread rest of a body that is received and discarded, in bytes. Services accept bodies up to
+/// this size by default.
 const MAX_DISCARDED: usize = 64 << 20;
-/// Maximum time to receive it.
+/// Maximum time to receive that rest.
 const DISCARD_TIME: Duration = Duration::from_secs(10);
-/// Maximum time without any byte of it.
+/// Maximum time without receiving any byte of it.
 const DISCARD_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a request body ended early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestBodyError {
-    /// Nothing arrived for too long.
+    /// No byte arrived for too long.
     #[error("no byte of the request body arrived for {0} seconds")]
     Stalled(u64),
     /// The connection failed.
@@ -30,7 +30,7 @@ pub(crate) enum RequestBodyError {
     Connection(hyper::Error),
 }
 
-/// What became of a request body, as far as its connection must know.
+/// The state of a request body, shared with its connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BodyState(Arc<SharedBodyState>);
 
@@ -41,19 +41,19 @@ struct SharedBodyState {
 }
 
 impl BodyState {
-    /// Whether the body was given up for want of progress.
+    /// Whether reading the body timed out.
     pub(crate) fn is_stalled(&self) -> bool {
         self.0.is_stalled.load(Ordering::Relaxed)
     }
 
-    /// Whether the service dropped the body before its end.
+    /// Whether the service dropped the body before reading all of it.
     pub(crate) fn is_unread(&self) -> bool {
         self.unread().is_some()
     }
 
-    /// Receives what is left of a body that the service dropped, and throws it away. Otherwise the connection
-    /// would be closed while the client is still sending, and most clients would never see the response.
-    /// Stops when nothing arrives for a while, or at [`MAX_DISCARDED`].
+    /// Receives and discards the rest of a body that the service dropped. Otherwise the connection would be closed
+    /// while the client is still sending, and most clients would never see the response. Stops when nothing arrives
+    /// for a while, or at [`MAX_DISCARDED`].
     pub(crate) async fn discard(&self) {
         let Some(mut body) = self.unread().take() else { return };
         let mut discarded = 0;
@@ -77,13 +77,13 @@ async fn next_frame(body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::E
     std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
 }
 
-/// A request body that fails if no byte arrives for `timeout`. The time counts only while somebody waits for the
-/// body: a service that is slow to read it, because its upstream is, is no fault of the client.
+/// A request body that fails if no byte arrives for `timeout`. The time counts only while the service is waiting for
+/// bytes: if the service reads slowly, because its upstream is slow, the client is not to blame.
 pub(crate) struct TimedBody {
-    /// `None` after its end.
+    /// `None` once it has ended.
     body: Option<Incoming>,
     timeout: Duration,
-    /// Running while the body is being waited for.
+    /// Runs while the service waits for the next bytes.
     timer: Option<Pin<Box<Sleep>>>,
     body_state: BodyState,
 }

@@ -6,23 +6,24 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 use subtle::ConstantTimeEq as _;
 
-/// Minimum length of a secret that is searched for in other text. A shorter one would be found in ordinary words.
-const SEARCHED: usize = 8;
+/// Minimum length of a secret that is searched for in other text, in bytes. Shorter ones would be found in ordinary
+/// words.
+const MIN_SEARCHED_BYTES: usize = 8;
 
-/// A secret text. It prints as `***`, is never serialised, and a clone shares the same bytes.
+/// A secret text. It is printed as `***` and never serialised. Clones share the same bytes.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// The text itself. Every call of this function deserves a review.
+    /// Returns the text itself. Every call of this function deserves a review.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
     /// Whether `given` is this secret, compared in constant time.
     ///
-    /// Both sides are hashed first: comparing slices of different length would reveal the length. An empty
-    /// secret matches nothing.
+    /// Both are hashed first, because comparing slices of different lengths would reveal the length. An empty secret
+    /// matches nothing.
     pub fn matches(&self, given: &str) -> bool {
         if self.0.is_empty() {
             return false;
@@ -31,17 +32,16 @@ impl Secret {
         ours.as_bytes().ct_eq(theirs.as_bytes()).into()
     }
 
-    /// Whether a text contains this secret. One of fewer than 8 bytes is not searched for.
+    /// Whether a text contains this secret. A secret of fewer than 8 bytes is not searched for.
     ///
-    /// The time that this takes depends on the secret, but the difference is below what can be measured over a
-    /// network.
+    /// Not in constant time, but the difference is too small to be measured over a network.
     pub fn is_in(&self, text: &str) -> bool {
-        self.is_searched() && text.contains(&*self.0)
+        self.is_searchable() && text.contains(&*self.0)
     }
 
-    /// Whether it is long enough to be searched for in other text.
-    pub fn is_searched(&self) -> bool {
-        self.0.len() >= SEARCHED
+    /// Whether the secret is long enough to be searched for in other text.
+    pub fn is_searchable(&self) -> bool {
+        self.0.len() >= MIN_SEARCHED_BYTES
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_prints_as_stars_and_is_still_itself() {
+    fn a_secret_is_printed_as_stars_and_keeps_its_text() {
         let secret = Secret::from("canary");
         assert_eq!(
             format!("{secret} {secret:?} {:#?}", Some(&secret)),

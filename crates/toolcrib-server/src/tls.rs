@@ -7,11 +7,11 @@ use tokio::net::TcpStream;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::{Accept, TlsAcceptor};
 
-/// The certificate and key of a listener. A clone is the same one.
+/// The certificate and key of a listener. Clones share them.
 #[derive(Clone)]
 pub struct ServerTls(Arc<ArcSwap<ServerConfig>>);
 
-/// Without the config, which has the private key.
+/// Leaves out the config, which contains the private key.
 impl std::fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerTls").finish_non_exhaustive()
@@ -19,12 +19,12 @@ impl std::fmt::Debug for ServerTls {
 }
 
 impl ServerTls {
-    /// Serves with this config, which `toolcrib-tls` makes.
+    /// Serves with this config, which comes from `toolcrib-tls`.
     pub fn new(config: Arc<ServerConfig>) -> Self {
         Self(Arc::new(ArcSwap::new(config)))
     }
 
-    /// Uses another config for connections that begin from now on.
+    /// Uses another config for new connections.
     pub fn replace(&self, config: Arc<ServerConfig>) {
         self.0.store(config);
     }

@@ -1,15 +1,15 @@
-//! URLs in a configuration: whether one can be used, and how much of it may be printed.
+//! URLs in a config: whether one is usable, and how much of it may be printed.
 //!
-//! URLs are parsed only as far as these two questions need; the HTTP client parses them properly. People
+//! URLs are parsed only as far as these two questions require; the HTTP client parses them completely. People
 //! put keys into every part of a URL: before the host, into the query, and into the path.
 
-/// What is wrong with a URL, if anything, in words that follow the name of its key.
+/// Returns what is wrong with a URL, if anything, phrased to follow the name of its config key.
 pub fn problem(url: &str) -> Option<&'static str> {
     if url.starts_with('-') {
         return Some("begins with `-`");
     }
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Some("has blanks or control characters in it");
+        return Some("contains spaces or control characters");
     }
     let Some((_, rest)) = split(url) else { return Some("is not an http or https address") };
     let (authority, _) = authority(rest);
@@ -20,10 +20,10 @@ pub fn problem(url: &str) -> Option<&'static str> {
     if host.is_empty() || host == "[]" {
         return Some("names no host");
     }
-    port.is_some_and(|port| port.parse::<u16>().is_err()).then_some("has a port that is no number")
+    port.is_some_and(|port| port.parse::<u16>().is_err()).then_some("has an invalid port")
 }
 
-/// A URL as it may be printed: without user, password and query, and without path segments that look
+/// Returns a URL that may be printed: without user, password and query, and without path segments that look
 /// like keys.
 pub fn redact(url: &str) -> String {
     let Some((scheme, rest)) = split(url) else { return "***".into() };
@@ -39,7 +39,7 @@ pub fn redact(url: &str) -> String {
     format!("{scheme}://{user}{host}{}{query}", parts.join("/"))
 }
 
-/// Whether a URL is on this machine, at this port, at this path or below it.
+/// Whether a URL is on this machine, on this port, and at `base` or below it.
 pub fn is_local(url: &str, port: u16, base: &str) -> bool {
     let Some((_, rest)) = split(url) else { return false };
     let (authority, path) = authority(rest);
@@ -51,7 +51,7 @@ pub fn is_local(url: &str, port: u16, base: &str) -> bool {
         && path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a text could be a key: long, without spaces, letters mixed with digits.
+/// Whether a text could be a key: long, no spaces, both letters and digits.
 pub fn looks_like_key(text: &str) -> bool {
     text.len() >= 16
         && text
@@ -61,7 +61,7 @@ pub fn looks_like_key(text: &str) -> bool {
         && text.contains(|c: char| c.is_ascii_alphabetic())
 }
 
-/// Scheme and rest of an `http` or `https` URL.
+/// Splits an `http` or `https` URL after its scheme.
 fn split(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     ["http", "https"]
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_http_addresses_with_a_host_are_fine() {
+    fn only_plain_http_urls_with_a_host_are_usable() {
         for (url, expected) in [
             ("https://example.com/mcp", None),
             ("HTTP://[::1]:8080/mcp", None),
@@ -100,15 +100,15 @@ mod tests {
             ("https:///mcp", Some("names no host")),
             ("https://:80/mcp", Some("names no host")),
             ("https://u:p@example.com", Some("has a user name or password in it")),
-            ("https://example.com:99999", Some("has a port that is no number")),
-            ("https://exam ple.com", Some("has blanks or control characters in it")),
+            ("https://example.com:99999", Some("has an invalid port")),
+            ("https://exam ple.com", Some("contains spaces or control characters")),
         ] {
             assert_eq!(problem(url), expected, "{url}");
         }
     }
 
     #[test]
-    fn what_may_be_a_key_is_not_shown() {
+    fn possible_keys_are_redacted() {
         for (url, expected) in [
             ("https://u:p@example.com/mcp?key=1#x", "https://***@example.com/mcp?***"),
             ("https://example.com/s/a1b2c3d4e5f6a7b8/mcp", "https://example.com/s/***/mcp"),
@@ -120,8 +120,8 @@ mod tests {
     }
 
     #[test]
-    fn a_local_url_is_recognised() {
-        for (url, own) in [
+    fn local_urls_are_recognised() {
+        for (url, is_ours) in [
             ("http://127.0.0.1:4180/mcp", true),
             ("http://LOCALHOST:4180/mcp/work?x=1", true),
             ("http://[::1]:4180/mcp", true),
@@ -129,7 +129,7 @@ mod tests {
             ("http://127.0.0.1:4180/mcpx", false),
             ("http://example.com:4180/mcp", false),
         ] {
-            assert_eq!(is_local(url, 4180, "/mcp"), own, "{url}");
+            assert_eq!(is_local(url, 4180, "/mcp"), is_ours, "{url}");
         }
     }
 }

@@ -1,23 +1,22 @@
-//! The TLS of every connection, outgoing and of our own listener: rustls, with the cryptography of `ring`.
+//! TLS for outgoing connections and for the listener: rustls with `ring`.
 //!
-//! reqwest and rustls are built without a default crypto provider, so a process must install one before its
-//! first connection. This crate is the only place that does. `ring` was chosen over `aws-lc-rs`, the default of reqwest,
-//! because it builds in a fraction of the time (benches/README.md). What that gives up is post-quantum key
-//! exchange, which `ring` does not offer.
+//! reqwest and rustls are built without a default crypto provider, so a process must install one before its first
+//! connection. Only this crate does that. Rejected: `aws-lc-rs`, the default of reqwest, because `ring` builds in a
+//! fraction of the time (benches/README.md). The price is post-quantum key exchange, which `ring` does not support.
 
 mod server;
 
 pub use rustls::ServerConfig;
 pub use server::{CertificateError, server_config};
 
-/// Installs the provider for this process, unless it has one. Call it before anything that opens a TLS
-/// connection without [`client_builder`].
+/// Installs the crypto provider of this process, unless it has one. Call it before opening a TLS connection without
+/// [`client_builder`].
 pub fn install_crypto_provider() {
-    // An error means that the program has already installed a provider. Its choice stays.
+    // An error means that the process already has a provider, which is kept.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// Builds an HTTP client. All of ours are built with it: without a provider reqwest panics.
+/// Starts building an HTTP client. Every HTTP client must be built with it, because reqwest panics without a provider.
 pub fn client_builder() -> reqwest::ClientBuilder {
     install_crypto_provider();
     reqwest::Client::builder()

@@ -1,4 +1,4 @@
-//! The TLS of our own listener, from a certificate and a key as PEM.
+//! TLS for the listener, from a certificate and a private key in PEM.
 
 use std::sync::Arc;
 
@@ -6,31 +6,31 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// A certificate or a key that cannot be used. Says nothing of the key itself.
+/// Why a certificate or a private key cannot be used. Contains nothing of the key.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// The text has no certificate.
-    #[error("there is no certificate in the file")]
+    /// The text contains no certificate.
+    #[error("the file contains no certificate")]
     NoCertificate,
-    /// The text has a certificate that cannot be read.
-    #[error("the certificate cannot be read: {0}")]
+    /// A certificate cannot be parsed.
+    #[error("the certificate cannot be parsed: {0}")]
     Certificate(rustls::pki_types::pem::Error),
-    /// The text has no key, or not only one that can be read.
-    #[error("there is no private key in the file that can be read")]
+    /// The text contains no private key that can be parsed.
+    #[error("the file contains no readable private key")]
     NoKey,
     /// The key belongs to another certificate.
     #[error("the private key does not belong to the certificate")]
     Mismatch,
-    /// rustls does not accept them.
+    /// rustls rejects them.
     #[error("the certificate cannot be used: {0}")]
-    Unusable(rustls::Error),
+    Rejected(rustls::Error),
 }
 
 impl CertificateError {
     /// What the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::NoCertificate | Self::Certificate(_) | Self::Unusable(_) => {
+            Self::NoCertificate | Self::Certificate(_) | Self::Rejected(_) => {
                 "`certificate` is a PEM file with the server's certificate first, then those of intermediate authorities"
             }
             Self::NoKey => "`key` is a PEM file with the private key, without a passphrase",
@@ -41,7 +41,7 @@ impl CertificateError {
     }
 }
 
-/// The config of a listener for HTTP/1.1 over TLS 1.2 and 1.3.
+/// Returns the config of a listener for HTTP/1.1 over TLS 1.2 and 1.3.
 pub fn server_config(
     certificate: &[u8],
     key: &[u8],
@@ -55,12 +55,12 @@ pub fn server_config(
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(CertificateError::Unusable)?
+        .map_err(CertificateError::Rejected)?
         .with_no_client_auth()
         .with_single_cert(chain, key);
     let mut config = config.map_err(|error| match error {
         rustls::Error::InconsistentKeys(_) => CertificateError::Mismatch,
-        error => CertificateError::Unusable(error),
+        error => CertificateError::Rejected(error),
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))

@@ -79,7 +79,7 @@ impl TokenStore {
         let inner = Inner {
             server: server.to_owned(),
             url: url.clone(),
-            folder: state.folder("oauth"),
+            folder: state.subfolder("oauth"),
             name,
             client_secret: Mutex::new(None),
         };
@@ -92,7 +92,7 @@ impl TokenStore {
 
     /// Checks that credentials can be stored, before the user signs in.
     pub(super) fn prepare(&self) -> Result<(), PrivateFileError> {
-        self.inner.folder.prepare()
+        self.inner.folder.create_if_missing()
     }
 
     /// The stored client, if the file can be used.

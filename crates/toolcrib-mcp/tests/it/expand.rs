@@ -32,11 +32,17 @@ fn all_of_a_server_is_expanded() {
 fn what_is_missing_is_named_with_its_server() {
     let error = program("x", &["s3cret ${NOPE}"], &[]).expanded("github", &lookup).unwrap_err();
     assert_eq!(error.to_string(), "server `github`: the variable `NOPE` is not set");
-    assert_eq!(error.hint, "set it where Toolcrib is started, or give a default: `${NAME:-text}`");
+    assert_eq!(
+        error.hint,
+        "set it in the environment of Toolcrib, or give a default: `${NAME:-text}`"
+    );
     let error = program("x", &["${input:key}"], &[]).expanded("wiki", &lookup).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "server `wiki`: `${input:key}` asks a person, and nobody is asked here"
+        "server `wiki`: `${input:key}` needs an editor that asks its user, and Toolcrib cannot ask"
     );
-    assert_eq!(error.hint, "put it into a variable and write `${NAME}` instead");
+    assert_eq!(
+        error.hint,
+        "put the value into an environment variable and write `${NAME}` instead"
+    );
 }

@@ -259,7 +259,7 @@ fn what_is_wrong_is_told_with_its_place() {
     assert!(Config::from_toml(&at_most).is_ok());
     assert_eq!(
         Config::from_toml(&" ".repeat((4 << 20) + 1)).unwrap_err().problem,
-        "more than 4 MiB"
+        "the file is larger than 4 MiB"
     );
 }
 

@@ -1,7 +1,7 @@
-//! Errors about a configuration: what is wrong, where, and what to do.
+//! Errors in a config: what is wrong, where, and what to do.
 //!
-//! They never contain a value from the file. Any line of a config can hold a token, so an error names
-//! keys, servers, lines and columns only.
+//! They never contain a value from the file. Any line of a config may contain a token, so an error names only keys,
+//! servers, lines and columns.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use std::fmt;
 pub struct ConfigError {
     /// What is wrong.
     pub problem: String,
-    /// The line, counted from 1, if it is known.
+    /// The line, counted from 1, if known.
     pub line: Option<usize>,
     /// The character in that line, counted from 1.
     pub column: Option<usize>,
@@ -19,22 +19,22 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// An error whose position is not known.
+    /// Creates an error without a position.
     pub fn new(problem: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { problem: problem.into(), line: None, column: None, hint: hint.into() }
     }
 
-    /// An error of the TOML parser, without the values that its message quotes and without its picture of
-    /// the line.
+    /// Converts an error of the TOML parser. Values that its message quotes are removed, and so is the excerpt of the
+    /// line.
     pub fn from_toml(text: &str, error: &toml::de::Error, hint: impl Into<String>) -> Self {
-        let told = Self::new(without_values(error.message()), hint);
+        let converted = Self::new(without_values(error.message()), hint);
         match error.span() {
-            Some(span) => told.at_byte(text, span.start),
-            None => told,
+            Some(span) => converted.at_byte(text, span.start),
+            None => converted,
         }
     }
 
-    /// The same error at a byte of `text`.
+    /// Sets the position to a byte of `text`.
     #[must_use]
     pub fn at_byte(self, text: &str, byte: usize) -> Self {
         let before = text.get(..byte).unwrap_or(text);
@@ -59,30 +59,30 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A value that is out of range or contradicts another, found after the text was read.
+/// A value that is out of range or contradicts another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidSetting {
-    /// The keys that lead to the value.
+    /// The keys from the top of the file to the value.
     pub path: Vec<String>,
-    /// What is wrong, in words that follow the key.
+    /// What is wrong, phrased to follow the key.
     pub problem: String,
     /// How to fix it.
     pub hint: String,
 }
 
 impl InvalidSetting {
-    /// A fault of the value at `path`.
+    /// Reports the value at `path`.
     pub fn new(path: &[&str], problem: impl Into<String>, hint: impl Into<String>) -> Self {
         let path = path.iter().map(|key| (*key).to_owned()).collect();
         Self { path, problem: problem.into(), hint: hint.into() }
     }
 
-    /// `Ok` if `holds`, else the fault.
-    pub fn unless(holds: bool, fault: impl FnOnce() -> Self) -> Result<(), Self> {
-        if holds { Ok(()) } else { Err(fault()) }
+    /// Returns `Ok` if `is_valid`, and the error otherwise.
+    pub fn unless(is_valid: bool, error: impl FnOnce() -> Self) -> Result<(), Self> {
+        if is_valid { Ok(()) } else { Err(error()) }
     }
 
-    /// The same fault with `table` in front of its path.
+    /// Puts `table` in front of the path.
     #[must_use]
     pub fn within(self, table: &[&str]) -> Self {
         let path = table.iter().map(|key| (*key).to_owned()).chain(self.path).collect();
@@ -90,13 +90,13 @@ impl InvalidSetting {
     }
 }
 
-/// A message of serde without the value that was found.
+/// Removes the value that a message of serde quotes.
 fn without_values(message: &str) -> String {
     let lead = ["invalid type: ", "invalid value: ", "unknown variant "];
     let Some(lead) = lead.into_iter().find(|lead| message.starts_with(lead)) else {
         return message.trim_end().to_owned();
     };
-    // The value may contain anything, this separator included; the expectation comes last and is ours.
+    // The value may contain this separator, too. The last one is the real one, because the text after it is ours.
     let end = message.rfind(", expected ").unwrap_or(message.len());
     let kind = message[lead.len()..end].split(['"', '`']).next().unwrap_or_default();
     format!("{}{}", format!("{lead}{}", kind.trim()).trim_end_matches([' ', ':']), &message[end..])
@@ -107,7 +107,7 @@ mod tests {
     use super::without_values;
 
     #[test]
-    fn messages_lose_the_value_and_keep_what_was_expected() {
+    fn messages_lose_the_value_and_keep_the_expectation() {
         for (message, expected) in [
             (
                 "invalid type: string \"a, expected b\", expected a map",

@@ -1,8 +1,7 @@
 //! The text of `toolcrib.toml`, parsed once and read section by section.
 //!
-//! Each crate knows the keys of its own sections and no others. All of them read from the same parsed
-//! text, so that every error has the line of the file. Splitting the text among the readers would have
-//! changed the line numbers.
+//! Each crate knows only the keys of its own sections. All of them read from the same parsed text, so that errors
+//! have the line numbers of the file. Rejected: splitting the text into sections, which would change line numbers.
 
 use std::fmt;
 
@@ -11,11 +10,11 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::{ConfigError, InvalidSetting};
 
-/// Maximum size of a config file in bytes, ours or another client's. The largest that people have, Claude
-/// Code's own with its history of projects, are a few hundred kilobytes.
+/// Maximum size of a config file, in bytes, ours or another client's. The largest known ones are Claude Code's, with
+/// its history of projects: a few hundred kilobytes.
 pub const MAX_CONFIG_BYTES: usize = 4 << 20;
 
-/// The documentation of the file as a whole.
+/// The documentation of the file.
 pub(super) const DOCS: &str = "docs/gateway-config.md";
 
 /// A parsed config file.
@@ -24,7 +23,7 @@ pub struct ConfigFile<'t> {
     root: DeTable<'t>,
 }
 
-/// Without the text, which may contain secrets.
+/// Leaves out the text, which may contain secrets.
 impl fmt::Debug for ConfigFile<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConfigFile").finish_non_exhaustive()
@@ -32,10 +31,13 @@ impl fmt::Debug for ConfigFile<'_> {
 }
 
 impl<'t> ConfigFile<'t> {
-    /// Parses a text.
+    /// Parses the text of a config file.
     pub fn parse(text: &'t str) -> Result<Self, ConfigError> {
         if text.len() > MAX_CONFIG_BYTES {
-            return Err(ConfigError::new("more than 4 MiB", "a config is a few pages of text"));
+            return Err(ConfigError::new(
+                "the file is larger than 4 MiB",
+                "check that it is a Toolcrib config",
+            ));
         }
         let root = DeTable::parse(text)
             .map_err(|error| ConfigError::from_toml(text, &error, keys_are_in(DOCS)))?;
@@ -47,7 +49,7 @@ impl<'t> ConfigFile<'t> {
         self.text
     }
 
-    /// The section of this name, or its default if the file has none. `docs` is the page that lists its keys.
+    /// Reads the section `name`; its default if the file has none. `docs` is the page that lists its keys.
     pub fn section<T>(&self, name: &str, docs: &str) -> Result<T, ConfigError>
     where
         T: DeserializeOwned + Default,
@@ -57,13 +59,15 @@ impl<'t> ConfigFile<'t> {
             .map_err(|error| ConfigError::from_toml(self.text, &error, keys_are_in(docs)))
     }
 
-    /// A fault as an error with the position of its key, or of the table that lacks it.
-    pub fn locate(&self, fault: InvalidSetting) -> ConfigError {
-        let error =
-            ConfigError::new(format!("`{}` {}", fault.path.join("."), fault.problem), fault.hint);
+    /// Returns the error for an invalid setting, with the position of its key, or of the table if the key is missing.
+    pub fn locate(&self, setting: InvalidSetting) -> ConfigError {
+        let error = ConfigError::new(
+            format!("`{}` {}", setting.path.join("."), setting.problem),
+            setting.hint,
+        );
         let mut table = &self.root;
         let mut found = None;
-        for name in &fault.path {
+        for name in &setting.path {
             let Some((key, value)) = table.iter().find(|(key, _)| key.get_ref() == name) else {
                 break;
             };

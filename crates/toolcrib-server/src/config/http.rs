@@ -9,7 +9,7 @@ use super::file::DOCS;
 use super::{ConfigError, ConfigFile, InvalidSetting};
 use crate::Secret;
 
-/// Maximum of the timeouts, in seconds: a day.
+/// Maximum value of a timeout, in seconds: one day.
 const MAX_TIMEOUT: u64 = 86_400;
 
 /// The `[http]` section.
@@ -18,38 +18,38 @@ const MAX_TIMEOUT: u64 = 86_400;
 pub struct HttpSettings {
     /// The address to listen on.
     pub listen: SocketAddr,
-    /// The token that callers must send. If none is set, one is generated unless the address is a
-    /// loopback address.
+    /// The token that clients must send. If not set, a token is generated, except on a loopback address, which needs
+    /// none.
     pub token: Option<Secret>,
-    /// The token of the admin, who sees the statistics and metrics of all callers.
+    /// The admin's token, which gives access to the statistics and metrics of all callers.
     pub admin_token: Option<Secret>,
-    /// Host names, in addition to loopback ones, that requests may name.
+    /// Host names that requests may use, in addition to loopback names.
     pub allowed_hosts: Vec<String>,
-    /// Origins, in addition to loopback ones, that browsers may send.
+    /// Origins that browsers may send, in addition to loopback origins.
     pub allowed_origins: Vec<String>,
-    /// Maximum number of connections. By default, half of the files that the process may open, 10,000 at most.
+    /// Maximum number of connections. Default: half of the files that the process may open, at most 10,000.
     pub connections: Option<usize>,
-    /// Maximum number of connections of one remote address that is not loopback. By default, half of all.
+    /// Maximum number of connections from one remote address that is not loopback. Default: half of `connections`.
     pub connections_per_address: Option<usize>,
     /// Maximum time to receive the head of a request, in seconds.
     pub header_timeout: u64,
     /// Maximum time between two requests on a connection, in seconds.
     pub idle_timeout: u64,
-    /// Maximum time without any byte of a request body, in seconds.
+    /// Maximum time without receiving any byte of a request body, in seconds.
     pub body_timeout: u64,
     /// Maximum size of all request bodies in memory together, in bytes.
     pub body_bytes: usize,
-    /// The files to serve HTTPS with. HTTP if there are none.
+    /// The certificate for HTTPS. If not set, the listener serves HTTP.
     pub tls: Option<TlsFiles>,
 }
 
-/// The files of a listener's certificate.
+/// The files with a listener's certificate and private key.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
-    /// The certificate, followed by those of its intermediate authorities, as PEM.
+    /// PEM file with the certificate, followed by those of intermediate authorities.
     pub certificate: PathBuf,
-    /// Its private key, as PEM. Only its owner may have access to the file.
+    /// PEM file with the private key. Only its owner may have access to it.
     pub key: PathBuf,
 }
 
@@ -100,18 +100,18 @@ impl HttpSettings {
         for (key, list) in
             [("allowed_hosts", &self.allowed_hosts), ("allowed_origins", &self.allowed_origins)]
         {
-            InvalidSetting::unless(list.iter().all(|one| !one.trim().is_empty()), || {
+            InvalidSetting::unless(list.iter().all(|entry| !entry.trim().is_empty()), || {
                 InvalidSetting::new(&[key], "has an empty entry", "leave it out")
             })?;
         }
         if let Some(TlsFiles { certificate, key }) = &self.tls {
             for (name, path) in [("certificate", certificate), ("key", key)] {
-                // A relative path would start at the working folder, whose files may be anybody's.
+                // A relative path would depend on the working folder, whose files may come from anyone.
                 InvalidSetting::unless(path.is_absolute(), || {
                     InvalidSetting::new(
                         &["tls", name],
                         "is a relative path",
-                        "write the complete path",
+                        "write an absolute path",
                     )
                 })?;
             }

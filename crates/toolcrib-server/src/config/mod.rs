@@ -1,4 +1,4 @@
-//! The configuration file: parsed once, read by section, with errors that never show a value.
+//! The config file: parsed once, read by section. Its errors never show a value.
 
 mod error;
 mod file;

@@ -1,4 +1,4 @@
-//! What is refused, and that files are complete.
+//! Which files and folders are rejected, and that written files are complete.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn folder() -> (tempfile::TempDir, PrivateFolder) {
 }
 
 #[test]
-fn replacing_leaves_one_file_and_creating_never_wins_twice() {
+fn replacing_leaves_one_file_and_creating_never_overwrites() {
     let (_home, folder) = folder();
     assert!(folder.read("a.json", LIMIT).unwrap().is_none());
     assert!(folder.create("a.json", b"one").unwrap());
@@ -19,7 +19,7 @@ fn replacing_leaves_one_file_and_creating_never_wins_twice() {
     assert_eq!(folder.read("a.json", LIMIT).unwrap().unwrap(), b"one");
     folder.replace("a.json", b"three").unwrap();
     assert_eq!(folder.read("a.json", LIMIT).unwrap().unwrap(), b"three");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft stays behind");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
     assert!(folder.read("b.json", LIMIT).unwrap().is_none());
     folder.remove("a.json").unwrap();
     folder.remove("a.json").unwrap();
@@ -27,7 +27,7 @@ fn replacing_leaves_one_file_and_creating_never_wins_twice() {
 }
 
 #[test]
-fn a_file_of_another_size_is_not_ours() {
+fn a_file_over_the_size_limit_is_rejected() {
     let (_home, folder) = folder();
     folder.replace("a.json", &vec![b' '; LIMIT as usize]).unwrap();
     assert!(folder.read("a.json", LIMIT).is_ok());
@@ -37,23 +37,23 @@ fn a_file_of_another_size_is_not_ours() {
 
 #[cfg(unix)]
 #[test]
-fn folders_that_others_can_change_and_files_with_another_name_are_refused() {
+fn folders_that_others_can_write_to_and_linked_files_are_rejected() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let mode = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
     let (home, state) = folder();
-    let inner = state.folder("servers");
+    let inner = state.subfolder("servers");
     inner.replace("a", b"one").unwrap();
     assert_eq!(fs::metadata(state.path()).unwrap().permissions().mode() & 0o777, 0o700);
     for shared in [state.path(), inner.path(), home.path()] {
         for bits in [0o770, 0o707, 0o1777] {
-            // Above the state folder, a private group is fine.
+            // Above the state folder, a private group may write.
             if bits == 0o770 && shared == home.path() {
                 continue;
             }
             mode(shared, bits);
-            let refused = |done: Result<(), PrivateFileError>| {
+            let is_rejected = |done: Result<(), PrivateFileError>| {
                 let error = done.unwrap_err();
                 assert!(matches!(
                     error,
@@ -61,11 +61,11 @@ fn folders_that_others_can_change_and_files_with_another_name_are_refused() {
                 ));
                 assert!(error.hint().ends_with(&format!("chmod go-w {}", shared.display())));
             };
-            refused(inner.read("a", LIMIT).map(|_| ()));
-            refused(inner.replace("a", b"two"));
-            refused(inner.create("b", b"two").map(|_| ()));
-            refused(inner.remove("a"));
-            refused(inner.open_lock("lock").map(|_| ()));
+            is_rejected(inner.read("a", LIMIT).map(|_| ()));
+            is_rejected(inner.replace("a", b"two"));
+            is_rejected(inner.create("b", b"two").map(|_| ()));
+            is_rejected(inner.remove("a"));
+            is_rejected(inner.open_lock("lock").map(|_| ()));
         }
         mode(shared, 0o700);
     }
@@ -77,7 +77,7 @@ fn folders_that_others_can_change_and_files_with_another_name_are_refused() {
     symlink(inner.file("a"), inner.file("b")).unwrap();
     assert!(matches!(inner.read("b", LIMIT), Err(PrivateFileError::Link { .. })));
     assert!(matches!(inner.open_lock("b"), Err(PrivateFileError::Link { .. })));
-    // What is written takes the place of a link, not of what it leads to.
+    // Writing replaces the link itself, not the file that it points to.
     inner.replace("b", b"other").unwrap();
     assert_eq!(inner.read("a", LIMIT).unwrap().unwrap(), b"one");
     assert_eq!(inner.read("b", LIMIT).unwrap().unwrap(), b"other");

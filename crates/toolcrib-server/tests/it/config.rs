@@ -1,4 +1,4 @@
-//! The file as several readers see it.
+//! Sections of a config file, and their errors.
 
 use serde::Deserialize;
 use toolcrib_server::{ConfigFile, HttpSettings};
@@ -19,7 +19,7 @@ fn window(text: &str) -> Result<Window, String> {
 }
 
 #[test]
-fn a_reader_sees_its_own_section() {
+fn a_section_is_read_without_the_others() {
     assert_eq!(window("").unwrap(), Window::default());
     assert_eq!(window("[http]\nnope = 1").unwrap(), Window::default());
     let text = "other = 1\n[window]\nwidth = 3\n[http]\ntoken = 't'";
@@ -28,7 +28,7 @@ fn a_reader_sees_its_own_section() {
     assert_eq!(http, HttpSettings { token: Some("t".into()), ..HttpSettings::default() });
 }
 
-/// Positions are those of the file, wherever the section is, and no message has a value.
+/// Positions refer to the complete file, and no message contains a value.
 #[test]
 fn errors_have_the_position_in_the_file() {
     for (text, expected) in [
@@ -52,7 +52,7 @@ fn errors_have_the_position_in_the_file() {
 }
 
 #[test]
-fn http_settings_that_cannot_be_used() {
+fn invalid_http_settings_are_errors() {
     for (text, expected) in [
         ("[http]\n\nlisten = 'here'", "invalid socket address syntax at line 3, column 10"),
         ("[http]\ntoken = ' '", "`http.token` is empty at line 2, column 1"),
@@ -85,7 +85,7 @@ fn http_settings_that_cannot_be_used() {
 }
 
 #[test]
-fn debug_shows_no_text() {
+fn debug_output_does_not_contain_the_text() {
     let text = "[http]\ntoken = 's3cret'";
     assert!(!format!("{:?}", ConfigFile::parse(text).unwrap()).contains("s3cret"));
 }

@@ -1,4 +1,4 @@
-//! References, and their values.
+//! Expanding references in a config.
 
 use toolcrib_server::Secret;
 use toolcrib_server::expand::{Reference, ReferenceError, expand_secret, from_system};
@@ -18,7 +18,7 @@ fn lookup(source: Reference<'_>) -> Option<String> {
 }
 
 #[test]
-fn every_form() {
+fn every_form_of_reference_is_expanded() {
     let variable = |name: &str| Err(ReferenceError::UnsetVariable(name.into()));
     for (text, expected) in [
         ("plain $TOKEN {TOKEN}", Ok("plain $TOKEN {TOKEN}")),
@@ -31,7 +31,7 @@ fn every_form() {
         ("${NOPE:-${TOKEN}}!", Ok("t0ken!")),
         ("${NOPE:-${NOR:-a}b}c", Ok("abc")),
         ("${env:NOPE:-x}", Ok("x")),
-        // What is brought in is not looked at again.
+        // Values are not expanded again.
         ("${NESTED}", Ok("${TOKEN}")),
         ("${file:/run/secret}|${file:/run/dos}", Ok("from file|from file")),
         ("${userHome}/x:${workspaceFolder}", Ok("/home/me/x:/work")),
@@ -57,17 +57,17 @@ fn every_form() {
 }
 
 #[test]
-fn a_bomb_of_defaults_is_refused() {
+fn deeply_nested_defaults_are_an_error() {
     let depth = 100_000;
     let text = format!("{}x{}", "${A:-".repeat(depth), "}".repeat(depth));
     assert_eq!(expand_secret(&text.as_str().into(), &lookup), Err(ReferenceError::Malformed));
 }
 
 #[test]
-fn the_real_surroundings() {
+fn references_are_looked_up_on_this_machine() {
     let file = std::env::temp_dir().join(format!("toolcrib-expand-{}", std::process::id()));
-    std::fs::write(&file, "kept\n").unwrap();
-    assert_eq!(from_system(Reference::File(file.to_str().unwrap())).unwrap(), "kept\n");
+    std::fs::write(&file, "content\n").unwrap();
+    assert_eq!(from_system(Reference::File(file.to_str().unwrap())).unwrap(), "content\n");
     std::fs::write(&file, "x".repeat((64 << 10) + 1)).unwrap();
     assert_eq!(from_system(Reference::File(file.to_str().unwrap())), None);
     std::fs::remove_file(&file).unwrap();

@@ -1,4 +1,4 @@
-//! Who gets in: a table of requests with the reason each is answered by.
+//! Which requests are accepted, and why the others are denied.
 
 use std::net::IpAddr;
 
@@ -44,7 +44,7 @@ fn origin(text: &str) -> Result<(), AccessDenied> {
 }
 
 #[test]
-fn hosts() {
+fn every_host_is_accepted_or_denied_with_its_reason() {
     use AccessDenied::{ForeignHost, MalformedHost};
     let table: &[(&str, Result<(), AccessDenied>)] = &[
         ("localhost", Ok(())),
@@ -125,7 +125,7 @@ fn hosts() {
 }
 
 #[test]
-fn origins() {
+fn every_origin_is_accepted_or_denied_with_its_reason() {
     use AccessDenied::{ForeignOrigin, MalformedOrigin, NullOrigin};
     let table: &[(&str, Result<(), AccessDenied>)] = &[
         ("http://localhost", Ok(())),
@@ -167,7 +167,7 @@ fn origins() {
 }
 
 #[test]
-fn none_two_and_the_authority() {
+fn missing_and_repeated_headers_are_denied_and_the_authority_counts() {
     let check = |uri: &'static str, rows: &[(header::HeaderName, &str)]| {
         check(&guard(Access::Open), &Uri::from_static(uri), &headers(rows))
     };
@@ -181,7 +181,7 @@ fn none_two_and_the_authority() {
         check("/mcp", &[(host.clone(), "localhost"), (host.clone(), "localhost")]),
         Err(AccessDenied::ManyHosts)
     );
-    // HTTP/2 has no Host but an authority; an absolute request line may have both.
+    // HTTP/2 requests have an authority and no `Host`; an absolute request line may have both.
     assert_eq!(check("http://localhost:1/mcp", &[]), Ok(()));
     assert_eq!(check("http://evil.com/mcp", &[]), Err(AccessDenied::ForeignHost));
     assert_eq!(
@@ -202,7 +202,7 @@ fn none_two_and_the_authority() {
 }
 
 #[test]
-fn entries_that_no_request_matches_are_refused_at_the_start() {
+fn entries_that_no_request_can_match_are_errors() {
     let hosts = |text: &str| Guard::new(&[text.to_owned()], &[], Access::Open).map(drop);
     let origins = |text: &str| Guard::new(&[], &[text.to_owned()], Access::Open).map(drop);
     for text in ["", "*", "https://gw.example.com", "gw.example.com/", "gw.example.com:"] {
@@ -214,7 +214,7 @@ fn entries_that_no_request_matches_are_refused_at_the_start() {
 }
 
 #[test]
-fn tokens() {
+fn every_token_is_accepted_or_denied_with_its_reason() {
     use AccessDenied::{NoToken, WrongToken};
     let long = format!("Bearer {TOKEN}x");
     let table: &[(&[&str], Result<(), AccessDenied>)] = &[
@@ -255,10 +255,10 @@ fn tokens() {
 }
 
 #[tokio::test]
-async fn the_answer_on_every_route() {
+async fn denied_requests_get_the_same_response_on_every_route() {
     let routes = Router::new().route("/mcp", get(|| async { "inside" }));
     let routes = guard(Access::Bearer(TOKEN.into())).protect(routes);
-    let ask = async |path: &str, host: &str, token: Option<&str>| {
+    let send = async |path: &str, host: &str, token: Option<&str>| {
         let mut request = Request::get(path).header(header::HOST, host);
         if let Some(token) = token {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
@@ -270,7 +270,7 @@ async fn the_answer_on_every_route() {
         (status, challenge, String::from_utf8(body.to_vec()).unwrap())
     };
     for path in ["/mcp", "/unknown", "/healthz"] {
-        let (status, challenge, body) = ask(path, "evil.com", Some(TOKEN)).await;
+        let (status, challenge, body) = send(path, "evil.com", Some(TOKEN)).await;
         assert_eq!((status, challenge), (StatusCode::FORBIDDEN, None), "{path}");
         assert_eq!(
             body,
@@ -278,20 +278,20 @@ async fn the_answer_on_every_route() {
         );
     }
     for path in ["/mcp", "/unknown"] {
-        let (status, challenge, body) = ask(path, "localhost", None).await;
+        let (status, challenge, body) = send(path, "localhost", None).await;
         assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}");
         assert_eq!(challenge.unwrap(), "Bearer");
         assert_eq!(
             body,
-            r#"{"error":"a bearer token is needed","hint":"send `Authorization: Bearer TOKEN`"}"#
+            r#"{"error":"a bearer token is required","hint":"send `Authorization: Bearer TOKEN`"}"#
         );
     }
-    let (status, _, body) = ask("/mcp", "localhost", Some(TOKEN)).await;
+    let (status, _, body) = send("/mcp", "localhost", Some(TOKEN)).await;
     assert_eq!((status, body.as_str()), (StatusCode::OK, "inside"));
 }
 
 #[tokio::test]
-async fn some_methods_are_refused_on_every_route() {
+async fn trace_and_connect_are_denied_on_every_route() {
     let routes = Router::new().fallback(|| async { "inside" });
     let routes = guard(Access::Open).protect(routes);
     for (method, status) in [("TRACE", 405), ("CONNECT", 405), ("GET", 200), ("PROPFIND", 200)] {
@@ -304,31 +304,31 @@ async fn some_methods_are_refused_on_every_route() {
 }
 
 #[test]
-fn a_replaced_token_is_revoked_with_what_it_had_begun() {
+fn replacing_a_token_revokes_its_credential() {
     let control = AccessControl::from(Access::Bearer(TOKEN.into()));
     let guard = Guard::new(&[], &[], control.clone()).unwrap();
-    let enter = |token: &str| {
+    let check = |token: &str| {
         let bearer = format!("Bearer {token}");
         let rows = [(header::HOST, "localhost"), (header::AUTHORIZATION, &*bearer)];
         guard.check(&Method::POST, &Uri::from_static("/mcp"), &headers(&rows))
     };
-    let credential = enter(TOKEN).unwrap().unwrap();
+    let credential = check(TOKEN).unwrap().unwrap();
     assert!(!control.replace(Access::Bearer(TOKEN.into())), "it is the same token");
     assert!(!credential.is_revoked());
     let other = TOKEN.replace('0', "f");
     assert!(control.replace(Access::Bearer(other.as_str().into())));
     assert!(credential.is_revoked());
-    assert_eq!(enter(TOKEN).unwrap_err(), AccessDenied::WrongToken);
-    assert!(!enter(&other).unwrap().unwrap().is_revoked());
+    assert_eq!(check(TOKEN).unwrap_err(), AccessDenied::WrongToken);
+    assert!(!check(&other).unwrap().unwrap().is_revoked());
     assert!(control.key().unwrap().matches(&other));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
 
-    /// Whatever gets in without a config is one of the loopback names, read by simple means.
+    /// Without a config, only loopback names are accepted. Checked with a simpler parser.
     #[test]
-    fn no_foreign_host_gets_in(text in prop_oneof![
+    fn no_foreign_host_is_accepted(text in prop_oneof![
         "[ -~]{0,24}",
         "(localhost|127\\.0\\.0\\.1|\\[::1\\])[ -~]{0,12}",
         "[ -~]{0,12}(localhost|127\\.0\\.0\\.1|\\[::1\\])(:[0-9+ ]{0,6})?",
@@ -341,17 +341,17 @@ proptest! {
         let host = check(&open, &Uri::from_static("/"), &headers(&[(header::HOST, &text)]));
         let rows = [(header::HOST, "localhost"), (header::ORIGIN, &*format!("https://{text}"))];
         let origin = check(&open, &Uri::from_static("/"), &headers(&rows));
-        prop_assert_eq!(host.is_ok(), origin.is_ok(), "Host and Origin are read alike");
+        prop_assert_eq!(host.is_ok(), origin.is_ok(), "Host and Origin are parsed in the same way");
         if host.is_ok() {
             let name = text.trim_end_matches(|c: char| c.is_ascii_digit()).strip_suffix(':').unwrap_or(&text);
             let loopback = name == "localhost" || name == "[::1]"
                 || name.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback());
-            prop_assert!(loopback, "{:?} got in", text);
+            prop_assert!(loopback, "{:?} was accepted", text);
         }
     }
 }
 
-/// A state folder, with what removes it in the end.
+/// A state folder, and the guard that removes it.
 fn state() -> (tempfile::TempDir, PrivateFolder) {
     let folder = tempfile::tempdir().unwrap();
     let state = PrivateFolder::new(folder.path(), Some(folder.path().to_owned()));
@@ -359,7 +359,7 @@ fn state() -> (tempfile::TempDir, PrivateFolder) {
 }
 
 #[test]
-fn a_token_is_asked_for_off_loopback_or_when_configured() {
+fn a_token_is_required_off_loopback_or_if_configured() {
     let (_folder, state) = state();
     let decide = |address: &str, configured: Option<&str>| {
         let address = address.parse::<IpAddr>().unwrap();
@@ -371,11 +371,11 @@ fn a_token_is_asked_for_off_loopback_or_when_configured() {
     }
     assert!(
         !state.path().join(access::TOKEN_FILE).exists(),
-        "no token is made where none is needed"
+        "no token is generated if none is required"
     );
     for address in ["0.0.0.0", "::", "192.168.1.2", "::ffff:10.0.0.1"] {
-        let Ok(Access::Bearer(made)) = decide(address, None) else { panic!("{address} is open") };
-        assert!(made.matches(access::load_or_create(&state).unwrap().expose()));
+        let Ok(Access::Bearer(token)) = decide(address, None) else { panic!("{address} is open") };
+        assert!(token.matches(access::load_or_create(&state).unwrap().expose()));
     }
     for weak in ["", "secret-api-key", "0123456789 abcdef0123"] {
         let error = decide("0.0.0.0", Some(weak)).unwrap_err();
@@ -386,32 +386,32 @@ fn a_token_is_asked_for_off_loopback_or_when_configured() {
 }
 
 #[test]
-fn a_token_is_made_once_and_differs_between_folders() {
+fn a_token_is_generated_once_and_differs_between_folders() {
     let ((_first, one), (_second, two)) = (state(), state());
-    let made = access::load_or_create(&one).unwrap();
-    assert_eq!(made.expose().len(), 64);
-    assert!(made.matches(access::load_or_create(&one).unwrap().expose()));
-    assert!(!made.matches(access::load_or_create(&two).unwrap().expose()));
+    let token = access::load_or_create(&one).unwrap();
+    assert_eq!(token.expose().len(), 64);
+    assert!(token.matches(access::load_or_create(&one).unwrap().expose()));
+    assert!(!token.matches(access::load_or_create(&two).unwrap().expose()));
     assert_eq!(std::fs::read_dir(one.path()).unwrap().count(), 1);
 
     let (_racing, state) = state();
-    let folder = state.folder("new");
+    let folder = state.subfolder("new");
     let tokens: Vec<String> = std::thread::scope(|scope| {
         let start = || access::load_or_create(&folder).unwrap().expose().to_owned();
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    assert!(tokens.iter().all(|token| *token == tokens[0]), "all first runs agree");
+    assert!(tokens.iter().all(|token| *token == tokens[0]), "all processes use the same token");
 }
 
 #[cfg(unix)]
 #[test]
-fn the_file_is_private_and_a_shared_one_is_refused() {
+fn the_token_file_is_private_and_one_that_others_can_read_is_rejected() {
     use std::fs::{Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt as _;
 
     let (_folder, state) = state();
-    let made = access::load_or_create(&state).unwrap();
+    let token = access::load_or_create(&state).unwrap();
     let path = state.path().join(access::TOKEN_FILE);
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     for mode in [0o640, 0o604, 0o644, 0o620] {
@@ -419,7 +419,7 @@ fn the_file_is_private_and_a_shared_one_is_refused() {
         let error = access::load_or_create(&state).unwrap_err();
         assert!(matches!(error, TokenError::ReadableByOthers { mode: found, .. } if found == mode));
         assert!(error.hint().starts_with("delete `"), "{}", error.hint());
-        assert!(!format!("{error} {error:?}").contains(made.expose()));
+        assert!(!format!("{error} {error:?}").contains(token.expose()));
     }
     set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     std::fs::write(&path, "short").unwrap();

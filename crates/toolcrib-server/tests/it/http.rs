@@ -21,59 +21,60 @@ async fn bound() -> HttpServer {
 }
 
 /// Sends a GET request; returns the status and the body.
-async fn ask(server: std::net::SocketAddr, path: &str, headers: &str) -> (u16, String) {
+async fn get_path(server: std::net::SocketAddr, path: &str, headers: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(server).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nconnection: close\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
 #[tokio::test]
-async fn each_service_states_how_it_authenticates() {
+async fn each_service_chooses_how_it_authenticates() {
     let server = bound().await;
     let address = server.address();
-    let gated = Router::new().route("/gated", get(|| async { "gated" }));
-    let keyed = Router::new().fallback(|headers: HeaderMap| async move {
+    let with_token = Router::new().route("/with_token", get(|| async { "with_token" }));
+    let with_own_keys = Router::new().fallback(|headers: HeaderMap| async move {
         headers
             .get("authorization")
             .map(|value| value.to_str().unwrap().to_owned())
             .unwrap_or_default()
     });
-    let server =
-        server.mount(gated, Authentication::BearerToken).mount(keyed, Authentication::OwnKeys);
+    let server = server
+        .mount(with_token, Authentication::BearerToken)
+        .mount(with_own_keys, Authentication::OwnKeys);
     let stop = CancellationToken::new();
     let serving = tokio::spawn(server.serve(metrics::registry(), stop.clone()));
 
     let bearer = format!("host: localhost\r\nauthorization: Bearer {TOKEN}\r\n");
     for (path, headers, status) in [
-        ("/gated", "host: localhost\r\n", 401),
-        ("/gated", bearer.as_str(), 200),
+        ("/with_token", "host: localhost\r\n", 401),
+        ("/with_token", bearer.as_str(), 200),
         ("/metrics", "host: localhost\r\n", 401),
         ("/metrics", bearer.as_str(), 200),
         ("/healthz", "host: localhost\r\n", 200),
         ("/other", "host: localhost\r\n", 200),
-        ("/gated", "host: evil.com\r\n", 403),
+        ("/with_token", "host: evil.com\r\n", 403),
         ("/metrics", "host: evil.com\r\n", 403),
         ("/healthz", "host: evil.com\r\n", 403),
         ("/other", "host: evil.com\r\n", 403),
         ("/other", "host: localhost\r\norigin: https://evil.com\r\n", 403),
     ] {
-        assert_eq!(ask(address, path, headers).await.0, status, "{path} {headers}");
+        assert_eq!(get_path(address, path, headers).await.0, status, "{path} {headers}");
     }
-    assert_eq!(ask(address, "/metrics", &bearer).await.1, "# EOF\n");
+    assert_eq!(get_path(address, "/metrics", &bearer).await.1, "# EOF\n");
     let (_, seen) =
-        ask(address, "/other", "host: localhost\r\nauthorization: Bearer sk-x\r\n").await;
-    assert!(seen.contains("Bearer sk-x"), "another credential passes: {seen}");
+        get_path(address, "/other", "host: localhost\r\nauthorization: Bearer sk-x\r\n").await;
+    assert!(seen.contains("Bearer sk-x"), "another credential reaches the service: {seen}");
 
     stop.cancel();
     serving.await.unwrap();
 }
 
 #[tokio::test]
-async fn a_request_in_flight_is_answered_after_the_stop() {
+async fn a_request_in_flight_is_answered_after_a_stop() {
     let server = bound().await;
     let (address, shutdown) = (server.address(), server.graceful_shutdown());
     let (begun, stop) = (CancellationToken::new(), CancellationToken::new());
@@ -89,16 +90,16 @@ async fn a_request_in_flight_is_answered_after_the_stop() {
     );
     let server = server.mount(shutdown.track(slow), Authentication::OwnKeys);
     let serving = tokio::spawn(server.serve(metrics::registry(), stop.clone()));
-    let asking = tokio::spawn(ask(address, "/slow", "host: localhost\r\n"));
+    let request = tokio::spawn(get_path(address, "/slow", "host: localhost\r\n"));
     begun.cancelled().await;
     stop.cancel();
-    let (status, body) = asking.await.unwrap();
+    let (status, body) = request.await.unwrap();
     assert_eq!((status, body.contains("late")), (200, true), "{body}");
     serving.await.unwrap();
-    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(address).await.is_err(), "the listener is closed");
 }
 
-/// A client that sends one byte at a time gets its response: the body timeout is for the time without any byte.
+/// The body timeout limits the time without any byte, so a client that sends one byte at a time gets its response.
 #[tokio::test(start_paused = true)]
 async fn a_slow_body_that_makes_progress_is_received() {
     let settings = HttpSettings { body_timeout: 2, header_timeout: 3, ..HttpSettings::default() };
@@ -114,24 +115,24 @@ async fn a_slow_body_that_makes_progress_is_received() {
         "POST /echo HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 9\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     for digit in b'1'..=b'9' {
-        // The clock is the test's own, and stands still while anything else can run.
+        // The test's clock is paused: it advances only while every task waits.
         tokio::time::sleep(Duration::from_secs(1)).await;
         stream.write_all(&[digit]).await.unwrap();
     }
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("123456789"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 200") && response.ends_with("123456789"), "{response}");
     stop.cancel();
     serving.await.unwrap();
 }
 
-/// A client that sends a large body to a service that refuses it sees the response, and can go on.
+/// A client that sends a large body which the service does not read gets the response, and can reuse the connection.
 #[tokio::test]
-async fn a_response_to_a_body_that_nobody_reads_arrives() {
+async fn a_client_gets_the_response_even_if_its_body_is_not_read() {
     let server = bound().await;
     let address = server.address();
-    let refusing = Router::new().route("/refusing", post(|| async { "refused" }));
-    let server = server.mount(refusing, Authentication::OwnKeys);
+    let ignoring = Router::new().route("/ignoring", post(|| async { "ignored" }));
+    let server = server.mount(ignoring, Authentication::OwnKeys);
     let stop = CancellationToken::new();
     let serving = tokio::spawn(server.serve(metrics::registry(), stop.clone()));
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -140,14 +141,14 @@ async fn a_response_to_a_body_that_nobody_reads_arrives() {
         let close = if last { "connection: close\r\n" } else { "" };
         let length = body.len();
         let head = format!(
-            "POST /refusing HTTP/1.1\r\nhost: localhost\r\n{close}content-length: {length}\r\n\r\n"
+            "POST /ignoring HTTP/1.1\r\nhost: localhost\r\n{close}content-length: {length}\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
         stream.write_all(&body).await.unwrap();
     }
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert_eq!(answer.matches("HTTP/1.1 200").count(), 2, "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert_eq!(response.matches("HTTP/1.1 200").count(), 2, "{response}");
     stop.cancel();
     serving.await.unwrap();
 }

@@ -11,23 +11,23 @@ use std::time::Duration;
 use toolcrib_store::{Key, RedisOptions, RedisStore};
 use toolcrib_testkit::redis::Server;
 
-/// A key that is told from others by its number, and its name in Redis.
+/// A key with this number, and its name in Redis.
 fn key(number: u32) -> Key {
     let mut hash = [0; 32];
     hash[..4].copy_from_slice(&number.to_be_bytes());
     Key::new(hash)
 }
 
-fn name(number: u32) -> String {
+fn redis_key(number: u32) -> String {
     format!("toolcrib:{number:08x}{:056}", 0)
 }
 
-/// Patient with a busy machine, as what is tested is not how fast it is.
-fn patient() -> RedisOptions {
+/// Options with long timeouts, since speed is not tested and the machine may be busy.
+fn long_timeouts() -> RedisOptions {
     let limit = Duration::from_secs(30);
     RedisOptions { connect_timeout: limit, response_timeout: limit, ..RedisOptions::default() }
 }
 
 fn open(server: &Server) -> RedisStore {
-    RedisStore::open(&server.url(), patient()).unwrap()
+    RedisStore::open(&server.url(), long_timeouts()).unwrap()
 }

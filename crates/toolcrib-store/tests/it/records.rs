@@ -1,4 +1,4 @@
-//! What is kept, how it looks in RedisStore, and for how long.
+//! What is stored, in which format in Redis, and for how long.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use bytes::Bytes;
 use toolcrib_store::{ConfiguredStore, MemoryLimits, MemoryStore, RedisOptions, RedisStore, Store};
 use toolcrib_testkit::redis::Server;
 
-use crate::{key, name, open, patient};
+use crate::{key, long_timeouts, open, redis_key};
 
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
 #[tokio::test]
-async fn every_store_gives_back_what_was_put_and_knows_what_was_not() {
+async fn every_store_returns_what_was_stored_and_nothing_else() {
     let server = Server::start();
     for store in [
         ConfiguredStore::Memory(MemoryStore::new(MemoryLimits::default())),
@@ -28,7 +28,7 @@ async fn every_store_gives_back_what_was_put_and_knows_what_was_not() {
 }
 
 #[tokio::test]
-async fn a_thousand_records_go_in_one_call() {
+async fn a_thousand_records_are_stored_in_one_call() {
     let server = Server::start();
     let redis = open(&server);
     let value = |number: u32| Bytes::from(vec![number as u8; 1000]);
@@ -40,11 +40,11 @@ async fn a_thousand_records_go_in_one_call() {
 }
 
 #[tokio::test]
-async fn a_record_lies_under_prefix_and_hash_behind_a_header() {
+async fn a_record_is_stored_under_prefix_and_hash_with_a_header() {
     let server = Server::start();
     open(&server).put(vec![(key(7), "value".into())]).await.unwrap();
-    assert_eq!(server.ask(&["GET", &name(7)]), "tc\u{1}value");
-    let elsewhere = RedisOptions { prefix: "staging:".to_owned(), ..patient() };
+    assert_eq!(server.ask(&["GET", &redis_key(7)]), "tc\u{1}value");
+    let elsewhere = RedisOptions { prefix: "staging:".to_owned(), ..long_timeouts() };
     let elsewhere = RedisStore::open(&server.url(), elsewhere).unwrap();
     assert_eq!(elsewhere.get(&[key(7)]).await, Ok(vec![None]));
 }
@@ -61,16 +61,16 @@ async fn two_handles_on_one_redis_see_each_others_records() {
 }
 
 #[tokio::test]
-async fn reading_a_record_starts_its_expiry_anew() {
+async fn reading_a_record_restarts_its_expiry() {
     let server = Server::start();
     let redis = open(&server);
     redis.put(vec![(key(1), "read".into()), (key(2), "not read".into())]).await.unwrap();
-    let left = |number| server.ask(&["PTTL", &name(number)]).parse::<u64>().unwrap();
-    // An hour is gone, as far as Redis knows.
+    let left = |number| server.ask(&["PTTL", &redis_key(number)]).parse::<u64>().unwrap();
+    // Pretend to Redis that an hour has passed.
     let later = (DAY - 60 * 60 * 1000).to_string();
     for number in [1, 2] {
         assert!((DAY - 60_000..=DAY).contains(&left(number)), "{}", left(number));
-        server.ask(&["PEXPIRE", &name(number), &later]);
+        server.ask(&["PEXPIRE", &redis_key(number), &later]);
     }
     redis.get(&[key(1)]).await.unwrap();
     assert!((DAY - 60_000..=DAY).contains(&left(1)), "{}", left(1));
@@ -78,39 +78,40 @@ async fn reading_a_record_starts_its_expiry_anew() {
 }
 
 #[tokio::test]
-async fn a_record_nobody_reads_is_forgotten() {
+async fn a_record_that_is_not_read_expires() {
     let server = Server::start();
-    let options = RedisOptions { idle_expiry: Duration::from_millis(1), ..patient() };
+    let options = RedisOptions { idle_expiry: Duration::from_millis(1), ..long_timeouts() };
     let redis = RedisStore::open(&server.url(), options).unwrap();
     redis.put(vec![(key(1), "short-lived".into())]).await.unwrap();
-    // `EXISTS` is not a reading that would keep it.
-    let forgotten = async {
-        while server.ask(&["EXISTS", &name(1)]) != "0" {
+    // `EXISTS` does not restart the expiry.
+    let expired = async {
+        while server.ask(&["EXISTS", &redis_key(1)]) != "0" {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), forgotten).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), expired).await.unwrap();
     assert_eq!(redis.get(&[key(1)]).await, Ok(vec![None]));
 }
 
 #[tokio::test]
-async fn what_others_left_under_our_keys_reads_as_absent() {
+async fn values_of_other_programs_under_our_keys_read_as_absent() {
     let server = Server::start();
     let redis = open(&server);
-    server.ask(&["SET", &name(1), "garbage"]);
-    server.ask(&["SET", &name(2), ""]);
-    server.ask(&["SET", &name(3), "tc\u{2}of a newer version"]);
-    server.ask(&["RPUSH", &name(4), "a list"]);
+    server.ask(&["SET", &redis_key(1), "garbage"]);
+    server.ask(&["SET", &redis_key(2), ""]);
+    server.ask(&["SET", &redis_key(3), "tc\u{2}of a newer version"]);
+    server.ask(&["RPUSH", &redis_key(4), "a list"]);
     redis.put(vec![(key(5), "ours".into())]).await.unwrap();
     let keys: Vec<_> = (1..=5).map(key).collect();
     assert_eq!(redis.get(&keys).await, Ok(vec![None, None, None, None, Some("ours".into())]));
 }
 
 #[tokio::test]
-async fn a_record_over_the_limit_is_left_out_and_the_others_are_kept() {
+async fn a_record_over_the_limit_is_skipped_and_the_others_are_stored() {
     let server = Server::start();
     let redis =
-        RedisStore::open(&server.url(), RedisOptions { record_bytes: 1000, ..patient() }).unwrap();
+        RedisStore::open(&server.url(), RedisOptions { record_bytes: 1000, ..long_timeouts() })
+            .unwrap();
     let memory = MemoryStore::new(MemoryLimits { record_bytes: 1000, ..MemoryLimits::default() });
     for store in [ConfiguredStore::Memory(memory), ConfiguredStore::Redis(redis)] {
         let value = |size: usize| Bytes::from(vec![b'x'; size]);

@@ -1,69 +1,69 @@
-//! A Redis that is away, comes back, falls silent or says no.
+//! A Redis that is unavailable, comes back, stops responding or responds with errors.
 
 use std::time::Duration;
 
 use toolcrib_store::{RedisOptions, RedisStore, Store, StoreError};
 use toolcrib_testkit::redis::Server;
 
-use crate::{key, open, patient};
+use crate::{key, long_timeouts, open};
 
-/// Longer than any test takes: whoever is let through within it was not held back.
-const FOREVER: Duration = Duration::from_hours(1);
+/// A pause longer than any test. A request that succeeds after a failure shows that there was no pause.
+const LONG_PAUSE: Duration = Duration::from_hours(1);
 
-/// Asks until Redis is heard again; each time it is not must say reason.
-async fn heard_again(redis: &RedisStore) {
-    let heard = async {
+/// Waits until Redis is used again.
+async fn wait_until_available(redis: &RedisStore) {
+    let available = async {
         while redis.get(&[key(0)]).await.is_err() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_mins(2), heard)
+    tokio::time::timeout(Duration::from_mins(2), available)
         .await
-        .expect("Redis is there and is not heard");
+        .expect("Redis runs but is not used");
 }
 
 #[tokio::test]
-async fn opening_waits_for_nobody_and_asking_nobody_is_a_loss() {
+async fn opening_never_waits_and_a_request_without_redis_is_an_error() {
     let port = Server::start().port();
-    let redis = RedisStore::open(&format!("redis://127.0.0.1:{port}"), patient()).unwrap();
-    let lost = redis.get(&[key(1)]).await.unwrap_err();
+    let redis = RedisStore::open(&format!("redis://127.0.0.1:{port}"), long_timeouts()).unwrap();
+    let error = redis.get(&[key(1)]).await.unwrap_err();
     assert!(
-        matches!(&lost, StoreError::Disconnected { reason } if reason.contains("refused")),
-        "{lost:?}"
+        matches!(&error, StoreError::Disconnected { reason } if reason.contains("refused")),
+        "{error:?}"
     );
     assert_eq!(redis.put(vec![(key(1), "value".into())]).await, Err(StoreError::Paused));
 }
 
 #[tokio::test]
-async fn a_redis_killed_and_started_again_is_used_again() {
+async fn a_restarted_redis_is_used_again() {
     let server = Server::start();
     let port = server.port();
     let redis = RedisStore::open(
         &server.url(),
-        RedisOptions { pause_after_failure: Duration::from_millis(20), ..patient() },
+        RedisOptions { pause_after_failure: Duration::from_millis(20), ..long_timeouts() },
     )
     .unwrap();
     redis.put(vec![(key(1), "before".into())]).await.unwrap();
 
     drop(server);
-    let lost = redis.get(&[key(1)]).await.unwrap_err();
-    assert!(matches!(lost, StoreError::Disconnected { .. }), "{lost:?}");
+    let error = redis.get(&[key(1)]).await.unwrap_err();
+    assert!(matches!(error, StoreError::Disconnected { .. }), "{error:?}");
 
     let _server = Server::start_at(port);
-    heard_again(&redis).await;
-    assert_eq!(redis.get(&[key(1)]).await, Ok(vec![None]), "this Redis is an empty one");
+    wait_until_available(&redis).await;
+    assert_eq!(redis.get(&[key(1)]).await, Ok(vec![None]), "the restarted Redis is empty");
     redis.put(vec![(key(1), "after".into())]).await.unwrap();
     assert_eq!(redis.get(&[key(1)]).await, Ok(vec![Some("after".into())]));
 }
 
 #[tokio::test]
-async fn a_silent_redis_is_waited_for_once_and_then_left_alone() {
+async fn a_redis_that_stops_responding_is_tried_once_and_then_paused() {
     let server = Server::start();
-    // Long enough for a busy machine to answer the first request in.
+    // Long enough for the first request on a busy machine.
     let response_timeout = Duration::from_secs(3);
     let redis = RedisStore::open(
         &server.url(),
-        RedisOptions { response_timeout, pause_after_failure: FOREVER, ..patient() },
+        RedisOptions { response_timeout, pause_after_failure: LONG_PAUSE, ..long_timeouts() },
     )
     .unwrap();
     redis.put(vec![(key(1), "before".into())]).await.unwrap();
@@ -73,11 +73,11 @@ async fn a_silent_redis_is_waited_for_once_and_then_left_alone() {
         Err(StoreError::ResponseTimeout { limit: response_timeout })
     );
     assert_eq!(redis.get(&[key(1)]).await, Err(StoreError::Paused));
-    // A handle that was never connected: the kernel takes its connection, and nobody says hello.
+    // A store that was never connected: the kernel accepts its connection, and Redis never responds to the login.
     let connect_timeout = Duration::from_millis(50);
     let late = RedisStore::open(
         &server.url(),
-        RedisOptions { connect_timeout, pause_after_failure: FOREVER, ..patient() },
+        RedisOptions { connect_timeout, pause_after_failure: LONG_PAUSE, ..long_timeouts() },
     )
     .unwrap();
     let keys = [key(1)];
@@ -86,12 +86,12 @@ async fn a_silent_redis_is_waited_for_once_and_then_left_alone() {
     assert_eq!(
         other,
         Err(StoreError::Paused),
-        "who waited for a connection that failed does not try another"
+        "a request that waited for a failed connection does not open another"
     );
 }
 
 #[tokio::test]
-async fn a_redis_that_was_silent_is_used_again() {
+async fn a_redis_that_responds_again_is_used_again() {
     let server = Server::start();
     let limit = Duration::from_millis(200);
     let options = RedisOptions {
@@ -101,19 +101,21 @@ async fn a_redis_that_was_silent_is_used_again() {
         ..RedisOptions::default()
     };
     let redis = RedisStore::open(&server.url(), options).unwrap();
-    heard_again(&redis).await;
+    wait_until_available(&redis).await;
     server.freeze();
     redis.get(&[key(1)]).await.unwrap_err();
     server.thaw();
-    heard_again(&redis).await;
+    wait_until_available(&redis).await;
 }
 
 #[tokio::test]
-async fn what_redis_refuses_to_write_it_still_reads() {
+async fn records_are_still_read_while_redis_rejects_writes() {
     let server = Server::start();
-    let redis =
-        RedisStore::open(&server.url(), RedisOptions { pause_after_failure: FOREVER, ..patient() })
-            .unwrap();
+    let redis = RedisStore::open(
+        &server.url(),
+        RedisOptions { pause_after_failure: LONG_PAUSE, ..long_timeouts() },
+    )
+    .unwrap();
     redis.put(vec![(key(1), "before".into())]).await.unwrap();
     server.ask(&["CONFIG", "SET", "maxmemory", "1"]);
     let refused = redis.put(vec![(key(2), "after".into())]).await;
@@ -122,11 +124,13 @@ async fn what_redis_refuses_to_write_it_still_reads() {
 }
 
 #[tokio::test]
-async fn a_primary_that_was_demoted_is_left_for_whoever_has_its_name_now() {
+async fn a_demoted_primary_is_disconnected_so_that_its_name_is_looked_up_again() {
     let server = Server::start();
-    let redis =
-        RedisStore::open(&server.url(), RedisOptions { pause_after_failure: FOREVER, ..patient() })
-            .unwrap();
+    let redis = RedisStore::open(
+        &server.url(),
+        RedisOptions { pause_after_failure: LONG_PAUSE, ..long_timeouts() },
+    )
+    .unwrap();
     redis.put(vec![(key(1), "before".into())]).await.unwrap();
     let connections = || server.ask(&["INFO", "stats"]);
     let received = |stats: String| {
@@ -141,35 +145,35 @@ async fn a_primary_that_was_demoted_is_left_for_whoever_has_its_name_now() {
     let refused = Err(StoreError::Rejected { code: "READONLY".to_owned() });
     assert_eq!(redis.put(vec![(key(1), "after".into())]).await, refused);
     assert_eq!(redis.put(vec![(key(1), "after".into())]).await, refused);
-    // One is the question itself.
+    // One of the two is the connection of `INFO` itself.
     assert_eq!(received(connections()) - before, 2);
 }
 
 #[tokio::test]
-async fn a_login_that_was_refused_is_tried_again() {
+async fn a_failed_login_is_retried() {
     let server = Server::start_with(Some("right"), &[]);
     let url = format!("redis://:wrong@127.0.0.1:{}", server.port());
     let redis = RedisStore::open(
         &url,
-        RedisOptions { pause_after_failure: Duration::from_millis(20), ..patient() },
+        RedisOptions { pause_after_failure: Duration::from_millis(20), ..long_timeouts() },
     )
     .unwrap();
-    let lost = redis.get(&[key(1)]).await.unwrap_err();
-    assert!(matches!(lost, StoreError::Rejected { .. }), "{lost:?}");
+    let error = redis.get(&[key(1)]).await.unwrap_err();
+    assert!(matches!(error, StoreError::Rejected { .. }), "{error:?}");
     server.ask(&["CONFIG", "SET", "requirepass", "wrong"]);
-    heard_again(&redis).await;
+    wait_until_available(&redis).await;
 }
 
 #[tokio::test]
-async fn requests_that_vanish_half_way_harm_nobody() {
+async fn cancelled_requests_do_not_affect_others() {
     let server = Server::start();
     let redis = open(&server);
-    redis.put(vec![(key(1), "kept".into())]).await.unwrap();
+    redis.put(vec![(key(1), "stored".into())]).await.unwrap();
     for _ in 0..100 {
-        // Polled once, then dropped: the command is on its way and nobody waits for its answer.
+        // Polled once, then dropped: the command is sent, and its response is ignored.
         let keys = [key(2)];
-        let asking = redis.get(&keys);
-        tokio::select! { biased; _ = asking => {}, () = std::future::ready(()) => {} }
+        let request = redis.get(&keys);
+        tokio::select! { biased; _ = request => {}, () = std::future::ready(()) => {} }
     }
-    assert_eq!(redis.get(&[key(1)]).await, Ok(vec![Some("kept".into())]));
+    assert_eq!(redis.get(&[key(1)]).await, Ok(vec![Some("stored".into())]));
 }

@@ -78,7 +78,7 @@ fn idle_connections_do_not_take_the_place_of_others() {
     // Connections with a request in flight are not among those that were closed.
     peer.notify("notifications/cancelled", json!({"requestId": call.id}));
     peer.ready("one__echo");
-    assert!(stage.said().contains("the limit of connections is reached"), "{}", stage.said());
+    assert!(stage.said().contains("the limit on connections is reached"), "{}", stage.said());
     assert_eq!(stage.said().matches("limit of connections").count(), 1, "one line a minute");
 }
 

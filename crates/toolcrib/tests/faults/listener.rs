@@ -187,7 +187,7 @@ fn a_certificate_that_cannot_be_used_stops_the_start() {
     std::fs::write(stage.folder.join("certificate.pem"), certificate).unwrap();
     fails("the private key does not belong to the certificate", "must be the private key of");
     std::fs::write(stage.folder.join("certificate.pem"), "nothing").unwrap();
-    fails("there is no certificate in the file", "`certificate` is a PEM file");
+    fails("the file contains no certificate", "`certificate` is a PEM file");
     write_certificate(&stage.folder);
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     std::fs::set_permissions(stage.folder.join("key.pem"), permissions).unwrap();
@@ -209,8 +209,8 @@ fn refused_requests_do_not_fill_the_log() {
         }
     }
     let said = stage.said();
-    let lines: Vec<_> = said.lines().filter(|line| line.contains("request refused")).collect();
+    let lines: Vec<_> = said.lines().filter(|line| line.contains("request denied")).collect();
     assert_eq!(lines.len(), 2, "one for each reason: {lines:#?}");
-    assert!(lines[0].contains("a bearer token is needed"), "{lines:#?}");
+    assert!(lines[0].contains("a bearer token is required"), "{lines:#?}");
     assert!(lines[1].contains("is not served here"), "{lines:#?}");
 }

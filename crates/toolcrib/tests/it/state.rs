@@ -66,7 +66,7 @@ fn a_token_is_not_kept_where_others_can_write() {
         assert!(run.code == 2 && !is_usable(&run), "{run:?}");
         let path = folder.display();
         let problem = format!("other users may write to `{path}` (mode {bits:o})");
-        let hint = format!("hint: check what is in `{path}`, then run: chmod go-w {path}\n");
+        let hint = format!("hint: check the contents of `{path}`, then run: chmod go-w {path}\n");
         assert!(run.err.contains(&problem) && run.err.contains(&hint), "{run:?}");
     }
     assert!(is_usable(&home.serve()));
@@ -96,7 +96,7 @@ fn a_token_that_others_may_have_put_there_is_refused() {
     assert!(!absent.exists());
     fs::remove_file(&token).unwrap();
     fs::hard_link(&other, &token).unwrap();
-    refused("has 2 names (hard links)");
+    refused("has 2 hard links");
     fs::remove_file(&token).unwrap();
     assert!(Command::new("mkfifo").arg(&token).status().unwrap().success());
     mode(&token, 0o600);
@@ -156,7 +156,7 @@ fn without_a_home_nothing_is_saved_and_that_is_said() {
     let address = taken.local_addr().unwrap().to_string();
     let serve = run(&["serve", "--listen", &address]);
     assert_eq!(serve.code, 2, "{serve:?}");
-    let problem = "a listener off loopback needs a token, and there is no state folder to keep one in\n\
+    let problem = "a listener on a network address needs a token, and there is no state folder to store one in\n\
                    hint: set `http.token` in the config, or HOME\n";
     assert!(serve.err.contains(problem), "{serve:?}");
     // With a token in the config, there is nothing to save.
