@@ -1,16 +1,16 @@
-//! Where the servers of this package are, for the tests of other packages.
+//! Finds the binaries of this package, for the tests of other packages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
-/// Returns the path of one of this package's programs, such as `faulty-server`. `executable` is any program that
-/// cargo built for the test: they share a folder.
+/// Returns the path of one of this package's binaries, such as `faulty-server`. `executable` is any binary that cargo
+/// built for the test: they are in the same folder.
 ///
-/// `cargo test --workspace` builds the programs of this package. `cargo test -p toolcrib` does not, since a
-/// package cannot depend on the programs of another. In that case they are built here, once, with the same
-/// profile. Programs that are there are used as they are: built from here, their dependencies would have other
-/// features than under `--workspace`, and be compiled again.
+/// `cargo test --workspace` builds the binaries of this package. `cargo test -p toolcrib` does not, because a package
+/// cannot depend on the binaries of another. In that case they are built here, once, with the same profile. Existing
+/// binaries are not rebuilt: built from here, their dependencies would have other features than with `--workspace`, and
+/// would be compiled again.
 pub fn program(executable: &str, name: &str) -> PathBuf {
     static BUILT: Once = Once::new();
     let path = Path::new(executable).with_file_name(name);

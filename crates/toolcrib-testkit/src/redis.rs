@@ -1,4 +1,4 @@
-//! A real Redis of a test's own, on a port of its own, gone with the test.
+//! A real Redis server for one test, on its own port, stopped at the end of the test.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// How long a server may take to answer for the first time: far longer than it needs.
+/// Maximum time until a server answers for the first time: far longer than it needs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running Redis that keeps nothing on disk; killed when dropped.
+/// A running Redis server without persistence. It is killed when dropped.
 #[derive(Debug)]
 pub struct Server {
     process: Child,
@@ -28,15 +28,15 @@ impl Server {
         Self::start_with(None, &[])
     }
 
-    /// Starts a server that wants a password, if one is given, and has these further options.
+    /// Starts a server with further options, which requires a password if one is given.
     pub fn start_with(password: Option<&str>, options: &[&str]) -> Self {
-        // Somebody else may take a free port before the server does; that one ends at once then.
+        // Another process may take the free port first; then the server exits at once.
         (0..20)
             .find_map(|_| Self::try_start(free_port(), password, options))
             .expect("no port was free for redis-server")
     }
 
-    /// Starts a server on this port, which must be free: that of one that was killed, usually.
+    /// Starts a server on this port, which must be free: usually the port of a server that was killed.
     pub fn start_at(port: u16) -> Self {
         Self::try_start(port, None, &[]).expect("redis-server ended at once; is the port taken?")
     }
@@ -64,9 +64,9 @@ impl Server {
         server.wait().then_some(server)
     }
 
-    /// Polls until this very process answers, and says `false` if it ended instead.
+    /// Polls until this process answers. Returns `false` if it exits instead.
     fn wait(&mut self) -> bool {
-        // Its number, as a stranger's Redis on the port would answer just as well.
+        // The process id, because another Redis on the port would answer as well.
         let own = format!("process_id:{}\r\n", self.process.id());
         let end = Instant::now() + PATIENCE;
         loop {
@@ -81,25 +81,25 @@ impl Server {
         }
     }
 
-    /// Where it listens, on 127.0.0.1.
+    /// The port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its URL, with the password if it has one.
+    /// The URL, with the password if there is one.
     pub fn url(&self) -> String {
         let login =
             self.password.as_ref().map(|password| format!(":{password}@")).unwrap_or_default();
         format!("redis://{login}127.0.0.1:{}", self.port)
     }
 
-    /// A folder that lives as long as the server.
+    /// A folder that exists as long as the server.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Sends one command past whatever is being tested, and returns the answer as it came, without what
-    /// marks its kind and end: `PONG`, `1`, a value. An error of Redis ends the test.
+    /// Sends one command, bypassing the code under test. Returns the reply without its type marker and line end:
+    /// `PONG`, `1`, a value. Panics on an error reply.
     pub fn ask(&self, command: &[&str]) -> String {
         let answer = self.try_ask(&[command]).unwrap();
         assert!(!answer.starts_with('-'), "{command:?}: {answer}");
@@ -111,7 +111,7 @@ impl Server {
         }
     }
 
-    /// Sends commands on a connection of their own, after the login, and returns what came for them.
+    /// Logs in and sends commands on a new connection. Returns the raw replies.
     fn try_ask(&self, commands: &[&[&str]]) -> std::io::Result<String> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -123,7 +123,7 @@ impl Server {
         for command in commands {
             stream.write_all(encoded(command).as_bytes())?;
         }
-        // Redis hangs up after this one, so the answers end where the stream does.
+        // Redis closes the connection after this command, so the replies end with the stream.
         stream.write_all(encoded(&["QUIT"]).as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
@@ -131,12 +131,12 @@ impl Server {
         answer.map(str::to_owned).ok_or(ErrorKind::UnexpectedEof.into())
     }
 
-    /// Stops the process where it stands: connections stay open and are accepted, and nobody answers.
+    /// Stops the process with SIGSTOP: connections stay open and are accepted, but get no answer.
     pub fn freeze(&self) {
         self.signal("-STOP");
     }
 
-    /// Lets a frozen process go on.
+    /// Resumes a frozen process.
     pub fn thaw(&self) {
         self.signal("-CONT");
     }
@@ -150,7 +150,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself, which is what is wanted.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! TLS in front of a plain server, with a certificate from an authority that only the test knows.
+//! TLS in front of a plain server, with a certificate from a CA that only the test knows.
 
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-/// A listener that terminates TLS and forwards the bytes to a plain server; gone when dropped.
+/// A listener that terminates TLS and forwards the bytes to a plain server. It stops when dropped.
 #[derive(Debug)]
 pub struct TlsTerminator {
     port: u16,
@@ -23,7 +23,7 @@ pub struct TlsTerminator {
 }
 
 impl TlsTerminator {
-    /// Listens on a free port in front of the server at `address`, such as `127.0.0.1:4000`.
+    /// Listens on a free port and forwards to the server at `address`, such as `127.0.0.1:4000`.
     pub fn start(address: &str) -> Self {
         let (config, authority) = certificates();
         let folder = tempfile::tempdir().unwrap();
@@ -39,12 +39,12 @@ impl TlsTerminator {
         Self { port, folder, _runtime: runtime }
     }
 
-    /// The name in its certificate, and its port.
+    /// The host name in the certificate, and the port.
     pub fn address(&self) -> String {
         format!("localhost:{}", self.port)
     }
 
-    /// The certificate of its authority, as `SSL_CERT_FILE` names one.
+    /// The certificate of the CA, for `SSL_CERT_FILE`.
     pub fn ca_file(&self) -> PathBuf {
         self.folder.path().join("authority.pem")
     }
@@ -54,16 +54,16 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, address: String) {
     while let Ok((socket, _)) = listener.accept().await {
         let (acceptor, address) = (acceptor.clone(), address.clone());
         tokio::spawn(async move {
-            // A client that does not trust the certificate leaves here.
+            // A client that does not trust the certificate disconnects here.
             let Ok(mut outside) = acceptor.accept(socket).await else { return };
             let mut inside = TcpStream::connect(address).await.unwrap();
-            // Either side may hang up at any time.
+            // Either side may close the connection at any time.
             let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
         });
     }
 }
 
-/// A server's configuration for `localhost`, and the certificate of the authority that vouches for it.
+/// Returns a server configuration for `localhost`, and the certificate of the CA that signed it.
 fn certificates() -> (ServerConfig, String) {
     let Issued { certificate, key, authority } = Issued::new();
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
@@ -80,7 +80,7 @@ fn certificates() -> (ServerConfig, String) {
 struct Issued {
     certificate: Certificate,
     key: KeyPair,
-    /// The certificate of its authority, as PEM.
+    /// The certificate of the CA, as PEM.
     authority: String,
 }
 
@@ -96,8 +96,8 @@ impl Issued {
     }
 }
 
-/// Writes a new certificate for `localhost`, its key, readable by its owner only, and the certificate of its
-/// authority to `certificate.pem`, `key.pem` and `authority.pem` in `folder`.
+/// Writes a new certificate for `localhost`, its key (readable only by the owner) and the certificate of the CA to
+/// `certificate.pem`, `key.pem` and `authority.pem` in `folder`.
 pub fn write_certificate(folder: &Path) {
     let Issued { certificate, key, authority } = Issued::new();
     std::fs::write(folder.join("certificate.pem"), certificate.pem()).unwrap();

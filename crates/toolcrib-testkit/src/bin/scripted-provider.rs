@@ -1,7 +1,7 @@
-//! The scripted provider by itself: prints its URL and plays until it is stopped.
+//! The scripted provider as a program: prints its URL and runs until it is stopped.
 //!
-//! Without a script it looks for `goal: TOOL {ARGUMENTS}` in the user's message, calls that tool and
-//! reports its result. `GET /_requests` shows what it was sent, `DELETE /_requests` forgets it.
+//! Without a script it looks for `goal: TOOL {ARGUMENTS}` in the user's message, calls that tool and reports its
+//! result. `GET /_requests` returns the requests it received, `DELETE /_requests` forgets them.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,25 +13,25 @@ use std::time::Duration;
 use clap::Parser;
 use toolcrib_testkit::provider::{Options, Pace, Provider, Script};
 
-/// A scripted LLM provider in four dialects.
+/// A scripted LLM provider in four dialects
 #[derive(Parser)]
 struct Arguments {
-    /// Where to listen.
+    /// The address to listen on
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// A JSON object of scripts by name; `default` plays where `script:NAME` is not said.
+    /// A JSON object of scripts by name; `default` is used without `script:NAME` in the message
     #[arg(long)]
     script: Option<PathBuf>,
-    /// Bind Anthropic thinking to its prefix.
+    /// Bind Anthropic thinking blocks to everything before them
     #[arg(long)]
     binding: bool,
-    /// Give calls no ids.
+    /// Send calls without ids
     #[arg(long)]
     no_call_ids: bool,
-    /// Stream so many deltas of text to everybody, and keep no requests.
+    /// Stream this many text deltas in response to every request, and keep no requests
     #[arg(long)]
     deltas: Option<usize>,
-    /// The pause before each delta, in microseconds.
+    /// The pause before each delta, in microseconds
     #[arg(long, default_value_t = 1000)]
     pause: u64,
 }

@@ -1,4 +1,4 @@
-//! Answers for fault tests: exact ones, and scripted ones bent on the way out.
+//! Canned responses for fault tests: exact ones, and scripted ones with a fault in the stream.
 
 use std::time::Duration;
 
@@ -7,62 +7,62 @@ use serde_json::{Value, json};
 
 use crate::provider::dialect::Dialect;
 
-/// What one request in the queue gets.
+/// The response to one request in the queue.
 #[derive(Clone, Debug)]
 pub enum CannedResponse {
-    /// What the script actions, untouched.
+    /// The scripted response, unchanged.
     Scripted,
-    /// What the script actions, with its stream bent.
+    /// The scripted response, with a fault in its stream.
     Faulty(StreamFault),
-    /// Exactly this.
+    /// Exactly this response.
     Exact(ExactResponse),
 }
 
-/// A fault in the stream of a scripted answer. Counts are of events, from the start.
+/// A fault in the stream of a scripted response. Counts are numbers of events from the start.
 #[derive(Clone, Copy, Debug)]
 pub enum StreamFault {
-    /// The connection is cut after so many events.
+    /// Aborts the connection after this many events.
     CutAfter(usize),
-    /// So many events, half of the next one, and the connection is cut.
+    /// Sends this many events and half of the next one, then aborts the connection.
     HalfEvent(usize),
-    /// So many events, and half of the next one as the clean end of the body.
+    /// Sends this many events and half of the next one, then ends the body normally.
     EndInside(usize),
-    /// So many events, and a clean end of the body.
+    /// Sends this many events, then ends the body normally.
     EndAfter(usize),
-    /// So many events, then nothing until [`release`](crate::provider::Provider::release).
+    /// Sends this many events, then nothing until [`release`](crate::provider::Provider::release).
     StallAfter(usize),
-    /// Nothing, not even headers, until [`release`](crate::provider::Provider::release).
+    /// Sends nothing, not even headers, until [`release`](crate::provider::Provider::release).
     StallFirst,
-    /// Every byte a write of its own.
+    /// Sends each byte in a write of its own.
     ByteByByte,
 }
 
-/// An answer given as it is.
+/// A response that is sent exactly as given.
 #[derive(Clone, Debug)]
 pub struct ExactResponse {
     /// The status code.
     pub status: u16,
-    /// The headers, all of them.
+    /// All headers.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub parts: Vec<BodyPart>,
 }
 
-/// A piece of an exact body.
+/// A part of an exact body.
 #[derive(Clone, Debug)]
 pub enum BodyPart {
-    /// These bytes in one write.
+    /// These bytes, in one write.
     Bytes(Bytes),
-    /// A pause.
+    /// A pause of this length.
     Pause(Duration),
     /// Nothing until [`release`](crate::provider::Provider::release).
     Stall,
-    /// The end of the connection, not of the body.
+    /// Aborts the connection without ending the body.
     Cut,
 }
 
 impl CannedResponse {
-    /// A JSON body.
+    /// A response with a JSON body.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::Exact(ExactResponse {
             status,
@@ -71,7 +71,7 @@ impl CannedResponse {
         })
     }
 
-    /// A stream of server-sent events, given as raw text, one write per item.
+    /// A stream of server-sent events, as raw text, one write per item.
     pub fn sse<T: Into<Bytes>>(writes: impl IntoIterator<Item = T>) -> Self {
         Self::Exact(ExactResponse {
             status: 200,
@@ -80,7 +80,7 @@ impl CannedResponse {
         })
     }
 
-    /// The error that the dialect's own API answers with this status, `retry-after` included.
+    /// The error that the API of this dialect returns with this status, including `retry-after`.
     pub fn error(dialect: Dialect, status: u16) -> Self {
         let message = match status {
             400 => "The request is not valid.",
@@ -99,7 +99,7 @@ impl CannedResponse {
         response
     }
 
-    /// Adds a piece to an exact body; scripted answers have none to add to.
+    /// Adds a part to an exact body. Does nothing to scripted responses.
     #[must_use]
     pub fn then(mut self, part: BodyPart) -> Self {
         if let Self::Exact(exact) = &mut self {
@@ -109,7 +109,7 @@ impl CannedResponse {
     }
 }
 
-/// Where the four APIs differ in their errors.
+/// The error body of each API.
 pub(crate) fn error_body(dialect: Dialect, status: u16, message: &str) -> Value {
     match dialect {
         Dialect::Chat | Dialect::Responses => {

@@ -1,4 +1,4 @@
-//! The four dialects, and what each of them can do with a request.
+//! The four dialects, and their parts of handling a request.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -23,19 +23,19 @@ pub enum Dialect {
     Gemini,
 }
 
-/// A request that the API would refuse.
+/// An error that the API returns for an invalid request.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     pub(crate) status: u16,
     pub(crate) message: String,
 }
 
-/// The 400 with this text.
+/// An error with status 400.
 pub(crate) fn bad_request(message: impl Into<String>) -> ApiError {
     ApiError { status: 400, message: message.into() }
 }
 
-/// What an answer is written from, beside the reply itself.
+/// What a response is written from, in addition to the reply itself.
 pub(crate) struct ResponseContext<'a> {
     pub(crate) request: &'a Value,
     pub(crate) options: &'a Options,
@@ -43,12 +43,12 @@ pub(crate) struct ResponseContext<'a> {
     pub(crate) ids: Ids,
     /// A quarter of the request's bytes, rounded up.
     pub(crate) input: u64,
-    /// A quarter of the bytes written, rounded up.
+    /// A quarter of the written bytes, rounded up.
     pub(crate) output: u64,
     pub(crate) history: &'a History,
 }
 
-/// An answer in its dialect.
+/// The body of a response in its dialect.
 pub(crate) enum ResponseBody {
     Json(Value),
     /// Server-sent events.

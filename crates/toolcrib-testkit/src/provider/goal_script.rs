@@ -1,16 +1,16 @@
-//! The default script: the user names a tool, the model uses it and reports.
+//! The default script: the user's message names tools, and the model calls them and reports the results.
 
 use serde_json::{Deserializer, Value};
 
 use crate::provider::parsed_request::{HistoryMessage, ParsedRequest};
 use crate::provider::script::{Action, Step};
 
-/// The mark in a user message: `goal: weather__forecast {"city":"Oslo"}`. Several follow each other.
+/// Marks a goal in a user message: `goal: weather__forecast {"city":"Oslo"}`. There may be several.
 const GOAL_MARK: &str = "goal:";
 
-/// The steps of the newest message that has a goal, and the turn they begin at.
+/// Returns the steps of the newest message that has a goal, and the index of that message.
 ///
-/// Requests without tools get a word only: agents request for titles that way.
+/// Requests without tools get a short text: agents send them to ask for a title.
 pub(crate) fn steps(request: &ParsedRequest) -> (Vec<Step>, usize) {
     let newest =
         request.messages.iter().enumerate().rev().find_map(|(at, message)| match message {

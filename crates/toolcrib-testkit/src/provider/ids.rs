@@ -1,12 +1,12 @@
-//! Ids that look like the real ones, differ within a conversation and are the same on every run.
+//! Ids that look like real ones, are unique within a conversation, and are the same on every run.
 //!
-//! They hang on the request and on how many ids came before it in this process. A counter alone
-//! would repeat itself after a restart, in the middle of a conversation; the request alone would
-//! give two equal conversations the same ids, which no real provider does.
+//! They depend on the request and on the number of requests before it in this process. A counter alone would repeat
+//! after a restart, in the middle of a conversation. The request alone would give two equal conversations the same ids,
+//! which no real provider does.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Ids for the answer to one request.
+/// Generates the ids of one response.
 pub(crate) struct Ids {
     seed: blake3::Hash,
     next: u32,

@@ -1,22 +1,22 @@
-//! A scripted LLM provider: the upstream of the proxy's tests, in four dialects.
+//! A scripted LLM provider: the upstream in the proxy's tests, in four dialects.
 //!
-//! It plays a small model that knows what it wants. A [`Script`] actions which tools the model means to
-//! use; how it gets at them is decided per request, from the tools declared there and the answers
-//! already in the history. Given all tools it calls directly; given a search it searches first. So
-//! one script, played with and without Toolcrib in between, must give the client the same calls.
-//! Nothing is remembered between requests (except answers that `previous_response_id` names): the
-//! place in the script is read off the history.
+//! It simulates a small model with a plan. A [`Script`] lists the tools that the model wants to use. How it reaches
+//! them is decided for each request, from the declared tools and the results in the history: if all tools are declared
+//! it calls them directly; if there is a search it searches first. So one script, played with and without Toolcrib in
+//! between, must give the client the same calls. Nothing is remembered between requests, except responses that
+//! `previous_response_id` can name: the position in the script is derived from the history.
 //!
-//! Beside the scripts there is a queue of [`CannedResponse`]s for faults: exact bytes, statuses, stalls, cuts.
+//! In addition to the scripts there is a queue of [`CannedResponse`]s for faults: exact bytes, statuses, stalls,
+//! aborted connections.
 //!
-//! - [`script`]: what a model means to do
-//! - [`options`]: how the provider behaves: refusals, quirks, binding, pace
-//! - [`answer`]: answers that are given as they are, and ways to fault a scripted one
-//! - [`record`]: requests as they were received
-//! - [`server`]: the process
+//! - [`script`]: what the model does
+//! - [`options`]: how the provider behaves: rejected features, quirks, bound thinking, pace
+//! - [`canned_response`]: responses that are sent as given, and faults in scripted ones
+//! - [`received_request`]: requests as they were received
+//! - [`server`]: the HTTP server
 //!
-//! Inside: `ask` is a request without its dialect, `mind` decides what to action to it, and each of
-//! `chat`, `responses`, `anthropic` and `gemini` reads, checks and writes one dialect.
+//! Internally, `parsed_request` is a request independent of its dialect, `model` decides the reply to it, `respond`
+//! ties both together, and each of `chat`, `responses`, `anthropic` and `gemini` reads, checks and writes one dialect.
 
 pub mod canned_response;
 pub mod options;

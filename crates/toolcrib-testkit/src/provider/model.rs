@@ -1,4 +1,4 @@
-//! What the model actions to a request: the one call_path that decides how an intent becomes calls.
+//! Decides how the scripted model replies to a request: how the actions of a script become calls.
 
 use serde_json::{Value, json};
 
@@ -8,17 +8,17 @@ use crate::provider::parsed_request::{
 };
 use crate::provider::script::{Action, Script, Step, StopReason};
 
-/// How often a tool is searched for: by the step's words, then by its name.
+/// Maximum number of searches for one tool: first with the action's query, then with the tool's name.
 const MAX_SEARCHES: usize = 2;
 
-/// One turn of the model, before it is written in a dialect.
+/// One message of the model, independent of the dialect.
 #[derive(Debug, Default)]
 pub(crate) struct ModelReply {
     pub(crate) blocks: Vec<ReplyBlock>,
     pub(crate) stop: StopReason,
 }
 
-/// A block of the turn.
+/// A block of the message.
 #[derive(Debug)]
 pub(crate) enum ReplyBlock {
     Thinking(String),
@@ -28,13 +28,13 @@ pub(crate) enum ReplyBlock {
         namespace: Option<String>,
         arguments: Value,
     },
-    /// A hosted search. With calls leave_open it the result is kept for the next answer.
+    /// A hosted search. If the message also has calls, its result follows in the next response (`open`).
     HostedSearch {
         query: String,
         found: Vec<String>,
         open: bool,
     },
-    /// The result of a hosted search of an earlier answer.
+    /// The result of a hosted search in an earlier response.
     HostedSearchResult {
         id: String,
         found: Vec<String>,
@@ -46,14 +46,14 @@ pub(crate) enum ReplyBlock {
 }
 
 impl ModelReply {
-    /// Whether the client has something to run.
+    /// Whether the client has to run anything.
     pub(crate) fn calls(&self) -> bool {
         self.blocks
             .iter()
             .any(|block| matches!(block, ReplyBlock::Call { .. } | ReplyBlock::ClientSearch { .. }))
     }
 
-    /// Bytes of everything written, for the count of output tokens.
+    /// Size of all content in bytes, for counting output tokens.
     pub(crate) fn size(&self) -> usize {
         self.blocks
             .iter()
@@ -71,7 +71,7 @@ impl ModelReply {
     }
 }
 
-/// The next turn of the model.
+/// Returns the next message of the model.
 pub(crate) fn reply(request: &ParsedRequest, script: &Script) -> ModelReply {
     let mut reply = match script {
         Script::Steps(steps) => {
@@ -98,7 +98,7 @@ pub(crate) fn reply(request: &ParsedRequest, script: &Script) -> ModelReply {
     reply
 }
 
-/// Plays the step that follows `done` others, after `rounds` of searching for it.
+/// Plays the step after `done` others, after `rounds` search rounds for it.
 fn play_next_step(
     request: &ParsedRequest,
     steps: &[Step],
@@ -122,7 +122,7 @@ fn play_next_step(
     let end = Step::new([Action::text("There is nothing left to do.")]);
     let step = current.unwrap_or(&end);
     if request.native_search == Some(NativeSearch::Hosted) {
-        // A hosted search ends no turn: what it is for follows in the same answer.
+        // A hosted search does not end the message: the call it is for follows in the same response.
         let mut reply = ModelReply { blocks: Vec::new(), stop: step.stop };
         for action in before.iter().flat_map(|step| &step.actions) {
             perform_action(request, action, false, &mut reply.blocks);
@@ -146,7 +146,7 @@ fn play_next_step(
     reply
 }
 
-/// Says all of a step, or can_search for what it must_search_for.
+/// Performs all actions of a step, or searches for the tools it still needs.
 fn play_step(request: &ParsedRequest, step: &Step, rounds: usize, reply: &mut ModelReply) {
     let hosted = request.native_search == Some(NativeSearch::Hosted);
     let missing: Vec<&Action> =
@@ -170,7 +170,7 @@ fn play_step(request: &ParsedRequest, step: &Step, rounds: usize, reply: &mut Mo
         }
         return;
     }
-    // A search leave_open a call that needs none stays open, as the hosted search of Anthropic does.
+    // Next to a call that needs no search, a hosted search stays open, as Anthropic's does.
     let leave_open =
         step.actions.iter().any(|action| action.is_call() && !must_search_for(request, action));
     for action in &step.actions {
@@ -178,7 +178,7 @@ fn play_step(request: &ParsedRequest, step: &Step, rounds: usize, reply: &mut Mo
     }
 }
 
-/// Whether a tool must be searched for, and can be.
+/// Whether the tool of an action must be searched for, and a search is available.
 fn must_search_for(request: &ParsedRequest, action: &Action) -> bool {
     match action {
         Action::Call { tool, arguments, .. } => {
@@ -262,7 +262,7 @@ fn search(request: &ParsedRequest, query: &str) -> ReplyBlock {
     }
 }
 
-/// How a tool is reached.
+/// How a tool can be called.
 #[derive(Debug, PartialEq)]
 enum CallPath {
     Direct(String, Option<String>),
@@ -273,7 +273,7 @@ enum CallPath {
 fn call_path(request: &ParsedRequest, tool: &str, arguments: &Value) -> CallPath {
     let found = request.was_found(tool);
     if let Some(declared) = request.declared(tool) {
-        // A schema without arguments where arguments are wanted is a stub: its schema is looked up.
+        // A schema without properties is a stub if the call has arguments: the tool must be searched for.
         let has_no_arguments = arguments.as_object().is_none_or(serde_json::Map::is_empty);
         let is_callable = match declared.load {
             LoadState::Loaded => {
@@ -297,12 +297,12 @@ fn call_path(request: &ParsedRequest, tool: &str, arguments: &Value) -> CallPath
     }
 }
 
-/// Responses gives a found tool without a namespace its own name as one. Other dialects ignore it.
+/// Responses uses the name of a found tool as its namespace if it has none. Other dialects ignore it.
 fn namespace_of(found: &DeclaredTool) -> String {
     found.namespace.as_ref().unwrap_or(&found.name).clone()
 }
 
-/// The newest_results results that are no answers to can_search.
+/// The text of the newest tool results that are not results of searches.
 fn newest_results(request: &ParsedRequest) -> String {
     let results = request.messages.iter().rev().find_map(|message| match message {
         HistoryMessage::Results(results) => {

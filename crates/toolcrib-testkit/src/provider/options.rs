@@ -1,4 +1,4 @@
-//! How the provider behaves.
+//! Options of the provider.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,30 +7,29 @@ use std::time::Duration;
 use crate::provider::canned_response::CannedResponse;
 use crate::provider::script::{Script, Step};
 
-/// How the provider behaves. The default plays [`Script::Goal`] on a port of its own and knows
-/// every native feature.
+/// Options of the provider. By default it plays [`Script::Goal`] on a free port and supports every native feature.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen; port 0 picks one.
+    /// The address to listen on; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// What is played where the first user message has no `script:NAME`.
+    /// The script if the first user message contains no `script:NAME`.
     pub script: Script,
-    /// What is played for `script:NAME` in the first user message.
+    /// The scripts for `script:NAME` in the first user message.
     pub scripts: BTreeMap<String, Script>,
-    /// Answers for the first requests, in order, before any script. Empty: scripts only.
+    /// Responses to the first requests, in order, before any script.
     pub responses: Vec<CannedResponse>,
-    /// NativeSearch features that are refused with the 400 of a backend that lacks them.
+    /// Native features that are rejected with the 400 of a backend that does not support them.
     pub rejects: Vec<RejectedFeature>,
-    /// Odd shapes of calls, as compatible servers send them.
+    /// Deviations in the format of calls, as seen from compatible servers.
     pub quirks: Vec<ChatQuirk>,
-    /// Anthropic thinking blocks are bound to everything before them, and checked.
+    /// Whether Anthropic thinking blocks are bound to everything before them, and checked.
     pub bind_thinking: bool,
-    /// Whether calls carry ids. Without them a result must have no id either, as its call, unless the client gave
-    /// the same one to both.
+    /// Whether calls have ids. Without them, a result must have no id either, unless the client gave the same one to
+    /// both.
     pub call_ids: bool,
-    /// Answers with a paced stream of text in place of any script, for benchmarks.
+    /// Streams text at this pace instead of playing a script, for benchmarks.
     pub pace: Option<Pace>,
-    /// Whether requests are kept; benchmarks would fill memory with them.
+    /// Whether received requests are kept; in benchmarks they would fill the memory.
     pub keep_requests: bool,
 }
 
@@ -57,7 +56,7 @@ impl Options {
         Self { script: Script::steps(steps), ..Self::default() }
     }
 
-    /// Gives these answers first, in order.
+    /// Sends these responses first, in order.
     pub fn responses(responses: impl IntoIterator<Item = CannedResponse>) -> Self {
         Self { responses: responses.into_iter().collect(), ..Self::default() }
     }
@@ -71,7 +70,7 @@ impl Options {
     }
 }
 
-/// A native feature that a backend does not know.
+/// A native feature that a backend does not support.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RejectedFeature {
     /// `defer_loading` on a tool.
@@ -82,35 +81,35 @@ pub enum RejectedFeature {
     Bm25,
     /// `tool_reference` blocks.
     ToolReference,
-    /// Responses' `namespace` tools.
+    /// `namespace` tools of Responses.
     Namespace,
-    /// Responses' `additional_tools` items.
+    /// `additional_tools` items of Responses.
     AdditionalTools,
 }
 
-/// An odd shape, seen from servers that call themselves compatible. All but the last two are
-/// about Chat streams.
+/// A deviation from the format of Chat Completions, as seen from servers that call themselves compatible. All but the
+/// last two concern streams.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ChatQuirk {
-    /// A call arrives in one chunk.
+    /// A call is sent in one chunk.
     WholeCall,
-    /// Fragments of calls carry no `index`.
+    /// Fragments of calls have no `index`.
     NoIndex,
-    /// Every fragment of a call actions `index: 0`; only the ids tell calls apart.
+    /// Every fragment of a call has `index: 0`; only the ids tell calls apart.
     SameIndex,
-    /// The name of a call is split over two chunks.
+    /// The name of a call is split across two chunks.
     SplitName,
-    /// `finish_reason` is `stop` although there are calls. Chat, streaming or not.
+    /// `finish_reason` is `stop` although there are calls. Also without streaming.
     StopWithCalls,
-    /// Arguments are an object and not a string of JSON. Chat, not streaming.
+    /// Arguments are an object instead of a JSON string. Only without streaming.
     ObjectArguments,
 }
 
 /// A stream of text at a fixed pace.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How many deltas.
+    /// The number of deltas.
     pub deltas: usize,
-    /// The pause before each.
+    /// The pause before each delta.
     pub pause: Duration,
 }

@@ -1,47 +1,47 @@
-//! A request without its dialect: the tools that are offered and what was blocks so far.
+//! A request in a form that is independent of the dialect: the declared tools and the conversation so far.
 
 use serde_json::Value;
 
-/// What a request offers and asks.
+/// The declared tools and the conversation of a request.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedRequest {
     pub(crate) tools: Vec<DeclaredTool>,
-    /// The provider's own search, where the request declares one.
+    /// The provider's own search, if the request declares one.
     pub(crate) native_search: Option<NativeSearch>,
     pub(crate) messages: Vec<HistoryMessage>,
-    /// Tools that the script itself uses: the client's, whatever they are called.
+    /// The tools that the script uses. They are the client's own, whatever their names.
     pub(crate) client_tools: Vec<String>,
 }
 
-/// A search that is no plain function.
+/// A search that is not a plain function.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum NativeSearch {
-    /// We search, within the answer.
+    /// The provider searches, within its response.
     Hosted,
     /// The client searches (Responses, `execution: client`).
     Client,
 }
 
-/// One tool of the request.
+/// A tool that the request declares.
 #[derive(Debug)]
 pub(crate) struct DeclaredTool {
     pub(crate) name: String,
     pub(crate) namespace: Option<String>,
     pub(crate) load: LoadState,
-    /// Whether its schema names any argument; a stub's does not.
+    /// Whether its schema has any properties; a stub's has none.
     pub(crate) has_arguments: bool,
-    /// Name, description and arguments in lower case, for the hosted search.
+    /// Name, description and schema in lower case, for the hosted search.
     pub(crate) words: String,
 }
 
 /// Whether the model can call a tool.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum LoadState {
-    /// In front of the model from the start.
+    /// Its full definition was sent from the start.
     Loaded,
-    /// Only to be found.
+    /// It can only be found by a search.
     Deferred,
-    /// Found, by a reference or by a definition in the history.
+    /// It was found, by a reference or a definition in the history.
     Revealed,
 }
 
@@ -58,7 +58,7 @@ impl DeclaredTool {
         }
     }
 
-    /// Whether the client would know this tool by `name`: its own, or flattened with its namespace.
+    /// Whether `name` is the client's name for this tool: its own name, or prefixed with its namespace.
     fn answers_to(&self, name: &str) -> bool {
         self.name == name
             || self.namespace.as_deref().and_then(|space| name.strip_prefix(space)).is_some_and(
@@ -69,7 +69,7 @@ impl DeclaredTool {
     }
 }
 
-/// One turn of the conversation.
+/// One message of the conversation.
 #[derive(Debug)]
 pub(crate) enum HistoryMessage {
     User(String),
@@ -77,12 +77,12 @@ pub(crate) enum HistoryMessage {
     Results(Vec<ToolResult>),
 }
 
-/// What the model blocks, as far as it matters.
+/// A block of a model's message, reduced to what the script needs.
 #[derive(Debug)]
 pub(crate) enum HistoryBlock {
     Text,
     Call(String),
-    /// A hosted search; `open` where its result has not come yet.
+    /// A hosted search; `open` if its result is not in the history yet.
     HostedSearch {
         id: String,
         query: String,
@@ -95,7 +95,7 @@ pub(crate) enum HistoryBlock {
 /// The result of a call.
 #[derive(Debug)]
 pub(crate) struct ToolResult {
-    /// Of the tool that was called.
+    /// The name of the called tool.
     pub(crate) name: String,
     pub(crate) text: String,
 }
@@ -133,13 +133,13 @@ impl ParsedRequest {
         exact.or_else(|| self.tools.iter().rev().find(|tool| tool.answers_to(name)))
     }
 
-    /// The function that searches. A client may own a `tool_search` itself; then Toolcrib's tools go
-    /// by their second names.
+    /// The name of the search function. A client may have its own `tool_search`; then Toolcrib uses its alternative
+    /// names.
     pub(crate) fn search(&self) -> Option<&str> {
         self.added("crib_search", "tool_search")
     }
 
-    /// The function that calls any other.
+    /// The name of the function that calls any other tool.
     pub(crate) fn bridge(&self) -> Option<&str> {
         self.added("crib_call", "tool_call")
     }
@@ -154,10 +154,10 @@ impl ParsedRequest {
         names().find(|name| *name == second).or_else(first)
     }
 
-    /// Whether a call by this name is part of finding a tool, and not of using one.
+    /// Whether a call of this name is part of finding a tool, not of using one.
     pub(crate) fn is_search(&self, name: &str) -> bool {
         let others = ["tool_describe", "crib_describe", "tool_search_regex", "crib_search_regex"];
-        // The API's own search has no name; its results go by this one.
+        // The API's native search has no name; its results are recorded under this one.
         let native_search =
             self.native_search == Some(NativeSearch::Client) && name == "tool_search";
         native_search
@@ -165,7 +165,7 @@ impl ParsedRequest {
             || others.iter().any(|other| name.ends_with(other))
     }
 
-    /// Whether a search has answered with this tool.
+    /// Whether a search has returned this tool.
     pub(crate) fn was_found(&self, tool: &str) -> bool {
         self.messages.iter().any(|message| match message {
             HistoryMessage::Results(results) => results
@@ -175,7 +175,7 @@ impl ParsedRequest {
         })
     }
 
-    /// Turns of the model that count as steps, and rounds of searching since the last of them.
+    /// Counts the model's messages that are steps of the script, and the search rounds since the last of them.
     pub(crate) fn progress(messages: &[HistoryMessage], ask: &Self) -> (usize, usize) {
         let mut steps = 0;
         let mut rounds = 0;
@@ -205,7 +205,7 @@ impl ParsedRequest {
         searches
     }
 
-    /// Deferred tools that share a word with the query, best first, at most five.
+    /// Returns deferred tools that share a word with the query, best first, at most five.
     pub(crate) fn matches(&self, query: &str) -> Vec<String> {
         let wanted: Vec<String> = words(query);
         let mut hits: Vec<(usize, &str)> = self
@@ -227,7 +227,7 @@ impl ParsedRequest {
     }
 }
 
-/// The words of a name or a query.
+/// Splits a name or a query into words.
 pub(crate) fn words(text: &str) -> Vec<String> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -235,7 +235,7 @@ pub(crate) fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether a text has this name as a word of its own.
+/// Whether a text contains this name as a whole word.
 fn names(text: &str, name: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     text.match_indices(name).any(|(at, _)| {
@@ -257,24 +257,24 @@ pub(crate) fn plain(content: &Value) -> String {
     }
 }
 
-/// The calls of a history that wait for their results, by id. A call and its result may both have none: then
-/// their order tells which belong together.
+/// The calls of a history that have no result yet, by id. A call and its result may both have no id; then they are
+/// matched in order.
 #[derive(Default)]
 pub(crate) struct PendingCalls<'a>(Vec<(Option<&'a str>, &'a str)>);
 
 impl<'a> PendingCalls<'a> {
-    /// A call of the tool of this name.
+    /// Adds a call of the tool `name`.
     pub(crate) fn add(&mut self, id: &'a Value, name: &'a str) {
         self.0.push((id.as_str(), name));
     }
 
-    /// The tool that a result is from; `None` if it answers no call.
+    /// Removes the call that a result belongs to, and returns its tool. `None` if there is no such call.
     pub(crate) fn resolve(&mut self, id: &Value) -> Option<&'a str> {
         let at = self.0.iter().position(|(open, _)| *open == id.as_str())?;
         Some(self.0.remove(at).1)
     }
 
-    /// The ids of the calls that have no result yet.
+    /// The ids of the calls without a result.
     pub(crate) fn ids(&self) -> Vec<&'a str> {
         self.0.iter().map(|(id, _)| id.unwrap_or("(none)")).collect()
     }

@@ -10,24 +10,24 @@ pub struct ReceivedRequest {
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// Names (lower case) and values in order of arrival.
+    /// Names (in lower case) and values, in order of arrival.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
 }
 
 impl ReceivedRequest {
-    /// The body as JSON; null if it is none.
+    /// The body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The first header of this name, in lower case.
+    /// The first header of this name, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// One line for `GET /_requests`.
+    /// A JSON line for `GET /_requests`.
     pub(crate) fn line(&self) -> String {
         json!({
             "method": self.method,

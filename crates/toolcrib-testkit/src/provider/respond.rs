@@ -1,4 +1,4 @@
-//! One request to one answer: checked, read, thought about, written.
+//! Answers a request by the script: checks it, reads it, asks the model for a reply, and writes the response.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -14,16 +14,16 @@ use crate::provider::route::{ResponseFormat, Route};
 use crate::provider::script::{Script, StopReason};
 use crate::provider::server::Shared;
 
-/// The mark in the first user message that names a script.
+/// Marks the name of a script in the first user message.
 const SCRIPT_MARK: &str = "script:";
 
-/// An answer, ready to be sent.
+/// A response, ready to be sent.
 pub(crate) enum ScriptedResponse {
     Json { status: u16, body: Value },
     Events(Vec<Bytes>),
 }
 
-/// The answer to a request.
+/// Answers a request.
 pub(crate) fn respond(
     route: &Route,
     request: &ReceivedRequest,
@@ -65,7 +65,7 @@ fn respond_by_script(
     let script = script(&parsed, options);
     parsed.client_tools = script.tools();
     let reply = match options.pace {
-        // Texts are cut into nine characters each.
+        // Text is split into pieces of nine characters, so each of these words is one delta.
         Some(pace) => ModelReply {
             blocks: vec![ReplyBlock::Text("token by ".repeat(pace.deltas))],
             stop: StopReason::Natural,
@@ -98,7 +98,7 @@ fn respond_by_script(
     }
 }
 
-/// The script that the first user message names, or the one for all.
+/// The script that the first user message names, else the default one.
 fn script<'a>(parsed: &ParsedRequest, options: &'a Options) -> &'a Script {
     let first = parsed.messages.iter().find_map(|message| match message {
         HistoryMessage::User(text) => Some(text),
@@ -110,7 +110,7 @@ fn script<'a>(parsed: &ParsedRequest, options: &'a Options) -> &'a Script {
     name.and_then(|name| options.scripts.get(name)).unwrap_or(&options.script)
 }
 
-/// Tokens as this provider counts them: four bytes each, rounded up.
+/// Estimates tokens at four bytes each, rounded up.
 fn estimate_tokens(bytes: usize) -> u64 {
     bytes.div_ceil(4) as u64
 }

@@ -1,42 +1,42 @@
-//! Which API a path belongs to.
+//! Maps a path to an API and a response format.
 
 use serde_json::Value;
 
 use crate::provider::dialect::Dialect;
 use crate::provider::received_request::ReceivedRequest;
 
-/// What a path and body ask for.
+/// The API, the response format and the model that a path selects.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) dialect: Dialect,
     pub(crate) format: ResponseFormat,
-    /// The model, where it stands in the path.
+    /// The model, if it is part of the path.
     pub(crate) model: Option<String>,
 }
 
-/// The format of the answer.
+/// The format of the response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ResponseFormat {
-    /// The body actions whether it streams.
+    /// The body of the request decides whether it streams.
     Body,
-    /// One object.
+    /// One JSON object.
     Whole,
     /// Server-sent events.
     Events,
-    /// A JSON array of what would be events.
+    /// A JSON array of the objects that would be events.
     Array,
-    /// A count of tokens.
+    /// A token count.
     Count,
 }
 
 impl Route {
-    /// None for every path that is no generation.
+    /// Returns `None` for every path that is not a generation.
     pub(crate) fn of(request: &ReceivedRequest) -> Option<Self> {
         if request.method != "POST" {
             return None;
         }
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
-        // OpenAI's SDKs are given a base with `/v1`, Anthropic's without; a proxy may use either.
+        // OpenAI's SDKs have a base URL with `/v1`, Anthropic's without; a proxy may use either.
         let route = |dialect, format| Some(Self { dialect, format, model: None });
         if path.ends_with("/chat/completions") {
             return route(Dialect::Chat, ResponseFormat::Body);

@@ -1,41 +1,41 @@
-//! What a model means to do, step by step and in no dialect.
+//! What the model does, step by step and independent of the dialect.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One thing the model actions.
+/// One action of the model.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Text for the user.
     Text(String),
-    /// A thought, in the dialect's own block. A search that this step needs first thinks as well.
+    /// A thought, in a block of the dialect. If the step must search first, that message has a thought, too.
     Thinking(String),
-    /// The intent to use a tool, by whatever way the request offers.
+    /// Uses a tool, in whatever way the request offers.
     Call {
         /// The client's name of the tool.
         tool: String,
-        /// What to call it with.
+        /// The arguments.
         #[serde(default)]
         arguments: Value,
-        /// What to search for if the tool must be found first; the words of its name otherwise.
+        /// The query if the tool must be searched for. Default: the words of its name.
         #[serde(default)]
         query: Option<String>,
     },
-    /// A call by exactly this name, declared or not.
+    /// A call of exactly this name, declared or not.
     #[serde(rename = "blind")]
     ExactCall {
         /// The name to call.
         tool: String,
-        /// What to call it with; may be no object at all.
+        /// The arguments; need not be an object.
         arguments: Value,
     },
-    /// A search for its own sake. Left out where no search is declared.
+    /// A search that no call needs. Skipped if no search is declared.
     Search {
         /// The words to search for.
         query: String,
     },
-    /// This prefix and the text of the newest tool results.
+    /// This prefix, followed by the text of the newest tool results.
     Report(String),
 }
 
@@ -50,22 +50,22 @@ impl Action {
         Self::Thinking(text.into())
     }
 
-    /// The intent to use a tool; searched for by the words of its name.
+    /// Uses a tool, which is searched for by the words of its name.
     pub fn call(tool: impl Into<String>, arguments: Value) -> Self {
         Self::Call { tool: tool.into(), arguments, query: None }
     }
 
-    /// The intent to use a tool, searched for by these words.
+    /// Uses a tool, which is searched for by this query.
     pub fn find(query: impl Into<String>, tool: impl Into<String>, arguments: Value) -> Self {
         Self::Call { tool: tool.into(), arguments, query: Some(query.into()) }
     }
 
-    /// A call by exactly this name.
+    /// A call of exactly this name.
     pub fn exact_call(tool: impl Into<String>, arguments: Value) -> Self {
         Self::ExactCall { tool: tool.into(), arguments }
     }
 
-    /// A search for its own sake.
+    /// A search that no call needs.
     pub fn search(query: impl Into<String>) -> Self {
         Self::Search { query: query.into() }
     }
@@ -80,52 +80,52 @@ impl Action {
     }
 }
 
-/// Why a turn of the model ended.
+/// Why a message of the model ended.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It was done, or it called.
+    /// It was complete, or it called tools.
     #[default]
     Natural,
-    /// It ran into the limit of tokens.
+    /// It reached the token limit.
     Length,
 }
 
-/// One turn of the model as the client sees it.
+/// One message of the model, as the client sees it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Step {
-    /// What it actions, in order.
+    /// The actions, in order.
     #[serde(rename = "says")]
     pub actions: Vec<Action>,
     /// Why it ends.
     #[serde(default)]
     pub stop: StopReason,
-    /// Text that opens each search this step needs first ("I'll look for a tool").
+    /// Text before each search that this step needs ("I'll look for a tool").
     #[serde(default)]
     pub preamble: Option<String>,
 }
 
 impl Step {
-    /// A step that ends by itself.
+    /// A step that ends normally.
     pub fn new(actions: impl IntoIterator<Item = Action>) -> Self {
         Self { actions: actions.into_iter().collect(), ..Self::default() }
     }
 
-    /// The same step, cut by the limit of tokens.
+    /// The same step, truncated by the token limit.
     #[must_use]
     pub fn truncated(mut self) -> Self {
         self.stop = StopReason::Length;
         self
     }
 
-    /// The same step, whose searches open with this text.
+    /// The same step, with this text before its searches.
     #[must_use]
     pub fn preamble(mut self, text: impl Into<String>) -> Self {
         self.preamble = Some(text.into());
         self
     }
 
-    /// Whether the client would see nothing of this step behind a proxy that answers searches.
+    /// Whether the client sees nothing of this step behind a proxy that answers searches.
     pub(crate) fn only_searches(&self) -> bool {
         self.actions.iter().any(|action| matches!(action, Action::Search { .. }))
             && self
@@ -135,14 +135,14 @@ impl Step {
     }
 }
 
-/// A conversation from the model's side.
+/// The model's side of a conversation.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Script {
     /// Does what each user message names: `goal: TOOL {ARGUMENTS}`, then `Done: RESULT`.
     #[default]
     Goal,
-    /// These steps, one per turn.
+    /// These steps, one per message.
     Steps(Vec<Step>),
 }
 
@@ -152,7 +152,7 @@ impl Script {
         Self::Steps(steps.into_iter().collect())
     }
 
-    /// The tools that the script means to use.
+    /// The tools that the script uses.
     pub(crate) fn tools(&self) -> Vec<String> {
         let steps = match self {
             Self::Goal => &[][..],

@@ -1,4 +1,4 @@
-//! The provider as a process: a port, a queue of answers, and the requests it has seen.
+//! The provider's HTTP server, its queue of responses, and the requests it has received.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,9 +23,9 @@ use crate::provider::responses::History;
 use crate::provider::route::{ResponseFormat, Route};
 use crate::provider::stream::{self, OpenResponse, ResponseControl};
 
-/// A running provider. It ends, with every connection it has, when this is dropped.
+/// A running provider. When it is dropped, it stops and closes all connections.
 ///
-/// It has threads of its own, so that it serves tests with a runtime and tests without one alike.
+/// It has its own threads, so that tests with and without a runtime can use it.
 pub struct Provider {
     /// `http://127.0.0.1:PORT`, without a path.
     pub url: String,
@@ -34,7 +34,7 @@ pub struct Provider {
     runtime: Option<Runtime>,
 }
 
-/// What the connections share.
+/// The state that all connections share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) history: History,
@@ -63,7 +63,7 @@ impl Provider {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let app = Router::new().fallback(serve).with_state(Arc::clone(&shared));
         runtime.spawn(async move {
-            // An event must not wait for the one after it: benchmarks measure when the first arrives.
+            // Each event is sent at once: benchmarks measure when the first one arrives.
             let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|connection| {
                 let _ = connection.set_nodelay(true);
             });
@@ -72,44 +72,44 @@ impl Provider {
         Ok(Self { url: format!("http://{address}"), address, shared, runtime: Some(runtime) })
     }
 
-    /// Where it listens; starting another one there after this one is gone is a restart.
+    /// The address it listens on. Starting another provider there after dropping this one is a restart.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Every request so far.
+    /// All requests so far.
     pub fn requests(&self) -> Vec<ReceivedRequest> {
         lock(&self.shared.requests).clone()
     }
 
-    /// Forgets the requests so far.
+    /// Forgets all requests so far.
     pub fn clear(&self) {
         lock(&self.shared.requests).clear();
     }
 
-    /// Adds an answer to the queue.
+    /// Adds a response to the queue.
     pub fn queue_response(&self, response: CannedResponse) {
         lock(&self.shared.canned_responses).push_back(response);
     }
 
-    /// Lets one stall go on, now or when it comes.
+    /// Ends one stall, now or when it occurs.
     pub fn release(&self) {
         self.shared.control.releases.add_permits(1);
     }
 
-    /// How many answers are under way.
+    /// The number of responses that are not complete.
     pub fn open_responses(&self) -> usize {
         *self.shared.control.open.borrow()
     }
 
-    /// Waits until at least so many answers are under way.
+    /// Waits until at least this many responses are open.
     pub async fn wait_for_open_responses(&self, count: usize) {
         let mut open = self.shared.control.open.subscribe();
         // The sender lives as long as `self`, so waiting cannot fail.
         let _ = open.wait_for(|open| *open >= count).await;
     }
 
-    /// Waits until no answer is under way: all are finished, or their clients gone.
+    /// Waits until no response is open: all are complete, or their clients have disconnected.
     pub async fn wait_until_idle(&self) {
         let mut open = self.shared.control.open.subscribe();
         let _ = open.wait_for(|open| *open == 0).await;
@@ -161,7 +161,7 @@ async fn serve(State(shared): State<Arc<Shared>>, incoming: Incoming) -> Respons
         lock(&shared.requests).push(request.clone());
     }
     let Some(route) = Route::of(&request) else {
-        // Paths of no interest come back as they went, so that a test can see what reached them.
+        // Requests to any other path are echoed, so that a test sees what reached the provider.
         let kind = request.header("content-type").unwrap_or("application/octet-stream").to_owned();
         return plain(200, &kind, request.body);
     };
@@ -214,7 +214,7 @@ async fn send_exact(
     open_response: OpenResponse,
 ) -> Response {
     let mut parts = exact.parts;
-    // A body that opens with a stall has no headers yet either.
+    // A body that starts with a stall delays the headers, too.
     if matches!(parts.first(), Some(BodyPart::Stall)) {
         parts.remove(0);
         shared.control.wait_for_release().await;
@@ -235,6 +235,6 @@ fn build_response(status: u16, headers: &[(String, String)], body: Body) -> Resp
     for (name, value) in headers {
         response = response.header(name, value);
     }
-    // Only a test's own headers or status can be malformed.
+    // Only headers or a status of the test itself can be malformed.
     response.body(body).unwrap_or_else(|error| Response::new(Body::from(error.to_string())))
 }

@@ -1,4 +1,4 @@
-//! Server-sent events, and text cut into the pieces a stream would bring.
+//! Server-sent events, and text split into the pieces of a stream.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub(crate) fn named(value: &Value) -> Bytes {
     Bytes::from(format!("event: {name}\ndata: {value}\n\n"))
 }
 
-/// Text in pieces of so many characters; never none.
+/// Splits text into pieces of this many characters; at least one piece.
 pub(crate) fn pieces(text: &str, size: usize) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     if characters.is_empty() {

@@ -1,4 +1,4 @@
-//! Bodies that stall, pause and break off.
+//! Bodies that stall, pause and abort.
 
 use std::io;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::provider::canned_response::{BodyPart, StreamFault};
 
-/// What a body waits for and tells.
+/// Controls the stalls of all bodies, and counts the open responses.
 #[derive(Clone)]
 pub(crate) struct ResponseControl {
-    /// One permit lets one stall go on.
+    /// Each permit ends one stall.
     pub(crate) releases: Arc<Semaphore>,
-    /// How many answers are under way.
+    /// The number of open responses.
     pub(crate) open: watch::Sender<usize>,
 }
 
@@ -27,14 +27,14 @@ impl ResponseControl {
         }
     }
 
-    /// Counts an answer for as long as the result lives.
+    /// Counts a response as open until the result is dropped.
     pub(crate) fn track(&self) -> OpenResponse {
         self.open.send_modify(|open| *open += 1);
         OpenResponse(self.open.clone())
     }
 }
 
-/// An answer under way, from the arrival of its request to the end of its body.
+/// An open response, from the arrival of its request to the end of its body.
 pub(crate) struct OpenResponse(watch::Sender<usize>);
 
 impl Drop for OpenResponse {
@@ -43,7 +43,7 @@ impl Drop for OpenResponse {
     }
 }
 
-/// A body of these parts.
+/// Builds a body from parts.
 pub(crate) fn body(
     parts: Vec<BodyPart>,
     control: ResponseControl,
@@ -59,7 +59,7 @@ pub(crate) fn body(
                 BodyPart::Pause(pause) => tokio::time::sleep(pause).await,
                 BodyPart::Stall => control.wait_for_release().await,
                 BodyPart::Cut => {
-                    // What was sent before must be out before the connection goes, on a busy machine, too.
+                    // What was sent before must be written before the connection closes, even on a busy machine.
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     let cut = io::Error::new(io::ErrorKind::ConnectionAborted, "cut by the script");
                     return Some((Err(cut), (Vec::new().into_iter(), control, open_response)));
@@ -69,7 +69,7 @@ pub(crate) fn body(
     }))
 }
 
-/// Events bent out of shape.
+/// Applies a fault to events.
 pub(crate) fn apply_fault(events: &[Bytes], fault: StreamFault) -> Vec<BodyPart> {
     let head =
         |count: usize| events.iter().take(count).cloned().map(BodyPart::Bytes).collect::<Vec<_>>();
@@ -95,7 +95,7 @@ pub(crate) fn apply_fault(events: &[Bytes], fault: StreamFault) -> Vec<BodyPart>
     }
 }
 
-/// Events with a pause before each.
+/// Adds a pause before each event.
 pub(crate) fn pace(events: Vec<Bytes>, pause: Duration) -> Vec<BodyPart> {
     events.into_iter().flat_map(|event| [BodyPart::Pause(pause), BodyPart::Bytes(event)]).collect()
 }

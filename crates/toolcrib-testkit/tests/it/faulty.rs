@@ -1,4 +1,4 @@
-//! Each fault of `faulty-server` does what it says.
+//! Tests each fault of `faulty-server`.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ fn without_faults_it_is_a_legacy_server() {
 }
 
 #[test]
-fn cargo_is_spelled_as_written() {
+fn unknown_fields_are_sent_as_written() {
     let mut peer = start(&[]);
     peer.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
     let list = String::from_utf8(peer.line()).unwrap();
@@ -56,7 +56,7 @@ fn cargo_is_spelled_as_written() {
 }
 
 #[test]
-fn a_hanging_call_keeps_nobody_else_and_is_seen_to_be_cancelled() {
+fn a_hanging_call_does_not_block_others_and_its_cancellation_is_logged() {
     let mut peer = start(&["--hang", "stuck"]);
     peer.send(
         &json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "stuck"}}),
@@ -69,7 +69,7 @@ fn a_hanging_call_keeps_nobody_else_and_is_seen_to_be_cancelled() {
 }
 
 #[test]
-fn a_huge_line_has_the_size_that_was_asked_for() {
+fn a_huge_line_has_the_requested_size() {
     let mut peer = start(&["--huge-line", "1000000"]);
     peer.send(
         &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "huge"}}),
@@ -80,7 +80,7 @@ fn a_huge_line_has_the_size_that_was_asked_for() {
 }
 
 #[test]
-fn garbage_comes_before_the_answer() {
+fn garbage_precedes_the_response() {
     let mut peer = start(&["--garbage"]);
     peer.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
     let lines: Vec<_> = (0..8).map(|_| peer.line()).collect();
@@ -90,7 +90,7 @@ fn garbage_comes_before_the_answer() {
 }
 
 #[test]
-fn pages_hold_one_tool_each_and_end_where_they_should() {
+fn each_page_has_one_tool_and_the_last_has_no_cursor() {
     let mut peer = start(&["--pages", "1000000"]);
     let first = peer.ask("tools/list", json!({}));
     assert_eq!((names(&first), &first["result"]["nextCursor"]), (vec!["echo"], &json!("1")));
@@ -99,7 +99,7 @@ fn pages_hold_one_tool_each_and_end_where_they_should() {
 }
 
 #[test]
-fn it_dies_when_told_to() {
+fn it_exits_as_configured() {
     let mut peer = start(&["--die-on", "echo"]);
     peer.send(
         &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo"}}),
@@ -125,12 +125,12 @@ fn slow_calls_overlap() {
         peer.receive();
     }
     let took = begin.elapsed();
-    // One after the other they would take 50 s, on any machine.
+    // Without overlap they would take 50 s on any machine.
     assert!(took >= slow && took < slow * 100, "{took:?}");
 }
 
 #[test]
-fn it_waits_for_a_file_and_dies_after_its_list() {
+fn it_waits_for_a_file_and_exits_after_its_list() {
     let folder = tempfile::tempdir().unwrap();
     let [file, log] = ["go", "log"].map(|name| folder.path().join(name));
     let [when, to] = [&file, &log].map(|path| path.to_str().unwrap());
@@ -147,7 +147,7 @@ fn it_waits_for_a_file_and_dies_after_its_list() {
 }
 
 #[test]
-fn a_storm_follows_the_answer_and_fetches_are_counted() {
+fn a_storm_of_changes_follows_the_response_and_list_requests_are_counted() {
     let mut peer = start(&["--storm", "1000"]);
     peer.call("storm", json!({}));
     for _ in 0..1000 {
@@ -158,7 +158,7 @@ fn a_storm_follows_the_answer_and_fetches_are_counted() {
 }
 
 #[test]
-fn progress_is_reported_when_a_token_was_given() {
+fn progress_is_reported_if_the_call_has_a_token() {
     let mut peer = start(&["--progress", "2"]);
     assert!(peer.call("progress", json!({})).is_object());
     let params = json!({"name": "progress", "_meta": {"progressToken": "p"}});
@@ -173,7 +173,7 @@ fn progress_is_reported_when_a_token_was_given() {
 }
 
 #[test]
-fn what_the_client_says_comes_back() {
+fn the_clients_answer_is_returned() {
     for (tool, method) in [
         ("elicit", "elicitation/create"),
         ("sample", "sampling/createMessage"),
@@ -192,7 +192,7 @@ fn what_the_client_says_comes_back() {
 }
 
 #[test]
-fn the_journal_tells_what_happened() {
+fn events_are_written_to_the_journal() {
     let path = std::env::temp_dir().join(format!("toolcrib-journal-{}", std::process::id()));
     let mut peer = start(&["--log", path.to_str().unwrap(), "--start-delay", "10"]);
     peer.initialize();
@@ -208,22 +208,22 @@ fn the_journal_tells_what_happened() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn grandchildren_live_in_and_out_of_the_group() {
-    /// The process group and the session of a process, from its line in `/proc`.
-    fn kin(pid: &Value) -> (String, String) {
+fn one_grandchild_is_in_the_process_group_and_one_is_not() {
+    /// The process group and the session of a process, from `/proc`.
+    fn group_and_session(pid: &Value) -> (String, String) {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
         (fields[2].to_owned(), fields[3].to_owned())
     }
     let mut peer = start(&["--grandchild"]);
     let pids = peer.call("pids", json!({}))["structuredContent"].take();
-    // `setsid` needs a moment to become the head of its session.
+    // `setsid` needs a moment to become the leader of its session.
     let (begin, own) = (Instant::now(), pids["session"].to_string());
-    while kin(&pids["session"]).1 != own {
+    while group_and_session(&pids["session"]).1 != own {
         assert!(begin.elapsed() < Duration::from_mins(2), "it has no session of its own");
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(kin(&pids["group"]), kin(&pids["own"]));
+    assert_eq!(group_and_session(&pids["group"]), group_and_session(&pids["own"]));
     for name in ["group", "session"] {
         let pid = pids[name].to_string();
         assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
@@ -231,10 +231,10 @@ fn grandchildren_live_in_and_out_of_the_group() {
 }
 
 #[test]
-fn its_tools_can_be_those_of_a_file_and_a_change_is_announced() {
+fn tools_can_be_read_from_a_file_and_a_change_is_announced() {
     let folder = tempfile::tempdir().unwrap();
     let [file, draft] = ["tools.json", "draft.json"].map(|name| folder.path().join(name));
-    // Replaced in one step: a half-written file would be announced, too.
+    // Replaced atomically: a half-written file would be announced, too.
     let define = |names: &[&str]| {
         let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
         let tools: Vec<Value> = names.iter().map(tool).collect();

@@ -1,4 +1,4 @@
-//! `fixture-server` over stdio, in both eras. The rest of it is proved by `scripts/conformance`.
+//! `fixture-server` over stdio, in both protocol versions. `scripts/conformance` tests the rest of it.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn start() -> Peer {
     Peer::start(env!("CARGO_BIN_EXE_fixture-server"), &[])
 }
 
-/// The metadata every request of the stateless revision carries.
+/// The metadata of every request in the stateless protocol.
 fn modern() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -17,7 +17,7 @@ fn modern() -> Value {
 }
 
 #[test]
-fn a_legacy_client_is_asked_by_a_request() {
+fn a_legacy_client_is_asked_for_input_with_a_request() {
     let mut peer = start();
     assert_eq!(peer.initialize()["result"]["serverInfo"]["name"], "toolcrib-fixture");
     let params = json!({"name": "test_input_required_result_elicitation", "arguments": {}});
@@ -30,7 +30,7 @@ fn a_legacy_client_is_asked_by_a_request() {
 }
 
 #[test]
-fn a_modern_client_is_asked_by_a_result() {
+fn a_modern_client_is_asked_for_input_with_a_result() {
     let mut peer = start();
     let discovered = peer.ask("server/discover", json!({"_meta": modern()}));
     let supported = discovered["result"]["supportedVersions"].as_array().unwrap();
@@ -45,7 +45,7 @@ fn a_modern_client_is_asked_by_a_result() {
 }
 
 #[test]
-fn a_modern_client_must_be_able_to_answer() {
+fn a_modern_client_without_the_capability_is_not_asked() {
     let mut peer = start();
     peer.ask("server/discover", json!({"_meta": modern()}));
     let refused = peer.ask(
@@ -59,7 +59,7 @@ fn a_modern_client_must_be_able_to_answer() {
 }
 
 #[test]
-fn a_change_really_changes_the_list_and_is_told() {
+fn a_change_changes_the_list_and_sends_a_notification() {
     let mut peer = start();
     peer.initialize();
     let count = |list: Value| list["result"]["tools"].as_array().unwrap().len();

@@ -1,4 +1,4 @@
-//! The servers, driven over their own stdin and stdout, and the provider, driven over HTTP.
+//! Tests the servers over stdin and stdout, and the provider over HTTP.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::needless_pass_by_value, reason = "requests are made where they are sent")]
 

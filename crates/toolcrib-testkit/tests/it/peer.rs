@@ -1,11 +1,11 @@
-//! A client of one line at a time, without a library to hide what was really sent.
+//! A client that reads one line at a time, without a library that would hide what was really sent.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// A server process and the pipes to it; killed at the end of the test.
+/// A server process and its pipes. It is killed when dropped.
 pub(crate) struct Peer {
     process: Child,
     input: Option<ChildStdin>,
@@ -32,7 +32,7 @@ impl Peer {
         input.flush().unwrap();
     }
 
-    /// The next line as it came, with its end; empty when the server is gone.
+    /// The next line, with its end; empty if the server has exited.
     pub(crate) fn line(&mut self) -> Vec<u8> {
         let mut line = Vec::new();
         self.output.read_until(b'\n', &mut line).unwrap();
@@ -43,7 +43,7 @@ impl Peer {
         serde_json::from_slice(&self.line()).unwrap()
     }
 
-    /// Sends a request and returns the next line, which must be its answer.
+    /// Sends a request and returns the next line, which must be its response.
     pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
         self.send(&json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params}));
         let answer = self.receive();
@@ -71,7 +71,7 @@ impl Peer {
         answer
     }
 
-    /// Closes the pipe and waits; returns the exit code and what was written to stderr.
+    /// Closes the pipe and waits. Returns the exit code and the output on stderr.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         drop(self.input.take());
         let mut written = String::new();

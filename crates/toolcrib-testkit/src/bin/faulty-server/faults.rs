@@ -1,96 +1,96 @@
-//! What may go wrong: the arguments of the server.
+//! The faults: the command-line arguments of the server.
 
 use std::path::PathBuf;
 
 use clap::Parser;
 
-/// An MCP server on stdio with faults to choose from.
+/// An MCP server on stdio with configurable faults
 #[derive(Parser)]
 #[command(name = "faulty-server")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct Faults {
-    /// Offer this many more tools: `tool_0`, `tool_1` and so on.
+    /// List this many additional tools: `tool_0`, `tool_1` and so on
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) tools: u64,
-    /// Offer the tools of this file, a JSON array, and no others. Each returns its arguments. When the file
-    /// is replaced, the client is sent a list change.
+    /// List only the tools in this file, a JSON array. Each returns its arguments. When the file is replaced, the
+    /// client is sent a list change
     #[arg(long, value_name = "FILE")]
     pub(crate) define: Option<PathBuf>,
-    /// Answer as this JSON file says; what is not in it is answered as without it.
+    /// Answer as this JSON file says. Requests that are not in it are answered as usual
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
-    /// Wait before answering `initialize`.
+    /// Wait before answering `initialize`
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) start_delay: u64,
-    /// Wait until this file exists before answering `initialize`.
+    /// Wait until this file exists before answering `initialize`
     #[arg(long, value_name = "FILE")]
     pub(crate) start_when: Option<PathBuf>,
-    /// Read everything and answer nothing.
+    /// Read everything and answer nothing
     #[arg(long)]
     pub(crate) never_answer: bool,
-    /// Never answer calls of this tool.
+    /// Never answer calls of this tool
     #[arg(long, value_name = "TOOL")]
     pub(crate) hang: Option<String>,
-    /// Take this long for every call; calls overlap.
+    /// Take this long for every call; calls overlap
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) slow: u64,
-    /// Offer the tool `huge`, which answers with one line of this many bytes.
+    /// List the tool `huge`, which answers with one line of this many bytes
     #[arg(long, value_name = "BYTES")]
     pub(crate) huge_line: Option<u64>,
-    /// Offer the tool `objects`, which answers with one line of this many bytes that consists of tiny objects.
+    /// List the tool `objects`, which answers with one line of this many bytes that consists of tiny objects
     #[arg(long, value_name = "BYTES")]
     pub(crate) tiny_objects: Option<u64>,
-    /// Write noise before every answer: text, a BOM, CRLF, invalid UTF-8, a batch.
+    /// Write noise before every response: text, a BOM, CRLF, invalid UTF-8, a batch
     #[arg(long)]
     pub(crate) garbage: bool,
-    /// List this many pages of one tool each.
+    /// List this many pages of one tool each
     #[arg(long, value_name = "N")]
     pub(crate) pages: Option<u64>,
-    /// Exit with 1 after this time.
+    /// Exit with 1 after this time
     #[arg(long, value_name = "MS")]
     pub(crate) die_after: Option<u64>,
-    /// Exit with 1 this time after the tools were listed.
+    /// Exit with 1 this time after the tools were listed
     #[arg(long, value_name = "MS")]
     pub(crate) die_after_list: Option<u64>,
-    /// Exit with 1 when this tool is called.
+    /// Exit with 1 when this tool is called
     #[arg(long, value_name = "TOOL")]
     pub(crate) die_on: Option<String>,
-    /// Offer the tools `storm`, which sends this many list changes, and `lists`, which counts how
-    /// often the list was fetched.
+    /// List the tools `storm`, which sends this many list changes, and `lists`, which counts how often the list was
+    /// fetched
     #[arg(long, value_name = "N")]
     pub(crate) storm: Option<u64>,
-    /// Start two processes that outlive careless owners; the tool `pids` names them.
+    /// Start two processes that may outlive the server; the tool `pids` returns their ids
     #[arg(long)]
     pub(crate) grandchild: bool,
-    /// Declare a log, and note the levels that are set.
+    /// Declare the logging capability, and write the levels that are set to the journal
     #[arg(long)]
     pub(crate) logging: bool,
-    /// Append one line per event to this file.
+    /// Append one line per event to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
-    /// Offer the tool `progress`, which reports progress this many times.
+    /// List the tool `progress`, which reports progress this many times
     #[arg(long, value_name = "N")]
     pub(crate) progress: Option<u64>,
-    /// Offer the tool `flood`, which sends `--flood-count` messages of this method: requests, or notifications where the
-    /// method says so. It answers when all requests were answered.
+    /// List the tool `flood`, which sends `--flood-count` messages of this method: notifications if the method is one,
+    /// else requests. It answers when all requests are answered
     #[arg(long, value_name = "METHOD")]
     pub(crate) flood: Option<String>,
-    /// How many messages `flood` sends.
+    /// Number of messages that `flood` sends
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(crate) flood_count: u64,
-    /// Size of a text in each of these messages.
+    /// Size of a text in each of these messages, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) flood_bytes: usize,
-    /// Do not read while flooding.
+    /// Do not read while flooding
     #[arg(long)]
     pub(crate) deaf: bool,
-    /// Flood before the tools are listed.
+    /// Flood before the tools are listed
     #[arg(long)]
     pub(crate) flood_before_list: bool,
-    /// Write this text to standard error at the start, and use it as the name of the server and in errors.
+    /// Write this text to standard error at the start, and use it as the server's name and in errors
     #[arg(long, value_name = "TEXT")]
     pub(crate) say: Option<String>,
-    /// Refuse to list the tools, from this time on.
+    /// Answer this `tools/list` request and all later ones with an error
     #[arg(long, value_name = "N")]
     pub(crate) refuse_list: Option<u64>,
 }

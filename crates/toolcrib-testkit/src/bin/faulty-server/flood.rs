@@ -1,19 +1,19 @@
-//! Messages without end: as many as the client takes.
+//! Floods the client with messages.
 
 use serde_json::{Value, json};
 
 use crate::faults::Faults;
 use crate::wire::Output;
 
-/// How many answers a flood gets.
+/// The number of responses that a flood gets.
 pub(crate) fn requests(faults: &Faults) -> u64 {
     let notifies =
         faults.flood.as_deref().is_some_and(|method| method.starts_with("notifications/"));
     if notifies { 0 } else { faults.flood_count }
 }
 
-/// Writes the messages that `--flood` names, `--flood-count` of them or until the client closes the pipe. Progress is
-/// reported to `token`.
+/// Writes `--flood-count` messages of the method `--flood`, or until the client closes the pipe. Progress is reported
+/// to `token`.
 pub(crate) fn flood(faults: &Faults, output: &Output, token: &Value) {
     let method = faults.flood.as_deref().unwrap_or("ping");
     let text = "x".repeat(faults.flood_bytes);

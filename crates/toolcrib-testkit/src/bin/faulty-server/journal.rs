@@ -1,10 +1,10 @@
-//! What happened, one line per event, for a test to read after the fact.
+//! A journal of events, one per line, which a test reads afterwards.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// A file that events are appended to, or nothing.
+/// A file to which events are appended, if there is one.
 pub(crate) struct Journal(Option<File>);
 
 impl Journal {
@@ -13,7 +13,7 @@ impl Journal {
         Ok(Self(file.transpose()?))
     }
 
-    /// Appends one line in one write, so that servers may share a file.
+    /// Appends one line in one write, so that servers can share a file.
     pub(crate) fn note(&self, event: &str) {
         if let Some(mut file) = self.0.as_ref() {
             // A journal that cannot be written must not change how the server behaves.

@@ -1,19 +1,18 @@
-//! An MCP server that does everything wrong that it is told to, to stand behind the gateway in
-//! tests.
+//! An MCP server with configurable faults, behind the gateway in tests.
 //!
-//! It speaks the legacy revision on stdio, by hand and without a library, so that it can also
-//! break the rules a library would keep. Without arguments it behaves well; each fault is an
-//! argument of its own, and they combine. Every fault has been seen in a real server.
+//! It speaks the legacy protocol on stdio, without a library, so that it can also break rules that a library would
+//! enforce. Without arguments it behaves correctly. Each fault is an argument, and faults can be combined. All of them
+//! have been seen in real servers.
 
-mod answers;
-mod cargo;
-mod family;
 mod faults;
 mod flood;
+mod grandchildren;
 mod journal;
+mod results;
 mod script;
 mod server;
 mod tools;
+mod unknown_fields;
 mod wire;
 
 use std::io;
@@ -35,7 +34,7 @@ fn main() -> ExitCode {
         }
     };
     if let Some(delay) = server.faults.die_after {
-        server.die_after(delay);
+        server.crash_after(delay);
     }
     if server.faults.define.is_some() {
         server.watch_definitions();

@@ -1,8 +1,8 @@
-//! A server whose every answer is written in a file, for tests of what it may say.
+//! A server whose responses are in a file, for tests of what a server may send.
 //!
-//! `methods` has a result for each method, or `null` if it is never answered. `tools` has for each tool a list of
-//! steps: `{"notify": …}` sends a message with the call's progress token, `{"ask": …}` asks the client and answers the
-//! call with its reply, `{"result": …}` and `{"error": …}` answer the call.
+//! `methods` has a result for each method, or `null` if the method is never answered. `tools` has a list of steps for
+//! each tool: `{"notify": …}` sends a message with the call's progress token, `{"ask": …}` asks the client and answers
+//! the call with the reply, `{"result": …}` and `{"error": …}` answer the call.
 
 use std::io;
 use std::path::Path;
@@ -11,10 +11,10 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::answers;
+use crate::results;
 use crate::server::Server;
 
-/// What the server says.
+/// The content of the file.
 pub(crate) struct Script(Value);
 
 impl Script {
@@ -22,8 +22,8 @@ impl Script {
         Ok(Self(serde_json::from_slice(&std::fs::read(file)?)?))
     }
 
-    /// What it says of itself.
-    pub(crate) fn greeting(&self, mut greeting: Value) -> Value {
+    /// Replaces fields of the result of `initialize`.
+    pub(crate) fn initialize_result(&self, mut greeting: Value) -> Value {
         for key in ["protocolVersion", "capabilities", "serverInfo", "instructions"] {
             if let Some(value) = self.0.get(key) {
                 greeting[key] = value.clone();
@@ -32,7 +32,7 @@ impl Script {
         greeting
     }
 
-    /// Answers a request, if it is in the script.
+    /// Answers a request if the script has a response for it. Returns whether it did.
     pub(crate) fn answer(
         self: &Arc<Self>,
         server: &Arc<Server>,
@@ -88,7 +88,7 @@ impl Script {
             } else if let Some(ask) = step.get("ask") {
                 let method = ask["method"].as_str().unwrap_or_default();
                 if let Some(reply) = server.ask(method, &ask["params"]) {
-                    server.output.result(id, &answers::structured(&reply));
+                    server.output.result(id, &results::structured(&reply));
                 }
             } else if let Some(error) = step.get("error") {
                 server.output.send(&failed(id, error), 1);

@@ -1,7 +1,7 @@
-//! The server itself: one message in, what it does about it.
+//! The server: handles one message at a time.
 //!
-//! Messages are taken in order. A call that has to wait, because it is slow or asks the client
-//! something, waits on a thread of its own, so that the others go on.
+//! Messages are handled in order. A call that has to wait, because it is slow or asks the client something, waits on
+//! its own thread, so that it does not block the others.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::family::Family;
 use crate::faults::Faults;
+use crate::grandchildren::Grandchildren;
 use crate::journal::Journal;
 use crate::script::Script;
 use crate::wire::Output;
-use crate::{answers, cargo, flood, tools};
+use crate::{flood, results, tools, unknown_fields};
 
-/// The revisions that begin with `initialize`; any other request is answered with the newest.
+/// The protocol versions that start with `initialize`. For any other version, the newest is offered.
 const REVISIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 pub(crate) struct Server {
@@ -28,13 +28,13 @@ pub(crate) struct Server {
     pub(crate) journal: Journal,
     pub(crate) output: Output,
     script: Option<Arc<Script>>,
-    family: Option<Family>,
-    /// Requests for `tools/list` so far.
+    grandchildren: Option<Grandchildren>,
+    /// Number of `tools/list` requests so far.
     lists: AtomicU64,
-    /// Requests of ours that the client has not answered.
-    open: Mutex<HashMap<u64, Sender<Value>>>,
+    /// Requests to the client without a response.
+    pending_requests: Mutex<HashMap<u64, Sender<Value>>>,
     next: AtomicU64,
-    /// Answers to the requests of a flood so far.
+    /// Number of responses to the requests of a flood so far.
     flood_answers: AtomicU64,
 }
 
@@ -48,9 +48,9 @@ impl Server {
         Ok(Self {
             output: Output::new(faults.garbage),
             script: faults.script.as_deref().map(Script::read).transpose()?.map(Arc::new),
-            family: faults.grandchild.then(Family::start).transpose()?,
+            grandchildren: faults.grandchild.then(Grandchildren::start).transpose()?,
             lists: AtomicU64::new(0),
-            open: Mutex::default(),
+            pending_requests: Mutex::default(),
             next: AtomicU64::new(1),
             flood_answers: AtomicU64::new(0),
             journal,
@@ -58,25 +58,25 @@ impl Server {
         })
     }
 
-    /// Ends the process at once, as a crash would.
-    pub(crate) fn die(&self) -> ! {
+    /// Exits at once, like a crash.
+    pub(crate) fn crash(&self) -> ! {
         self.journal.note("exit");
         std::process::exit(1)
     }
 
-    /// The same, after so many milliseconds.
-    pub(crate) fn die_after(self: &Arc<Self>, delay: u64) {
+    /// Exits after this many milliseconds.
+    pub(crate) fn crash_after(self: &Arc<Self>, delay: u64) {
         let server = Arc::clone(self);
         thread::spawn(move || {
             thread::sleep(Duration::from_millis(delay));
-            server.die();
+            server.crash();
         });
     }
 
-    /// Sends a list change whenever the file that defines the tools has another text.
+    /// Sends a list change whenever the file that defines the tools changes.
     pub(crate) fn watch_definitions(self: &Arc<Self>) {
         let server = Arc::clone(self);
-        // Before the first request is read: a change after its answer must not be missed because the thread starts late.
+        // Read before the first request: a change after its response must not be missed because the thread starts late.
         let mut known = tools::defined(&server.faults);
         thread::spawn(move || {
             loop {
@@ -101,7 +101,7 @@ impl Server {
                 eprintln!("cancelled {id}");
             }
             (_, None) => {}
-            (None, Some(id)) => self.answered(id, &message),
+            (None, Some(id)) => self.handle_response(id, &message),
         }
     }
 
@@ -126,9 +126,9 @@ impl Server {
                 while self.faults.start_when.as_ref().is_some_and(|file| !file.exists()) {
                     thread::sleep(Duration::from_millis(5));
                 }
-                let greeting = greeting(params["protocolVersion"].as_str(), &self.faults);
+                let greeting = initialize_result(params["protocolVersion"].as_str(), &self.faults);
                 let greeting = match &self.script {
-                    Some(script) => script.greeting(greeting),
+                    Some(script) => script.initialize_result(greeting),
                     None => greeting,
                 };
                 self.output.result(id, &greeting.to_string());
@@ -148,8 +148,8 @@ impl Server {
                     .refuse_list
                     .is_some_and(|n| self.lists.load(Ordering::SeqCst) >= n) =>
             {
-                let said = self.faults.say.as_deref().unwrap_or_default();
-                self.output.error(id, -32603, &format!("no list today: {said}"));
+                let text = self.faults.say.as_deref().unwrap_or_default();
+                self.output.error(id, -32603, &format!("no list today: {text}"));
             }
             "tools/list" => {
                 if self.faults.flood_before_list {
@@ -157,13 +157,13 @@ impl Server {
                 }
                 self.output.result(id, &tools::list(&self.faults, params["cursor"].as_str()));
                 if let Some(delay) = self.faults.die_after_list {
-                    self.die_after(delay);
+                    self.crash_after(delay);
                 }
             }
             "tools/call" => self.call(id, params),
             _ => {
-                let said = self.faults.say.as_deref().unwrap_or_default();
-                self.output.error(id, -32601, &format!("unknown method: `{method}`{said}"));
+                let text = self.faults.say.as_deref().unwrap_or_default();
+                self.output.error(id, -32601, &format!("unknown method: `{method}`{text}"));
             }
         }
     }
@@ -171,7 +171,7 @@ impl Server {
     fn call(self: &Arc<Self>, id: &Value, params: &Value) {
         let name = params["name"].as_str().unwrap_or_default();
         if self.faults.die_on.as_deref() == Some(name) {
-            self.die();
+            self.crash();
         }
         if self.faults.hang.as_deref() == Some(name) {
             return;
@@ -192,28 +192,28 @@ impl Server {
         if !tools::is_known(&self.faults, name) {
             return self.output.error(id, -32602, &format!("unknown tool: `{name}`"));
         }
-        if let Some((method, asked)) = self.question(name) {
-            let Some(reply) = self.ask(method, &asked) else { return };
-            return self.output.result(id, &answers::structured(&reply));
+        if let Some((method, request_params)) = self.question(name) {
+            let Some(reply) = self.ask(method, &request_params) else { return };
+            return self.output.result(id, &results::structured(&reply));
         }
         match name {
             _ if self.faults.define.is_some() => self.echo(id, params),
-            "cargo" => self.output.result(id, cargo::RESULT),
-            "env" => self.output.result(id, &answers::structured(&answers::environment())),
-            "cwd" => self.output.result(id, &answers::structured(&answers::directory())),
+            "cargo" => self.output.result(id, unknown_fields::RESULT),
+            "env" => self.output.result(id, &results::structured(&results::environment())),
+            "cwd" => self.output.result(id, &results::structured(&results::directory())),
             "huge" => self.output.huge(id, self.faults.huge_line.unwrap_or(0)),
             "objects" => self.output.tiny_objects(id, self.faults.tiny_objects.unwrap_or(0)),
             "storm" => {
-                self.output.result(id, &answers::text("Here it comes."));
+                self.output.result(id, &results::text("Here it comes."));
                 self.output.send(&list_changed(), self.faults.storm.unwrap_or(0));
             }
             "lists" => {
                 let lists = self.lists.load(Ordering::SeqCst);
-                self.output.result(id, &answers::structured(&json!({"lists": lists})));
+                self.output.result(id, &results::structured(&json!({"lists": lists})));
             }
             "pids" => {
-                let pids = self.family.as_ref().map_or(Value::Null, Family::pids);
-                self.output.result(id, &answers::structured(&pids));
+                let pids = self.grandchildren.as_ref().map_or(Value::Null, Grandchildren::pids);
+                self.output.result(id, &results::structured(&pids));
             }
             "flood" => {
                 flood::flood(&self.faults, &self.output, &params["_meta"]["progressToken"]);
@@ -223,11 +223,11 @@ impl Server {
                 {
                     thread::sleep(Duration::from_millis(5));
                 }
-                self.output.result(id, &answers::text("It is over."));
+                self.output.result(id, &results::text("It is over."));
             }
             "progress" => {
                 self.report(&params["_meta"]["progressToken"]);
-                self.output.result(id, &answers::text("It is done."));
+                self.output.result(id, &results::text("It is done."));
             }
             _ => self.echo(id, params),
         }
@@ -235,12 +235,12 @@ impl Server {
 
     fn echo(&self, id: &Value, params: &Value) {
         let arguments = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
-        self.output.result(id, &answers::structured(&arguments));
+        self.output.result(id, &results::structured(&arguments));
     }
 
-    /// What a tool asks the client. Tools of a file ask nothing, whatever their names.
+    /// The request that a tool sends to the client. Tools from a file send none, whatever their names.
     fn question(&self, name: &str) -> Option<(&'static str, Value)> {
-        answers::question(name).filter(|_| self.faults.define.is_none())
+        results::question(name).filter(|_| self.faults.define.is_none())
     }
 
     fn report(&self, token: &Value) {
@@ -258,31 +258,31 @@ impl Server {
         }
     }
 
-    /// Asks the client; its `result` or `error` comes back, or nothing if it never answers.
+    /// Sends a request to the client. Returns its `result` or `error`, or `None` if it never answers.
     pub(crate) fn ask(&self, method: &str, params: &Value) -> Option<Value> {
         let id = self.next.fetch_add(1, Ordering::SeqCst);
         let (sender, receiver) = channel();
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(id, sender);
+        self.pending_requests.lock().unwrap_or_else(PoisonError::into_inner).insert(id, sender);
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.output.send(&request, 1);
         receiver.recv().ok()
     }
 
-    fn answered(&self, id: &Value, message: &Value) {
+    fn handle_response(&self, id: &Value, message: &Value) {
         if self.faults.flood.is_some() {
-            let how = if message.get("error").is_some() { "refused" } else { "granted" };
-            self.journal.note(&format!("{how} {id}"));
+            let outcome = if message.get("error").is_some() { "refused" } else { "granted" };
+            self.journal.note(&format!("{outcome} {id}"));
             self.flood_answers.fetch_add(1, Ordering::SeqCst);
         }
-        let waiting = id
-            .as_u64()
-            .and_then(|id| self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id));
+        let waiting = id.as_u64().and_then(|id| {
+            self.pending_requests.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
+        });
         let reply = message.get("result").map_or_else(
             || json!({"error": message.get("error")}),
             |result| json!({"result": result}),
         );
         if let Some(waiting) = waiting {
-            // Whoever asked may be gone with the call.
+            // The call that asked may be over.
             let _ = waiting.send(reply);
         }
     }
@@ -292,7 +292,7 @@ fn list_changed() -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 }
 
-fn greeting(asked: Option<&str>, faults: &Faults) -> Value {
+fn initialize_result(asked: Option<&str>, faults: &Faults) -> Value {
     let revision = asked.filter(|asked| REVISIONS.contains(asked)).unwrap_or(REVISIONS[0]);
     let mut capabilities = json!({"tools": {"listChanged": true}});
     if faults.logging {

@@ -1,9 +1,9 @@
-//! What `tools/list` says.
+//! The results of `tools/list`.
 
 use serde_json::{Value, json};
 
-use crate::cargo;
 use crate::faults::Faults;
+use crate::unknown_fields;
 
 const VERBS: &[&str] = &["Find", "Create", "Update", "Delete", "Export", "Archive", "Count"];
 const NOUNS: &[&str] = &[
@@ -20,7 +20,7 @@ const NOUNS: &[&str] = &[
     "photos",
 ];
 
-/// Tools that are always there, except between pages.
+/// Tools that are always listed, except with `--pages`.
 const ALWAYS: &[(&str, &str)] = &[
     ("echo", "Returns its arguments."),
     ("elicit", "Asks the user for a word and returns the client's answer."),
@@ -30,7 +30,7 @@ const ALWAYS: &[(&str, &str)] = &[
     ("cwd", "Returns the directory the server runs in."),
 ];
 
-/// The result of `tools/list`, as JSON text: one tool is text that must not be parsed.
+/// The result of `tools/list`, as JSON text: the text of one tool must stay exactly as it is.
 pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
     if let Some(pages) = faults.pages {
         return page(pages, cursor);
@@ -40,7 +40,7 @@ pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
     }
     let mut tools: Vec<String> =
         ALWAYS.iter().map(|(name, about)| plain(name, about).to_string()).collect();
-    tools.push(cargo::DEFINITION.to_owned());
+    tools.push(unknown_fields::DEFINITION.to_owned());
     let mut offer = |wanted: bool, name: &str, about: &str| {
         if wanted {
             tools.push(plain(name, about).to_string());
@@ -63,12 +63,12 @@ pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
     format!(r#"{{"tools":[{}]}}"#, tools.join(","))
 }
 
-/// The text of the file that defines the tools; `None` where there is no such file.
+/// The text of the file that defines the tools, if there is one.
 pub(crate) fn defined(faults: &Faults) -> Option<String> {
     faults.define.as_ref().map(|file| std::fs::read_to_string(file).unwrap_or_default())
 }
 
-/// Whether `name` can be called. Every tool of `list`, and `cargo` and the like between pages too.
+/// Whether `name` can be called: every tool of `list`, and with `--pages` also `cargo` and the other fixed tools.
 pub(crate) fn is_known(faults: &Faults, name: &str) -> bool {
     if let Some(defined) = defined(faults) {
         let tools: Vec<Value> = serde_json::from_str(&defined).unwrap_or_default();
@@ -90,7 +90,7 @@ pub(crate) fn is_known(faults: &Faults, name: &str) -> bool {
     }
 }
 
-/// One page of one tool. The first has `echo`; the cursor of a page is its number.
+/// A page with one tool. The first page has `echo`; the cursor of a page is its number.
 fn page(pages: u64, cursor: Option<&str>) -> String {
     let number = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
     let tool = if number == 0 { plain(ALWAYS[0].0, ALWAYS[0].1) } else { numbered(number) };
@@ -105,7 +105,7 @@ fn plain(name: &str, about: &str) -> Value {
     json!({"name": name, "description": about, "inputSchema": {"type": "object"}})
 }
 
-/// A tool like those of a business application, unlike its neighbours.
+/// A tool like those of a business application, different from the others.
 fn numbered(number: u64) -> Value {
     let verb = VERBS[number as usize % VERBS.len()];
     let noun = NOUNS[number as usize / VERBS.len() % NOUNS.len()];

@@ -1,14 +1,15 @@
-//! Lines in and out: JSON-RPC by hand, and the ways to do it badly.
+//! JSON-RPC over stdin and stdout without a library, including malformed output.
 
 use std::io::{self, BufRead, Stdout, Write};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-/// How much of a huge line is written at once.
+/// Number of bytes of a huge line that are written at once.
 const CHUNK: usize = 64 * 1024;
 
-/// What `--garbage` puts before an answer. None of it is an answer, and all of it must be survived.
+/// The lines that `--garbage` writes before each response. None of them is a response, and a client must survive all of
+/// them.
 const NOISE: &[&[u8]] = &[
     b"Server ready, listening on stdio\n",
     b"\n",
@@ -19,14 +20,14 @@ const NOISE: &[&[u8]] = &[
     b"{\"unfinished\":\n",
 ];
 
-/// The next line without its end; `None` when the client has closed our stdin.
+/// Reads the next line. `None` if the client has closed stdin.
 pub(crate) fn read_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let read = input.read_until(b'\n', &mut line)?;
     Ok((read > 0).then_some(line))
 }
 
-/// Stdout, one message at a time.
+/// Stdout, written one message at a time.
 pub(crate) struct Output {
     stdout: Mutex<Stdout>,
     garbage: bool,
@@ -37,7 +38,7 @@ impl Output {
         Self { stdout: Mutex::new(io::stdout()), garbage }
     }
 
-    /// Answers request `id`; `result` is JSON as it shall appear.
+    /// Answers request `id`. `result` is JSON text, written as it is.
     pub(crate) fn result(&self, id: &Value, result: &str) {
         self.answer(|out| {
             write!(out, r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)?;
@@ -56,7 +57,7 @@ impl Output {
         });
     }
 
-    /// Answers with a text so long that the line has `bytes` bytes, end not counted.
+    /// Answers with a text so long that the line has `bytes` bytes, without its end.
     pub(crate) fn huge(&self, id: &Value, bytes: u64) {
         let head = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#
@@ -72,7 +73,7 @@ impl Output {
         self.filled(&head, r#"{"":0},"#, "0]}}}", bytes);
     }
 
-    /// One line of `bytes` bytes, end not counted, filled with as many copies of `piece` as fit.
+    /// Writes a line of `bytes` bytes, without its end, filled with as many copies of `piece` as fit.
     fn filled(&self, head: &str, piece: &str, tail: &str, bytes: u64) {
         let pieces = CHUNK / piece.len();
         let mut left =
@@ -90,7 +91,7 @@ impl Output {
         });
     }
 
-    /// Sends `count` copies of a message that is not an answer, and returns whether the client still reads.
+    /// Sends `count` copies of a message that is not a response. Returns whether the client still reads.
     pub(crate) fn send(&self, message: &Value, count: u64) -> bool {
         let line = format!("{message}\n");
         self.write(|out| {
@@ -119,7 +120,7 @@ impl Output {
 
     fn write(&self, write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> bool {
         let mut out = self.stdout.lock().unwrap_or_else(PoisonError::into_inner);
-        // A client that stopped reading has closed, or will close, our stdin as well.
+        // A client that stopped reading has closed stdin, or will close it.
         write(&mut out).is_ok()
     }
 }

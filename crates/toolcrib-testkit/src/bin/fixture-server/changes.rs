@@ -1,8 +1,8 @@
-//! Lists that change, and who hears of it.
+//! Lists that change, and the notifications of these changes.
 //!
-//! A trigger really changes a list, by one tool or one prompt that comes and goes: a gateway that
-//! compares lists before it passes a notification on must find a difference. Legacy clients hear
-//! of it unasked, modern ones on the subscription they opened.
+//! A trigger really changes a list, by adding or removing one tool or prompt: a gateway that compares lists before it
+//! forwards a notification must find a difference. Legacy clients are notified without asking, modern ones through
+//! their subscription.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,10 +17,10 @@ use rmcp::service::{Peer, SubscriptionContext, SubscriptionSendError};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender};
 
-/// Changes a slow listener may fall behind before it misses some.
+/// Maximum number of changes that a slow subscriber can fall behind before it misses some.
 const BACKLOG: usize = 64;
 
-/// Something a client may want to fetch again.
+/// A change that clients are notified of.
 #[derive(Clone)]
 pub(crate) enum Change {
     Tools,
@@ -44,7 +44,7 @@ impl Change {
     }
 }
 
-/// The changeable part of the lists, and the listeners.
+/// The state of the changing lists, and the subscribers.
 pub(crate) struct Changes {
     sender: Sender<Change>,
     extra_tool: AtomicBool,
@@ -70,7 +70,7 @@ impl Changes {
         self.extra_prompt.load(Ordering::SeqCst)
     }
 
-    /// Makes the change, then tells of it.
+    /// Makes a change and notifies the subscribers.
     pub(crate) fn make(&self, change: Change) {
         match &change {
             Change::Tools => {
@@ -81,23 +81,22 @@ impl Changes {
             }
             Change::Resource(_) => {}
         }
-        // Nobody listening is no error.
+        // Having no subscribers is not an error.
         let _ = self.sender.send(change);
     }
 
-    pub(crate) fn hear(&self) -> Receiver<Change> {
+    pub(crate) fn subscribe(&self) -> Receiver<Change> {
         self.sender.subscribe()
     }
 }
 
-/// Tells a legacy client of every change, and of updates to the resources it watches, until the
-/// connection is gone.
-pub(crate) async fn tell_legacy(
-    mut heard: Receiver<Change>,
+/// Notifies a legacy client of every change, and of updates to the resources it is subscribed to, until it disconnects.
+pub(crate) async fn notify_legacy_client(
+    mut changes: Receiver<Change>,
     client: Peer<RoleServer>,
     watched: Arc<Mutex<BTreeSet<String>>>,
 ) {
-    while let Some(change) = next(&mut heard).await {
+    while let Some(change) = next(&mut changes).await {
         let wanted = match &change {
             Change::Resource(uri) => {
                 watched.lock().unwrap_or_else(PoisonError::into_inner).contains(uri)
@@ -110,12 +109,15 @@ pub(crate) async fn tell_legacy(
     }
 }
 
-/// Tells a modern client what its subscription asked for, until it ends the subscription.
-pub(crate) async fn tell_subscriber(mut heard: Receiver<Change>, context: &SubscriptionContext) {
+/// Notifies a modern client of the changes in its subscription, until it ends the subscription.
+pub(crate) async fn notify_subscriber(
+    mut changes: Receiver<Change>,
+    context: &SubscriptionContext,
+) {
     loop {
         let change = tokio::select! {
             () = context.cancelled() => return,
-            change = next(&mut heard) => change,
+            change = next(&mut changes) => change,
         };
         let Some(change) = change else { return };
         match context.sink().send(change.into_notification()).await {
@@ -125,9 +127,9 @@ pub(crate) async fn tell_subscriber(mut heard: Receiver<Change>, context: &Subsc
     }
 }
 
-async fn next(heard: &mut Receiver<Change>) -> Option<Change> {
+async fn next(changes: &mut Receiver<Change>) -> Option<Change> {
     loop {
-        match heard.recv().await {
+        match changes.recv().await {
             Ok(change) => return Some(change),
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return None,

@@ -1,4 +1,4 @@
-//! A tool as a line in a table: name, what it does, and what it takes.
+//! The definition of a tool: name, description and input schema.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn nothing() -> Value {
     json!({"type": "object", "properties": {}})
 }
 
-/// The schema of a tool that takes one text and needs it.
+/// The schema of a tool with one required text argument.
 pub(crate) fn one_text(name: &str, about: &str) -> Value {
     json!({
         "type": "object",

@@ -1,21 +1,21 @@
-//! An MCP server that does everything right, to stand behind the gateway in tests.
+//! A correct MCP server, behind the gateway in tests.
 //!
-//! It offers what the official conformance suite asks of a server, in both revisions of the
-//! protocol, so that a gateway in front of it can be put through the same suite: whatever fails
-//! then is the gateway's doing. It speaks stdio, or Streamable HTTP with `--http ADDRESS`.
+//! It has what the official conformance suite expects of a server, in both protocol versions, so that the same suite
+//! can be run against a gateway in front of it: whatever fails then is the gateway's fault. It speaks stdio, or
+//! Streamable HTTP with `--http ADDRESS`.
 
-mod ask;
 mod changes;
 mod content;
 mod definition;
+mod input_rounds;
+mod input_tools;
 mod media;
+mod notifications;
 mod prompts;
-mod questions;
 mod resources;
 mod schemas;
 mod serve;
 mod server;
-mod signals;
 mod tools;
 
 use std::net::SocketAddr;
@@ -23,11 +23,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// An MCP server with everything the conformance suite asks for.
+/// An MCP server with everything that the conformance suite needs
 #[derive(Parser)]
 #[command(name = "fixture-server")]
 struct Arguments {
-    /// Serve Streamable HTTP on this address instead of stdio; port 0 takes a free one.
+    /// Serve Streamable HTTP on this address instead of stdio; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
 }

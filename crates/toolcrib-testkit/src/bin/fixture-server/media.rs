@@ -1,4 +1,4 @@
-//! The smallest picture and the smallest sound, as base64.
+//! A minimal image and a minimal sound, as base64.
 
 /// A PNG of one red pixel.
 pub(crate) const PNG: &str =

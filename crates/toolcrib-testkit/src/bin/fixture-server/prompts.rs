@@ -1,4 +1,4 @@
-//! Prompts: plain, with arguments, with a resource, with a picture, and one that asks first.
+//! Prompts: plain, with arguments, with a resource, with an image, and one that asks for input.
 
 use rmcp::model::{
     ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult, JsonObject, Prompt,
@@ -8,13 +8,13 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 
-use crate::ask::{self, Carried, Step, Turn};
+use crate::input_rounds::{self, ClientInput, NextStep, RoundResult};
+use crate::input_tools::form;
 use crate::media::PNG;
-use crate::questions::form;
 
-const ASKING: &str = "test_input_required_result_prompt";
+const PROMPT_WITH_INPUT: &str = "test_input_required_result_prompt";
 
-/// The prompts in their fixed order, with the one that comes and goes at the end.
+/// The prompts in a fixed order, with the optional one at the end.
 pub(crate) fn list(extra: bool) -> Vec<Prompt> {
     let needed = |name: &str, about: &str| {
         PromptArgument::new(name).with_description(about).with_required(true)
@@ -32,7 +32,7 @@ pub(crate) fn list(extra: bool) -> Vec<Prompt> {
             Some(vec![needed("resourceUri", "The address of the resource.")]),
         ),
         Prompt::new("test_prompt_with_image", Some("A picture, and what to do with it."), None),
-        Prompt::new(ASKING, Some("Asks the user before it is made."), None),
+        Prompt::new(PROMPT_WITH_INPUT, Some("Asks the user before it is made."), None),
     ];
     if extra {
         prompts.push(Prompt::new("test_extra_prompt", Some("Is here only at times."), None));
@@ -63,13 +63,15 @@ pub(crate) async fn get(
             PromptMessage::new(Role::User, ContentBlock::image(PNG, "image/png")),
             user("What does the picture show?"),
         ],
-        ASKING => {
-            let carried =
-                Carried { answers: request.input_responses, state: request.request_state };
-            let turn = ask::converse(context, &arguments, carried, |round| {
+        PROMPT_WITH_INPUT => {
+            let input =
+                ClientInput { answers: request.input_responses, state: request.request_state };
+            let turn = input_rounds::run_rounds(context, &arguments, input, |round| {
                 Ok(match round.form("user_context", "context") {
-                    Some(given) => Step::Done(GetPromptResult::new(vec![user(given.to_string())])),
-                    None => Step::ask(json!({
+                    Some(given) => {
+                        NextStep::Done(GetPromptResult::new(vec![user(given.to_string())]))
+                    }
+                    None => NextStep::ask(json!({
                         "user_context": form(
                             "What is the prompt about?",
                             &json!({"context": {"type": "string"}}),
@@ -79,8 +81,8 @@ pub(crate) async fn get(
                 })
             });
             return Ok(match turn.await? {
-                Turn::Done(result) => result.into(),
-                Turn::InputRequired(result) => result.into(),
+                RoundResult::Done(result) => result.into(),
+                RoundResult::InputRequired(result) => result.into(),
             });
         }
         name => return Err(ErrorData::invalid_params(format!("unknown prompt: `{name}`"), None)),

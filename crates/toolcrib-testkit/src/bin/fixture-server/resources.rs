@@ -1,4 +1,4 @@
-//! Resources with fixed contents, one template, and one resource to watch.
+//! Resources with fixed contents, one template, and one resource to subscribe to.
 
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};

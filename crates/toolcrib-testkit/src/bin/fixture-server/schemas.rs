@@ -1,4 +1,4 @@
-//! The input schemas that must survive every hop word for word.
+//! Input schemas that must reach the client unchanged.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub(crate) fn modern() -> Value {
     })
 }
 
-/// One parameter that a client repeats as `Mcp-Param-Region`.
+/// A schema with one parameter that a client repeats as `Mcp-Param-Region`.
 pub(crate) fn with_header() -> Value {
     json!({
         "type": "object",

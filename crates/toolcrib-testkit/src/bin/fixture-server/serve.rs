@@ -1,7 +1,7 @@
-//! The two doors of the fixture: stdio, and Streamable HTTP on a loopback address.
+//! The two transports of the fixture: stdio, and Streamable HTTP on a loopback address.
 //!
-//! Both eras pass through both doors. Over HTTP, `Host` and `Origin` must name this machine:
-//! a page in a browser must not reach a server on localhost by a name of its own.
+//! Both support both protocol versions. Over HTTP, `Host` and `Origin` must name this machine: a web page must not
+//! reach a server on localhost through a name of its own.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 
 use crate::server::{Fixture, Shared};
 
-/// Told to clients in `retry`: short, because a test waits for it.
+/// Sent to clients as `retry`: short, because a test waits for it.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Serves one client on stdin and stdout until it closes them.
@@ -28,7 +28,7 @@ pub(crate) async fn stdio() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Serves any number of clients at `/mcp` until interrupted, and says on stderr where.
+/// Serves any number of clients at `/mcp` until interrupted. Prints its URL to stderr.
 pub(crate) async fn http(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(address).await?;
     let sessions = Arc::new(LocalSessionManager::default());
@@ -40,11 +40,11 @@ pub(crate) async fn http(address: SocketAddr) -> Result<(), Box<dyn Error>> {
         StreamableHttpService::new(move || Ok(Fixture::new(Arc::clone(&shared))), sessions, config);
     eprintln!("listening on http://{}/mcp", listener.local_addr()?);
     let router = Router::new().route_service("/mcp", service);
-    // As any server of small answers should, or each would wait for an acknowledgement.
+    // Without this, each small response would wait for an acknowledgement.
     let listener = listener.tap_io(|stream| {
         let _ = stream.set_nodelay(true);
     });
-    // No graceful end: an open subscription would hold the process for as long as its client likes.
+    // No graceful shutdown: an open subscription would keep the process alive as long as its client wants.
     tokio::select! {
         served = axum::serve(listener, router) => served?,
         interrupted = tokio::signal::ctrl_c() => interrupted?,

@@ -1,7 +1,7 @@
-//! The fixture as rmcp sees it: which request goes to which part.
+//! The request handler for rmcp.
 //!
-//! One [`Fixture`] lives per legacy session, and per request in the stateless revision; what must
-//! outlive both is in [`Shared`].
+//! There is one [`Fixture`] per legacy session, and one per request in the stateless protocol. What must outlive both
+//! is in [`Shared`].
 #![expect(deprecated, reason = "logging and resource subscriptions belong to the legacy revision")]
 
 use std::collections::BTreeSet;
@@ -22,14 +22,14 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use crate::changes::{self, Changes};
 use crate::{prompts, resources, tools};
 
-/// How long a list may be kept. Any value will do, but it must be seen to arrive at the client.
+/// How long a list may be cached. The value does not matter, but it must reach the client.
 const TTL_MS: u64 = 1_000;
 
-/// What all sessions and all stateless requests of one process have in common.
+/// The state that all sessions and stateless requests share.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) changes: Changes,
-    /// The sessions of the HTTP door; `None` on stdio.
+    /// The HTTP sessions; `None` on stdio.
     pub(crate) sessions: Option<Arc<LocalSessionManager>>,
 }
 
@@ -39,12 +39,12 @@ impl Shared {
     }
 }
 
-/// One conversation with one client.
+/// The state of one client.
 pub(crate) struct Fixture {
     pub(crate) shared: Arc<Shared>,
-    /// The least level a legacy client asked for; `None` before it did, which means everything.
+    /// The minimum level that a legacy client has set; `None` before that, which means everything.
     level: Mutex<Option<LoggingLevel>>,
-    /// The resources a legacy client watches.
+    /// The resources that a legacy client is subscribed to.
     watched: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -179,8 +179,12 @@ impl ServerHandler for Fixture {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let heard = self.shared.changes.hear();
-        tokio::spawn(changes::tell_legacy(heard, context.peer, Arc::clone(&self.watched)));
+        let changes = self.shared.changes.subscribe();
+        tokio::spawn(changes::notify_legacy_client(
+            changes,
+            context.peer,
+            Arc::clone(&self.watched),
+        ));
     }
 
     fn accepted_subscription_filter(
@@ -191,7 +195,7 @@ impl ServerHandler for Fixture {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        changes::tell_subscriber(self.shared.changes.hear(), &context).await;
+        changes::notify_subscriber(self.shared.changes.subscribe(), &context).await;
         Ok(())
     }
 }

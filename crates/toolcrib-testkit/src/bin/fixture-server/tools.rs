@@ -1,30 +1,30 @@
-//! All tools in one list, and the way from a name to what it does.
+//! The list of all tools, and the dispatch of calls.
 
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Tool};
 use rmcp::service::RequestContext;
 
-use crate::ask::{self, Carried, Turn};
 use crate::changes::Change;
 use crate::definition::Definition;
+use crate::input_rounds::{self, ClientInput, RoundResult};
 use crate::resources::WATCHED;
 use crate::server::Fixture;
-use crate::{content, questions, signals};
+use crate::{content, input_tools, notifications};
 
-/// Tools that change what the server offers.
+/// Tools that change the lists of the server.
 const TRIGGERS: &[Definition] = &[
     Definition::plain("test_trigger_tool_change", "Adds a tool, or takes it away again."),
     Definition::plain("test_trigger_prompt_change", "Adds a prompt, or takes it away again."),
     Definition::plain("test_trigger_resource_change", "Updates the watched resource."),
 ];
 
-/// The tool that comes and goes.
+/// The optional tool.
 const EXTRA: Definition = Definition::plain("test_extra_tool", "Is here only at times.");
 
-/// The tools in their fixed order, with the one that comes and goes at the end.
+/// The tools in a fixed order, with the optional one at the end.
 pub(crate) fn list(extra: bool) -> Vec<Tool> {
-    let fixed = [content::TOOLS, signals::TOOLS, questions::TOOLS, TRIGGERS];
+    let fixed = [content::TOOLS, notifications::TOOLS, input_tools::TOOLS, TRIGGERS];
     let extra = extra.then_some(&EXTRA);
     fixed.into_iter().flatten().chain(extra).map(Definition::tool).collect()
 }
@@ -39,14 +39,14 @@ pub(crate) async fn call(
     if let Some(result) = content::call(name, &arguments) {
         return Ok(result.into());
     }
-    if let Some(step) = questions::find(name) {
-        let carried = Carried { answers: request.input_responses, state: request.request_state };
-        return Ok(match ask::converse(context, &arguments, carried, step).await? {
-            Turn::Done(result) => result.into(),
-            Turn::InputRequired(result) => result.into(),
+    if let Some(step) = input_tools::find(name) {
+        let input = ClientInput { answers: request.input_responses, state: request.request_state };
+        return Ok(match input_rounds::run_rounds(context, &arguments, input, step).await? {
+            RoundResult::Done(result) => result.into(),
+            RoundResult::InputRequired(result) => result.into(),
         });
     }
-    if let Some(result) = signals::call(fixture, name, context).await {
+    if let Some(result) = notifications::call(fixture, name, context).await {
         return Ok(result?.into());
     }
     trigger(fixture, name).map(Into::into)

@@ -1,19 +1,19 @@
-//! Thinking that is bound to everything before it.
+//! Thinking blocks that are bound to everything before them.
 //!
-//! A signature holds a hash of the prompt up to its block, thoughts left out, and the hash of the
-//! thought before it. So an edit anywhere before a block breaks it, a thought dropped from the
-//! middle breaks the next one, and thoughts dropped from the front break nothing. What does not
-//! reach the model (cache marks, deferred tools nobody referred to) is not part of the hash.
+//! A signature contains a hash of the prompt up to its block, without thoughts, and the hash of the previous thought.
+//! So an edit anywhere before a block invalidates it, a thought removed from the middle invalidates the next one, and
+//! thoughts removed from the front invalidate nothing. What does not reach the model (cache marks, deferred tools
+//! without a reference) is not part of the hash.
 
 use serde_json::{Map, Value};
 
 use super::read::references;
 use crate::provider::dialect::{ApiError, bad_request, list};
 
-/// How real signatures begin.
+/// The prefix of real signatures.
 const OPENING: &str = "EqQB";
 
-/// The signature of a block that follows the messages of `request` and then `before`.
+/// Signs a block that follows the messages of `request` and then `before`.
 pub(super) fn sign(request: &Value, before: &[Value]) -> String {
     let messages = list(&request["messages"]);
     let hash = prefix(request, messages, before);
@@ -23,7 +23,7 @@ pub(super) fn sign(request: &Value, before: &[Value]) -> String {
     format!("{OPENING}{hash}{}", digest(last.as_bytes()))
 }
 
-/// Whether every thought still follows what it followed.
+/// Checks that every thought still follows the same prompt.
 pub(super) fn check(request: &Value) -> Result<(), ApiError> {
     let messages = list(&request["messages"]);
     let mut previous: Option<&str> = None;
@@ -49,8 +49,7 @@ pub(super) fn check(request: &Value) -> Result<(), ApiError> {
 }
 
 fn prefix(request: &Value, messages: &[Value], before: &[Value]) -> String {
-    // References count wherever they stand: a deferred tool is in the prompt from its first one on,
-    // so only those of this prefix matter.
+    // A deferred tool is in the prompt from its first reference on, so only the references in this prefix count.
     let mut so_far = request.clone();
     so_far["messages"] = messages.to_vec().into();
     let found = references(&so_far);
@@ -87,7 +86,7 @@ fn prefix(request: &Value, messages: &[Value], before: &[Value]) -> String {
     digest(&whole)
 }
 
-/// A block as the model sees it: no marks, no order of keys, no explicit nothing.
+/// A block as the model sees it: without marks and nulls, and with sorted keys.
 fn canonical(block: &Value) -> Value {
     match block {
         Value::Object(fields) => {
@@ -95,7 +94,7 @@ fn canonical(block: &Value) -> Value {
                 fields.iter().filter(|(key, value)| !silent(key, value)).collect();
             kept.sort_by_key(|(key, _)| *key);
             let kept = kept.into_iter().map(|(key, value)| {
-                // The order of keys in arguments and schemas is text to the model.
+                // The order of keys in arguments and schemas is visible to the model.
                 let exact = matches!(key.as_str(), "input" | "input_schema");
                 (key.clone(), if exact { value.clone() } else { canonical(value) })
             });
@@ -106,7 +105,7 @@ fn canonical(block: &Value) -> Value {
     }
 }
 
-/// Whether a field actions nothing to the model.
+/// Whether a field is invisible to the model.
 fn silent(key: &str, value: &Value) -> bool {
     match key {
         "cache_control" | "caller" | "citations" | "defer_loading" => true,

@@ -1,4 +1,4 @@
-//! What the Messages API refuses.
+//! Requests that the Messages API rejects.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ pub(in crate::provider) fn check(request: &Value, options: &Options) -> Result<(
     if options.bind_thinking { binding::check(request) } else { Ok(()) }
 }
 
-/// The count of tokens refuses server tools, and checks no conversation.
+/// Token counting rejects server tools, and does not check the conversation.
 pub(in crate::provider) fn check_count(request: &Value, options: &Options) -> Result<(), ApiError> {
     lacking(request, options)?;
     if list(&request["tools"]).iter().any(|tool| hosted(tool).is_some()) {
@@ -27,7 +27,7 @@ pub(in crate::provider) fn check_count(request: &Value, options: &Options) -> Re
     tools(request)
 }
 
-/// Features that this backend does not have, by option.
+/// Rejects the features that the options exclude.
 fn lacking(request: &Value, options: &Options) -> Result<(), ApiError> {
     for (at, tool) in list(&request["tools"]).iter().enumerate() {
         if let Some(kind) = hosted(tool) {

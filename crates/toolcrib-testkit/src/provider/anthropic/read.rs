@@ -76,7 +76,7 @@ pub(in crate::provider) fn read(request: &Value) -> ParsedRequest {
     parsed
 }
 
-/// Every block of every message, those inside of results included.
+/// Every block of every message, including those inside results.
 pub(super) fn blocks(request: &Value) -> impl Iterator<Item = &Value> {
     list(&request["messages"]).iter().flat_map(|message| list(&message["content"])).flat_map(
         |block| {
@@ -87,7 +87,7 @@ pub(super) fn blocks(request: &Value) -> impl Iterator<Item = &Value> {
     )
 }
 
-/// Tools that any result or addition in the history refers to.
+/// The tools that results and additions in the history refer to.
 pub(super) fn references(request: &Value) -> HashSet<&str> {
     let results = blocks(request).filter(|block| block["type"] == "tool_reference");
     let added = blocks(request).filter(|block| block["type"] == "tool_addition");

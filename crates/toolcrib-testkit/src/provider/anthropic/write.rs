@@ -1,4 +1,4 @@
-//! A reply as a Messages answer, whole or as events.
+//! Writes a reply as a Messages response, complete or as events.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ pub(in crate::provider) fn write(
     ResponseBody::Events(events)
 }
 
-/// The content_blocks of the message.
+/// The content blocks of the message.
 fn content(reply: &ModelReply, context: &mut ResponseContext<'_>) -> Vec<Value> {
     let search =
         list(&context.request["tools"]).iter().find_map(hosted).unwrap_or("tool_search_tool_bm25");

@@ -1,4 +1,4 @@
-//! What Chat Completions refuses: calls without answers, answers without calls.
+//! Requests that Chat Completions rejects: calls without results, and results without calls.
 
 use serde_json::Value;
 

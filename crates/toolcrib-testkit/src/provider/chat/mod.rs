@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions: no native search, many compatible servers with odd shapes.
+//! OpenAI Chat Completions: no native search, and many compatible servers with quirks.
 
 mod check;
 mod read;

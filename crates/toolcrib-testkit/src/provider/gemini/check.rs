@@ -1,4 +1,4 @@
-//! What `generateContent` refuses.
+//! Requests that `generateContent` rejects.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ pub(in crate::provider) fn check(request: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The first call of a turn carries the signature we gave it, or a filler.
+/// Checks that the first call of a message has a signature from this provider, or a placeholder.
 fn signed(part: &Value, at: usize) -> Result<(), ApiError> {
     let name = call(part).and_then(|call| call["name"].as_str()).unwrap_or_default();
     match signature(part) {

@@ -1,4 +1,4 @@
-//! Gemini `generateContent`: whole objects per event, signatures on calls, no search of its own.
+//! Gemini `generateContent`: complete objects as events, signatures on calls, no search of its own.
 
 mod check;
 mod read;
@@ -8,10 +8,10 @@ pub(super) use check::check;
 pub(super) use read::read;
 pub(super) use write::write;
 
-/// How our thought signatures begin; hexadecimal digits follow, so that all of it is base64.
+/// The prefix of this provider's thought signatures; hexadecimal digits follow, so that the whole is base64.
 const SIGNATURE: &str = "CiQB";
 
-/// What a client may send for calls the model did not make.
+/// Signatures that a client may send for calls that the model did not make.
 const FILLERS: [&str; 4] = [
     "skip_thought_signature_validator",
     "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",

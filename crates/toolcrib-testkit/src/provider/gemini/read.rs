@@ -42,7 +42,7 @@ pub(in crate::provider) fn read(request: &Value) -> ParsedRequest {
     parsed
 }
 
-/// Both spellings are accepted, as the real API does.
+/// Returns either spelling of a key, as the real API does.
 fn either<'a>(value: &'a Value, camel: &str, snake: &str) -> &'a Value {
     value.get(camel).unwrap_or(&value[snake])
 }
@@ -60,7 +60,7 @@ pub(super) fn signature(part: &Value) -> Option<&str> {
     either(part, "thoughtSignature", "thought_signature").as_str()
 }
 
-/// SDKs put a result under `output` or `result`; an error under `error`.
+/// SDKs put a result under `output` or `result`, and an error under `error`.
 fn outcome(response: &Value) -> String {
     let keys = ["output", "result", "error"];
     let value = keys.into_iter().find_map(|key| response.get(key)).unwrap_or(response);

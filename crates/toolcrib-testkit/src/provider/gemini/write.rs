@@ -1,4 +1,4 @@
-//! A reply as a `generateContent` answer, or as one whole object per event.
+//! Writes a reply as a `generateContent` response, or as one complete object per event.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub(in crate::provider) fn write(
                     call["id"] = context.ids.make("").into();
                 }
                 let mut part = json!({"functionCall": call});
-                // Only the first of several calls at once is signed.
+                // Only the first of several parallel calls is signed.
                 if !signed {
                     part["thoughtSignature"] = context.ids.make(SIGNATURE).into();
                     signed = true;

@@ -1,4 +1,4 @@
-//! What the Responses API refuses.
+//! Requests that the Responses API rejects.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ pub(in crate::provider) fn check(request: &Value, options: &Options) -> Result<(
     pairs::check(request, options)
 }
 
-/// Features that this backend does not have, by option.
+/// Rejects the features that the options exclude.
 fn lacking(request: &Value, options: &Options) -> Result<(), ApiError> {
     let unknown = |what: &str, path: &str| {
         Err(bad_request(format!(
@@ -55,7 +55,7 @@ fn lacking(request: &Value, options: &Options) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Whether a tool, or one inside of it, is deferred.
+/// Whether a tool, or a member of it, is deferred.
 fn deferred(tool: &Value) -> bool {
     tool["defer_loading"] == true
         || list(&tool["tools"]).iter().any(|member| member["defer_loading"] == true)

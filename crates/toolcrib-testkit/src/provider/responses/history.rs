@@ -1,4 +1,4 @@
-//! Answers that `previous_response_id` may name: the one thing the provider remembers.
+//! Responses that `previous_response_id` may name: the only thing that the provider remembers.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::provider::dialect::{ApiError, list};
 
-/// Input and output items of stored answers, by id.
+/// Input and output items of stored responses, by id.
 #[derive(Default)]
 pub(crate) struct History {
     items: Mutex<HashMap<String, Vec<Value>>>,
 }
 
 impl History {
-    /// The request with its whole history in `input`, as a list of items.
+    /// Returns the request with its complete history in `input`, as a list of items.
     pub(crate) fn expand(&self, mut request: Value) -> Result<Value, ApiError> {
         let own = match &request["input"] {
             Value::String(text) => vec![json!({"role": "user", "content": text})],
@@ -37,7 +37,7 @@ impl History {
         Ok(request)
     }
 
-    /// Keeps what a later request may build on.
+    /// Stores the items of a response, unless the request has `store: false`.
     pub(crate) fn keep(&self, request: &Value, id: &str, output: &[Value]) {
         if request["store"] == false {
             return;

@@ -78,7 +78,7 @@ pub(super) fn items(reply: &ModelReply, context: &mut ResponseContext<'_>) -> Ve
     items
 }
 
-/// What a hosted search loads: functions, and whole namespaces for their members.
+/// The tools that a hosted search loads: functions, and complete namespaces for their members.
 fn loaded(request: &Value, found: &[String]) -> Vec<Value> {
     let is_found = |tool: &Value| found.iter().any(|name| tool["name"] == name.as_str());
     list(&request["tools"])

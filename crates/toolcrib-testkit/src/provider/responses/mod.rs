@@ -1,4 +1,4 @@
-//! OpenAI Responses: items, stored answers, native search in two kinds, namespaces.
+//! OpenAI Responses: items, stored responses, hosted and client-side search, namespaces.
 
 mod check;
 mod history;

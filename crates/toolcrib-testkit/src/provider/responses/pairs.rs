@@ -1,4 +1,4 @@
-//! Calls and outputs among items: exactly one output each, and calls in the namespace they were made in.
+//! Checks calls and outputs: each call must have exactly one output, and the namespace it was made in.
 
 use std::collections::{HashMap, HashSet};
 
@@ -54,7 +54,7 @@ pub(super) fn check(request: &Value, options: &Options) -> Result<(), ApiError> 
     Ok(())
 }
 
-/// What an item is called if it waits for an output.
+/// The API's name for an item that needs an output.
 fn call_label(item: &Value) -> Option<&'static str> {
     match item["type"].as_str()? {
         "function_call" => Some("function call"),
@@ -64,7 +64,7 @@ fn call_label(item: &Value) -> Option<&'static str> {
     }
 }
 
-/// What an item is called if it is an output.
+/// The API's name for an item that is an output.
 fn output_label(item: &Value) -> Option<&'static str> {
     match item["type"].as_str()? {
         "function_call_output" => Some("function call output"),
@@ -74,7 +74,7 @@ fn output_label(item: &Value) -> Option<&'static str> {
     }
 }
 
-/// Which functions are in the default namespace, and which are somewhere else.
+/// The functions in the default namespace, and those in others.
 struct Namespaces<'a> {
     default: HashSet<&'a str>,
     elsewhere: HashSet<&'a str>,
@@ -94,7 +94,7 @@ impl<'a> Namespaces<'a> {
         namespaces
     }
 
-    /// A call without a namespace is of the default one. Tools that are nowhere any more are let be.
+    /// A call without a namespace is in the default one. Calls of tools that no longer exist are accepted.
     fn check(&self, item: &Value) -> Result<(), ApiError> {
         let name = item["name"].as_str().unwrap_or_default();
         let bare = item["namespace"].as_str().is_none();

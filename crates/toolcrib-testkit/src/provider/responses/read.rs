@@ -1,4 +1,4 @@
-//! A Responses request, its history expanded, as a [`ParsedRequest`].
+//! A Responses request with its expanded history, as a [`ParsedRequest`].
 
 use serde_json::Value;
 

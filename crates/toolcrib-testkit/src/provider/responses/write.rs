@@ -1,4 +1,4 @@
-//! A reply as a response object, whole or as numbered events.
+//! Writes a reply as a response object, complete or as numbered events.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::provider::model::ModelReply;
 use crate::provider::script::StopReason;
 use crate::provider::sse;
 
-/// Any fixed moment; answers are the same on every run.
+/// Any fixed time, so that responses are the same on every run.
 const CREATED: u64 = 1_790_000_000;
 
 pub(in crate::provider) fn write(
@@ -51,7 +51,7 @@ pub(in crate::provider) fn write(
     ResponseBody::Events(events.written)
 }
 
-/// The object around the items: much of it is the request, given back.
+/// The object around the items: much of it repeats the request.
 fn response(context: &ResponseContext<'_>, id: &str, status: &str) -> Value {
     let asked =
         |key: &str, otherwise: Value| context.request.get(key).cloned().unwrap_or(otherwise);
@@ -84,7 +84,7 @@ fn response(context: &ResponseContext<'_>, id: &str, status: &str) -> Value {
     })
 }
 
-/// Events in order; each knows its number.
+/// Events in order; each has its sequence number.
 #[derive(Default)]
 struct Events {
     written: Vec<Bytes>,
@@ -113,7 +113,7 @@ fn stream_item(index: usize, item: &Value, events: &mut Events, context: &mut Re
         Some("function_call") => added["arguments"] = "".into(),
         Some("tool_search_call") => {
             added["arguments"] = json!({});
-            // Seen from the real API: the id that counts is the one of `done`.
+            // In the real API, the id in `done` is the one that counts.
             if item["execution"] == "client" {
                 added["call_id"] = context.ids.make("call_").into();
             }
@@ -168,7 +168,7 @@ fn stream_item(index: usize, item: &Value, events: &mut Events, context: &mut Re
     events.push("response.output_item.done", json!({"output_index": index, "item": item}));
 }
 
-/// The same object with one more field.
+/// Returns the object with one more field.
 fn with(object: &Value, key: &str, value: &Value) -> Value {
     let mut object = object.clone();
     object[key] = value.clone();

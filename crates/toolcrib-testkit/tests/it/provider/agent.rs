@@ -1,4 +1,4 @@
-//! A home-made agent in all four dialects: sends its history, reads the calls, answers them.
+//! A minimal agent in all four dialects: sends its history, reads the calls, and answers them.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::Dialect;
@@ -14,14 +14,14 @@ pub(crate) struct Agent {
     history: Vec<Value>,
 }
 
-/// One turn of the model, as an agent sees it.
+/// One message of the model, as an agent sees it.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct ModelMessage {
     pub(crate) text: String,
     pub(crate) calls: Vec<Call>,
 }
 
-/// A call, without its id where those are compared that cannot have equal ones.
+/// A call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Call {
     pub(crate) id: String,
@@ -98,8 +98,8 @@ impl Agent {
         }
     }
 
-    /// Sends everything and takes the answer into the history.
-    pub(crate) async fn turn(&mut self) -> Seen {
+    /// Sends the conversation and adds the response to the history.
+    pub(crate) async fn turn(&mut self) -> ModelMessage {
         let (status, answer) = post(&self.endpoint(), &self.body()).await;
         assert_eq!(status, 200, "{answer}");
         match self.dialect {
@@ -115,17 +115,17 @@ impl Agent {
                         )
                         .unwrap(),
                     });
-                Seen { text: text(&message["content"]), calls: calls.collect() }
+                ModelMessage { text: text(&message["content"]), calls: calls.collect() }
             }
             Dialect::Responses => {
                 let output = answer["output"].as_array().unwrap();
                 self.history.extend(output.iter().cloned());
-                let mut seen = Seen::default();
+                let mut message = ModelMessage::default();
                 for item in output {
                     if item["type"] == "message" {
-                        seen.text += item["content"][0]["text"].as_str().unwrap();
+                        message.text += item["content"][0]["text"].as_str().unwrap();
                     } else if item["type"] == "function_call" {
-                        seen.calls.push(Call {
+                        message.calls.push(Call {
                             id: text(&item["call_id"]),
                             name: text(&item["name"]),
                             arguments: serde_json::from_str(item["arguments"].as_str().unwrap())
@@ -133,49 +133,49 @@ impl Agent {
                         });
                     }
                 }
-                seen
+                message
             }
             Dialect::Anthropic => {
                 let content = answer["content"].as_array().unwrap();
                 self.history.push(json!({"role": "assistant", "content": content}));
-                let mut seen = Seen::default();
+                let mut message = ModelMessage::default();
                 for block in content {
                     if block["type"] == "text" {
-                        seen.text += block["text"].as_str().unwrap();
+                        message.text += block["text"].as_str().unwrap();
                     } else if block["type"] == "tool_use" {
                         let arguments = block["input"].clone();
-                        seen.calls.push(Call {
+                        message.calls.push(Call {
                             id: text(&block["id"]),
                             name: text(&block["name"]),
                             arguments,
                         });
                     }
                 }
-                seen
+                message
             }
             Dialect::Gemini => {
                 let content = &answer["candidates"][0]["content"];
                 self.history.push(content.clone());
-                let mut seen = Seen::default();
+                let mut message = ModelMessage::default();
                 for part in content["parts"].as_array().unwrap() {
                     if part["functionCall"].is_object() {
                         let call = &part["functionCall"];
                         let arguments = call["args"].clone();
-                        seen.calls.push(Call {
+                        message.calls.push(Call {
                             id: text(&call["id"]),
                             name: text(&call["name"]),
                             arguments,
                         });
                     } else {
-                        seen.text += part["text"].as_str().unwrap();
+                        message.text += part["text"].as_str().unwrap();
                     }
                 }
-                seen
+                message
             }
         }
     }
 
-    /// Answers all calls of the last turn.
+    /// Adds the results of all calls of the last message.
     pub(crate) fn results(&mut self, results: &[(&Call, String)]) {
         match self.dialect {
             Dialect::Chat => self.history.extend(

@@ -1,4 +1,4 @@
-//! Requests that the real APIs refuse are refused here, with their words.
+//! The provider rejects the requests that the real APIs reject, with the same messages.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{Action, Dialect, Options, Provider, RejectedFeature, Step};
@@ -16,7 +16,7 @@ fn user(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_call_without_its_result_is_refused_in_every_dialect() {
+async fn a_call_without_a_result_is_rejected_in_every_dialect() {
     let steps =
         [Step::new([Action::call("a", json!({"q": "1"})), Action::call("b", json!({"q": "2"}))])];
     let provider = Provider::start(Options::steps(steps)).unwrap();
@@ -38,7 +38,7 @@ async fn a_call_without_its_result_is_refused_in_every_dialect() {
 }
 
 #[tokio::test]
-async fn anthropic_refuses_what_cannot_be_cached_deferred_or_referred_to() {
+async fn anthropic_rejects_invalid_caching_deferral_and_references() {
     let provider = Provider::start(Options::default()).unwrap();
     let tool = |name: &str| json!({"name": name, "input_schema": {"type": "object"}});
     let with = |name: &str, extra: Value| {
@@ -101,7 +101,7 @@ async fn anthropic_refuses_what_cannot_be_cached_deferred_or_referred_to() {
 }
 
 #[tokio::test]
-async fn thinking_is_bound_to_what_came_before_it() {
+async fn thinking_is_bound_to_the_prompt_before_it() {
     let steps = [
         Step::new([Action::thinking("First."), Action::call("a", json!({"q": "1"}))]),
         Step::new([Action::thinking("Second."), Action::call("a", json!({"q": "2"}))]),
@@ -158,7 +158,7 @@ async fn thinking_is_bound_to_what_came_before_it() {
 }
 
 #[tokio::test]
-async fn responses_refuses_deferral_without_a_search_and_calls_without_their_namespace() {
+async fn responses_rejects_deferral_without_a_search_and_calls_without_a_namespace() {
     let provider = Provider::start(Options::default()).unwrap();
     let deferred =
         json!({"type": "function", "name": "a", "parameters": {}, "defer_loading": true});
@@ -184,7 +184,7 @@ async fn responses_refuses_deferral_without_a_search_and_calls_without_their_nam
 }
 
 #[tokio::test]
-async fn gemini_wants_its_signatures_back_and_nothing_beside_cached_content() {
+async fn gemini_requires_signatures_and_rejects_tools_with_cached_content() {
     let provider = Provider::start(Options::default()).unwrap();
     let path = "/v1beta/models/gemini-3-pro:generateContent";
     let history = |part: Value| {
@@ -210,7 +210,7 @@ async fn gemini_wants_its_signatures_back_and_nothing_beside_cached_content() {
 }
 
 #[tokio::test]
-async fn native_features_are_refused_on_request() {
+async fn native_features_are_rejected_as_configured() {
     let all = vec![
         RejectedFeature::DeferLoading,
         RejectedFeature::ToolSearch,

@@ -1,4 +1,4 @@
-//! The queue of answers: statuses, stalls, cuts; and what was received.
+//! The queue of canned responses: statuses, stalls, aborted connections; and the recorded requests.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -19,7 +19,7 @@ async fn stream(provider: &Provider) -> reqwest::Response {
 }
 
 #[tokio::test]
-async fn errors_come_in_the_dialects_own_shape_and_then_the_script_goes_on() {
+async fn errors_have_the_format_of_the_dialect_and_then_the_script_continues() {
     for dialect in ALL {
         let provider =
             Provider::start(Options::responses([CannedResponse::error(dialect, 429)])).unwrap();
@@ -36,7 +36,7 @@ async fn errors_come_in_the_dialects_own_shape_and_then_the_script_goes_on() {
 }
 
 #[tokio::test]
-async fn a_cut_breaks_the_body_and_an_end_does_not() {
+async fn an_aborted_connection_is_an_error_and_a_truncated_body_is_not() {
     let bends = [
         StreamFault::CutAfter(3),
         StreamFault::HalfEvent(3),
@@ -84,14 +84,14 @@ async fn a_stall_lasts_until_it_is_released() {
         text.extend(chunk);
     }
     assert!(String::from_utf8(text).unwrap().contains("message_stop"));
-    // Released before it comes: it does not stall at all.
+    // Released before it occurs, so it does not stall.
     provider.release();
     assert!(stream(&provider).await.text().await.unwrap().contains("message_stop"));
     provider.wait_until_idle().await;
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_is_noticed() {
+async fn a_client_that_disconnects_is_noticed() {
     let stall = CannedResponse::sse([Bytes::from_static(b": hello\n\n")]).then(BodyPart::Stall);
     let provider = Provider::start(Options::responses([
         stall,
@@ -112,7 +112,7 @@ async fn a_client_that_leaves_is_noticed() {
 }
 
 #[tokio::test]
-async fn requests_are_kept_as_they_came() {
+async fn requests_are_recorded_unchanged() {
     let provider = Provider::start(Options::default()).unwrap();
     let client = client();
     let url = format!("{}/v1/messages?beta=true", provider.url);
@@ -167,7 +167,7 @@ async fn tokens_are_a_quarter_of_the_bytes() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_after_a_restart_and_ids_do_not_repeat() {
+async fn a_conversation_continues_after_a_restart_and_ids_do_not_repeat() {
     let steps: Vec<Step> =
         (0..4).map(|n| Step::new([Action::call("a", json!({"q": n.to_string()}))])).collect();
     let mut provider = Provider::start(Options::steps(steps.clone())).unwrap();
@@ -180,7 +180,7 @@ async fn a_conversation_goes_on_after_a_restart_and_ids_do_not_repeat() {
         let listen = provider.address();
         drop(provider);
         provider = loop {
-            // The port is free once the old one's threads are gone.
+            // The port becomes free when the threads of the old provider have ended.
             if let Ok(next) = Provider::start(Options { listen, ..Options::steps(steps.clone()) }) {
                 break next;
             }
@@ -196,7 +196,7 @@ async fn a_conversation_goes_on_after_a_restart_and_ids_do_not_repeat() {
 }
 
 #[tokio::test]
-async fn a_pace_streams_so_many_deltas() {
+async fn a_paced_stream_has_the_configured_number_of_deltas() {
     let pace = Pace { deltas: 20, pause: std::time::Duration::from_micros(100) };
     let provider =
         Provider::start(Options { pace: Some(pace), keep_requests: false, ..Options::default() })

@@ -1,4 +1,4 @@
-//! The scripted provider: what it says with and without deferral, what it refuses, how it breaks.
+//! The scripted provider: its replies with and without deferral, the requests it rejects, its faults.
 
 mod agent;
 mod checks;

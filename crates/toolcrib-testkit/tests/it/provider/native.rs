@@ -1,4 +1,4 @@
-//! The native searches: within the answer, split over two answers, and run by the client.
+//! The native searches: within a response, split across two responses, and run by the client.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{Action, Options, Provider, Step};
@@ -20,7 +20,7 @@ fn anthropic(messages: Value) -> Value {
 }
 
 #[tokio::test]
-async fn anthropic_searches_within_its_answer() {
+async fn anthropic_searches_within_its_response() {
     let steps = [
         Step::new([Action::call("crm_find", json!({"q": "ada"}))]),
         Step::new([Action::report("Done: ")]),
@@ -35,7 +35,7 @@ async fn anthropic_searches_within_its_answer() {
     let references = json!([{"type": "tool_reference", "tool_name": "crm_find"}]);
     assert_eq!(content[1]["content"]["tool_references"], references);
     assert_eq!(content[1]["tool_use_id"], content[0]["id"]);
-    // The reference stays good: the second step needs no search, and neither would another call.
+    // The reference stays valid: the second step needs no search.
     let result =
         json!({"type": "tool_result", "tool_use_id": content[2]["id"], "content": "found"});
     let history = json!([user, {"role": "assistant", "content": content}, {"role": "user", "content": [result]}]);
@@ -44,7 +44,7 @@ async fn anthropic_searches_within_its_answer() {
 }
 
 #[tokio::test]
-async fn a_search_beside_a_call_is_answered_in_the_next_message() {
+async fn a_search_next_to_a_call_gets_its_result_in_the_next_response() {
     let steps = [
         Step::new([Action::call("clock", json!({"q": "now"})), Action::search("customer")]),
         Step::new([Action::call("crm_find", json!({"q": "ada"}))]),
@@ -100,7 +100,7 @@ fn responses(input: Value, search: Value) -> Value {
 }
 
 #[tokio::test]
-async fn responses_searches_within_its_answer_and_names_the_namespace() {
+async fn responses_searches_within_its_response_and_names_the_namespace() {
     let steps = [Step::new([
         Action::call("crm__find", json!({"q": "ada"})),
         Action::call("mail_send", json!({"q": "hi"})),
@@ -136,7 +136,7 @@ async fn responses_lets_the_client_search() {
 }
 
 #[tokio::test]
-async fn responses_goes_on_from_an_answer_it_has_stored() {
+async fn responses_continues_from_a_stored_response() {
     let provider = Provider::start(Options::default()).unwrap();
     let url = format!("{}/v1/responses", provider.url);
     let tools = json!([{"type": "function", "name": "a", "parameters": {}}]);

@@ -1,11 +1,11 @@
-//! One script, the same calls: with every tool declared, and with a search and a bridge only.
+//! A script makes the same calls with every tool declared, and with only a search and a bridge.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{Action, Dialect, Options, Provider, Script, Step};
 
 use super::agent::{ALL, Agent, Call};
 
-/// What a client sees of a conversation: texts, and calls by name.
+/// What a client sees of a conversation: texts, and calls with their arguments.
 type Visible = Vec<(String, Vec<(String, Value)>)>;
 
 const CATALOG: [&str; 3] = ["crm__find", "crm__update", "mail__send"];
@@ -42,7 +42,7 @@ async fn directly(dialect: Dialect, url: &str, goal: &str) -> Visible {
     }
 }
 
-/// Plays Toolcrib's part: answers searches, unwraps calls. Returns the queries too.
+/// Plays Toolcrib's part: answers searches, unwraps calls. Also returns the queries.
 async fn deferred(dialect: Dialect, url: &str, goal: &str) -> (Visible, Vec<Vec<String>>) {
     let mut agent = Agent::new(dialect, url, &["tool_search", "tool_call"], goal);
     let (mut visible, mut queries) = (Visible::new(), Vec::new());
@@ -97,13 +97,13 @@ async fn a_script_gives_the_same_calls_directly_and_through_a_search() {
         assert_eq!(directly(dialect, &provider.url, "Go.").await, expected, "{dialect:?}");
         let (visible, queries) = deferred(dialect, &provider.url, "Go.").await;
         assert_eq!(visible, expected, "{dialect:?}");
-        // Everything was in the first answer, so only the search for its own sake follows.
+        // The first reply contained everything, so only the search that no call needs follows.
         assert_eq!(queries, [["crm find"], ["anything else"]], "{dialect:?}");
     }
 }
 
 #[tokio::test]
-async fn the_goal_is_in_the_message_and_a_marked_script_goes_before_it() {
+async fn the_goal_is_in_the_message_and_a_named_script_takes_precedence() {
     let named = Script::steps([Step::new([Action::text("I am another.")])]);
     let scripts = [("other".to_owned(), named)].into();
     let provider = Provider::start(Options { scripts, ..Options::default() }).unwrap();
@@ -123,7 +123,7 @@ async fn the_goal_is_in_the_message_and_a_marked_script_goes_before_it() {
 }
 
 #[tokio::test]
-async fn a_tool_that_no_search_finds_is_given_up_after_two_tries() {
+async fn a_tool_that_no_search_finds_is_abandoned_after_two_searches() {
     let steps = [Step::new([Action::find("make coffee", "coffee__brew", json!({"q": "black"}))])];
     let provider = Provider::start(Options::steps(steps)).unwrap();
     for dialect in ALL {
@@ -151,7 +151,7 @@ async fn only_a_search_makes_a_tool_known() {
 }
 
 #[tokio::test]
-async fn a_client_may_own_a_tool_search_of_its_own() {
+async fn a_client_may_have_its_own_tool_search() {
     let steps = [
         Step::new([Action::call("tool_search", json!({"q": "books"}))]),
         Step::new([Action::call("crm__find", json!({"q": "ada"}))]),

@@ -1,4 +1,4 @@
-//! Streams: the events of each dialect in their order, and what they add up to.
+//! Streams: the order of events in each dialect, and their combined content.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{Action, ChatQuirk, Dialect, Options, Provider, Step};
@@ -17,7 +17,7 @@ fn provider(quirks: Vec<ChatQuirk>) -> Provider {
     Provider::start(Options { quirks, ..Options::steps(steps) }).unwrap()
 }
 
-/// The raw stream of the first turn.
+/// The raw stream of the first message.
 async fn stream(provider: &Provider, dialect: Dialect) -> String {
     let agent = Agent::new(dialect, &provider.url, &["a"], "Go.");
     let mut body = agent.body();
@@ -40,7 +40,7 @@ fn events(stream: &str) -> Vec<Value> {
     lines.filter(|line| *line != "[DONE]").map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Kinds of events, repetitions left out.
+/// The types of events, without repetitions.
 fn kinds(events: &[Value]) -> Vec<String> {
     let mut kinds: Vec<String> = events
         .iter()
@@ -60,7 +60,7 @@ fn joined<'a>(pieces: impl Iterator<Item = &'a Value>) -> String {
 }
 
 #[tokio::test]
-async fn anthropic() {
+async fn anthropic_events_are_in_order() {
     let events = events(&stream(&provider(vec![]), Dialect::Anthropic).await);
     let expected = [
         "message_start",
@@ -85,7 +85,7 @@ async fn anthropic() {
 }
 
 #[tokio::test]
-async fn responses() {
+async fn responses_events_are_in_order() {
     let events = events(&stream(&provider(vec![]), Dialect::Responses).await);
     let expected = [
         "response.created",
@@ -119,7 +119,7 @@ async fn responses() {
 }
 
 #[tokio::test]
-async fn gemini() {
+async fn gemini_events_are_in_order() {
     let events = events(&stream(&provider(vec![]), Dialect::Gemini).await);
     let parts: Vec<&Value> =
         events.iter().map(|event| &event["candidates"][0]["content"]["parts"][0]).collect();
@@ -135,7 +135,7 @@ async fn gemini() {
     assert_eq!(finished.iter().position(|finished| *finished), Some(events.len() - 1));
 }
 
-/// Calls put together as a careful client does: by index, or by id where that says nothing.
+/// Assembles calls as a careful client does: by index, or by id if the index does not tell them apart.
 async fn chat_calls(quirks: Vec<ChatQuirk>) -> (usize, Value, String) {
     let text = stream(&provider(quirks), Dialect::Chat).await;
     assert!(text.ends_with("data: [DONE]\n\n"));
@@ -158,7 +158,7 @@ async fn chat_calls(quirks: Vec<ChatQuirk>) -> (usize, Value, String) {
 }
 
 #[tokio::test]
-async fn chat_and_its_odd_shapes() {
+async fn chat_streams_calls_with_and_without_quirks() {
     let call = json!({"name": "a", "arguments": ARGUMENTS, "index": 0});
     let bare = json!({"name": "a", "arguments": ARGUMENTS, "index": null});
     assert_eq!(chat_calls(vec![]).await, (4, call.clone(), "tool_calls".into()));
@@ -175,7 +175,7 @@ async fn chat_and_its_odd_shapes() {
 }
 
 #[tokio::test]
-async fn calls_at_once_have_their_own_index_unless_all_have_the_first() {
+async fn parallel_calls_have_different_indices_unless_a_quirk_makes_them_equal() {
     let two =
         [Step::new([Action::call("a", json!({"q": "1"})), Action::call("a", json!({"q": "2"}))])];
     for (quirks, expected) in [(vec![], [0, 1]), (vec![ChatQuirk::SameIndex], [0, 0])] {
@@ -207,7 +207,7 @@ async fn only_the_first_of_several_calls_is_signed() {
 }
 
 #[tokio::test]
-async fn a_search_for_the_client_changes_its_id_before_it_is_done() {
+async fn the_id_of_a_client_search_changes_between_added_and_done() {
     let provider =
         Provider::start(Options::steps([Step::new([Action::call("a", json!({"q": "1"}))])]))
             .unwrap();
@@ -224,7 +224,7 @@ async fn a_search_for_the_client_changes_its_id_before_it_is_done() {
 }
 
 #[tokio::test]
-async fn chat_may_give_arguments_as_an_object() {
+async fn chat_can_send_arguments_as_an_object() {
     let provider = provider(vec![ChatQuirk::ObjectArguments]);
     let agent = Agent::new(Dialect::Chat, &provider.url, &["a"], "Go.");
     let (_, answer) = post(&agent.endpoint(), &agent.body()).await;

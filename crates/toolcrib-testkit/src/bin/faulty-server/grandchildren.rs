@@ -1,23 +1,23 @@
-//! Processes below the server, as launchers like `npx` leave them.
+//! Child processes of the server, as launchers like `npx` leave them behind.
 //!
-//! One stays in the server's process group and holds its stdout open; the other has a session of
-//! its own, out of reach of a signal to the group.
+//! One stays in the server's process group and keeps its stdout open. The other has its own session, so that a signal
+//! to the group does not reach it.
 
 use std::io;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// Longer than any test, short enough to clean up after a failed one.
+/// Longer than any test, but short enough to clean up after a failed one.
 const SECONDS: &str = "600";
 
-/// The grandchildren of whoever started the server.
-pub(crate) struct Family {
+/// Two processes that the server started: grandchildren of the process that started the server.
+pub(crate) struct Grandchildren {
     group: Child,
     session: Child,
 }
 
-impl Family {
+impl Grandchildren {
     pub(crate) fn start() -> io::Result<Self> {
         let group = Command::new("sleep")
             .arg(SECONDS)

@@ -1,4 +1,4 @@
-//! Tools that speak while they work: progress, log messages, and a stream cut in the middle.
+//! Tools that send messages while they run: progress, log messages, and a stream that is closed before the result.
 #![expect(deprecated, reason = "log messages belong to the legacy revision")]
 
 use std::time::Duration;
@@ -12,15 +12,15 @@ use rmcp::service::{RequestContext, ServiceError};
 use rmcp::{ErrorData, RoleServer};
 use serde_json::json;
 
-use crate::ask::is_modern;
 use crate::definition::Definition;
+use crate::input_rounds::is_modern;
 use crate::server::Fixture;
 
-/// Between two signals: enough for each to travel in a chunk of its own.
+/// Pause between two messages, so that each is sent in its own chunk.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Streams of one session that are tried in search of an open one.
-const STREAMS: u64 = 256;
+/// Maximum number of streams of a session that are tried to find an open one.
+const MAX_STREAMS: u64 = 256;
 
 pub(crate) const TOOLS: &[Definition] = &[
     Definition::plain("test_tool_with_progress", "Reports progress three times."),
@@ -31,38 +31,38 @@ pub(crate) const TOOLS: &[Definition] = &[
 
 type Context = RequestContext<RoleServer>;
 
-/// Runs one of these tools; `None` when `name` is none of them.
+/// Runs one of these tools; `None` for any other name.
 pub(crate) async fn call(
     fixture: &Fixture,
     name: &str,
     context: &Context,
 ) -> Option<Result<CallToolResult, ErrorData>> {
-    let done = match name {
+    let result = match name {
         "test_tool_with_progress" => progress(context).await,
         "test_tool_with_logging" => {
             log(fixture, context, &["Started.", "Half way.", "Finished."]).await
         }
         "test_logging_tool" => log(fixture, context, &["Here I am."]).await,
         "test_reconnection" => {
-            cut(fixture, context).await;
+            close_stream(fixture, context).await;
             tokio::time::sleep(2 * PAUSE).await;
             Ok(())
         }
         _ => return None,
     };
-    Some(done.map(|()| CallToolResult::success(vec![ContentBlock::text("It is done.")])))
+    Some(result.map(|()| CallToolResult::success(vec![ContentBlock::text("It is result.")])))
 }
 
-fn lost(error: &ServiceError) -> ErrorData {
+fn send_failed(error: &ServiceError) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
 
 async fn progress(context: &Context) -> Result<(), ErrorData> {
     let token = context.meta.get_progress_token();
-    for done in [0.0, 50.0, 100.0] {
+    for result in [0.0, 50.0, 100.0] {
         if let Some(token) = &token {
-            let report = ProgressNotificationParam::new(token.clone(), done).with_total(100.0);
-            context.peer.notify_progress(report).await.map_err(|error| lost(&error))?;
+            let report = ProgressNotificationParam::new(token.clone(), result).with_total(100.0);
+            context.peer.notify_progress(report).await.map_err(|error| send_failed(&error))?;
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -71,7 +71,7 @@ async fn progress(context: &Context) -> Result<(), ErrorData> {
 
 async fn log(fixture: &Fixture, context: &Context, lines: &[&str]) -> Result<(), ErrorData> {
     let wanted = if is_modern(context) {
-        // No level, no messages: the modern revision has no other way to ask for them.
+        // In the modern protocol, a client without a level gets no messages.
         context.meta.log_level().is_some_and(passes)
     } else {
         fixture.level().is_none_or(passes)
@@ -79,23 +79,27 @@ async fn log(fixture: &Fixture, context: &Context, lines: &[&str]) -> Result<(),
     for line in lines {
         if wanted {
             let message = LoggingMessageNotificationParam::new(LoggingLevel::Info, json!(line));
-            context.peer.notify_logging_message(message).await.map_err(|error| lost(&error))?;
+            context
+                .peer
+                .notify_logging_message(message)
+                .await
+                .map_err(|error| send_failed(&error))?;
         }
         tokio::time::sleep(PAUSE).await;
     }
     Ok(())
 }
 
-/// Whether an informational message passes a client's least level.
+/// Whether an info message passes the client's minimum level.
 fn passes(least: LoggingLevel) -> bool {
     matches!(least, LoggingLevel::Debug | LoggingLevel::Info)
 }
 
-/// Closes the stream that this call's answer would have taken.
+/// Closes the stream on which this call's response would be sent.
 ///
-/// rmcp does not tell a tool which stream is its own, so the first open one of the session is
-/// closed. With one call at a time, as the suite makes them, that is the right one.
-async fn cut(fixture: &Fixture, context: &Context) {
+/// rmcp does not tell a tool which stream is its own, so the first open one of the session is closed. The conformance
+/// suite makes one call at a time, so that is the right one.
+async fn close_stream(fixture: &Fixture, context: &Context) {
     let Some(sessions) = &fixture.shared.sessions else { return };
     let id = context
         .extensions
@@ -104,7 +108,7 @@ async fn cut(fixture: &Fixture, context: &Context) {
         .and_then(|id| id.to_str().ok());
     let Some(id) = id else { return };
     let Some(session) = sessions.sessions.read().await.get(id).cloned() else { return };
-    for stream in 0..STREAMS {
+    for stream in 0..MAX_STREAMS {
         if session.close_sse_stream(stream, Some(2 * PAUSE)).await.is_ok() {
             return;
         }

@@ -1,8 +1,8 @@
-//! Asking the client for something in the middle of a request, in both eras.
+//! Asks the client for input during a request, in both protocol versions.
 //!
-//! A question is written once, as a pure step: answers so far in, the next questions or the result
-//! out. A modern client gets the questions as an `input_required` result and comes back with the
-//! answers; a legacy client gets them as requests of the server, and the same step runs again.
+//! A question is written once, as a pure function: it takes the answers so far, and returns the next questions or the
+//! result. A modern client gets the questions as an `input_required` result, and repeats the request with the answers.
+//! A legacy client gets them as requests from the server, and the function runs again.
 
 use rmcp::model::{
     ClientCapabilities, InputRequest, InputRequests, InputRequiredResult, InputResponses,
@@ -12,79 +12,87 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 
-/// Rounds a legacy client is taken through before we give up: rmcp's own bound for modern ones.
+/// Maximum number of rounds for a legacy client: rmcp's own limit for modern ones.
 const ROUNDS: usize = 10;
 
-/// What a step may look at.
+/// The input of a round.
 pub(crate) struct Round<'a> {
     pub(crate) arguments: &'a JsonObject,
     pub(crate) answers: &'a InputResponses,
     pub(crate) state: Option<&'a str>,
-    /// What the client can be asked for.
-    pub(crate) can: &'a ClientCapabilities,
+    /// The client's capabilities.
+    pub(crate) capabilities: &'a ClientCapabilities,
 }
 
 impl Round<'_> {
-    /// A member of the form the user filled in for `question`; `None` when there is none yet.
+    /// A field of the form that the user submitted for `question`, if there is one.
     pub(crate) fn form(&self, question: &str, member: &str) -> Option<&Value> {
         self.answers.get(question)?.get("content")?.get(member)
     }
 }
 
-/// Where a step leads.
-pub(crate) enum Step<T> {
+/// The result of a round: done, or more questions.
+pub(crate) enum NextStep<T> {
     Done(T),
     Ask { questions: Value, state: Option<String> },
 }
 
-impl<T> Step<T> {
-    /// Questions without a state for the client to carry.
+impl<T> NextStep<T> {
+    /// Questions without a state for the client to return.
     pub(crate) fn ask(questions: Value) -> Self {
         Self::Ask { questions, state: None }
     }
 }
 
-/// How the request ends for now.
-pub(crate) enum Turn<T> {
+/// The response to the request: a result, or a request for input.
+pub(crate) enum RoundResult<T> {
     Done(T),
     InputRequired(InputRequiredResult),
 }
 
-/// Answers and state that came with the request; empty on the first round.
+/// Answers and state in the request; empty in the first round.
 #[derive(Default)]
-pub(crate) struct Carried {
+pub(crate) struct ClientInput {
     pub(crate) answers: Option<InputResponses>,
     pub(crate) state: Option<String>,
 }
 
-/// Whether the request belongs to the stateless revision.
+/// Whether the request uses the stateless protocol.
 pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context
         .protocol_version()
         .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// Runs `step` until it is done, or until a modern client has to come back.
-pub(crate) async fn converse<T>(
+/// Runs `step` until it is done, or until a modern client must send the request again.
+pub(crate) async fn run_rounds<T>(
     context: &RequestContext<RoleServer>,
     arguments: &JsonObject,
-    carried: Carried,
-    step: impl Fn(&Round<'_>) -> Result<Step<T>, ErrorData>,
-) -> Result<Turn<T>, ErrorData> {
-    let can = context.client_capabilities().unwrap_or_default();
-    let mut answers = carried.answers.unwrap_or_default();
-    let mut state = carried.state;
+    input: ClientInput,
+    step: impl Fn(&Round<'_>) -> Result<NextStep<T>, ErrorData>,
+) -> Result<RoundResult<T>, ErrorData> {
+    let capabilities = context.client_capabilities().unwrap_or_default();
+    let mut answers = input.answers.unwrap_or_default();
+    let mut state = input.state;
     for _ in 0..ROUNDS {
-        let round = Round { arguments, answers: &answers, state: state.as_deref(), can: &can };
+        let round = Round {
+            arguments,
+            answers: &answers,
+            state: state.as_deref(),
+            capabilities: &capabilities,
+        };
         let (questions, next_state) = match step(&round)? {
-            Step::Done(result) => return Ok(Turn::Done(result)),
-            Step::Ask { questions, state } => (read(questions)?, state),
+            NextStep::Done(result) => return Ok(RoundResult::Done(result)),
+            NextStep::Ask { questions, state } => (read(questions)?, state),
         };
         for question in questions.values() {
-            require(&can, question)?;
+            require(&capabilities, question)?;
         }
         if is_modern(context) {
-            return Ok(Turn::InputRequired(InputRequiredResult::new(Some(questions), next_state)));
+            return Ok(RoundResult::InputRequired(InputRequiredResult::new(
+                Some(questions),
+                next_state,
+            )));
         }
         answers.clear();
         for (name, question) in questions {
@@ -100,18 +108,18 @@ fn read(questions: Value) -> Result<InputRequests, ErrorData> {
         .map_err(|error| ErrorData::internal_error(format!("bad question: {error}"), None))
 }
 
-/// Refuses to ask for what the client did not say it can do.
-fn require(can: &ClientCapabilities, question: &InputRequest) -> Result<(), ErrorData> {
+/// Fails if the client did not declare the capability that a question needs.
+fn require(capabilities: &ClientCapabilities, question: &InputRequest) -> Result<(), ErrorData> {
     let (able, capability) = match question {
-        InputRequest::CreateMessage(_) => (can.sampling.is_some(), "sampling"),
-        InputRequest::Elicitation(_) => (can.elicitation.is_some(), "elicitation"),
-        InputRequest::ListRoots(_) => (can.roots.is_some(), "roots"),
+        InputRequest::CreateMessage(_) => (capabilities.sampling.is_some(), "sampling"),
+        InputRequest::Elicitation(_) => (capabilities.elicitation.is_some(), "elicitation"),
+        InputRequest::ListRoots(_) => (capabilities.roots.is_some(), "roots"),
         _ => return Ok(()),
     };
     if able { Ok(()) } else { Err(missing(capability)) }
 }
 
-/// The error of the modern revision for a capability the client did not declare.
+/// The error of the modern protocol for a capability that the client did not declare.
 pub(crate) fn missing(capability: &str) -> ErrorData {
     match serde_json::from_value::<ClientCapabilities>(json!({capability: {}})) {
         Ok(required) => ErrorData::missing_required_client_capability(required),

@@ -1,10 +1,10 @@
-//! What the tools answer when nothing keeps them from it.
+//! The results of the tools.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// A result that says the same as text and as structure.
+/// A result with the same value as text and as structured content.
 pub(crate) fn structured(value: &Value) -> String {
     json!({"content": [{"type": "text", "text": value.to_string()}], "structuredContent": value})
         .to_string()
@@ -30,7 +30,7 @@ pub(crate) fn directory() -> Value {
     }
 }
 
-/// The request that a tool makes of the client; `None` for tools that make none.
+/// The request that a tool sends to the client, if it sends one.
 pub(crate) fn question(tool: &str) -> Option<(&'static str, Value)> {
     Some(match tool {
         "elicit" => (

@@ -1,20 +1,20 @@
-//! Tools that need something from the client: a form filled in, a sampled message, its roots.
+//! Tools that need input from the client: a completed form, a sampled message, its roots.
 //!
-//! Each is one pure step, see [`crate::ask`]. State that travels through the client is sealed, and
-//! a seal that does not hold is an error, never a fresh start.
+//! Each is a pure function, see [`crate::input_rounds`]. State that the client returns is sealed, and a broken seal is
+//! an error, not a new start.
 #![expect(clippy::unnecessary_wraps, reason = "all steps share one signature")]
 
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, RequestStateCodec};
 use serde_json::{Value, json};
 
-use crate::ask::{Round, Step, missing};
 use crate::definition::{Definition, one_text};
+use crate::input_rounds::{NextStep, Round, missing};
 
-/// A fixture guards no secret; a fixed key keeps its answers the same on every run.
+/// A fixture has no secrets; a fixed key keeps its responses the same on every run.
 const KEY: &[u8] = b"toolcrib-fixture: a key that everybody may know";
 
-type Answer = Result<Step<CallToolResult>, ErrorData>;
+type StepResult = Result<NextStep<CallToolResult>, ErrorData>;
 
 pub(crate) const TOOLS: &[Definition] = &[
     Definition::taking("test_sampling", "Lets the client's model answer a prompt.", || {
@@ -52,14 +52,14 @@ pub(crate) const TOOLS: &[Definition] = &[
     ),
 ];
 
-/// The step behind `name`; `None` when it is none of these tools.
-pub(crate) fn find(name: &str) -> Option<fn(&Round<'_>) -> Answer> {
+/// The function for the tool `name`, if it is one of these tools.
+pub(crate) fn find(name: &str) -> Option<fn(&Round<'_>) -> StepResult> {
     Some(match name {
         "test_sampling" => sampling,
         "test_elicitation" => elicitation,
         "test_elicitation_sep1034_defaults" => defaults,
         "test_elicitation_sep1330_enums" => choices,
-        "test_streaming_elicitation" => go_on,
+        "test_streaming_elicitation" => continue_form,
         "test_missing_capability" => needs_sampling,
         "test_input_required_result_elicitation" => greeting,
         "test_input_required_result_sampling" => capital,
@@ -68,20 +68,20 @@ pub(crate) fn find(name: &str) -> Option<fn(&Round<'_>) -> Answer> {
         | "test_input_required_result_tampered_state" => confirmed,
         "test_input_required_result_multiple_inputs" => three_at_once,
         "test_input_required_result_multi_round" => two_in_turn,
-        "test_input_required_result_capabilities" => only_what_it_can,
+        "test_input_required_result_capabilities" => only_supported_questions,
         _ => return None,
     })
 }
 
-fn say(text: impl Into<String>) -> Step<CallToolResult> {
-    Step::Done(CallToolResult::success(vec![ContentBlock::text(text)]))
+fn text_result(text: impl Into<String>) -> NextStep<CallToolResult> {
+    NextStep::Done(CallToolResult::success(vec![ContentBlock::text(text)]))
 }
 
-/// Asks `question` under `name` once, and then says what came back.
-fn ask_and_tell(round: &Round<'_>, name: &str, question: &Value) -> Answer {
+/// Asks `question` under `name` once, then returns the answer as text.
+fn ask_once(round: &Round<'_>, name: &str, question: &Value) -> StepResult {
     Ok(match round.answers.get(name) {
-        Some(answer) if answer.is_object() => say(format!("The client said: {answer}")),
-        _ => Step::ask(json!({name: question})),
+        Some(answer) if answer.is_object() => text_result(format!("The client said: {answer}")),
+        _ => NextStep::ask(json!({name: question})),
     })
 }
 
@@ -126,20 +126,20 @@ fn text<'a>(round: &'a Round<'_>, argument: &str) -> Result<&'a str, ErrorData> 
         .ok_or_else(|| ErrorData::invalid_params(format!("`{argument}` must be a text"), None))
 }
 
-fn sampling(round: &Round<'_>) -> Answer {
-    ask_and_tell(round, "reply", &sample(text(round, "prompt")?))
+fn sampling(round: &Round<'_>) -> StepResult {
+    ask_once(round, "reply", &sample(text(round, "prompt")?))
 }
 
-fn elicitation(round: &Round<'_>) -> Answer {
+fn elicitation(round: &Round<'_>) -> StepResult {
     let properties = json!({
         "username": {"type": "string", "description": "A name to call the user by."},
         "email": {"type": "string", "description": "Where to write to."},
     });
     let question = form(text(round, "message")?, &properties, &["username", "email"]);
-    ask_and_tell(round, "user", &question)
+    ask_once(round, "user", &question)
 }
 
-fn defaults(round: &Round<'_>) -> Answer {
+fn defaults(round: &Round<'_>) -> StepResult {
     let properties = json!({
         "name": {"type": "string", "default": "John Doe"},
         "age": {"type": "integer", "default": 30},
@@ -147,10 +147,10 @@ fn defaults(round: &Round<'_>) -> Answer {
         "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
         "verified": {"type": "boolean", "default": true},
     });
-    ask_and_tell(round, "form", &form("Check these fields.", &properties, &[]))
+    ask_once(round, "form", &form("Check these fields.", &properties, &[]))
 }
 
-fn choices(round: &Round<'_>) -> Answer {
+fn choices(round: &Round<'_>) -> StepResult {
     let plain = json!(["option1", "option2", "option3"]);
     let titled = json!([
         {"const": "value1", "title": "The first"},
@@ -168,35 +168,35 @@ fn choices(round: &Round<'_>) -> Answer {
         "untitledMulti": {"type": "array", "items": {"type": "string", "enum": plain}},
         "titledMulti": {"type": "array", "items": {"anyOf": titled}},
     });
-    ask_and_tell(round, "form", &form("Choose.", &properties, &[]))
+    ask_once(round, "form", &form("Choose.", &properties, &[]))
 }
 
-fn go_on(round: &Round<'_>) -> Answer {
+fn continue_form(round: &Round<'_>) -> StepResult {
     let question = form("Shall we go on?", &json!({"ok": {"type": "boolean"}}), &["ok"]);
-    ask_and_tell(round, "go_on", &question)
+    ask_once(round, "go_on", &question)
 }
 
-fn needs_sampling(round: &Round<'_>) -> Answer {
-    if round.can.sampling.is_none() {
+fn needs_sampling(round: &Round<'_>) -> StepResult {
+    if round.capabilities.sampling.is_none() {
         return Err(missing("sampling"));
     }
-    Ok(say("This client can sample."))
+    Ok(text_result("This client can sample."))
 }
 
-fn greeting(round: &Round<'_>) -> Answer {
+fn greeting(round: &Round<'_>) -> StepResult {
     Ok(match round.form("user_name", "name").and_then(Value::as_str) {
-        Some(name) => say(format!("Good day, {name}.")),
-        // Anything else, a wrong key or a wrong shape, is asked for again.
-        None => Step::ask(json!({"user_name": name_form("What is your name?")})),
+        Some(name) => text_result(format!("Good day, {name}.")),
+        // For anything else, such as a wrong key or type, the question is repeated.
+        None => NextStep::ask(json!({"user_name": name_form("What is your name?")})),
     })
 }
 
-fn capital(round: &Round<'_>) -> Answer {
-    ask_and_tell(round, "capital_question", &sample("Which city is the capital of Norway?"))
+fn capital(round: &Round<'_>) -> StepResult {
+    ask_once(round, "capital_question", &sample("Which city is the capital of Norway?"))
 }
 
-fn roots(round: &Round<'_>) -> Answer {
-    ask_and_tell(round, "client_roots", &list_roots())
+fn roots(round: &Round<'_>) -> StepResult {
+    ask_once(round, "client_roots", &list_roots())
 }
 
 fn codec() -> Result<RequestStateCodec, ErrorData> {
@@ -204,12 +204,12 @@ fn codec() -> Result<RequestStateCodec, ErrorData> {
         .map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// Puts a payload into a state only we can write.
+/// Seals a payload, so that only this server can write it.
 fn seal(payload: &Value) -> Result<String, ErrorData> {
     codec()?.seal_json(payload).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// Reads a state back; `None` when the client brought none.
+/// Opens the sealed state, if the client sent one.
 fn open(round: &Round<'_>) -> Result<Option<Value>, ErrorData> {
     let Some(sealed) = round.state else { return Ok(None) };
     codec()?
@@ -218,11 +218,11 @@ fn open(round: &Round<'_>) -> Result<Option<Value>, ErrorData> {
         .map_err(|error| ErrorData::invalid_params(format!("bad `requestState`: {error}"), None))
 }
 
-fn confirmed(round: &Round<'_>) -> Answer {
+fn confirmed(round: &Round<'_>) -> StepResult {
     let state = open(round)?;
     Ok(match (state, round.form("confirm", "ok")) {
-        (Some(_), Some(ok)) => say(format!("state-ok, and the user said {ok}.")),
-        _ => Step::Ask {
+        (Some(_), Some(ok)) => text_result(format!("state-ok, and the user said {ok}.")),
+        _ => NextStep::Ask {
             questions: json!({
                 "confirm": form("Is that right?", &json!({"ok": {"type": "boolean"}}), &["ok"]),
             }),
@@ -231,13 +231,13 @@ fn confirmed(round: &Round<'_>) -> Answer {
     })
 }
 
-fn three_at_once(round: &Round<'_>) -> Answer {
+fn three_at_once(round: &Round<'_>) -> StepResult {
     let state = open(round)?;
     let all = ["user_name", "greeting", "client_roots"];
     if state.is_some() && all.iter().all(|name| round.answers.contains_key(*name)) {
-        return Ok(say("All three answers are here."));
+        return Ok(text_result("All three answers are here."));
     }
-    Ok(Step::Ask {
+    Ok(NextStep::Ask {
         questions: json!({
             "user_name": name_form("What is your name?"),
             "greeting": sample("Write one line of greeting."),
@@ -247,13 +247,13 @@ fn three_at_once(round: &Round<'_>) -> Answer {
     })
 }
 
-fn two_in_turn(round: &Round<'_>) -> Answer {
+fn two_in_turn(round: &Round<'_>) -> StepResult {
     let known = open(round)?.and_then(|state| state.get("name").cloned());
     if let (Some(name), Some(color)) = (&known, round.form("step2", "color")) {
-        return Ok(say(format!("{name} likes {color}.")));
+        return Ok(text_result(format!("{name} likes {color}.")));
     }
     if let Some(name) = known.as_ref().or_else(|| round.form("step1", "name")) {
-        return Ok(Step::Ask {
+        return Ok(NextStep::Ask {
             questions: json!({
                 "step2": form(
                     "Second: which colour do you like?",
@@ -264,20 +264,24 @@ fn two_in_turn(round: &Round<'_>) -> Answer {
             state: Some(seal(&json!({"name": name}))?),
         });
     }
-    Ok(Step::Ask {
+    Ok(NextStep::Ask {
         questions: json!({"step1": name_form("First: what is your name?")}),
         state: Some(seal(&json!({"asked": "name"}))?),
     })
 }
 
-fn only_what_it_can(round: &Round<'_>) -> Answer {
+fn only_supported_questions(round: &Round<'_>) -> StepResult {
     let mut questions = serde_json::Map::new();
-    if round.can.sampling.is_some() {
+    if round.capabilities.sampling.is_some() {
         questions.insert("reply".into(), sample("Say something."));
     }
-    if round.can.elicitation.is_some() {
+    if round.capabilities.elicitation.is_some() {
         questions.insert("user_name".into(), name_form("What is your name?"));
     }
     let answered = questions.keys().all(|name| round.answers.contains_key(name));
-    Ok(if answered { say("Nothing is left to ask.") } else { Step::ask(questions.into()) })
+    Ok(if answered {
+        text_result("Nothing is left to ask.")
+    } else {
+        NextStep::ask(questions.into())
+    })
 }

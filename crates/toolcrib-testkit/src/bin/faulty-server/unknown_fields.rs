@@ -1,7 +1,7 @@
-//! A tool from the future: fields nobody knows yet, in an order nobody would choose.
+//! A tool with fields that are in no protocol version, in an unusual order.
 //!
-//! Both texts are written out so that key order and the spelling of numbers are ours to decide. A
-//! gateway must hand them on as they are.
+//! Both texts are written out, because the order of keys and the spelling of numbers matter. A gateway must pass them
+//! on unchanged.
 
 /// The definition of `cargo` in `tools/list`.
 pub(crate) const DEFINITION: &str = concat!(
